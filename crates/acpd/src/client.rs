@@ -1,0 +1,115 @@
+//! A client of the host in this process: ACP over channels instead of pipes, for `acpd run`.
+//!
+//! It goes through the same connection as an editor, so what it sees is what an editor would see.
+
+use acpd_gateway::{Arrival, ConnectionIo, ConnectionOptions, outbox, serve};
+use acpd_host::Host;
+use acpd_wire::{LineBuffer, Message, RawId};
+use bytes::{Bytes, BytesMut};
+use serde_json::Value;
+use std::collections::VecDeque;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Lines on their way to the connection; this client has few requests open at a time.
+const ARRIVALS: usize = 8;
+
+/// One line from the host.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// The answer to a request.
+    Answer { id: u64, outcome: Result<Value, Value> },
+    /// A notification; its params as they came.
+    Notification { method: String, params: Bytes },
+    /// A request that this client does not serve was refused already.
+    Refused,
+}
+
+/// A connection to the host in this process.
+pub(crate) struct Client {
+    arrivals: Option<mpsc::Sender<Arrival>>,
+    pieces: mpsc::Receiver<Bytes>,
+    lines: LineBuffer,
+    ready: VecDeque<Incoming>,
+    next_id: u64,
+}
+
+impl Client {
+    /// Connects as `name` to an agent; the host ends with the connection.
+    pub(crate) fn connect(host: &Host, agent: &str, name: &str) -> Self {
+        let (sender, arrivals) = mpsc::channel(ARRIVALS);
+        let (outbox, pieces) = outbox();
+        let io = ConnectionIo { arrivals, gone: CancellationToken::new(), outbox };
+        let options = ConnectionOptions { agent: agent.to_owned(), client: name.to_owned(), ends_host: true };
+        host.scope().spawn("connection", serve(host.clone(), options, io));
+        // The peer is this very program: its lines have been bounded already.
+        let lines = LineBuffer::new(usize::MAX / 2);
+        Self { arrivals: Some(sender), pieces, lines, ready: VecDeque::new(), next_id: 0 }
+    }
+
+    /// Sends a request; its answer comes with the id that is returned.
+    pub(crate) async fn request(&mut self, method: &str, params: &Value) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut line = BytesMut::new();
+        acpd_wire::write_request(&mut line, id, method, Some(params.to_string().as_bytes()));
+        self.send(line).await;
+        id
+    }
+
+    pub(crate) async fn notify(&mut self, method: &str, params: &Value) {
+        let mut line = BytesMut::new();
+        acpd_wire::write_notification(&mut line, method, Some(params.to_string().as_bytes()));
+        self.send(line).await;
+    }
+
+    async fn send(&mut self, mut line: BytesMut) {
+        line.truncate(line.len() - 1);
+        if let Some(arrivals) = &self.arrivals {
+            // A connection that is gone says so by the end of its lines.
+            let _gone = arrivals.send(Arrival::Line(line.freeze())).await;
+        }
+    }
+
+    /// Hangs up; what the host still says can be read to its end.
+    pub(crate) fn hang_up(&mut self) {
+        self.arrivals = None;
+    }
+
+    /// The next line; None at the end.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) -> Option<Incoming> {
+        loop {
+            if let Some(incoming) = self.ready.pop_front() {
+                return Some(incoming);
+            }
+            let piece = self.pieces.recv().await?;
+            self.lines.push(&piece);
+            self.take_lines();
+        }
+    }
+
+    fn take_lines(&mut self) {
+        while let Ok(Some(line)) = self.lines.next_line() {
+            let incoming = match Message::parse(&line) {
+                Ok(Message::Response { id, outcome }) => id.as_ref().and_then(RawId::as_u64).map(|id| {
+                    let value = |raw: &serde_json::value::RawValue| {
+                        serde_json::from_str(raw.get()).unwrap_or(Value::Null)
+                    };
+                    Incoming::Answer { id, outcome: outcome.map(value).map_err(value) }
+                }),
+                Ok(Message::Notification { method, params }) => Some(Incoming::Notification {
+                    method: method.into_owned(),
+                    params: params
+                        .map(|params| Bytes::copy_from_slice(params.get().as_bytes()))
+                        .unwrap_or_default(),
+                }),
+                Ok(Message::Request { .. }) => Some(Incoming::Refused),
+                Err(_) => None,
+            };
+            self.ready.extend(incoming);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The commands, a file each.
+
+pub(crate) mod agents;
+pub(crate) mod run;
+pub(crate) mod stdio;

@@ -1,0 +1,169 @@
+//! `acpd agents`: what is configured, and whether it works.
+
+use crate::cli::Agents;
+use crate::embedded::{agent_specs, load_config};
+use crate::exit::{Failure, chain};
+use crate::process;
+use acpd_host::{AgentInfo, TaskScope};
+use acpd_supervisor::{KeeperCommand, Supervisor};
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+pub(crate) async fn agents(args: Agents) -> Result<(), Failure> {
+    match args {
+        Agents::List { json, config } => list(json, config),
+        Agents::Check { name, json, config } => check(&name, json, config).await,
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        // Whoever closes the pipe has read enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome.map_err(|error| Failure::of(&error)),
+    }
+}
+
+fn list(json: bool, config: Option<std::path::PathBuf>) -> Result<(), Failure> {
+    let config = load_config(config, None)?;
+    let default = &config.server.default_agent;
+    if json {
+        let agents: Vec<Value> = config
+            .agents
+            .iter()
+            .map(|(name, agent)| {
+                json!({"name": name, "command": agent.command, "args": agent.args, "default": name == default})
+            })
+            .collect();
+        return print(&json!({"agents": agents}).to_string());
+    }
+    let width = config.agents.keys().map(String::len).max().unwrap_or_default();
+    let lines: Vec<String> = config
+        .agents
+        .iter()
+        .map(|(name, agent)| {
+            let words = std::iter::once(&agent.command).chain(&agent.args);
+            let command = words.map(|word| shown(word)).collect::<Vec<_>>().join(" ");
+            let mark = if name == default { "  (default)" } else { "" };
+            format!("{name:width$}  {command}{mark}")
+        })
+        .collect();
+    print(&lines.join("\n"))
+}
+
+/// A word as a person would type it.
+fn shown(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("{word:?}") }
+}
+
+async fn check(name: &str, json: bool, config: Option<std::path::PathBuf>) -> Result<(), Failure> {
+    let config = load_config(config, None)?;
+    config.agent(name).map_err(|error| Failure::Usage(error.to_string()))?;
+    let spec = agent_specs(&config).remove(name).expect("the line above found it");
+    let scope = TaskScope::default();
+    let keeper = KeeperCommand::this_binary(process::KEEPER).map_err(|error| Failure::of(&error))?;
+    let host = uuid::Uuid::now_v7().to_string();
+    let supervisor = Supervisor::new(keeper, &host, scope.clone());
+    let cwd = std::env::current_dir().map_err(|error| Failure::of(&error))?;
+
+    let begun = tokio::time::Instant::now();
+    let started = acpd_host::check_agent(&supervisor, &scope, &spec, &cwd);
+    let outcome = with_progress(name, started).await;
+    let took = begun.elapsed();
+    let outcome = match outcome {
+        Ok(agent) => {
+            agent.stop();
+            let end = agent.ended().await;
+            let report = end.report.status.to_string();
+            if json {
+                let result = &agent.info().result;
+                print(&json!({"name": name, "ok": true, "startMs": took.as_millis(), "initialize": result, "end": report}).to_string())
+            } else {
+                print(&describe(name, agent.info(), took, &report))
+            }
+        }
+        Err((error, info)) => {
+            if json {
+                print(
+                    &json!({"name": name, "ok": false, "error": chain(&error), "terminationInfo": info})
+                        .to_string(),
+                )?;
+                Err(Failure::Told)
+            } else {
+                Err(Failure::Failed(explain(name, &chain(&error), &json!(info))))
+            }
+        }
+    };
+    scope.finished().await;
+    outcome
+}
+
+/// On a terminal, says what is being waited for.
+async fn with_progress<T>(name: &str, work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    if !std::io::stderr().is_terminal() {
+        return work.await;
+    }
+    let mut seconds = 0;
+    loop {
+        match tokio::time::timeout(Duration::from_secs(1), &mut work).await {
+            Ok(done) => {
+                let _closed = write!(anstream::stderr(), "\r\x1b[K");
+                return done;
+            }
+            Err(_) => {
+                seconds += 1;
+                let _closed = write!(anstream::stderr(), "\r\x1b[Kstarting {name}... {seconds} s");
+            }
+        }
+    }
+}
+
+fn describe(name: &str, info: &AgentInfo, took: Duration, end: &str) -> String {
+    let result = &info.result;
+    let mut lines = vec![format!(
+        "{name}: {} started in {:.1} s and was stopped ({end})",
+        info.title().unwrap_or_else(|| "an agent that does not say its name".to_owned()),
+        took.as_secs_f64()
+    )];
+    let capabilities = &result["agentCapabilities"];
+    let yes = |value: &Value| value.is_object() || *value == json!(true);
+    let mut supports: Vec<String> = Vec::new();
+    if yes(&capabilities["loadSession"]) {
+        supports.push("load".to_owned());
+    }
+    let listed = |object: &Value| -> Vec<String> {
+        let members = object.as_object().into_iter().flatten();
+        members.filter(|(_, value)| yes(value)).map(|(name, _)| name.clone()).collect()
+    };
+    supports.extend(listed(&capabilities["sessionCapabilities"]));
+    lines.push(format!("  sessions  {}", or_none(&supports)));
+    lines.push(format!("  prompts   text, {}", or_none(&listed(&capabilities["promptCapabilities"]))));
+    lines.push(format!("  mcp       stdio, {}", or_none(&listed(&capabilities["mcpCapabilities"]))));
+    let methods = result["authMethods"].as_array().into_iter().flatten();
+    let login: Vec<String> = methods
+        .filter_map(|method| Some(method["name"].as_str().or(method["id"].as_str())?.to_owned()))
+        .collect();
+    lines.push(format!("  login     {}", or_none(&login)));
+    lines.join("\n")
+}
+
+fn or_none(list: &[String]) -> String {
+    if list.is_empty() { "nothing else".to_owned() } else { list.join(", ") }
+}
+
+/// What went wrong, with what the agent wrote about it.
+fn explain(name: &str, error: &str, info: &Value) -> String {
+    let stderr = info["stderr"]["tail"].as_str().or(info["stderr"]["head"].as_str());
+    match stderr {
+        Some(stderr) => {
+            let shown: Vec<String> =
+                stderr.lines().map(|line| format!("  | {}", line.escape_debug())).collect();
+            format!("agent {name} does not work: {error}\nit wrote to stderr:\n{}", shown.join("\n"))
+        }
+        None => format!("agent {name} does not work: {error}"),
+    }
+}

@@ -1,0 +1,261 @@
+//! `acpd run`: one prompt through a hosted session, shown to a person or as JSON lines.
+
+use crate::cli::{Prompt, Run};
+use crate::client::{Client, Incoming};
+use crate::embedded::{Embedded, host_mode, load_config};
+use crate::exit::Failure;
+use crate::signals::StopSignals;
+use crate::view::{Screen, TICK, View};
+use acpd_host::{META, PermissionMode, method};
+use acpd_wire::member;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Read, Stderr, Stdout, Write};
+use std::path::PathBuf;
+use tokio::time::Instant;
+
+pub(crate) async fn run(args: Run) -> Result<(), Failure> {
+    let stdin = std::io::stdin();
+    let prompt = match args.prompt(stdin.is_terminal()).map_err(clap_failure)? {
+        Prompt::Words(words) => words,
+        Prompt::Stdin => {
+            let mut text = String::new();
+            stdin
+                .lock()
+                .read_to_string(&mut text)
+                .map_err(|error| Failure::Usage(format!("cannot read the prompt from stdin: {error}")))?;
+            if text.trim().is_empty() {
+                return Err(Failure::Usage("the prompt on stdin is empty".to_owned()));
+            }
+            text
+        }
+    };
+    let config = load_config(args.places.config, args.places.state_dir)?;
+    let agent = args.agent.unwrap_or_else(|| config.server.default_agent.clone());
+    config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
+    let cwd = working_directory(args.cwd)?;
+    let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
+    let embedded = Embedded::open(&config).await?;
+    let show = match args.json {
+        true => Show::Json(std::io::stdout()),
+        false => {
+            let view =
+                View::new(std::io::stdout(), std::io::stderr(), Screen::of_process(), Some(cwd.clone()));
+            Show::View(Box::new(view))
+        }
+    };
+    let client = Client::connect(&embedded.host, &agent, "acpd run");
+    let mut conversation = Conversation::new(client, show, agent, args.permission_mode.map(host_mode));
+    let outcome = conversation.hold(&cwd, &prompt, &mut signals, &embedded).await;
+    drop(conversation);
+    embedded.close().await;
+    outcome
+}
+
+/// clap's own words, without its "error: ", which the exit adds.
+fn clap_failure(error: clap::Error) -> Failure {
+    let text = error.to_string();
+    Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
+}
+
+fn working_directory(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let shown = given.clone().unwrap_or_else(|| ".".into());
+    let cwd = std::path::absolute(&shown).and_then(std::fs::canonicalize);
+    let cwd = cwd.map_err(|error| Failure::Usage(format!("--cwd {}: {error}", shown.display())))?;
+    match cwd.is_dir() {
+        true => Ok(cwd),
+        false => Err(Failure::Usage(format!("--cwd {}: not a directory", shown.display()))),
+    }
+}
+
+/// Where things are shown.
+enum Show {
+    View(Box<View<Stdout, Stderr>>),
+    Json(Stdout),
+}
+
+/// How far the conversation has come: the id of the request that is open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Initialize(u64),
+    New(u64),
+    Prompt(u64),
+    Over,
+}
+
+struct Conversation {
+    client: Client,
+    show: Show,
+    agent: String,
+    permission_mode: Option<PermissionMode>,
+    session: Option<String>,
+    begun: Instant,
+    /// The turn was cancelled by the person.
+    interrupted: bool,
+    outcome: Option<Result<(), Failure>>,
+}
+
+impl Conversation {
+    fn new(client: Client, show: Show, agent: String, permission_mode: Option<PermissionMode>) -> Self {
+        let begun = Instant::now();
+        Self { client, show, agent, permission_mode, session: None, begun, interrupted: false, outcome: None }
+    }
+
+    async fn hold(
+        &mut self,
+        cwd: &std::path::Path,
+        prompt: &str,
+        signals: &mut StopSignals,
+        embedded: &Embedded,
+    ) -> Result<(), Failure> {
+        if let Show::View(view) = &mut self.show {
+            view.starting(&self.agent).map_err(closed)?;
+        }
+        let params = json!({
+            "protocolVersion": 1,
+            "clientCapabilities": {"session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}}},
+            "clientInfo": {"name": "acpd run", "version": env!("CARGO_PKG_VERSION")},
+        });
+        let mut phase = Phase::Initialize(self.client.request(method::INITIALIZE, &params).await);
+        let mut ticks = tokio::time::interval(TICK);
+        while phase != Phase::Over {
+            tokio::select! {
+                incoming = self.client.next() => match incoming {
+                    Some(incoming) => phase = self.take(incoming, phase, cwd, prompt).await?,
+                    None => phase = Phase::Over,
+                },
+                _ = ticks.tick() => if let Show::View(view) = &mut self.show {
+                    view.tick(self.begun.elapsed()).map_err(closed)?;
+                },
+                _ = signals.next() => {
+                    if self.interrupted || self.session.is_none() {
+                        embedded.host.hurry();
+                        phase = Phase::Over;
+                    } else {
+                        self.interrupted = true;
+                        self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
+                        self.remark("cancelling; once more to stop at once")?;
+                    }
+                }
+            }
+        }
+        self.client.hang_up();
+        // The host ends the session before the connection closes.
+        loop {
+            tokio::select! {
+                incoming = self.client.next() => match incoming {
+                    Some(incoming) => drop(self.take(incoming, Phase::Over, cwd, prompt).await?),
+                    None => break,
+                },
+                _ = signals.next() => embedded.host.hurry(),
+            }
+        }
+        let unfinished = || Err(Failure::Failed("interrupted".to_owned()));
+        self.outcome.take().unwrap_or_else(unfinished)
+    }
+
+    async fn take(
+        &mut self,
+        incoming: Incoming,
+        phase: Phase,
+        cwd: &std::path::Path,
+        prompt: &str,
+    ) -> Result<Phase, Failure> {
+        match incoming {
+            Incoming::Notification { method, params } => {
+                if method == method::SESSION_UPDATE && self.outcome.is_none() {
+                    self.update(&params)?;
+                }
+                Ok(phase)
+            }
+            Incoming::Refused => Ok(phase),
+            Incoming::Answer { id, outcome } => match (phase, outcome) {
+                (Phase::Initialize(asked), Ok(result)) if asked == id => {
+                    if let Show::View(view) = &mut self.show {
+                        view.started(result.get("agentInfo"), self.begun.elapsed()).map_err(closed)?;
+                    }
+                    self.begun = Instant::now();
+                    let mut params = json!({"cwd": cwd, "mcpServers": []});
+                    if let Some(mode) = self.permission_mode {
+                        params["_meta"] = json!({META: {"permissionMode": mode.as_str()}});
+                    }
+                    Ok(Phase::New(self.client.request(method::SESSION_NEW, &params).await))
+                }
+                (Phase::New(asked), Ok(result)) if asked == id => {
+                    self.session = result["sessionId"].as_str().map(str::to_owned);
+                    let content = json!([{"type": "text", "text": prompt}]);
+                    let params = json!({"sessionId": self.session, "prompt": content});
+                    Ok(Phase::Prompt(self.client.request(method::SESSION_PROMPT, &params).await))
+                }
+                (Phase::Prompt(asked), Ok(result)) if asked == id => {
+                    self.turn_ended(result["stopReason"].as_str().unwrap_or("unknown"))?;
+                    Ok(Phase::Over)
+                }
+                (Phase::Initialize(asked) | Phase::New(asked) | Phase::Prompt(asked), Err(error))
+                    if asked == id =>
+                {
+                    self.failed(&error)?;
+                    Ok(Phase::Over)
+                }
+                _ => Ok(phase),
+            },
+        }
+    }
+
+    fn update(&mut self, params: &[u8]) -> Result<(), Failure> {
+        let raw: Option<&RawValue> = serde_json::from_slice(params).ok();
+        let Some(update) = raw.and_then(|raw| member(raw, "update")) else { return Ok(()) };
+        match &mut self.show {
+            Show::View(view) => view.update(update.get()).map_err(closed),
+            Show::Json(out) => writeln!(out, "{}", update.get()).and_then(|()| out.flush()).map_err(closed),
+        }
+    }
+
+    fn remark(&mut self, text: &str) -> Result<(), Failure> {
+        match &mut self.show {
+            Show::View(view) => view.remark(text).map_err(closed),
+            Show::Json(_) => Ok(()),
+        }
+    }
+
+    fn turn_ended(&mut self, stop_reason: &str) -> Result<(), Failure> {
+        if let Show::View(view) = &mut self.show {
+            view.turn_ended(stop_reason, self.begun.elapsed()).map_err(closed)?;
+        }
+        self.outcome = Some(match (stop_reason, &self.show) {
+            ("end_turn", _) => Ok(()),
+            (_, Show::View(_)) => Err(Failure::Told),
+            (_, Show::Json(_)) => {
+                Err(Failure::Failed(format!("the turn ended with stop reason {stop_reason}")))
+            }
+        });
+        Ok(())
+    }
+
+    fn failed(&mut self, error: &Value) -> Result<(), Failure> {
+        let message = error["message"].as_str().unwrap_or("the agent answered an error without a message");
+        let info = &error["data"]["terminationInfo"];
+        match &mut self.show {
+            Show::View(view) => {
+                view.turn_failed(message, self.begun.elapsed()).map_err(closed)?;
+                if info.is_object() {
+                    view.session_ended(info).map_err(closed)?;
+                }
+                self.outcome = Some(Err(Failure::Told));
+            }
+            Show::Json(_) => {
+                let facts = if info.is_object() { format!(" {info}") } else { String::new() };
+                self.outcome = Some(Err(Failure::Failed(format!("{message}{facts}"))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whoever reads the answer has closed the pipe.
+fn closed(error: std::io::Error) -> Failure {
+    match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Failure::Told,
+        _ => Failure::of(&error),
+    }
+}

@@ -1,0 +1,138 @@
+//! From flags, environment and file to a checked [`Config`].
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::de::{DeTable, Deserializer};
+
+use super::error::at;
+use super::explain::{explain, instead, is_secret, path_at, value_span};
+use super::overlay::Overlay;
+use super::{Config, ConfigError, EXAMPLE_AGENT};
+
+/// Where a configuration comes from. Nothing else is read, so a test can play any environment.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// `--config FILE`.
+    pub file: Option<PathBuf>,
+    /// `--state-dir DIR`; goes over `[storage] path` and its variable.
+    pub state_dir: Option<PathBuf>,
+    /// The environment variables.
+    pub environment: BTreeMap<OsString, OsString>,
+}
+
+impl Sources {
+    /// The flags of this process and its environment.
+    pub fn of_process(file: Option<PathBuf>, state_dir: Option<PathBuf>) -> Self {
+        Sources { file, state_dir, environment: std::env::vars_os().collect() }
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsString> {
+        self.environment.get(name.as_ref() as &std::ffi::OsStr).filter(|value| !value.is_empty())
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        self.variable("HOME").map(PathBuf::from)
+    }
+
+    /// A base directory of the XDG specification, which says to ignore relative ones.
+    fn base_directory(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let given = self.variable(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        Some(given.or_else(|| Some(self.home()?.join(below_home)))?.join("acpd"))
+    }
+
+    /// The file to read, and what names it if it must exist.
+    fn place(&self) -> Option<(PathBuf, Option<&'static str>)> {
+        if let Some(file) = &self.file {
+            return Some((file.clone(), Some("--config")));
+        }
+        if let Some(file) = self.variable("ACPD_CONFIG") {
+            return Some((file.into(), Some("$ACPD_CONFIG")));
+        }
+        Some((self.base_directory("XDG_CONFIG_HOME", ".config")?.join("config.toml"), None))
+    }
+
+    fn read(&self) -> Result<Option<(PathBuf, Vec<u8>)>, ConfigError> {
+        let Some((path, named_by)) = self.place() else { return Ok(None) };
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(Some((path, bytes))),
+            Err(source) if source.kind() == io::ErrorKind::NotFound && named_by.is_none() => Ok(None),
+            Err(source) => Err(ConfigError::Read { path, named_by, source }),
+        }
+    }
+}
+
+impl Config {
+    /// Reads the file if there is one, lays the variables and flags over it, and checks everything.
+    ///
+    /// The file is the first of `--config`, `$ACPD_CONFIG`, `$XDG_CONFIG_HOME/acpd/config.toml` and
+    /// `~/.config/acpd/config.toml`; only the last two may be missing.
+    pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
+        let (file, bytes) = sources.read()?.unzip();
+        let shown = file.clone().unwrap_or_default();
+        let bytes = bytes.unwrap_or_default();
+        let text = str::from_utf8(&bytes).map_err(|error| {
+            let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            let end = valid.len();
+            at(&shown, &valid, end..end, "not UTF-8 from here on; TOML is UTF-8".to_owned(), false)
+        })?;
+        let mut config = read(text, &shown, sources)?;
+        config.storage.path = state_directory(&config.storage.path, file.as_deref(), sources)?;
+        config.file = file;
+        Ok(config)
+    }
+}
+
+fn read(text: &str, file: &Path, sources: &Sources) -> Result<Config, ConfigError> {
+    let mut table = DeTable::parse(text).map_err(|error| {
+        let span = error.span().unwrap_or(text.len()..text.len());
+        at(file, text, span, error.message().to_owned(), false)
+    })?;
+    let overlay = Overlay::apply(table.get_mut(), text.len(), &sources.environment)?;
+    let fail = |span: std::ops::Range<usize>, table: &DeTable<'_>, message: &dyn Fn(&[String]) -> String| {
+        match overlay.variable(&span) {
+            Some((variable, path)) => {
+                ConfigError::Variable { variable: variable.to_owned(), message: message(&path) }
+            }
+            None => {
+                let path = path_at(table, span.start).unwrap_or_default();
+                at(file, text, span, message(&path), is_secret(&path))
+            }
+        }
+    };
+    let config = Config::deserialize(Deserializer::from(table.clone())).map_err(|error| {
+        let span = error.span().unwrap_or_default();
+        fail(span, table.get_ref(), &|path| explain(error.message(), path))
+    })?;
+    let chosen = &config.server.default_agent;
+    if chosen != EXAMPLE_AGENT && !config.agents.contains_key(chosen) {
+        let span = value_span(table.get_ref(), "server", "default_agent").unwrap_or_default();
+        let known: Vec<&str> = config.agents.keys().map(String::as_str).chain([EXAMPLE_AGENT]).collect();
+        return Err(fail(span, table.get_ref(), &|_| {
+            format!(
+                "no agent is called \"{chosen}\": there is no [agents.{chosen}]{}",
+                instead(chosen, &known)
+            )
+        }));
+    }
+    Ok(config)
+}
+
+/// The state directory, absolute: the flag, the variable, the file's key, the default.
+fn state_directory(given: &Path, file: Option<&Path>, sources: &Sources) -> Result<PathBuf, ConfigError> {
+    let path = if let Some(flag) = &sources.state_dir {
+        flag.clone()
+    } else if given.as_os_str().is_empty() {
+        sources.base_directory("XDG_STATE_HOME", ".local/state").ok_or(ConfigError::NoStateDirectory)?
+    } else if let Ok(below_home) = given.strip_prefix("~") {
+        sources.home().ok_or(ConfigError::NoStateDirectory)?.join(below_home)
+    } else if sources.variable("ACPD_STORAGE_PATH").is_some() {
+        given.to_owned()
+    } else {
+        file.and_then(Path::parent).unwrap_or(Path::new("")).join(given)
+    };
+    std::path::absolute(&path).map_err(|source| ConfigError::StateDirectory { path, source })
+}

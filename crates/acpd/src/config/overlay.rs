@@ -1,0 +1,90 @@
+//! `ACPD_SECTION_KEY` variables over the file's keys, put into the parsed table before it is read.
+//!
+//! Each gets a span behind the end of the text, so that an error about it leads back to the variable. A variable
+//! that names a section but no key of it is an error; `ACPD_` names of no section are somebody else's.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::ConfigError;
+
+/// The sections whose keys are single values. Agents and tokens are tables by name and belong in the file.
+const SECTIONS: [&str; 6] = ["server", "storage", "timeouts", "terminal", "limits", "compat"];
+
+/// The variables that were laid over the file.
+pub(super) struct Overlay {
+    first: usize,
+    variables: Vec<Variable>,
+}
+
+struct Variable {
+    name: String,
+    section: &'static str,
+    key: String,
+}
+
+impl Overlay {
+    /// Puts the variables into `table`, which was read from a text of `text_len` bytes.
+    pub(super) fn apply(
+        table: &mut DeTable<'_>,
+        text_len: usize,
+        environment: &BTreeMap<OsString, OsString>,
+    ) -> Result<Overlay, ConfigError> {
+        let mut overlay = Overlay { first: text_len + 1, variables: Vec::new() };
+        for (name, value) in environment.iter().filter(|(_, value)| !value.is_empty()) {
+            let Some((section, key)) = name.to_str().and_then(section_and_key) else { continue };
+            let name = name.to_string_lossy().into_owned();
+            let value = scalar(section, value).ok_or_else(|| ConfigError::Variable {
+                variable: name.clone(),
+                message: "its value is not UTF-8".to_owned(),
+            })?;
+            overlay.put(table, Variable { name, section, key }, value);
+        }
+        Ok(overlay)
+    }
+
+    fn put(&mut self, table: &mut DeTable<'_>, variable: Variable, value: DeValue<'static>) {
+        let at = self.first + self.variables.len();
+        let span = at..at + 1;
+        let section_key = Spanned::new(span.clone(), Cow::Borrowed(variable.section));
+        let section = table
+            .entry(section_key)
+            .or_insert_with(|| Spanned::new(span.clone(), DeValue::Table(DeTable::new())));
+        // A section that is no table is the file's mistake, and reading it will say so.
+        if let DeValue::Table(keys) = section.get_mut() {
+            keys.insert(
+                Spanned::new(span.clone(), Cow::Owned(variable.key.clone())),
+                Spanned::new(span, value),
+            );
+        }
+        self.variables.push(variable);
+    }
+
+    /// The variable behind a span, with the path of its key.
+    pub(super) fn variable(&self, span: &Range<usize>) -> Option<(&str, [String; 2])> {
+        let variable = self.variables.get(span.start.checked_sub(self.first)?)?;
+        Some((&variable.name, [variable.section.to_owned(), variable.key.clone()]))
+    }
+}
+
+fn section_and_key(name: &str) -> Option<(&'static str, String)> {
+    let name = name.strip_prefix("ACPD_")?.to_ascii_lowercase();
+    SECTIONS.into_iter().find_map(|section| {
+        let key = name.strip_prefix(section)?.strip_prefix('_')?;
+        Some((section, key.to_owned()))
+    })
+}
+
+/// All keys read a text, apart from the switches of `[compat]`.
+fn scalar(section: &str, value: &OsStr) -> Option<DeValue<'static>> {
+    let text = value.to_str()?;
+    Some(match text.parse() {
+        Ok(switch) if section == "compat" => DeValue::Boolean(switch),
+        _ => DeValue::String(Cow::Owned(text.to_owned())),
+    })
+}

@@ -1,0 +1,279 @@
+//! The sections of the file as types. Doc comments give units, ranges and defaults; `Default` is the default.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::bytes::{MIB, line_bytes, output_bytes};
+use super::names::{address, arguments, command, name, named, path, variables};
+use super::wait::{Wait, bounded};
+use super::{EXAMPLE_AGENT, UnknownAgent};
+use crate::nearest::nearest;
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// `[server]`: where the daemon listens and which agent is the default.
+    pub server: Server,
+    /// `[storage]`: where sessions are kept and how hard they are written.
+    pub storage: Storage,
+    /// `[timeouts]`: how long acpd waits for agents, people and processes.
+    pub timeouts: Timeouts,
+    /// `[terminal]`: commands that agents run.
+    pub terminal: Terminal,
+    /// `[limits]`: bounds on what a peer can make acpd hold.
+    pub limits: Limits,
+    /// `[compat]`: deviations from the stable protocol for the sake of older peers.
+    pub compat: Compat,
+    /// `[agents.NAME]`: the agents by name, without the built-in `example` unless the file has one of that name.
+    #[serde(deserialize_with = "named")]
+    pub agents: BTreeMap<String, Agent>,
+    /// `[tokens.NAME]`: who may talk to the daemon, by name.
+    #[serde(deserialize_with = "named")]
+    pub tokens: BTreeMap<String, Token>,
+    /// The file that was read; `None` when there was none. Not a key.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
+}
+
+impl Config {
+    /// The agent of that name, or an error that lists what there is.
+    pub fn agent(&self, name: &str) -> Result<&Agent, UnknownAgent> {
+        self.agents.get(name).ok_or_else(|| UnknownAgent {
+            name: name.escape_debug().to_string(),
+            meant: nearest(name, self.agents.keys().map(String::as_str)).map(str::to_owned),
+            known: self.agents.keys().cloned().collect(),
+        })
+    }
+}
+
+/// `[server]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// Address and port of the daemon; `localhost` may stand for 127.0.0.1. Default `127.0.0.1:2273`.
+    #[serde(deserialize_with = "address")]
+    pub listen: SocketAddr,
+    /// The agent for whoever names none: a configured one or `example`. Default `example`.
+    #[serde(deserialize_with = "name")]
+    pub default_agent: String,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Server { listen: SocketAddr::from(([127, 0, 0, 1], 2273)), default_agent: EXAMPLE_AGENT.to_owned() }
+    }
+}
+
+/// `[storage]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storage {
+    /// The state directory, absolute once loaded. In the file, `~/` is the home directory and a relative path
+    /// begins at the file's directory. Default `$XDG_STATE_HOME/acpd`, else `~/.local/state/acpd`.
+    #[serde(deserialize_with = "path")]
+    pub path: PathBuf,
+    /// What an event that was shown survives. Default `process`.
+    pub durability: Durability,
+}
+
+/// What an event that a client has seen survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// The death of acpd, by SIGKILL too.
+    #[default]
+    Process,
+    /// The loss of power: every group of writes is synced to the disk.
+    Power,
+}
+
+/// `[timeouts]`; each is a duration such as `250ms`, `1s`, `5m`, `2h`, at most 366 days.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    /// How long an agent may take to answer `initialize`; `never` allowed. Default 60 s.
+    pub initialize: Wait,
+    /// From closing an agent's stdin to SIGTERM. Default 1 s.
+    #[serde(deserialize_with = "bounded")]
+    pub stdin_grace: Duration,
+    /// From SIGTERM to SIGKILL. Default 5 s.
+    #[serde(deserialize_with = "bounded")]
+    pub term_grace: Duration,
+    /// How long an agent may ignore `session/cancel` before acpd answers the prompt itself. Default 10 s.
+    #[serde(deserialize_with = "bounded")]
+    pub cancel: Duration,
+    /// How long a permission request waits for a person before a reject option is chosen. Default `never`.
+    pub permission: Wait,
+    /// How long a session may do nothing before its process is stopped. Default `never`.
+    pub idle: Wait,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            initialize: Wait::After(Duration::from_secs(60)),
+            stdin_grace: Duration::from_secs(1),
+            term_grace: Duration::from_secs(5),
+            cancel: Duration::from_secs(10),
+            permission: Wait::Never,
+            idle: Wait::Never,
+        }
+    }
+}
+
+/// `[terminal]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Terminal {
+    /// From SIGTERM to SIGKILL for a command. Default 5 s.
+    #[serde(deserialize_with = "bounded")]
+    pub graceful_shutdown_timeout: Duration,
+    /// How long a command may run. Default `never`: no limit.
+    pub default_execution_timeout: Wait,
+    /// How much output is kept for a command that asks for no limit of its own, in bytes: 1 to 256 MiB,
+    /// as a number or as `"1 MiB"`. Default 1 MiB.
+    #[serde(deserialize_with = "output_bytes")]
+    pub output_byte_limit: u64,
+    /// `[terminal.command_timeouts]`: how long a command may run, by the name of its program.
+    pub command_timeouts: BTreeMap<String, Wait>,
+}
+
+impl Default for Terminal {
+    fn default() -> Self {
+        Terminal {
+            graceful_shutdown_timeout: Duration::from_secs(5),
+            default_execution_timeout: Wait::Never,
+            output_byte_limit: MIB,
+            command_timeouts: BTreeMap::new(),
+        }
+    }
+}
+
+/// `[limits]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// The longest line that an agent or a client may send, in bytes: 4 KiB to 1 GiB, as a number or as
+    /// `"64 MiB"`. Default 64 MiB.
+    #[serde(deserialize_with = "line_bytes")]
+    pub line_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { line_bytes: 64 << 20 }
+    }
+}
+
+/// `[compat]`; everything is off by default.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Compat {
+    /// Advertise the first draft's `session: {"stop": {}}` in the root of the agent capabilities, which the
+    /// stable protocol forbids.
+    pub session_stop: bool,
+}
+
+/// `[agents.NAME]`
+#[derive(Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// The program, by path or to be found in `PATH`. No shell reads it. Required.
+    #[serde(deserialize_with = "command")]
+    pub command: String,
+    /// Its arguments. Default none.
+    #[serde(default, deserialize_with = "arguments")]
+    pub args: Vec<String>,
+    /// Variables on top of the inherited environment. Default none.
+    #[serde(default, deserialize_with = "variables")]
+    pub env: BTreeMap<String, String>,
+    /// One process for all sessions of this agent instead of one each. Default false.
+    #[serde(default)]
+    pub share_process: bool,
+    /// How permission requests of its sessions are answered. Default `default`.
+    #[serde(default)]
+    pub permission_mode: PermissionMode,
+    /// How many initialized processes are kept ready for new sessions: 0 to 255. Default 0.
+    #[serde(default)]
+    pub spare: u8,
+}
+
+impl Agent {
+    /// An agent that needs no entry in the file.
+    pub fn builtin(command: String, args: Vec<String>) -> Self {
+        Agent {
+            command,
+            args,
+            env: BTreeMap::new(),
+            share_process: false,
+            permission_mode: PermissionMode::default(),
+            spare: 0,
+        }
+    }
+}
+
+/// Who answers an agent's permission requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "camelCase")]
+#[value(rename_all = "camelCase")]
+pub enum PermissionMode {
+    /// Ask whoever is attached.
+    #[default]
+    Default,
+    /// Allow edits, deletions and moves; ask for the rest.
+    AcceptEdits,
+    /// Choose an allow option whenever one is offered.
+    BypassPermissions,
+    /// Choose a reject option.
+    Deny,
+}
+
+/// `[tokens.NAME]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// `sha256:` and 64 hexadecimal digits: the hash of the token, never the token. Required.
+    pub hash: TokenHash,
+    /// What its bearer may do. Default `observe`.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Whose sessions its bearer sees. Default `own`.
+    #[serde(default)]
+    pub sees: Sees,
+}
+
+/// The SHA-256 of a bearer token. Compare in constant time; `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenHash(
+    /// The 32 bytes of the hash.
+    pub [u8; 32],
+);
+
+/// What the bearer of a token may do; each scope includes the one before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// List, inspect and watch.
+    #[default]
+    Observe,
+    /// Also prompt, answer, cancel and close.
+    Control,
+    /// Also terminate any session, delete, and see agents and metrics.
+    Admin,
+}
+
+/// Whose sessions the bearer of a token sees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sees {
+    /// Those created under the token.
+    #[default]
+    Own,
+    /// All.
+    All,
+}

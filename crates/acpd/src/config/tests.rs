@@ -1,0 +1,437 @@
+//! The configuration from the outside: files, variables, and what the errors look like.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::*;
+
+/// A directory with a file `acpd.toml` of that text, and sources that name it.
+struct Bench {
+    directory: tempfile::TempDir,
+    sources: Sources,
+}
+
+fn bench(text: &str) -> Bench {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("acpd.toml");
+    std::fs::write(&file, text).expect("the file is written");
+    let mut sources = Sources { file: Some(file), ..Sources::default() };
+    sources.environment.insert("HOME".into(), "/srv/me".into());
+    Bench { directory, sources }
+}
+
+impl Bench {
+    fn with(mut self, variable: &str, value: &str) -> Self {
+        self.sources.environment.insert(variable.into(), value.into());
+        self
+    }
+
+    fn load(&self) -> Result<Config, ConfigError> {
+        Config::load(&self.sources)
+    }
+
+    /// The error as it is shown, without the directory.
+    fn error(&self) -> String {
+        let shown = self.load().expect_err("the configuration is wrong").to_string();
+        shown.replace(&format!("{}/", self.directory.path().display()), "")
+    }
+}
+
+const SAMPLE: &str = r#"
+[server]
+listen = "127.0.0.1:2273"
+default_agent = "opencode"
+
+[storage]
+path = "/var/lib/acpd"
+durability = "power"
+
+[timeouts]
+initialize = "never"
+stdin_grace = "2s"
+term_grace = "250ms"
+permission = "5m"
+idle = "2h"
+cancel = "3s"
+
+[terminal]
+graceful_shutdown_timeout = "7s"
+default_execution_timeout = "1h"
+output_byte_limit = 4096
+
+[terminal.command_timeouts]
+npm = "10m"
+
+[limits]
+line_bytes = "128 MiB"
+
+[compat]
+session_stop = true
+
+[agents.opencode]
+command = "opencode"
+args = ["acp"]
+env = { KEY = "value" }
+share_process = true
+permission_mode = "acceptEdits"
+spare = 1
+
+[tokens.ci]
+hash = "sha256:00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff"
+scope = "control"
+sees = "all"
+"#;
+
+// contract 6: every key of the sample
+#[test]
+fn the_sample_is_read_in_full() {
+    let config = bench(SAMPLE).load().unwrap();
+    let seconds = |seconds| Wait::After(Duration::from_secs(seconds));
+    assert_eq!(config.server.default_agent, "opencode");
+    assert_eq!(config.storage, Storage { path: "/var/lib/acpd".into(), durability: Durability::Power });
+    assert_eq!(
+        config.timeouts,
+        Timeouts {
+            initialize: Wait::Never,
+            stdin_grace: Duration::from_secs(2),
+            term_grace: Duration::from_millis(250),
+            cancel: Duration::from_secs(3),
+            permission: seconds(300),
+            idle: seconds(7200),
+        }
+    );
+    assert_eq!(
+        config.terminal,
+        Terminal {
+            graceful_shutdown_timeout: Duration::from_secs(7),
+            default_execution_timeout: seconds(3600),
+            output_byte_limit: 4096,
+            command_timeouts: [("npm".to_owned(), seconds(600))].into(),
+        }
+    );
+    assert_eq!(config.limits.line_bytes, 128 << 20);
+    assert!(config.compat.session_stop);
+    let agent = config.agent("opencode").unwrap();
+    assert_eq!((agent.command.as_str(), agent.args.as_slice()), ("opencode", ["acp".to_owned()].as_slice()));
+    assert_eq!(agent.env["KEY"], "value");
+    assert!(agent.share_process && agent.spare == 1);
+    assert_eq!(agent.permission_mode, PermissionMode::AcceptEdits);
+    let token = &config.tokens["ci"];
+    assert_eq!((token.hash.0[1], token.hash.0[31]), (0x11, 0xff));
+    assert_eq!((token.scope, token.sees), (Scope::Control, Sees::All));
+}
+
+// contract 6: the defaults
+#[test]
+fn every_key_is_optional() {
+    let config = bench("").load().unwrap();
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:2273");
+    assert_eq!(config.server.default_agent, "example");
+    assert_eq!(config.storage.path, Path::new("/srv/me/.local/state/acpd"));
+    assert_eq!(config.timeouts.initialize.to_string(), "1m");
+    assert_eq!(config.timeouts.cancel, Duration::from_secs(10));
+    assert_eq!(config.limits.line_bytes, 64 << 20);
+    assert_eq!(config.terminal.output_byte_limit, 1_048_576);
+    let sections = "[server]\n[storage]\n[timeouts]\n[terminal]\n[limits]\n[compat]\n[agents]\n[tokens]\n";
+    let empty_sections = bench(sections).load().unwrap();
+    assert_eq!(Config { file: None, ..empty_sections }, Config { file: None, ..config });
+}
+
+// contract 6: unknown keys are errors with line and column
+#[test]
+fn an_unknown_key_is_shown_in_its_line() {
+    let text = "# mine\n\n[server]\ndefault_agent = \"example\"\n\n# here:\nlistenn = \"127.0.0.1:1\"\n";
+    assert_eq!(
+        bench(text).error(),
+        r#"acpd.toml:7:1: unknown key "listenn" in [server]; did you mean "listen"?
+  |
+7 | listenn = "127.0.0.1:1"
+  | ^^^^^^^"#
+    );
+}
+
+// contract 6: errors with line and column
+#[test]
+fn errors_point_at_the_wrong_part_and_say_what_to_write() {
+    for (text, expected) in [
+        ("[servr]\n", "1:2: unknown section [servr]; did you mean [server]?"),
+        (
+            "listen = 'x'\n",
+            "1:1: unknown section or key \"listen\"; the sections are server, storage, timeouts, terminal, \
+             limits, compat, agents, tokens",
+        ),
+        ("[storage]\ncolour = 1\n", "2:1: unknown key \"colour\" in [storage]; known: path, durability"),
+        (
+            "[timeouts]\nidle = \"5 minutes\"\n",
+            "2:8: \"idle\" in [timeouts]: \"5 minutes\" is not a duration such as \"250ms\", \"1s\", \"5m\", \
+             \"2h\" or \"never\"",
+        ),
+        (
+            "[timeouts]\nidle = 5\n",
+            "2:8: \"idle\" in [timeouts]: expected a duration such as \"250ms\", \"1s\", \"5m\", \"2h\" or \
+             \"never\", found integer `5`",
+        ),
+        (
+            "timeouts.term_grace = \"never\"\n",
+            "1:23: \"term_grace\" in [timeouts]: \"never\" is not possible here; write a duration such as \
+             \"250ms\", \"1s\", \"5m\" or \"2h\"",
+        ),
+        (
+            "[server]\nlisten = \"somewhere\"\n",
+            "2:10: \"listen\" in [server]: \"somewhere\" is not an address and port such as \"127.0.0.1:2273\"",
+        ),
+        (
+            "[server]\ndefault_agent = \"opencod\"\n[agents.opencode]\ncommand = \"x\"\n",
+            "2:17: no agent is called \"opencod\": there is no [agents.opencod]; did you mean \"opencode\"?",
+        ),
+        (
+            "[limits]\nline_bytes = 100\n",
+            "2:14: \"line_bytes\" in [limits]: 100 is out of range; allowed are 4 KiB to 1 GiB",
+        ),
+        (
+            "[terminal]\noutput_byte_limit = -1\n",
+            "2:21: \"output_byte_limit\" in [terminal]: -1 is out of range; allowed are 1 to 256 MiB",
+        ),
+        (
+            "[limits]\nline_bytes = \"64 megs\"\n",
+            "2:14: \"line_bytes\" in [limits]: \"64 megs\" is not a byte count such as 1048576 or \"64 MiB\"",
+        ),
+        (
+            "[agents.x]\ncommand = \" \"\n",
+            "2:11: \"command\" in [agents.x]: must not be empty; write the name or path of a program",
+        ),
+        ("[agents.x]\nargs = []\n", "1:1: [agents.x] needs the key \"command\""),
+        (
+            "[agents.x]\ncommand = \"a\"\nargs = [\"b\", 5]\n",
+            "3:14: \"args\" in [agents.x]: expected a string, found integer `5`",
+        ),
+        (
+            "[agents.x]\ncommand = \"a\"\npermission_mode = \"acceptedits\"\n",
+            "3:19: \"permission_mode\" in [agents.x]: \"acceptedits\" is unknown; did you mean \"acceptEdits\"?",
+        ),
+        (
+            "[agents.x]\ncommand = \"a\"\nspare = 300\n",
+            "3:9: \"spare\" in [agents.x]: expected a number from 0 to 255, found integer `300`",
+        ),
+        (
+            "[agents.\"open code\"]\ncommand = \"a\"\n",
+            "1:9: \"open code\" in [agents]: \"open code\" is not a name: use letters, digits, \".\", \"_\" and \
+             \"-\", and begin with a letter or digit",
+        ),
+        ("[tokens.ci]\nscope = \"admin\"\n", "1:1: [tokens.ci] needs the key \"hash\""),
+        (
+            "[storage]\npath = \"\"\n",
+            "2:8: \"path\" in [storage]: must not be empty; leave the key out for the default state directory",
+        ),
+        (
+            "[agents.x]\ncommand = \"a\"\nargs = \"b\"\n",
+            "3:8: \"args\" in [agents.x]: expected a list such as [\"a\", \"b\"], found string \"b\"",
+        ),
+        ("server = 5\n", "1:10: \"server\": expected a table, found integer `5`"),
+    ] {
+        let shown = bench(text).error();
+        let first = shown.lines().next().unwrap_or_default();
+        assert_eq!(first, format!("acpd.toml:{expected}"), "{text}");
+    }
+}
+
+// contract 6: errors with line and column, also for what is no TOML
+#[test]
+fn broken_toml_is_shown_in_its_line() {
+    let shown = bench("[server]\nlisten = 127.0.0.1:2273\n").error();
+    assert!(shown.starts_with("acpd.toml:2:"), "{shown}");
+    assert!(shown.contains("\n2 | listen = 127.0.0.1:2273\n"), "{shown}");
+    let shown = bench("[server]\n\n[server]\n").error();
+    assert!(shown.starts_with("acpd.toml:3:2: duplicate key"), "{shown}");
+    let bench = bench("");
+    std::fs::write(bench.directory.path().join("acpd.toml"), b"# ok\n# \xffx\n").unwrap();
+    assert!(bench.error().starts_with("acpd.toml:2:3: not UTF-8"), "{}", bench.error());
+}
+
+// contract 6: columns count characters; a long line is shown around the mistake
+#[test]
+fn columns_count_characters_and_long_lines_are_cut() {
+    let shown = bench("agents = { \"é\" = { command = \"x\" } }\n").error();
+    assert!(shown.starts_with("acpd.toml:1:12: "), "{shown}");
+    assert!(shown.ends_with("  |            ^^^"), "{shown}");
+    let long = format!("[agents.x]\ncommand = \"a\"\nargs = [{} 5]\n", "\"word\", ".repeat(200));
+    let shown = bench(&long).error();
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[2].len() < 140, "{shown}");
+    let mark = lines[3].find('^').expect("a mark");
+    assert_eq!(&lines[2][mark..=mark], "5", "{shown}");
+}
+
+// contract 1.7: no secret is ever logged
+#[test]
+fn secrets_are_not_repeated() {
+    let token = bench("[tokens.ci]\nhash = \"hunter2\"\n").error();
+    assert!(token.starts_with("acpd.toml:2:8: \"hash\" in [tokens.ci]: must be \"sha256:\""), "{token}");
+    assert!(!token.contains("hunter2"), "{token}");
+    let variable = bench("[agents.x]\ncommand = \"a\"\nenv = { API_KEY = 81727 }\n").error();
+    assert_eq!(variable, "acpd.toml:3:19: \"API_KEY\" in [agents.x.env]: expected a string");
+    let config = bench(SAMPLE).load().unwrap();
+    let debug = format!("{config:?}");
+    assert!(debug.contains("KEY") && !debug.contains("value"), "{debug}");
+}
+
+// contract 6: ACPD_* variables override every single-valued key
+#[test]
+fn variables_override_every_scalar_key() {
+    let changed = bench(
+        "[server]\nlisten = \"127.0.0.1:1\"\n[agents.x]\ncommand = \"a\"\n[terminal]\noutput_byte_limit = 1\n",
+    )
+    .with("ACPD_SERVER_LISTEN", "localhost:0")
+    .with("ACPD_SERVER_DEFAULT_AGENT", "x")
+    .with("ACPD_STORAGE_PATH", "/elsewhere")
+    .with("ACPD_STORAGE_DURABILITY", "power")
+    .with("ACPD_TIMEOUTS_INITIALIZE", "1ms")
+    .with("ACPD_TIMEOUTS_STDIN_GRACE", "2ms")
+    .with("ACPD_TIMEOUTS_TERM_GRACE", "3ms")
+    .with("ACPD_TIMEOUTS_CANCEL", "4ms")
+    .with("ACPD_TIMEOUTS_PERMISSION", "5ms")
+    .with("ACPD_TIMEOUTS_IDLE", "6ms")
+    .with("ACPD_TERMINAL_GRACEFUL_SHUTDOWN_TIMEOUT", "7ms")
+    .with("ACPD_TERMINAL_DEFAULT_EXECUTION_TIMEOUT", "8ms")
+    .with("ACPD_TERMINAL_OUTPUT_BYTE_LIMIT", "9")
+    .with("ACPD_LIMITS_LINE_BYTES", "1 MiB")
+    .with("ACPD_COMPAT_SESSION_STOP", "true")
+    .load()
+    .unwrap();
+    let millis = Duration::from_millis;
+    assert_eq!(changed.server, Server { listen: ([127, 0, 0, 1], 0).into(), default_agent: "x".into() });
+    assert_eq!(changed.storage, Storage { path: "/elsewhere".into(), durability: Durability::Power });
+    assert_eq!(
+        changed.timeouts,
+        Timeouts {
+            initialize: Wait::After(millis(1)),
+            stdin_grace: millis(2),
+            term_grace: millis(3),
+            cancel: millis(4),
+            permission: Wait::After(millis(5)),
+            idle: Wait::After(millis(6)),
+        }
+    );
+    assert_eq!(changed.terminal.graceful_shutdown_timeout, millis(7));
+    assert_eq!(changed.terminal.default_execution_timeout, Wait::After(millis(8)));
+    assert_eq!(changed.terminal.output_byte_limit, 9);
+    assert_eq!(changed.limits.line_bytes, 1 << 20);
+    assert!(changed.compat.session_stop);
+}
+
+// contract 6: a wrong variable is named; those of no section are left alone, empty ones count as unset
+#[test]
+fn a_wrong_variable_is_named() {
+    for (variable, value, expected) in [
+        (
+            "ACPD_SERVER_LISTENN",
+            "x",
+            "environment variable ACPD_SERVER_LISTENN: unknown key \"listenn\" in [server]; did you mean \"listen\"?",
+        ),
+        (
+            "ACPD_TIMEOUTS_IDLE",
+            "soon",
+            "environment variable ACPD_TIMEOUTS_IDLE: \"idle\" in [timeouts]: \"soon\" is not a duration such as \
+             \"250ms\", \"1s\", \"5m\", \"2h\" or \"never\"",
+        ),
+        (
+            "ACPD_SERVER_DEFAULT_AGENT",
+            "claude",
+            "environment variable ACPD_SERVER_DEFAULT_AGENT: no agent is called \"claude\": there is no \
+             [agents.claude]; known: example",
+        ),
+        (
+            "ACPD_COMPAT_SESSION_STOP",
+            "yes",
+            "environment variable ACPD_COMPAT_SESSION_STOP: \"session_stop\" in [compat]: expected true or false, \
+             found string \"yes\"",
+        ),
+    ] {
+        assert_eq!(bench("[server]\nlisten = \"[::1]:1\"").with(variable, value).error(), expected);
+    }
+    let others = bench("").with("ACPD_PROCESS", "17").with("ACPD_NOTES", "x").with("ACPD_TIMEOUTS_IDLE", "");
+    others.load().unwrap();
+}
+
+// contract 6: the file is --config, $ACPD_CONFIG, $XDG_CONFIG_HOME/acpd/config.toml, ~/.config/acpd/config.toml
+#[test]
+fn the_file_is_looked_up_in_order() {
+    let home = tempfile::tempdir().unwrap();
+    let write = |path: &str, port: u16| {
+        let path = home.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("[server]\nlisten = \"127.0.0.1:{port}\"\n")).unwrap();
+        path
+    };
+    let mut sources = Sources::default();
+    sources.environment.insert("HOME".into(), home.path().into());
+    let loaded = |sources: &Sources| {
+        let config = Config::load(sources).unwrap();
+        (config.server.listen.port(), config.file)
+    };
+    assert_eq!(loaded(&sources), (2273, None));
+    let in_home = write(".config/acpd/config.toml", 4);
+    assert_eq!(loaded(&sources), (4, Some(in_home)));
+    sources.environment.insert("XDG_CONFIG_HOME".into(), "relative/is/ignored".into());
+    assert_eq!(loaded(&sources).0, 4);
+    sources.environment.insert("XDG_CONFIG_HOME".into(), home.path().join("xdg").into());
+    assert_eq!(loaded(&sources).0, 2273);
+    write("xdg/acpd/config.toml", 3);
+    assert_eq!(loaded(&sources).0, 3);
+    sources.environment.insert("ACPD_CONFIG".into(), write("variable.toml", 2).into());
+    assert_eq!(loaded(&sources).0, 2);
+    sources.file = Some(write("flag.toml", 1));
+    assert_eq!(loaded(&sources).0, 1);
+}
+
+// contract 6: a file that somebody names must be there
+#[test]
+fn a_named_file_must_exist() {
+    let mut sources = Sources { file: Some("/nowhere/acpd.toml".into()), ..Sources::default() };
+    let shown = Config::load(&sources).unwrap_err().to_string();
+    assert_eq!(shown, "cannot read the configuration /nowhere/acpd.toml (named by --config)");
+    sources.file = None;
+    sources.environment.insert("ACPD_CONFIG".into(), "/nowhere/acpd.toml".into());
+    let shown = Config::load(&sources).unwrap_err().to_string();
+    assert_eq!(shown, "cannot read the configuration /nowhere/acpd.toml (named by $ACPD_CONFIG)");
+}
+
+// contract 6: the state directory
+#[test]
+fn the_state_directory_is_absolute_and_flags_win() {
+    let path = |bench: &Bench| bench.load().unwrap().storage.path;
+    let from_file = bench("[storage]\npath = \"state\"\n");
+    assert_eq!(path(&from_file), from_file.directory.path().join("state"));
+    assert_eq!(path(&bench("[storage]\npath = \"~/state\"\n")), Path::new("/srv/me/state"));
+    assert_eq!(path(&bench("").with("XDG_STATE_HOME", "/state")), Path::new("/state/acpd"));
+    let mut flag = bench("[storage]\npath = \"/file\"\n").with("ACPD_STORAGE_PATH", "/variable");
+    assert_eq!(path(&flag), Path::new("/variable"));
+    flag.sources.state_dir = Some(PathBuf::from("/flag"));
+    assert_eq!(path(&flag), Path::new("/flag"));
+    let mut homeless = bench("");
+    homeless.sources.environment.clear();
+    assert!(homeless.error().starts_with("no state directory: "), "{}", homeless.error());
+}
+
+// contract 6: an agent that is not configured
+#[test]
+fn an_unknown_agent_is_told_what_there_is() {
+    let config =
+        bench("[agents.opencode]\ncommand = \"x\"\n[agents.claude]\ncommand = \"y\"\n").load().unwrap();
+    assert_eq!(
+        config.agent("opencod").unwrap_err().to_string(),
+        "no agent is called \"opencod\", did you mean \"opencode\"?; configured: claude, opencode"
+    );
+    assert_eq!(
+        config.agent("\u{1b}[31m").unwrap_err().to_string(),
+        "no agent is called \"\\u{1b}[31m\"; configured: claude, opencode"
+    );
+}
+
+// contract 4: a user's entry called `example` takes the built-in one's place
+#[test]
+fn the_example_agent_can_be_replaced_but_need_not_be_configured() {
+    assert!(bench("").load().unwrap().agents.is_empty());
+    let config = bench("[agents.example]\ncommand = \"mine\"\n").load().unwrap();
+    assert_eq!(config.agent("example").unwrap().command, "mine");
+}

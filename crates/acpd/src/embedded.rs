@@ -1,0 +1,106 @@
+//! A host inside this process: composed from the configuration, for one front end.
+
+use crate::config::{self, Config, EXAMPLE_AGENT, Sources};
+use crate::exit::{Failure, chain};
+use crate::process;
+use acpd_eventlog::{EventLog, Options};
+use acpd_host::{AgentSpec, Graces, Host, HostFile, HostOptions, PermissionMode, TaskScope};
+use acpd_supervisor::{KeeperCommand, Supervisor};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How much longer than the ladder itself the end of a host may take: the drain of pipes and the last commit.
+const END_SLACK: Duration = Duration::from_secs(1);
+
+/// Loads the configuration; the built-in agent is always there.
+pub(crate) fn load_config(file: Option<PathBuf>, state_dir: Option<PathBuf>) -> Result<Config, Failure> {
+    let mut config = Config::load(&Sources::of_process(file, state_dir)).map_err(|error| {
+        let source =
+            std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        Failure::Usage(format!("{error}{source}"))
+    })?;
+    if !config.agents.contains_key(EXAMPLE_AGENT) {
+        config.agents.insert(EXAMPLE_AGENT.to_owned(), example_agent()?);
+    }
+    Ok(config)
+}
+
+fn example_agent() -> Result<config::Agent, Failure> {
+    let binary = std::env::current_exe().map_err(|error| Failure::of(&error))?;
+    let command = binary.into_os_string().into_string().map_err(|path| {
+        Failure::Failed(format!("the path of this program is not UTF-8: {}", path.to_string_lossy()))
+    })?;
+    Ok(config::Agent::builtin(command, vec![process::EXAMPLE_AGENT.to_owned()]))
+}
+
+/// A host and what its end needs to know.
+pub(crate) struct Embedded {
+    pub(crate) host: Host,
+    pub(crate) line_limit: usize,
+    end_bound: Duration,
+}
+
+impl Embedded {
+    /// Opens the state directory and makes a host of the configuration.
+    pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
+        let state_dir = &config.storage.path;
+        let host_file = HostFile::create(state_dir).map_err(|error| Failure::of(&error))?;
+        let options = Options {
+            durability: match config.storage.durability {
+                config::Durability::Process => acpd_eventlog::Durability::Process,
+                config::Durability::Power => acpd_eventlog::Durability::Power,
+            },
+            ..Options::default()
+        };
+        let log = EventLog::open(state_dir, options).map_err(|error| Failure::of(&error))?;
+        let scope = TaskScope::default();
+        let keeper = KeeperCommand::this_binary(process::KEEPER).map_err(|error| Failure::of(&error))?;
+        let supervisor = Supervisor::new(keeper, host_file.id(), scope.clone());
+        let cwd = std::env::current_dir().map_err(|error| {
+            Failure::Failed(format!("cannot use the current directory: {}", chain(&error)))
+        })?;
+        let options = HostOptions { agents: agent_specs(config), cwd };
+        let host = Host::open(options, log, supervisor, scope, host_file, state_dir).await;
+        let end_bound = config.timeouts.stdin_grace * 2 + config.timeouts.term_grace + END_SLACK;
+        Ok(Self { host, line_limit: config.limits.line_bytes, end_bound })
+    }
+
+    /// Ends the host, within the ladder's graces and a second.
+    pub(crate) async fn close(self) {
+        if tokio::time::timeout(self.end_bound, self.host.finished()).await.is_err() {
+            tracing::warn!("some tasks did not end in time; their keepers end their processes");
+        }
+    }
+}
+
+/// What the host needs to know of each configured agent.
+pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
+    let spec = |(name, agent): (&String, &config::Agent)| {
+        let spec = AgentSpec {
+            name: name.clone(),
+            command: agent.command.clone().into(),
+            args: agent.args.iter().map(Into::into).collect(),
+            env: agent.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            graces: Graces { stdin: config.timeouts.stdin_grace, term: config.timeouts.term_grace },
+            initialize_timeout: config.timeouts.initialize.limit(),
+            cancel_timeout: Some(config.timeouts.cancel),
+            idle_timeout: config.timeouts.idle.limit(),
+            share_process: agent.share_process,
+            permission_mode: host_mode(agent.permission_mode),
+            line_limit: config.limits.line_bytes,
+        };
+        (name.clone(), spec)
+    };
+    config.agents.iter().map(spec).collect()
+}
+
+/// The configuration's word in the host's words.
+pub(crate) fn host_mode(mode: config::PermissionMode) -> PermissionMode {
+    match mode {
+        config::PermissionMode::Default => PermissionMode::Default,
+        config::PermissionMode::AcceptEdits => PermissionMode::AcceptEdits,
+        config::PermissionMode::BypassPermissions => PermissionMode::BypassPermissions,
+        config::PermissionMode::Deny => PermissionMode::Deny,
+    }
+}

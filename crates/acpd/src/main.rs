@@ -1,0 +1,5 @@
+//! The `acpd` program. Everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    acpd::run_process()
+}

@@ -1,0 +1,54 @@
+//! From the arguments of the process to a command.
+
+use crate::cli::{Cli, Command};
+use crate::{commands, exit, logging};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The hidden subcommand that every program is started through.
+pub(crate) const KEEPER: &str = "keeper";
+/// The subcommand that plays the example agent.
+pub(crate) const EXAMPLE_AGENT: &str = "example-agent";
+
+/// Runs the process.
+pub fn run_process() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    // Before anything is allocated or started: a keeper lives as long as its agent and should cost nothing.
+    if args.len() == 2 && args[1] == KEEPER {
+        return acpd_supervisor::keeper::run();
+    }
+    if args.get(1).is_some_and(|arg| arg == EXAMPLE_AGENT) {
+        return acpd_example_agent::run(args.into_iter().skip(2));
+    }
+    let cli = match Cli::parse_args(args) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    cli.color.choice().write_global();
+    logging::start(cli.log_level());
+    if let Err(error) = survive_full_files() {
+        return exit::exit_code(Err(exit::Failure::of(&error)));
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::exit_code(Err(exit::Failure::of(&error))),
+    };
+    let outcome = runtime.block_on(async {
+        match cli.command {
+            Command::Run(run) => commands::run::run(run).await,
+            Command::Stdio(stdio) => commands::stdio::stdio(stdio).await,
+            Command::Agents(agents) => commands::agents::agents(agents).await,
+            Command::ExampleAgent { .. } => unreachable!("it was taken off above"),
+        }
+    });
+    // A thread may still be blocked in a read of stdin; nobody waits for it.
+    runtime.shutdown_background();
+    exit::exit_code(outcome)
+}
+
+/// A file size limit (`ulimit -f`) is a full disk to the event log, which copes; by default the signal that comes
+/// with it kills the process. A handler, because agents would inherit a signal that is ignored.
+fn survive_full_files() -> std::io::Result<()> {
+    let seen = std::sync::Arc::default();
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, seen).map(drop)
+}

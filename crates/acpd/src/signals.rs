@@ -1,0 +1,54 @@
+//! SIGTERM, SIGINT and SIGHUP: the first asks to stop, the second hurries.
+
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The signals that people, terminals and service managers send.
+pub(crate) struct StopSignals {
+    term: Signal,
+    interrupt: Signal,
+    /// None when whoever started us has asked for its being ignored, as `nohup` does.
+    hangup: Option<Signal>,
+}
+
+impl StopSignals {
+    pub(crate) fn listen() -> io::Result<Self> {
+        let hangup = match hangup_is_ignored() {
+            true => None,
+            false => Some(signal(SignalKind::hangup())?),
+        };
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup,
+        })
+    }
+
+    /// Waits for the next one.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.interrupt.recv() => {}
+            () = next_of(self.hangup.as_mut()) => {}
+        }
+    }
+}
+
+async fn next_of(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Listening would undo it, so it has to be known before. Where `/proc` does not tell, it counts as not ignored.
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // SIGHUP is number 1, the lowest bit.
+    mask.is_some_and(|mask| mask & 1 == 1)
+}

@@ -1,0 +1,132 @@
+//! The lines that differ between two texts, for showing; bounded in size and in cost.
+
+use super::clean::verbatim;
+use super::paint::Paint;
+
+/// At most this many lines of one change are shown.
+const SHOWN_LINES: usize = 40;
+/// At most this many characters of a line are shown.
+const SHOWN_WIDTH: usize = 160;
+/// Above this product of line counts the exact comparison costs too much, and the change is shown as all lines
+/// out, all lines in.
+const EXACT: usize = 1 << 20;
+
+/// One line of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line<'a> {
+    Removed(&'a str),
+    Added(&'a str),
+    /// Equal lines were left out here.
+    Gap,
+}
+
+/// The counts and the first changed lines, ready to print.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) added: usize,
+    pub(super) removed: usize,
+    pub(super) lines: Vec<String>,
+}
+
+/// The change from `old` (`None`: there was no file) to `new`.
+pub(super) fn show(old: Option<&str>, new: &str, paint: Paint) -> Shown {
+    let old: Vec<&str> = old.unwrap_or_default().lines().collect();
+    let new: Vec<&str> = new.lines().collect();
+    let changes = compare(&old, &new);
+    let count = |wanted: fn(&Line<'_>) -> bool| changes.iter().filter(|line| wanted(line)).count();
+    let added = count(|line| matches!(line, Line::Added(_)));
+    let removed = count(|line| matches!(line, Line::Removed(_)));
+    let mut lines: Vec<String> = changes
+        .iter()
+        .take(SHOWN_LINES)
+        .map(|line| match line {
+            Line::Added(text) => paint.good(format_args!("+ {}", verbatim(text, SHOWN_WIDTH))),
+            Line::Removed(text) => paint.bad(format_args!("- {}", verbatim(text, SHOWN_WIDTH))),
+            Line::Gap => paint.dim("⋮"),
+        })
+        .collect();
+    let hidden = changes.iter().skip(SHOWN_LINES).filter(|line| **line != Line::Gap).count();
+    if hidden > 0 {
+        lines.push(paint.dim(format_args!("... {hidden} more")));
+    }
+    Shown { added, removed, lines }
+}
+
+fn compare<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Line<'a>> {
+    let head = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[head..], &new[head..]);
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
+    if old.len().saturating_mul(new.len()) > EXACT {
+        return old
+            .iter()
+            .map(|line| Line::Removed(line))
+            .chain(new.iter().map(|line| Line::Added(line)))
+            .collect();
+    }
+    walk(old, new, &common(old, new))
+}
+
+/// `common[i][j]`, row by row: how many lines `old[i..]` and `new[j..]` have in common, in order.
+fn common(old: &[&str], new: &[&str]) -> Vec<Vec<u32>> {
+    let mut table = vec![vec![0; new.len() + 1]; old.len() + 1];
+    for i in (0..old.len()).rev() {
+        for j in (0..new.len()).rev() {
+            table[i][j] =
+                if old[i] == new[j] { table[i + 1][j + 1] + 1 } else { table[i + 1][j].max(table[i][j + 1]) };
+        }
+    }
+    table
+}
+
+fn walk<'a>(old: &[&'a str], new: &[&'a str], common: &[Vec<u32>]) -> Vec<Line<'a>> {
+    let (mut i, mut j) = (0, 0);
+    let mut lines = Vec::new();
+    while i < old.len() || j < new.len() {
+        if i < old.len() && j < new.len() && old[i] == new[j] {
+            if lines.last().is_some_and(|line| *line != Line::Gap) {
+                lines.push(Line::Gap);
+            }
+            (i, j) = (i + 1, j + 1);
+        } else if j == new.len() || (i < old.len() && common[i + 1][j] >= common[i][j + 1]) {
+            lines.push(Line::Removed(old[i]));
+            i += 1;
+        } else {
+            lines.push(Line::Added(new[j]));
+            j += 1;
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(old: Option<&str>, new: &str) -> (usize, usize, String) {
+        let shown = show(old, new, Paint::new(false));
+        (shown.added, shown.removed, shown.lines.join("\n"))
+    }
+
+    // contract 6: the terminal view shows what an edit changed
+    #[test]
+    fn only_what_differs_is_shown() {
+        assert_eq!(shown(None, "a\nb\n"), (2, 0, "+ a\n+ b".into()));
+        assert_eq!(shown(Some("a\n"), ""), (0, 1, "- a".into()));
+        assert_eq!(shown(Some("a\nb\nc\n"), "a\nB\nc\n"), (1, 1, "- b\n+ B".into()));
+        assert_eq!(shown(Some("same"), "same"), (0, 0, String::new()));
+        assert_eq!(shown(Some("1\n2\n3\n4\n5\n6"), "0\n2\n3\n4\n5\n7\n6"), (2, 1, "- 1\n+ 0\n⋮\n+ 7".into()));
+    }
+
+    // contract 6: the terminal view is bounded, whatever the agent sends
+    #[test]
+    fn a_huge_change_is_cut_and_cheap() {
+        let old: String = (0..50_000).map(|n| format!("old {n}\n")).collect();
+        let new: String = (0..50_000).map(|n| format!("new {n}\n")).collect();
+        let (added, removed, lines) = shown(Some(&old), &new);
+        assert_eq!((added, removed), (50_000, 50_000));
+        assert!(lines.ends_with("- old 39\n... 99960 more"), "{lines}");
+        assert_eq!(shown(None, &"x".repeat(1_000_000)).2.chars().count(), 2 + SHOWN_WIDTH + 1);
+        assert_eq!(shown(None, "\u{1b}[2Jx\tz").2, "+ ␛[2Jx z");
+    }
+}

@@ -1,0 +1,156 @@
+//! How a turn and a session ended, in words, and what can be done about a bad end.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::clean::{line, verbatim};
+use super::facts::grouped;
+use super::paint::Paint;
+
+const WIDTH: usize = 300;
+/// Lines of stderr that are shown from each end; the record has up to 50.
+const STDERR_HEAD: usize = 8;
+const STDERR_TAIL: usize = 12;
+
+/// A duration as a person says it: `340 ms`, `12.3 s`, `2 m 05 s`.
+pub(super) fn spoken(took: Duration) -> String {
+    let millis = took.as_millis();
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        _ => format!("{} m {:02} s", millis / 60_000, millis % 60_000 / 1_000),
+    }
+}
+
+/// `4 tool calls, 1 failed`
+pub(super) fn spoken_calls(total: usize, failed: usize) -> Option<String> {
+    let calls = match total {
+        0 => return None,
+        1 => "1 tool call".to_owned(),
+        total => format!("{} tool calls", grouped(total as u64)),
+    };
+    Some(if failed > 0 { format!("{calls}, {failed} failed") } else { calls })
+}
+
+/// The last line of a turn, and why if it was not the usual end.
+pub(super) fn turn(stop_reason: &str, facts: &[String], paint: Paint) -> Vec<String> {
+    let why = match stop_reason {
+        "end_turn" => None,
+        "max_tokens" => Some("the model reached its token limit; the answer may be incomplete"),
+        "max_turn_requests" => Some("the agent reached its limit of model requests for one turn"),
+        "refusal" => Some("the agent refused to go on"),
+        "cancelled" => Some("the turn was cancelled"),
+        _ => Some("the agent gave a reason that acpd does not know"),
+    };
+    let mark = if why.is_none() { paint.good("✓") } else { paint.notable("!") };
+    let said = std::iter::once(line(stop_reason, 60)).chain(facts.iter().cloned()).collect::<Vec<_>>();
+    let mut lines = vec![format!("{mark} {}", paint.dim(said.join(" · ")))];
+    lines.extend(why.map(|why| format!("  {why}")));
+    lines
+}
+
+/// The end of a session from its `terminationInfo`: one line when all is well, the record and a hint when not.
+/// `told` is the error that was shown last; it is not said twice.
+pub(super) fn session(info: &Value, agent: &str, told: Option<&str>, paint: Paint) -> Vec<String> {
+    let text = |key: &str| info.get(key).and_then(Value::as_str).map(|text| line(text, WIDTH));
+    let by = text("terminatedBy").unwrap_or_else(|| "?".to_owned());
+    match text("reason").as_deref() {
+        Some("completed") => vec![paint.dim(format_args!("session completed by {by}"))],
+        Some("terminated") => {
+            let who = text("initiator").unwrap_or(by);
+            vec![format!("{} session terminated by {who}", paint.notable("!"))]
+        }
+        reason => failure(info, reason.unwrap_or("ended"), &by, agent, told, paint),
+    }
+}
+
+fn failure(
+    info: &Value,
+    reason: &str,
+    by: &str,
+    agent: &str,
+    told: Option<&str>,
+    paint: Paint,
+) -> Vec<String> {
+    let text = |key: &str| info.get(key).and_then(Value::as_str).map(|text| line(text, WIDTH));
+    let message = text("message").unwrap_or_else(|| "no message".to_owned());
+    let mut lines = Vec::new();
+    if told != Some(message.as_str()) {
+        let said = paint.bold(format_args!("the session failed: {message}"));
+        lines.push(format!("{} {said}", paint.bad("✗")));
+    }
+    let mut facts = vec![format!("session: {reason} by {by}")];
+    facts.extend(text("cause").map(|cause| cause.replace('_', " ")));
+    facts.extend(info.get("exitCode").and_then(Value::as_i64).map(|code| format!("exit code {code}")));
+    facts.extend(text("signal").map(|signal| format!("killed by {signal}")));
+    if info.get("leaked").and_then(Value::as_bool) == Some(true) {
+        facts.push("processes it left behind were killed".to_owned());
+    }
+    lines.push(format!("  {}", paint.dim(facts.join(" · "))));
+    if let Some(stderr) = info.get("stderr") {
+        lines.extend(stderr_lines(stderr, paint));
+    }
+    lines.extend(hint(info, agent).map(|hint| format!("  {} {hint}", paint.kind("next:"))));
+    lines
+}
+
+fn stderr_lines(stderr: &Value, paint: Paint) -> Vec<String> {
+    let part = |key: &str| -> Vec<&str> {
+        stderr.get(key).and_then(Value::as_str).unwrap_or_default().lines().collect()
+    };
+    let (head, tail) = (part("head"), part("tail"));
+    // Without a tail, the head is all there was.
+    let (first, last) = if tail.is_empty() {
+        head.split_at(head.len().min(STDERR_HEAD))
+    } else {
+        (&head[..head.len().min(STDERR_HEAD)], tail.as_slice())
+    };
+    let last = &last[last.len().saturating_sub(STDERR_TAIL)..];
+    let told = (first.len() + last.len()) as u64;
+    let total = stderr.get("totalLines").and_then(Value::as_u64).unwrap_or(told).max(told);
+    if total == 0 {
+        return Vec::new();
+    }
+    let shown = |text: &&str| format!("  {} {}", paint.dim("│"), verbatim(text, WIDTH));
+    let lines = if total == 1 { "1 line".to_owned() } else { format!("{} lines", grouped(total)) };
+    let mut said = vec![format!("  {}", paint.dim(format_args!("its stderr, {lines}:")))];
+    said.extend(first.iter().map(shown));
+    if total > told {
+        said.push(format!("  {}", paint.dim(format_args!("┊ {} lines left out", grouped(total - told)))));
+    }
+    said.extend(last.iter().map(shown));
+    said
+}
+
+/// What to do next. The cause decides; a kill without a known cause is most often the kernel's.
+fn hint(info: &Value, agent: &str) -> Option<String> {
+    let killed = info.get("signal").and_then(Value::as_str) == Some("SIGKILL");
+    Some(match info.get("cause").and_then(Value::as_str)? {
+        "spawn_failed" => format!(
+            "is the command of [agents.{agent}] installed and in PATH? `acpd agents check {agent}` tries it"
+        ),
+        "initialize_timeout" => {
+            format!(
+                "does the command of [agents.{agent}] speak ACP? a slow start needs a larger `[timeouts] initialize`"
+            )
+        }
+        "protocol_error" => {
+            format!(
+                "does the command of [agents.{agent}] speak ACP on stdout? `acpd -vv agents check {agent}` shows more"
+            )
+        }
+        "out_of_memory" => "the agent needs more memory than there is".to_owned(),
+        "agent_crash" if killed => {
+            "something outside killed it; if nobody did, look for the kernel's out-of-memory killer"
+                .to_owned()
+        }
+        "agent_crash" | "agent_exit" => {
+            format!(
+                "its stderr, if any, is the best lead; `acpd agents check {agent}` shows if it starts at all"
+            )
+        }
+        "daemon_lost" => "acpd was killed or crashed; run the prompt again".to_owned(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,151 @@
+//! How turns and sessions end, in words.
+
+use super::*;
+
+fn ended(info: Value) -> String {
+    let mut view = piped();
+    view.starting("opencode").unwrap();
+    view.session_ended(&info).unwrap();
+    texts(view).1
+}
+
+// contract 6: run says how the turn ended
+#[test]
+fn the_summary_says_how_the_turn_went() {
+    let mut view = piped();
+    view.update_value(&text("Hi")).unwrap();
+    view.update_value(&call("a", json!({"title": "A", "status": "completed"}))).unwrap();
+    view.update_value(&json!({"sessionUpdate": "usage_update", "used": 12_345, "size": 1_000_000,
+        "cost": {"amount": 0.00018, "currency": "USD"}}))
+        .unwrap();
+    view.turn_ended("end_turn", Duration::from_millis(12_345)).unwrap();
+    assert_eq!(
+        texts(view).1,
+        "✓ tool   A\n✓ end_turn · 12.3 s · 1 tool call · 12,345 of 1,000,000 tokens · 0.0002 USD\n"
+    );
+}
+
+// contract 6: run says why a turn stopped otherwise
+#[test]
+fn other_stop_reasons_are_explained() {
+    for (reason, expected) in [
+        ("max_tokens", "the model reached its token limit; the answer may be incomplete"),
+        ("max_turn_requests", "the agent reached its limit of model requests for one turn"),
+        ("refusal", "the agent refused to go on"),
+        ("cancelled", "the turn was cancelled"),
+        ("bored", "the agent gave a reason that acpd does not know"),
+    ] {
+        let mut view = piped();
+        view.update_value(&call("a", json!({"title": "A"}))).unwrap();
+        view.turn_ended(reason, Duration::from_secs(125)).unwrap();
+        let (_, err) = texts(view);
+        assert_eq!(
+            err,
+            format!(
+                "● tool   A\n○ tool   A  not finished\n! {reason} · 2 m 05 s · 1 tool call\n  {expected}\n"
+            )
+        );
+    }
+}
+
+// contract 6: run shows the termination record; contract 1.2: stderr is the head and the tail
+#[test]
+fn a_crash_is_shown_with_its_stderr() {
+    let lines =
+        |range: std::ops::RangeInclusive<u32>| range.map(|n| format!("line {n}\n")).collect::<String>();
+    let info = json!({"reason": "error", "terminatedBy": "agent", "message": "agent exited with exit status: 1",
+        "exitCode": 1, "cause": "agent_crash", "leaked": true,
+        "stderr": {"head": lines(1..=50), "tail": lines(201..=250), "truncated": true, "totalLines": 250}});
+    let expected_record =
+        "  session: error by agent · agent crash · exit code 1 · processes it left behind were killed
+  its stderr, 250 lines:
+  │ line 1
+  │ line 2
+  │ line 3
+  │ line 4
+  │ line 5
+  │ line 6
+  │ line 7
+  │ line 8
+  ┊ 230 lines left out
+  │ line 239
+  │ line 240
+  │ line 241
+  │ line 242
+  │ line 243
+  │ line 244
+  │ line 245
+  │ line 246
+  │ line 247
+  │ line 248
+  │ line 249
+  │ line 250
+  next: its stderr, if any, is the best lead; `acpd agents check opencode` shows if it starts at all
+";
+    assert_eq!(
+        ended(info.clone()),
+        format!("✗ the session failed: agent exited with exit status: 1\n{expected_record}")
+    );
+    // The same message is not said twice.
+    let mut view = piped();
+    view.starting("opencode").unwrap();
+    view.turn_failed("agent exited with exit status: 1", Duration::from_millis(5)).unwrap();
+    view.session_ended(&info).unwrap();
+    assert_eq!(
+        texts(view).1,
+        format!("✗ the turn failed: agent exited with exit status: 1\n  after 5 ms\n{expected_record}")
+    );
+}
+
+// contract 1.2: stderr that was not truncated is all in the head
+#[test]
+fn a_short_stderr_is_shown_in_full() {
+    let info = |stderr: &str, total: u64| {
+        json!({"reason": "error", "terminatedBy": "daemon", "message": "gone", "signal": "SIGKILL",
+            "stderr": {"head": stderr, "truncated": false, "totalLines": total}})
+    };
+    assert_eq!(
+        ended(info("  a\n\tb", 2)),
+        "✗ the session failed: gone\n  session: error by daemon · killed by SIGKILL\n  its stderr, 2 lines:\n  │   a\n  │  b\n"
+    );
+    let long: String = (1..=50).map(|n| format!("{n}\n")).collect();
+    let shown = ended(info(&long, 50));
+    assert!(
+        shown.contains("  │ 8\n  ┊ 30 lines left out\n  │ 39\n") && shown.ends_with("  │ 50\n"),
+        "{shown}"
+    );
+}
+
+// contract 6: run says how the session ended, and what to do about it
+#[test]
+fn each_bad_end_has_a_hint() {
+    for (cause, expected) in [
+        ("spawn_failed", "is the command of [agents.opencode] installed"),
+        ("initialize_timeout", "`[timeouts] initialize`"),
+        ("protocol_error", "speak ACP on stdout"),
+        ("agent_exit", "`acpd agents check opencode`"),
+        ("out_of_memory", "more memory"),
+        ("daemon_lost", "run the prompt again"),
+    ] {
+        let shown =
+            ended(json!({"reason": "error", "terminatedBy": "agent", "message": "m", "cause": cause}));
+        let hint = shown.lines().last().unwrap_or_default();
+        assert!(hint.starts_with("  next: ") && hint.contains(expected), "{cause}: {shown}");
+    }
+    let killed = json!({"reason": "error", "message": "m", "cause": "agent_crash", "signal": "SIGKILL"});
+    assert!(ended(killed).contains("out-of-memory killer"));
+}
+
+// contract 1.2: completed, error, terminated
+#[test]
+fn a_good_end_is_one_line() {
+    assert_eq!(
+        ended(json!({"reason": "completed", "terminatedBy": "daemon", "cause": "client_close"})),
+        "session completed by daemon\n"
+    );
+    assert_eq!(
+        ended(json!({"reason": "terminated", "terminatedBy": "daemon", "initiator": "ci"})),
+        "! session terminated by ci\n"
+    );
+    assert_eq!(ended(json!(null)), "✗ the session failed: no message\n  session: ended by ?\n");
+}

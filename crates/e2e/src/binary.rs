@@ -1,0 +1,21 @@
+//! Where the binary under test is. Owned by nobody; read once per start.
+//!
+//! Invariant: it is the one of the same build as the tests, never one from `PATH`.
+
+use std::path::PathBuf;
+
+/// The path of `acpd`, next to the tests in the target directory.
+///
+/// # Panics
+/// When it was not built.
+pub fn acpd() -> PathBuf {
+    let test = std::env::current_exe().expect("a process knows its program");
+    let profile = test.ancestors().find(|path| path.ends_with("deps")).and_then(|deps| deps.parent());
+    let binary = profile.expect("tests run from the target directory").join("acpd");
+    assert!(
+        binary.is_file(),
+        "{} is missing: run `cargo build --workspace --bins` first (`cargo xtask test` does)",
+        binary.display()
+    );
+    binary
+}

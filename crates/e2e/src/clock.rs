@@ -1,0 +1,31 @@
+//! The only place of the harness that reads the clock: bounds on waits for events.
+//!
+//! Not a way to wait: what is waited for is always an event.
+
+use std::time::{Duration, Instant};
+
+/// A point in time after which a wait has failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// A deadline `after` from now.
+    pub fn after(after: Duration) -> Self {
+        Self(now() + after)
+    }
+
+    /// What is left of it.
+    pub fn left(self) -> Duration {
+        self.0.saturating_duration_since(now())
+    }
+
+    /// Whether it is over.
+    pub fn is_over(self) -> bool {
+        self.left().is_zero()
+    }
+}
+
+fn now() -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "a test is a shell: it bounds its waits by the clock")]
+    Instant::now()
+}

@@ -1,0 +1,26 @@
+//! The harness of the end-to-end tests: the real binary as a client, an operator and the operating system see it.
+//!
+//! Nothing of acpd is linked in; what is known of it comes over its pipes, from its files and from `/proc`. Every
+//! message is checked against the official ACP schema, and no test ends while a process of it lives.
+//! Not here: the tests themselves, see `tests/e2e`.
+
+mod binary;
+mod client;
+mod clock;
+mod lines;
+mod message;
+mod oracle;
+mod process;
+mod run_mark;
+mod scratch;
+mod shell_agent;
+
+pub use binary::acpd;
+pub use client::{Asked, Client, PATIENCE};
+pub use clock::Deadline;
+pub use message::Message;
+pub use oracle::{check_from_agent, check_from_client};
+pub use process::{Exit, open_files, peak_memory, zombie_children};
+pub use run_mark::{Marked, RunMark};
+pub use scratch::{GRACES, Scratch};
+pub use shell_agent::{shell_agent, taking_shell_agent};

@@ -1,0 +1,84 @@
+//! What the operating system knows of a process: its end, its memory, its descriptors, its dead children.
+//!
+//! Linux only, like the tests that need it.
+
+use crate::clock::Deadline;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::time::Duration;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// Waits for the end of a process that may be anybody's child. False when it did not come in time.
+pub(crate) fn ends_within(pid: u32, within: Duration) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let deadline = Deadline::after(within);
+    loop {
+        let left = deadline.left();
+        let wait = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&wait)) {
+            Ok(0) if deadline.is_over() => return false,
+            Ok(0) | Err(_) => {}
+            Ok(_) => return true,
+        }
+    }
+}
+
+/// Waits for a child and reaps it.
+pub(crate) fn exit_of(child: &mut Child, within: Duration) -> Option<Exit> {
+    if !ends_within(child.id(), within) {
+        return None;
+    }
+    let status = child.wait().expect("it is our child");
+    Some(match status.signal() {
+        Some(signal) => Exit::Signal(signal),
+        None => Exit::Code(status.code().unwrap_or(-1)),
+    })
+}
+
+/// How many descriptors a process has open.
+///
+/// # Panics
+/// When it is gone.
+pub fn open_files(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).expect("the process lives").count()
+}
+
+/// The most memory that a process has had resident, in bytes.
+///
+/// # Panics
+/// When it is gone.
+pub fn peak_memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells the peak");
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of KiB");
+    kib * 1024
+}
+
+/// Children of a process that are dead and were not waited for.
+pub fn zombie_children(parent: u32) -> Vec<u32> {
+    let all = fs::read_dir("/proc").expect("Linux has /proc").flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| state_and_parent(*pid) == Some(('Z', parent))).collect()
+}
+
+fn state_and_parent(pid: u32) -> Option<(char, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may hold anything, parentheses too.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}

@@ -1,0 +1,93 @@
+//! The mark by which every process of one test is found, whatever became of its parents.
+//!
+//! That is a variable in the environment, or, for keepers, which have none of it, the directory they were started
+//! in. A zombie has neither; zombies are looked for by their parent instead.
+
+use crate::clock::Deadline;
+use crate::process::ends_within;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The environment variable that carries the mark.
+const VARIABLE: &str = "E2E_RUN";
+
+/// Unique to one test.
+#[derive(Clone, Debug)]
+pub struct RunMark {
+    value: String,
+    dir: PathBuf,
+}
+
+/// A live process of a test.
+#[derive(Clone, Debug)]
+pub struct Marked {
+    /// Its id.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+}
+
+impl RunMark {
+    /// A mark for what is started with its variable, and in `dir` or below.
+    pub(crate) fn new(dir: &Path) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let value = format!("{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Self { value, dir: dir.to_owned() }
+    }
+
+    pub(crate) fn variable(&self) -> (&'static str, &str) {
+        (VARIABLE, &self.value)
+    }
+
+    /// All live processes of the test.
+    pub fn processes(&self) -> Vec<Marked> {
+        let entry = format!("{VARIABLE}={}", self.value);
+        let all = fs::read_dir("/proc").expect("Linux has /proc").flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let has_mark = |pid: &u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let is_here =
+                || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&self.dir));
+            environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes()) || is_here()
+        };
+        let marked = |pid| {
+            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            Marked { pid, command: String::from_utf8_lossy(&command).replace('\0', " ") }
+        };
+        pids.filter(has_mark).map(marked).collect()
+    }
+
+    /// Live processes whose command line contains `part`.
+    pub fn running(&self, part: &str) -> Vec<Marked> {
+        self.processes().into_iter().filter(|process| process.command.contains(part)).collect()
+    }
+
+    /// Waits until nothing but `spared` lives.
+    ///
+    /// # Errors
+    /// What lives after the bound.
+    pub fn only_left(&self, spared: &[u32], within: Duration) -> Result<(), Vec<Marked>> {
+        let deadline = Deadline::after(within);
+        loop {
+            let mut living = self.processes();
+            living.retain(|process| !spared.contains(&process.pid));
+            let Some(first) = living.first() else { return Ok(()) };
+            if !ends_within(first.pid, deadline.left()) {
+                return Err(living);
+            }
+        }
+    }
+
+    /// Kills what lives; for tests that have failed already.
+    pub(crate) fn kill_all(&self) {
+        for process in self.processes() {
+            if let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) {
+                // One that is gone meanwhile is as good as killed.
+                let _gone = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}

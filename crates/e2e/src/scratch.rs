@@ -1,0 +1,195 @@
+//! One test's world: a state directory, a working directory, a configuration, and a mark on every process.
+//!
+//! Invariant: when it is dropped, no process of it lives; a test that left one fails.
+
+use crate::binary::acpd;
+use crate::client::Client;
+use crate::process::{Exit, exit_of};
+use crate::run_mark::RunMark;
+use serde_json::json;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// What the stop ladder takes at most with the graces of a scratch configuration.
+pub const GRACES: Duration = Duration::from_millis(400);
+
+/// The directories, configuration and mark of one test.
+#[derive(Debug)]
+pub struct Scratch {
+    dir: TempDir,
+    mark: RunMark,
+    timeouts: Vec<(String, String)>,
+    rest: String,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scratch {
+    /// A world with short graces: 100 ms from stdin to SIGTERM, 300 ms from there to SIGKILL.
+    pub fn new() -> Self {
+        Self::with_default_graces().timeout("stdin_grace", "100ms").timeout("term_grace", "300ms")
+    }
+
+    /// A world with the graces that users have.
+    ///
+    /// # Panics
+    /// When no directory can be made.
+    pub fn with_default_graces() -> Self {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        std::fs::create_dir(dir.path().join("work")).expect("a directory in it");
+        let mark = RunMark::new(dir.path());
+        Self { dir, mark, timeouts: Vec::new(), rest: String::new() }
+    }
+
+    /// Sets a key of `[timeouts]`.
+    #[must_use]
+    pub fn timeout(mut self, key: &str, value: &str) -> Self {
+        self.timeouts.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds other sections.
+    #[must_use]
+    pub fn config(mut self, toml: &str) -> Self {
+        self.rest.push_str(toml);
+        self.rest.push('\n');
+        self
+    }
+
+    /// Adds an agent.
+    #[must_use]
+    pub fn agent(self, name: &str, command: impl AsRef<Path>, args: &[String]) -> Self {
+        // JSON's strings and arrays are TOML's, as far as these go.
+        let (command, args) = (json!(command.as_ref()), json!(args));
+        self.config(&format!("[agents.{name}]\ncommand = {command}\nargs = {args}"))
+    }
+
+    /// Adds the example agent under another name and with arguments of its own.
+    #[must_use]
+    pub fn example(self, name: &str, args: &[&str]) -> Self {
+        let args: Vec<String> =
+            std::iter::once("example-agent").chain(args.iter().copied()).map(str::to_owned).collect();
+        self.agent(name, acpd(), &args)
+    }
+
+    /// Adds an agent in shell.
+    #[must_use]
+    pub fn shell(self, name: &str, args: &[String]) -> Self {
+        self.agent(name, "sh", args)
+    }
+
+    /// Where sessions work.
+    pub fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    /// Where acpd keeps its state.
+    pub fn state(&self) -> PathBuf {
+        self.dir.path().join("state")
+    }
+
+    /// A path in the scratch directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The mark on every process of this test.
+    pub fn mark(&self) -> &RunMark {
+        &self.mark
+    }
+
+    /// Writes the configuration and names its file.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn config_file(&self) -> PathBuf {
+        let mut toml = String::from("[timeouts]\n");
+        for (key, value) in &self.timeouts {
+            writeln!(toml, "{key} = \"{value}\"").expect("a string takes text");
+        }
+        toml.push_str(&self.rest);
+        let path = self.path("config.toml");
+        std::fs::write(&path, toml).expect("the configuration is written");
+        path
+    }
+
+    /// A program with this test's mark and homes and without the caller's `ACPD_*` variables.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the harness starts acpd as an editor would, with no keeper"
+        )]
+        let mut command = Command::new(program.as_ref());
+        let (name, value) = self.mark.variable();
+        command.env(name, value).env("HOME", self.dir.path()).env("NO_COLOR", "1");
+        for (own, _) in std::env::vars_os().filter(|(own, _)| own.as_encoded_bytes().starts_with(b"ACPD_")) {
+            command.env_remove(own);
+        }
+        for xdg in ["XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
+            command.env_remove(xdg);
+        }
+        command.current_dir(self.work());
+        command
+    }
+
+    /// A client of `acpd stdio` for an agent.
+    pub fn stdio(&self, agent: &str) -> Client {
+        let mut command = self.command(acpd());
+        command.arg("stdio").arg("--agent").arg(agent);
+        command.arg("--state-dir").arg(self.state()).arg("--config").arg(self.config_file());
+        self.client(command)
+    }
+
+    /// A client of a program that speaks ACP on its pipes.
+    pub fn client(&self, command: Command) -> Client {
+        Client::start(command, self)
+    }
+
+    /// An initialized client of `acpd stdio` with one session.
+    pub fn session(&self, agent: &str) -> (Client, String) {
+        let mut client = self.stdio(agent);
+        client.initialize();
+        let session = client.new_session();
+        (client, session)
+    }
+
+    /// Runs `acpd` to its end, without input: how it ended, stdout and stderr.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn run(&self, args: &[&str]) -> (Exit, String, String) {
+        let mut command = self.command(acpd());
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("acpd starts");
+        let stdout = crate::lines::text_of(child.stdout.take().expect("it is piped"));
+        let stderr = crate::lines::text_of(child.stderr.take().expect("it is piped"));
+        let Some(exit) = exit_of(&mut child, crate::PATIENCE) else {
+            self.mark.kill_all();
+            panic!("`acpd {}` did not end; stderr: {:?}", args.join(" "), stderr.recv());
+        };
+        let text = |pipe: std::sync::mpsc::Receiver<String>| {
+            pipe.recv_timeout(crate::PATIENCE).expect("its pipes end with it")
+        };
+        (exit, text(stdout), text(stderr))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.mark.kill_all();
+            return;
+        }
+        if let Err(living) = self.mark.only_left(&[], Duration::from_secs(1)) {
+            self.mark.kill_all();
+            panic!("processes outlived the test: {living:#?}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! One acpd that lives long: what ended sessions had open is closed.
+
+use acpd_e2e::{PATIENCE, Scratch, open_files};
+
+/// Sessions before the first count: caches and pools have their size by then.
+const WARM: usize = 5;
+/// Sessions between the counts.
+const MORE: usize = 40;
+
+// SU-6: many agents end on one connection, and no descriptor is left of them
+#[test]
+fn descriptors_do_not_grow() {
+    let scratch = Scratch::new();
+    let mut client = scratch.stdio("example");
+    client.initialize();
+    let mut warm = 0;
+    for n in 0..WARM + MORE {
+        let session = client.new_session();
+        let end = ["crash", "exit 0", "exit 3", "signal KILL", "fork setsid\nexit 1"][n % 5];
+        let asked = client.prompt(&session, end);
+        client.error(&asked);
+        client.is_alone(PATIENCE);
+        if n + 1 == WARM {
+            warm = open_files(client.pid());
+        }
+    }
+    let after = open_files(client.pid());
+    assert!(after <= warm, "{warm} descriptors after {WARM} sessions, {after} after {MORE} more");
+    client.finish();
+}

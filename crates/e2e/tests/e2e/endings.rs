@@ -1,0 +1,234 @@
+//! How sessions end, and what everybody is told (contract 1.2).
+
+use acpd_e2e::{Client, Scratch, shell_agent};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+fn numbered(text: &str, range: std::ops::RangeInclusive<u32>) -> String {
+    range.map(|n| format!("{text} {n}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Prompts with something that ends the agent. Gives the record of the error and `params` of the notification.
+fn die(client: &mut Client, session: &str, prompt: &str) -> (Value, Value) {
+    let asked = client.prompt(session, prompt);
+    let error = client.error(&asked);
+    assert_eq!(error["code"], -32603, "{error}");
+    if client.ends().is_empty() {
+        client.until("the end", |m| m.method() == Some("_sandboxagent/session/ended"));
+    }
+    let ends = client.ends();
+    assert_eq!(ends.len(), 1);
+    (error["data"]["terminationInfo"].clone(), ends[0].json["params"].clone())
+}
+
+/// The record without what differs from run to run, which must be there.
+fn timeless(mut info: Value) -> Value {
+    let fields = info.as_object_mut().expect("a record is an object");
+    for time in ["endedAt", "startedAt"] {
+        let value = fields.remove(time).unwrap_or_default();
+        let text = value.as_str().unwrap_or_default();
+        assert!(text.len() == 24 && text.ends_with('Z'), "{time}: {value}");
+    }
+    assert!(fields.remove("lastEventSeq").as_ref().and_then(Value::as_u64) >= Some(2));
+    info
+}
+
+// contract 1.2, PR-11, TM-1
+#[test]
+fn a_crash_is_told_with_code_and_stderr() {
+    let scratch = Scratch::new();
+    let (mut client, session) = scratch.session("example");
+    let (info, ended) = die(&mut client, &session, "some words\ncrash");
+    let (head, tail) = (numbered("crash line", 1..=50), numbered("crash line", 201..=250));
+    let expected = json!({"session_id": session, "data": {
+        "reason": "error", "terminated_by": "agent", "message": "agent exited with exit status: 1",
+        "exit_code": 1,
+        "stderr": {"head": head, "tail": tail, "truncated": true, "total_lines": 250}}});
+    assert_eq!(ended, expected);
+    let expected = json!({
+        "reason": "error", "terminatedBy": "agent", "message": "agent exited with exit status: 1", "exitCode": 1,
+        "stderr": {"head": head, "tail": tail, "truncated": true, "totalLines": 250},
+        "cause": "agent_crash", "turnActive": true, "leaked": false});
+    assert_eq!(timeless(info), expected);
+    client.finish();
+    // Once, and after the last output of the agent.
+    assert_eq!(client.ends().len(), 1);
+    let end = client.received().iter().position(|m| m.json["params"]["session_id"] == session).unwrap();
+    let last_update = client.received().iter().rposition(|m| m.method() == Some("session/update")).unwrap();
+    assert!(last_update < end);
+    let words: String = client.received().iter().filter_map(|m| m.text()).collect();
+    assert_eq!(words, "some words");
+}
+
+// contract 1.2
+#[test]
+fn exit_codes_in_a_turn_are_errors_with_their_code() {
+    for (code, message, cause) in [
+        (3, "agent exited with exit status: 3", "agent_crash"),
+        (137, "agent exited with exit status: 137", "agent_crash"),
+        (0, "agent exited with exit status: 0 during a turn", "agent_exit"),
+    ] {
+        let scratch = Scratch::new();
+        let (mut client, session) = scratch.session("example");
+        let (info, ended) = die(&mut client, &session, &format!("exit {code}"));
+        let data =
+            json!({"reason": "error", "terminated_by": "agent", "message": message, "exit_code": code});
+        assert_eq!(ended, json!({"session_id": session, "data": data}));
+        let expected = json!({"reason": "error", "terminatedBy": "agent", "message": message,
+            "exitCode": code, "cause": cause, "turnActive": true, "leaked": false});
+        assert_eq!(timeless(info), expected);
+        client.finish();
+    }
+}
+
+// contract 1.2: a signal is named, and there is no exit code beside it
+#[test]
+fn signals_are_named() {
+    for name in ["KILL", "SEGV", "TERM"] {
+        let scratch = Scratch::new();
+        let (mut client, session) = scratch.session("example");
+        let (info, ended) = die(&mut client, &session, &format!("signal {name}"));
+        let (signal, message) = (format!("SIG{name}"), format!("agent was killed by SIG{name}"));
+        let data = json!({"reason": "error", "terminated_by": "agent", "message": message, "signal": signal});
+        assert_eq!(ended, json!({"session_id": session, "data": data}));
+        assert_eq!((&info["signal"], info.get("exitCode")), (&json!(signal), None));
+        assert_eq!(info["cause"], "agent_crash");
+        client.finish();
+    }
+}
+
+// contract 1.2: exit 0 while idle is in good order
+#[test]
+fn an_agent_may_leave_while_idle() {
+    let scratch = Scratch::new().shell(
+        "leaver",
+        &shell_agent("take; update hello; answer '{\"stopReason\":\"end_turn\"}'; echo bye >&2"),
+    );
+    let (mut client, session) = scratch.session("leaver");
+    assert_eq!(client.turn(&session, "x"), "end_turn");
+    let ended = client.until("the end", |m| m.method() == Some("_sandboxagent/session/ended"));
+    let expected = json!({"session_id": session, "data": {"reason": "completed", "terminated_by": "agent"}});
+    assert_eq!(ended.json["params"], expected);
+    let refused = client.prompt(&session, "again");
+    let error = client.error(&refused);
+    let info = timeless(error["data"]["terminationInfo"].clone());
+    assert_eq!(info["cause"], "agent_exit");
+    assert_eq!((&info["lastStopReason"], &info["turnActive"]), (&json!("end_turn"), &json!(false)));
+    client.finish();
+}
+
+// contract 1.2: 100 lines are all there, 101 are not; absent when there is none; 4 KiB a line
+#[test]
+fn stderr_is_cut_where_the_contract_says() {
+    let all = |n| json!({"head": numbered("stderr line", 1..=n), "truncated": false, "total_lines": n});
+    let cut = json!({"head": numbered("stderr line", 1..=50), "tail": numbered("stderr line", 52..=101),
+        "truncated": true, "total_lines": 101});
+    let long = json!({"head": "x".repeat(4096), "truncated": false, "total_lines": 1});
+    for (directive, expected) in [
+        ("think nothing", None),
+        ("stderr 1", Some(all(1))),
+        ("stderr 100", Some(all(100))),
+        ("stderr 101", Some(cut)),
+        ("flood-stderr 100000", Some(long)),
+    ] {
+        let scratch = Scratch::new();
+        let (mut client, session) = scratch.session("example");
+        let (_, ended) = die(&mut client, &session, &format!("{directive}\nexit 2"));
+        assert_eq!(ended["data"].get("stderr"), expected.as_ref(), "{directive}");
+        client.finish();
+    }
+}
+
+// contract 1: a prompt after the end names the end and starts nothing
+#[test]
+fn a_prompt_after_the_end_is_refused_with_the_record() {
+    let scratch = Scratch::new();
+    let (mut client, session) = scratch.session("example");
+    let (info, _) = die(&mut client, &session, "exit 5");
+    client.is_alone(acpd_e2e::PATIENCE);
+    for _ in 0..2 {
+        let asked = client.prompt(&session, "hello");
+        let error = client.error(&asked);
+        assert_eq!(error["code"], -32002);
+        assert_eq!(error["data"], json!({"sessionId": session, "terminationInfo": info}));
+    }
+    client.is_alone(acpd_e2e::PATIENCE);
+    client.finish();
+}
+
+// FR-3, PR-11, SU-6: whatever was open is answered at once when the agent dies
+#[test]
+fn everything_pending_is_answered_when_the_agent_dies() {
+    let scratch = Scratch::new();
+    let (mut client, session) = scratch.session("example");
+    let prompts: Vec<_> =
+        ["hello\nhang", "second", "third"].map(|text| client.prompt(&session, text)).into_iter().collect();
+    client.until_text("hello");
+    let agents = scratch.mark().running("example-agent");
+    assert_eq!(agents.len(), 1, "{agents:?}");
+    let pid = rustix::process::Pid::from_raw(i32::try_from(agents[0].pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    for prompt in &prompts {
+        let info = client.error(prompt)["data"]["terminationInfo"].clone();
+        assert_eq!((&info["signal"], &info["turnActive"]), (&json!("SIGKILL"), &json!(true)));
+    }
+    client.finish();
+}
+
+// SE-21: the death of one session's agent is nothing to another session
+#[test]
+fn other_sessions_go_on() {
+    let scratch = Scratch::new();
+    let (mut client, first) = scratch.session("example");
+    let second = client.new_session();
+    let slow = client.prompt(&second, "begun\nsleep 300\ndone");
+    client.until_text("begun");
+    let (_, ended) = die(&mut client, &first, "crash");
+    assert_eq!(ended["session_id"], first);
+    assert_eq!(client.result(&slow)["stopReason"], "end_turn");
+    assert_eq!(client.turn(&second, "hello"), "end_turn");
+    client.finish();
+}
+
+/// Ends acpd in the middle of a turn, or idle, and expects the record of a shutdown.
+fn shut_down(prompt: Option<&str>, end: impl Fn(&mut Client)) {
+    let scratch = Scratch::new();
+    let (mut client, session) = scratch.session("example");
+    let running = prompt.map(|text| client.prompt(&session, text));
+    if running.is_some() {
+        client.until_text("begun");
+    }
+    end(&mut client);
+    client.read_to_end();
+    if let Some(running) = &running {
+        assert_eq!(client.result(running), json!({"stopReason": "cancelled"}));
+    }
+    let expected = json!({"session_id": session, "data": {"reason": "completed", "terminated_by": "daemon"}});
+    let ends: Vec<_> = client.ends().iter().map(|end| end.json["params"].clone()).collect();
+    assert_eq!(ends, [expected]);
+    client.expect_good_end();
+    let mut later = scratch.stdio("example");
+    later.initialize();
+    let asked = later.prompt(&session, "hello");
+    let error = later.error(&asked);
+    assert_eq!(error["code"], -32002);
+    let info = timeless(error["data"]["terminationInfo"].clone());
+    assert_eq!((&info["reason"], &info["cause"]), (&json!("completed"), &json!("daemon_shutdown")));
+    assert_eq!((&info["initiator"], info.get("exitCode")), (&json!("e2e"), None));
+    later.finish();
+}
+
+// contract 6, SC-5: the client's end of file ends everything in good order
+#[test]
+fn end_of_input_shuts_down() {
+    shut_down(None, Client::close_input);
+    shut_down(Some("begun\nhang"), Client::close_input);
+}
+
+// contract 6, SC-5
+#[test]
+fn sigterm_and_sigint_shut_down() {
+    shut_down(None, |client| client.signal(Signal::TERM));
+    shut_down(Some("begun\nhang"), |client| client.signal(Signal::TERM));
+    shut_down(Some("begun\nignore-cancel\nignore-sigterm\nhang"), |client| client.signal(Signal::INT));
+}

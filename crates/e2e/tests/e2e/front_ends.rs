@@ -1,0 +1,191 @@
+//! `acpd run`, `acpd agents` and what a wrong configuration says (contract 6).
+
+use acpd_e2e::{Exit, Scratch, shell_agent};
+use serde_json::Value;
+use std::path::PathBuf;
+
+fn text(path: PathBuf) -> String {
+    path.into_os_string().into_string().expect("scratch paths are text")
+}
+
+fn run(scratch: &Scratch, args: &[&str]) -> (Exit, String, String) {
+    let (state, config) = (text(scratch.state()), text(scratch.config_file()));
+    let mut all = vec!["run", "--state-dir", &state, "--config", &config];
+    all.extend(args);
+    scratch.run(&all)
+}
+
+fn agents(scratch: &Scratch, args: &[&str]) -> (Exit, String, String) {
+    let config = text(scratch.config_file());
+    let mut all = vec!["agents"];
+    all.extend(args);
+    all.extend(["--config", &config]);
+    scratch.run(&all)
+}
+
+// contract 6: 0 for end_turn, and stdout has the answer only
+#[test]
+fn run_prints_the_answer() {
+    let scratch = Scratch::new();
+    let (exit, out, err) = run(&scratch, &["think hard\ntool look\nplan a,b\nhello wide world\nagain"]);
+    assert_eq!((exit, out.as_str()), (Exit::Code(0), "hello wide world\nagain\n"), "{err}");
+    assert!(err.contains("hard") && err.contains("look") && err.contains("end_turn"), "{err}");
+}
+
+// contract 6: 1 for a failed agent, with the record
+#[test]
+fn run_tells_how_the_agent_failed() {
+    let scratch = Scratch::new()
+        .agent("absent", "/no/such/program", &[])
+        .shell("refuses", &shell_agent("while take; do answer '{\"stopReason\":\"refusal\"}'; done"));
+    for (args, words) in [
+        (vec!["crash"], vec!["exit status: 1", "crash line 1", "crash line 250", "250 lines"]),
+        (vec!["signal KILL"], vec!["killed by SIGKILL"]),
+        (vec!["exit 0"], vec!["exit status: 0 during a turn"]),
+        (vec!["--agent", "absent", "hello"], vec!["/no/such/program"]),
+        (vec!["--agent", "refuses", "hello"], vec!["refusal"]),
+        (vec!["stream x"], vec!["usage is `stream N [BYTES]`"]),
+    ] {
+        let (exit, out, err) = run(&scratch, &args);
+        assert_eq!((exit, out.as_str()), (Exit::Code(1), ""), "{args:?}: {err}");
+        for word in words {
+            assert!(err.contains(word), "{args:?}: {word:?} is not in {err}");
+        }
+        // The same for programs.
+        let mut args = args;
+        args.insert(0, "--json");
+        let (exit, out, err) = run(&scratch, &args);
+        assert_eq!((exit, out.as_str()), (Exit::Code(1), ""), "{args:?}: {err}");
+        assert!(err.lines().count() > 0 && err.starts_with("error: "), "{err}");
+    }
+}
+
+// contract 6: 2 for usage
+#[test]
+fn run_tells_wrong_usage_apart() {
+    let scratch = Scratch::new();
+    for (args, words) in [
+        (vec!["--agent", "exampel", "hello"], "did you mean \"example\""),
+        (vec!["--no-such-flag", "hello"], "--no-such-flag"),
+        (vec![], "prompt"),
+        (vec!["--permission-mode", "yolo", "hello"], "yolo"),
+        (vec!["--cwd", "/no/such/directory", "hello"], "/no/such/directory"),
+    ] {
+        let (exit, out, err) = run(&scratch, &args);
+        assert_eq!((exit, out.as_str()), (Exit::Code(2), ""), "{args:?}: {err}");
+        assert!(err.contains(words), "{args:?}: {err}");
+    }
+}
+
+// contract 6: one raw update per line
+#[test]
+fn run_prints_updates_as_json() {
+    let scratch = Scratch::new();
+    let (exit, out, err) = run(&scratch, &["--json", "plan a\ntool look\nhello world"]);
+    assert_eq!((exit, err.as_str()), (Exit::Code(0), ""));
+    let updates: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let kinds: Vec<&str> = updates.iter().map(|update| update["sessionUpdate"].as_str().unwrap()).collect();
+    let expected = [
+        "plan",
+        "tool_call",
+        "tool_call_update",
+        "tool_call_update",
+        "agent_message_chunk",
+        "agent_message_chunk",
+    ];
+    assert_eq!(kinds, expected);
+}
+
+// SU-1: nothing is left behind by `run` either
+#[test]
+fn run_leaves_nothing_behind() {
+    let scratch = Scratch::new();
+    for prompt in ["fork\nfork setsid\nignore-sigterm", "fork\ncrash", "fork setsid\nsignal KILL"] {
+        run(&scratch, &[prompt]);
+        assert_eq!(scratch.mark().processes().len(), 0, "{prompt}");
+    }
+}
+
+// contract 6
+#[test]
+fn agents_are_listed_and_checked() {
+    let scratch = Scratch::new()
+        .agent("absent", "/no/such/program", &[])
+        .shell("quits", &["-c".to_owned(), "echo no key found >&2; exit 3".to_owned()]);
+    let (exit, out, _) = agents(&scratch, &["list"]);
+    assert_eq!(exit, Exit::Code(0));
+    for name in ["example", "absent", "quits"] {
+        assert!(out.lines().any(|line| line.starts_with(name)), "{out}");
+    }
+    let (_, out, _) = agents(&scratch, &["list", "--json"]);
+    let list: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(list["agents"].as_array().unwrap().len(), 3);
+
+    let (exit, out, _) = agents(&scratch, &["check", "example"]);
+    assert!(exit == Exit::Code(0) && out.contains("Example") && out.contains("load"), "{out}");
+    let (exit, out, _) = agents(&scratch, &["check", "example", "--json"]);
+    let checked: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((exit, &checked["initialize"]["protocolVersion"]), (Exit::Code(0), &Value::from(1)));
+
+    for (name, code, words) in [
+        ("absent", 1, vec!["command not found: /no/such/program"]),
+        ("quits", 1, vec!["exit status: 3", "no key found"]),
+        ("exampel", 2, vec!["did you mean \"example\""]),
+    ] {
+        let (exit, out, err) = agents(&scratch, &["check", name]);
+        assert_eq!((exit, out.as_str()), (Exit::Code(code), ""), "{err}");
+        assert!(words.iter().all(|words| err.contains(words)), "{err}");
+    }
+    let (exit, out, _) = agents(&scratch, &["check", "quits", "--json"]);
+    let checked: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((exit, &checked["terminationInfo"]["exitCode"]), (Exit::Code(1), &Value::from(3)));
+}
+
+// contract 6: unknown keys are errors with line and column, whichever command reads them
+#[test]
+fn configuration_errors_have_a_place() {
+    let scratch = Scratch::new();
+    for (toml, place, words) in [
+        ("[server]\n\n  listn = 5\n", "3:3", "did you mean \"listen\""),
+        ("[server]\nlisten = 5\n", "2:10", "expected an address"),
+        ("[timeouts]\ninitialize = \"soon\"\n", "2:14", "soon"),
+        ("[agents.x]\nargs = []\n", "1:1", "command"),
+        ("[agents.x\n", "1:10", ""),
+        ("[limits]\nline_bytes = 12\n", "2:14", "4 KiB"),
+    ] {
+        let path = scratch.path("wrong.toml");
+        std::fs::write(&path, toml).unwrap();
+        let path = path.to_str().unwrap();
+        for command in [vec!["run", "hello"], vec!["stdio", "--agent", "example"], vec!["agents", "list"]] {
+            let mut args = command;
+            args.extend(["--config", path]);
+            let (exit, out, err) = scratch.run(&args);
+            assert_eq!((exit, out.as_str()), (Exit::Code(2), ""), "{err}");
+            assert!(err.contains(&format!("{path}:{place}: ")) && err.contains(words), "{toml}: {err}");
+        }
+    }
+    let (exit, _, err) = scratch.run(&["stdio", "--agent", "example", "--config", "/no/such/config.toml"]);
+    assert!(exit == Exit::Code(2) && err.contains("/no/such/config.toml"), "{err}");
+    let (exit, _, err) = scratch.run(&["stdio", "--agent", "nobody"]);
+    assert!(exit == Exit::Code(2) && err.contains("nobody") && err.contains("example"), "{err}");
+}
+
+// contract 6: a state directory that cannot be used is said so
+#[test]
+fn an_unusable_state_directory_is_named() {
+    let scratch = Scratch::new();
+    let file = scratch.path("a-file");
+    std::fs::write(&file, "").unwrap();
+    let (exit, out, err) = scratch.run(&["run", "--state-dir", file.to_str().unwrap(), "hello"]);
+    assert_eq!((exit, out.as_str()), (Exit::Code(1), ""));
+    assert!(err.contains("a-file"), "{err}");
+    let broken = scratch.path("broken");
+    std::fs::create_dir(&broken).unwrap();
+    std::fs::write(
+        broken.join("acpd.db"),
+        "this is not a database, and long enough to be looked at".repeat(100),
+    )
+    .unwrap();
+    let (exit, _, err) = scratch.run(&["run", "--state-dir", broken.to_str().unwrap(), "hello"]);
+    assert!(exit == Exit::Code(1) && err.contains("acpd.db"), "{err}");
+}

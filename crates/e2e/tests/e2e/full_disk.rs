@@ -1,0 +1,58 @@
+//! A full disk, played by a limit on the size of files.
+
+use acpd_e2e::{PATIENCE, Scratch, acpd};
+use serde_json::json;
+
+// issue, deliver 4: a full disk ends the writing session with a clear reason, and not acpd
+#[test]
+fn a_full_disk_ends_the_session_that_writes() {
+    // An agent that writes no files of its own: the limit is for acpd.
+    let scratch = Scratch::new().example("stateless", &["--no-state"]);
+    let mut limited = scratch.command("sh");
+    // In units of 512 bytes, whatever the shell: 8 MiB at least.
+    let script = "ulimit -f 16384; exec \"$0\" stdio --agent stateless --state-dir \"$1\" --config \"$2\"";
+    limited.args(["-c", script]).arg(acpd()).arg(scratch.state()).arg(scratch.config_file());
+    let mut client = scratch.client(limited);
+    client.tolerant();
+    client.initialize();
+    let session = client.new_session();
+    assert_eq!(client.turn(&session, "hello"), "end_turn");
+    // Each prompt is recorded, and the agent says it again.
+    let answers = (1..40).map(|seed| {
+        let asked = client.prompt(&session, &noise(seed));
+        client.answer(&asked).json["error"].clone()
+    });
+    let error = answers.into_iter().find(|error| !error.is_null()).expect("39 MiB do not fit");
+    let info = error["data"]["terminationInfo"].clone();
+    assert_eq!((&info["reason"], &info["terminatedBy"]), (&json!("error"), &json!("daemon")), "{info}");
+    assert!(info["message"].as_str().unwrap().contains("no room left for the event log"), "{info}");
+    client.is_alone(PATIENCE);
+    assert_eq!(client.ends().len(), 1);
+    let again = client.prompt(&session, "hello");
+    assert_eq!(client.error(&again)["code"], -32002);
+    client.finish();
+
+    // With room again, the record is there.
+    let mut later = scratch.stdio("stateless");
+    later.initialize();
+    let asked = later.prompt(&session, "hello");
+    let error = later.error(&asked);
+    assert_eq!(error["data"]["terminationInfo"]["terminatedBy"], "daemon", "{error}");
+    let session = later.new_session();
+    assert_eq!(later.turn(&session, "hello"), "end_turn");
+    later.finish();
+}
+
+/// A word of 1 MiB that cannot be packed, by xorshift.
+fn noise(seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut letter = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'A' + (state >> 32) as u8 % 58)
+    };
+    let word: String = (0..1 << 20).map(|_| letter()).collect();
+    // Neither an escape of JSON nor a directive.
+    word.replace(['\\', '[', ']', '^', '_', '`'], "z")
+}

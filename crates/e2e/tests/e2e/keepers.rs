@@ -1,0 +1,61 @@
+//! What the keeper is for: agents that are stopped, kill it, or lose it (architecture 4).
+
+use acpd_e2e::{Client, GRACES, Marked, Scratch, shell_agent};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::time::Duration;
+
+const SLACK: Duration = Duration::from_secs(1);
+
+fn send(signal: Signal, to: &Marked) {
+    let pid = i32::try_from(to.pid).ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(pid, signal).expect("it lives");
+}
+
+fn ended(client: &mut Client) -> Value {
+    let end = client.until("the end", |m| m.method() == Some("_sandboxagent/session/ended"));
+    end.json["params"]["data"].clone()
+}
+
+// SU-1, SU-3: a keeper that is killed takes its agent and everything below with it, and the session is told
+#[test]
+fn the_death_of_a_keeper_ends_the_session() {
+    let scratch = Scratch::new();
+    for prompt in ["hello", "fork\nfork setsid\nignore-sigterm"] {
+        let (mut client, session) = scratch.session("example");
+        assert_eq!(client.turn(&session, prompt), "end_turn");
+        let keepers = scratch.mark().running("acpd keeper");
+        assert_eq!(keepers.len(), 1);
+        send(Signal::KILL, &keepers[0]);
+        let end = ended(&mut client);
+        assert_eq!(end["reason"], "error", "{end}");
+        client.is_alone(GRACES + SLACK);
+        let next = client.new_session();
+        assert_eq!(client.turn(&next, "hello"), "end_turn");
+        client.finish();
+    }
+}
+
+// SU-1: also when it is the agent that kills it
+#[test]
+fn an_agent_that_kills_its_keeper() {
+    let scratch = Scratch::new().shell(
+        "patricide",
+        &shell_agent("take; setsid sleep 1000 & kill -9 $PPID; while :; do sleep 100; done"),
+    );
+    let (mut client, session) = scratch.session("patricide");
+    let asked = client.prompt(&session, "go");
+    client.error(&asked);
+    client.is_alone(GRACES + SLACK);
+    client.finish();
+}
+
+// SU-2: an agent that is stopped is woken to be ended
+#[test]
+fn an_agent_that_is_stopped() {
+    let scratch = Scratch::new();
+    let (mut client, session) = scratch.session("example");
+    assert_eq!(client.turn(&session, "hello"), "end_turn");
+    send(Signal::STOP, &scratch.mark().running("example-agent")[0]);
+    client.finish();
+}

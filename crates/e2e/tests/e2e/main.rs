@@ -1,0 +1,17 @@
+//! acpd as a whole: the real binary, real agents, the operating system.
+
+mod client_ends;
+mod descriptors;
+mod endings;
+mod fidelity;
+mod framing;
+mod front_ends;
+mod full_disk;
+mod initialize;
+mod keepers;
+mod killed;
+mod leaving;
+mod leftovers;
+mod misbehaving;
+mod sessions;
+mod turns;

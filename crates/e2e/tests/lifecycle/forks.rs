@@ -1,0 +1,109 @@
+//! `session/fork`: a session of its own with the history of another (SE-18).
+
+use crate::asking::{TERMINATE, entry, meta, of, take_part, taking, updates};
+use crate::stored::{PROMPT, UPDATE, of_kind, stored};
+use acpd_e2e::{Client, PATIENCE, Scratch};
+use serde_json::json;
+
+fn fork(client: &mut Client, scratch: &Scratch, source: &str) -> String {
+    let result = client.call("session/fork", &taking(scratch, source));
+    result["sessionId"].as_str().expect("a fork has an id").to_owned()
+}
+
+fn on(agent: &str) -> (Scratch, Client, String) {
+    let scratch = Scratch::new().example("shared", &[]).config("share_process = true");
+    let (client, session) = scratch.session(agent);
+    (scratch, client, session)
+}
+
+// SE-18: the source is untouched, and neither sees what the other does
+#[test]
+fn a_fork_goes_its_own_way() {
+    for agent in ["example", "shared"] {
+        let (scratch, mut client, source) = on(agent);
+        assert_eq!(client.turn(&source, "common words"), "end_turn");
+        let before = entry(&mut client, &source);
+        let asked = client.request("session/fork", &taking(&scratch, &source));
+        let copy = client.result(&asked)["sessionId"].as_str().unwrap().to_owned();
+        assert_ne!(copy, source);
+        assert_eq!(entry(&mut client, &source), before);
+        assert!(updates(client.since(&asked), &copy).is_empty(), "what it was born with is seen by a load");
+
+        let turns = [(&source, "of the source"), (&copy, "of the copy"), (&source, "again")];
+        for (session, words) in turns {
+            let asked = client.prompt(session, words);
+            client.result(&asked);
+            let other = if session == &source { &copy } else { &source };
+            assert_eq!(client.text_since(&asked, session), words);
+            assert!(updates(client.since(&asked), other).is_empty());
+        }
+        let text = |client: &mut Client, session: &str| {
+            let (_, lines) = take_part(client, &scratch, "session/load", session);
+            assert!(lines.iter().all(|line| line.contains(session)));
+            lines.concat()
+        };
+        let (of_source, of_copy) = (text(&mut client, &source), text(&mut client, &copy));
+        assert!(of_source.contains("common") && of_copy.contains("common"));
+        assert!(of_source.contains("source") && !of_source.contains("copy"));
+        assert!(of_copy.contains("copy") && !of_copy.contains("source"));
+        // The end of one is nothing to the other.
+        client.call(TERMINATE, &of(&source));
+        assert_eq!(client.turn(&copy, "on"), "end_turn");
+        assert_eq!(meta(&entry(&mut client, &copy))["ended"], false);
+        client.finish();
+        let events = stored(&scratch, &copy);
+        assert_eq!((of_kind(&events, PROMPT).len(), of_kind(&events, UPDATE).len()), (3, 2 + 3 + 1));
+        assert!(of_kind(&events, UPDATE).iter().all(|line| line.contains(&copy)));
+    }
+}
+
+// SE-18: a session in a turn, an ended one and a fork can be forked
+#[test]
+fn any_session_can_be_forked() {
+    let (scratch, mut client, source) = on("example");
+    assert_eq!(client.turn(&source, "common"), "end_turn");
+    let running = client.prompt(&source, "begun\nhang");
+    client.until_text("begun");
+    let first = fork(&mut client, &scratch, &source);
+    client.notify("session/cancel", &of(&source));
+    assert_eq!(client.result(&running), json!({"stopReason": "cancelled"}));
+    let second = fork(&mut client, &scratch, &first);
+    client.call(TERMINATE, &of(&source));
+    let third = fork(&mut client, &scratch, &source);
+    for session in [&first, &second, &third] {
+        let (_, lines) = take_part(&mut client, &scratch, "session/load", session);
+        assert!(lines.concat().contains("common"));
+        assert_eq!(client.turn(session, "on"), "end_turn");
+        client.call("session/close", &of(session));
+    }
+    client.is_alone(PATIENCE);
+    client.finish();
+}
+
+// SE-18, contract 1.5: a fork has the state of its source, and can be closed and taken up like any other
+#[test]
+fn a_fork_keeps_the_state() {
+    let (scratch, mut client, source) = on("example");
+    assert_eq!(client.turn(&source, "title A name\nmode plan\nwords"), "end_turn");
+    let result = client.call("session/fork", &taking(&scratch, &source));
+    assert_eq!(result["modes"]["currentModeId"], "plan");
+    let copy = result["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(entry(&mut client, &copy)["title"], "A name");
+    client.call("session/close", &of(&copy));
+    assert_eq!(entry(&mut client, &copy)["title"], "A name");
+    let (result, lines) = take_part(&mut client, &scratch, "session/load", &copy);
+    assert_eq!((&result["modes"]["currentModeId"], lines.len()), (&json!("plan"), 1 + 2 + 1));
+    client.finish();
+}
+
+// SE-18: a fork that fails leaves nothing behind
+#[test]
+fn a_failed_fork_leaves_nothing() {
+    let (scratch, mut client, source) = on("example");
+    let mut params = taking(&scratch, &source);
+    params["cwd"] = json!("relative");
+    assert_eq!(client.refused("session/fork", &params)["code"], -32602);
+    assert_eq!(client.call("session/list", &json!({}))["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(client.turn(&source, "hello"), "end_turn");
+    client.finish();
+}

@@ -1,0 +1,19 @@
+//! The life of sessions over ACP: ending, listing, taking up again, forking (contract 1.1 to 1.5).
+
+mod asking;
+mod attaching;
+mod bounds;
+mod causes;
+mod closing;
+mod forks;
+mod isolation;
+mod listing;
+mod optional_methods;
+mod paging;
+mod replays;
+mod runs;
+mod shared;
+mod state;
+mod stored;
+mod tapped;
+mod terminate;

@@ -1,0 +1,89 @@
+//! Why something could not be written, and how SQLite's codes are told apart.
+//!
+//! The error is cloneable, because it is told to everyone who waits and again to everyone who comes later.
+//! It is not about reading (`QueryError`, `CursorError`) and not about opening (`OpenError`).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::ErrorCode;
+
+use crate::disk;
+
+/// Why something could not be written.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// The disk, the quota, the file size limit or `max_bytes` is exhausted.
+    #[error("no room left for the event log: free disk space or raise its limit")]
+    DiskFull {
+        /// What SQLite said.
+        #[source]
+        source: Arc<rusqlite::Error>,
+    },
+    /// Another process kept the file locked for longer than we wait.
+    #[error("the event log stayed locked by another process")]
+    Busy {
+        /// What SQLite said.
+        #[source]
+        source: Arc<rusqlite::Error>,
+    },
+    /// The file could not be written, or is damaged.
+    #[error("the event log could not be written")]
+    Io {
+        /// What SQLite said.
+        #[source]
+        source: Arc<rusqlite::Error>,
+    },
+    /// The session is not as this writer left it: another process wrote to it, took it or deleted it.
+    #[error("session {id} was changed by another process")]
+    Conflict {
+        /// The session.
+        id: String,
+    },
+    /// A session of this id exists.
+    #[error("session {id} exists already")]
+    Exists {
+        /// The session.
+        id: String,
+    },
+    /// There is no such session.
+    #[error("there is no session {id} in the event log")]
+    Unknown {
+        /// The session.
+        id: String,
+    },
+    /// The session is live.
+    #[error("session {id} is live in host {owner}")]
+    Live {
+        /// The session.
+        id: String,
+        /// The host that has it.
+        owner: String,
+    },
+    /// An event of the batch is larger than a row can be; nothing of the batch was appended.
+    #[error("an event of {bytes} bytes is over the limit of {limit}")]
+    TooLarge {
+        /// The size of its payload.
+        bytes: usize,
+        /// The largest payload.
+        limit: usize,
+    },
+    /// The log was shut down.
+    #[error("the event log is closed")]
+    Closed,
+}
+
+impl AppendError {
+    pub(crate) fn from_sqlite(error: rusqlite::Error, database: &Path) -> Self {
+        let code = error.sqlite_error_code();
+        let source = Arc::new(error);
+        match code {
+            Some(ErrorCode::DiskFull) => Self::DiskFull { source },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { source },
+            // SQLite tells only ENOSPC apart; a quota and a file size limit look like a broken disk to it.
+            Some(ErrorCode::SystemIoFailure) if disk::is_full(database) => Self::DiskFull { source },
+            _ => Self::Io { source },
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The sessions that have an appender in this process, and how far each is committed.
+//!
+//! Owned by the log; the writer thread is the only one that moves a session's progress. A `watch` carries the number
+//! and never a payload, so a slow reader is behind and costs nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::watch;
+
+use crate::failure::AppendError;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Progress {
+    pub(crate) committed: u64,
+    /// Set once; nothing more is committed by this appender then.
+    pub(crate) failure: Option<AppendError>,
+    /// Set once, after the appender's last commit.
+    pub(crate) closed: bool,
+}
+
+/// A session with an appender in this process.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) id: String,
+    pub(crate) row: i64,
+    progress: watch::Sender<Progress>,
+}
+
+impl Live {
+    pub(crate) fn new(id: String, row: i64, committed: u64) -> Self {
+        Self { id, row, progress: watch::Sender::new(Progress { committed, failure: None, closed: false }) }
+    }
+
+    pub(crate) fn committed(&self) -> u64 {
+        self.progress.borrow().committed
+    }
+
+    pub(crate) fn failure(&self) -> Option<AppendError> {
+        self.progress.borrow().failure.clone()
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    pub(crate) fn publish(&self, committed: u64) {
+        self.progress.send_modify(|progress| progress.committed = committed);
+    }
+
+    pub(crate) fn fail(&self, error: AppendError) {
+        self.progress.send_modify(|progress| progress.failure = Some(error));
+    }
+
+    pub(crate) fn close(&self) {
+        self.progress.send_modify(|progress| progress.closed = true);
+    }
+}
+
+/// All live sessions of this process, by id.
+#[derive(Debug, Default)]
+pub(crate) struct LiveSessions(Mutex<HashMap<String, Arc<Live>>>);
+
+impl LiveSessions {
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<Live>> {
+        self.0.lock().expect("nothing panics under this lock").get(id).cloned()
+    }
+
+    pub(crate) fn insert(&self, live: Arc<Live>) {
+        self.0.lock().expect("nothing panics under this lock").insert(live.id.clone(), live);
+    }
+
+    pub(crate) fn end(&self, live: &Live) {
+        self.0.lock().expect("nothing panics under this lock").remove(&live.id);
+        live.close();
+    }
+
+    /// Ends them all: nobody writes any more.
+    pub(crate) fn end_all(&self) {
+        for (_, live) in self.0.lock().expect("nothing panics under this lock").drain() {
+            if live.failure().is_none() {
+                live.fail(AppendError::Closed);
+            }
+            live.close();
+        }
+    }
+}
+
+/// How far a session is committed, for those who act after the commit.
+#[derive(Debug, Clone)]
+pub struct Committed(watch::Receiver<Progress>);
+
+impl Committed {
+    pub(crate) fn new(live: &Live) -> Self {
+        Self(live.watch())
+    }
+
+    /// The last committed sequence number, 0 before the first.
+    pub fn seq(&self) -> u64 {
+        self.0.borrow().committed
+    }
+
+    /// Why nothing more is committed, if so.
+    pub fn failure(&self) -> Option<AppendError> {
+        self.0.borrow().failure.clone()
+    }
+
+    /// Waits until `seq` is committed. Fails with the reason when that will not happen.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only waits.
+    pub async fn wait_for(&mut self, seq: u64) -> Result<(), AppendError> {
+        let over =
+            |progress: &Progress| progress.committed >= seq || progress.failure.is_some() || progress.closed;
+        match self.0.wait_for(over).await {
+            Ok(progress) if progress.committed >= seq => Ok(()),
+            Ok(progress) => Err(progress.failure.clone().unwrap_or(AppendError::Closed)),
+            Err(_) => Err(AppendError::Closed),
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The handle that opens the log, hands out appenders and cursors, and answers queries.
+//!
+//! It owns the writer thread and the reading connections. All work on the file happens off the async threads:
+//! writing on the writer thread, reading on blocking threads.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+
+use crate::appender::Appender;
+use crate::batch::{Batch, IndexUpdate, MAX_PAYLOAD_BYTES};
+use crate::block::BlockBuilder;
+use crate::cache::Cache;
+use crate::cursor::{Cursor, CursorError};
+use crate::disk::Room;
+use crate::failure::AppendError;
+use crate::live::{Live, LiveSessions};
+use crate::query::{self, ListQuery, QueryError, SessionRow};
+use crate::queue::Queue;
+use crate::readers::Readers;
+use crate::schema::{self, OpenError};
+use crate::store::{self, Standing};
+use crate::writer::Writer;
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The death of every process.
+    #[default]
+    Process,
+    /// The loss of power too: the disk is asked to confirm each group of commits.
+    Power,
+}
+
+/// How a log is opened.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What a commit survives.
+    pub durability: Durability,
+    /// The largest size of the file, in bytes; only last words ([`Appender::append_final`]) may exceed it.
+    pub max_bytes: Option<u64>,
+    /// How many bytes of the newest events are kept in memory, over all sessions.
+    pub cache_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { durability: Durability::Process, max_bytes: None, cache_bytes: 16 * 1024 * 1024 }
+    }
+}
+
+/// A session that is to be created.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id, unique for ever.
+    pub id: String,
+    /// Its agent's name.
+    pub agent: String,
+    /// Its working directory.
+    pub cwd: String,
+    /// The host that has it live.
+    pub owner: String,
+    /// When it was created, in milliseconds since 1970.
+    pub created_ms: i64,
+    /// The host's own description, opaque here.
+    pub info: Vec<u8>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) live: Arc<LiveSessions>,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) readers: Readers,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Shared {
+    /// Has the writer thread do something in its place among the batches, and waits for the result.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        job: impl FnOnce(&mut Writer) -> T + Send + 'static,
+    ) -> Result<T, AppendError> {
+        let room = self.queue.room(bytes).await?;
+        let (reply, answer) = oneshot::channel();
+        self.queue.job(Box::new(move |writer| {
+            let _room = room;
+            drop(reply.send(job(writer)));
+        }))?;
+        answer.await.map_err(|_| AppendError::Closed)
+    }
+}
+
+impl Drop for Shared {
+    /// Without a join, which could be on the writer thread itself; it still commits what is queued.
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+/// An open event log. Clones share it; it is closed by [`EventLog::close`] or with the last clone, appender and
+/// cursor.
+#[derive(Clone)]
+pub struct EventLog {
+    shared: Arc<Shared>,
+}
+
+impl EventLog {
+    /// Opens the log in `dir`, which is created if needed. Blocks for as long as another process migrates the file.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
+        let (database, connection) = schema::open_writer(dir, &options)?;
+        let room = Room::new(&connection, database.clone(), options.max_bytes)
+            .map_err(|source| OpenError::Sqlite { path: database.clone(), source })?;
+        let (queue, live) = (Arc::new(Queue::new()), Arc::new(LiveSessions::default()));
+        let cache = Arc::new(Cache::new(options.cache_bytes));
+        let writer = Writer::new(connection, room, Arc::clone(&queue), Arc::clone(&cache), Arc::clone(&live));
+        let thread = thread::Builder::new()
+            .name("event-log".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?;
+        let readers = Readers::new(database);
+        let thread = Mutex::new(Some(thread));
+        Ok(Self { shared: Arc::new(Shared { queue, live, cache, readers, thread }) })
+    }
+
+    /// Commits what is queued, ends all appenders and cursors, and closes the file.
+    pub async fn close(self) {
+        self.shared.queue.close();
+        let thread = self.shared.thread.lock().expect("nothing panics under this lock").take();
+        if let Some(thread) = thread {
+            let joined = spawn_blocking(move || thread.join()).await;
+            if !matches!(joined, Ok(Ok(()))) {
+                tracing::error!("the writer thread of the event log died");
+            }
+        }
+        self.shared.readers.close();
+    }
+
+    /// Creates a session and gives its appender. It is durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError::Exists`] if there is one of that id.
+    pub async fn create(&self, new: NewSession) -> Result<Appender, AppendError> {
+        let shared = Arc::clone(&self.shared);
+        let job = move |writer: &mut Writer| {
+            let row = writer.transact(|transaction| {
+                Ok(store::create(transaction, &new)?
+                    .ok_or_else(|| AppendError::Exists { id: new.id.clone() }))
+            })?;
+            let live = Arc::new(Live::new(new.id, row, 0));
+            writer.live().insert(Arc::clone(&live));
+            Ok(Appender::new(shared, live))
+        };
+        self.shared.ask(0, job).await?
+    }
+
+    /// Gives the appender of an existing session that is not live, and makes `owner` its host. Whether it has ended
+    /// stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError::Live`] if another host has it, or this one has an appender of it already.
+    pub async fn take_up(&self, id: &str, owner: &str) -> Result<Appender, AppendError> {
+        let shared = Arc::clone(&self.shared);
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        let job = move |writer: &mut Writer| {
+            let here = writer.live().get(&id).is_some();
+            let standing = writer.transact(|transaction| {
+                let standing = match store::standing(transaction, &id)? {
+                    None => return Ok(Err(AppendError::Unknown { id: id.clone() })),
+                    Some(Standing { owner: Some(other), .. }) if here || other != owner => {
+                        return Ok(Err(AppendError::Live { id: id.clone(), owner: other }));
+                    }
+                    Some(_) if here => {
+                        return Ok(Err(AppendError::Live { id: id.clone(), owner: owner.clone() }));
+                    }
+                    Some(standing) => standing,
+                };
+                store::set_owner(transaction, standing.row, &owner)?;
+                Ok(Ok(standing))
+            })?;
+            let live = Arc::new(Live::new(id, standing.row, standing.last_seq));
+            writer.live().insert(Arc::clone(&live));
+            Ok(Appender::new(shared, live))
+        };
+        self.shared.ask(0, job).await?
+    }
+
+    /// Appends to a session that has no appender, if its host is still the one that the caller saw (`None`: no
+    /// host). So of several processes that find a host gone, one writes down the end. Returns the last sequence
+    /// number; durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError::Conflict`] if it now has another host or none, [`AppendError::Live`] if it has an appender here.
+    pub async fn append_to(&self, id: &str, owner: Option<&str>, batch: Batch) -> Result<u64, AppendError> {
+        if let Some(bytes) = batch.oversized {
+            return Err(AppendError::TooLarge { bytes, limit: MAX_PAYLOAD_BYTES });
+        }
+        let (id, owner, bytes) = (id.to_owned(), owner.map(str::to_owned), batch.cost());
+        let job = move |writer: &mut Writer| {
+            refuse_live(writer, &id)?;
+            writer.transact(|transaction| {
+                let standing = match store::standing(transaction, &id)? {
+                    None => return Ok(Err(AppendError::Unknown { id })),
+                    Some(standing) if standing.owner != owner => {
+                        return Ok(Err(AppendError::Conflict { id }));
+                    }
+                    Some(standing) => standing,
+                };
+                let mut builder = BlockBuilder::new(standing.last_seq + 1);
+                builder.add(batch.records, batch.count);
+                let blocks = builder.finish();
+                store::write(transaction, standing.row, standing.last_seq, &blocks, batch.index.as_ref())?;
+                Ok(Ok(standing.last_seq + batch.count))
+            })
+        };
+        self.shared.ask(bytes, job).await?
+    }
+
+    /// Changes the index of a session that has no appender; as [`EventLog::append_to`] without events.
+    pub async fn update_index(
+        &self,
+        id: &str,
+        owner: Option<&str>,
+        update: IndexUpdate,
+    ) -> Result<(), AppendError> {
+        self.append_to(id, owner, Batch::index_only(update)).await.map(drop)
+    }
+
+    /// Deletes a session that no host has live. It is unknown when this returns; its space is reclaimed afterwards.
+    pub async fn delete(&self, id: &str) -> Result<(), AppendError> {
+        let id = id.to_owned();
+        let job = move |writer: &mut Writer| {
+            refuse_live(writer, &id)?;
+            writer.transact(|transaction| match store::standing(transaction, &id)? {
+                None => Ok(Err(AppendError::Unknown { id })),
+                Some(Standing { owner: Some(owner), .. }) => Ok(Err(AppendError::Live { id, owner })),
+                Some(standing) => store::delete(transaction, standing.row).map(Ok),
+            })?;
+            writer.expect_garbage();
+            Ok(())
+        };
+        self.shared.ask(0, job).await?
+    }
+
+    /// A cursor that gives the events of a session after `after` (0: all), and then follows it if it is live here.
+    ///
+    /// # Errors
+    ///
+    /// [`CursorError::Unknown`] and [`CursorError::Future`].
+    pub async fn cursor(&self, id: &str, after: u64) -> Result<Cursor, CursorError> {
+        Cursor::open(&self.shared, id, after).await
+    }
+
+    /// One session.
+    pub async fn get(&self, id: &str) -> Result<Option<SessionRow>, QueryError> {
+        let id = id.to_owned();
+        Ok(self.shared.readers.read(move |connection| query::get(connection, &id)).await?)
+    }
+
+    /// A page of sessions.
+    pub async fn list(&self, query: ListQuery) -> Result<Vec<SessionRow>, QueryError> {
+        Ok(self.shared.readers.read(move |connection| query::list(connection, query)).await?)
+    }
+
+    /// The sessions that a host has live, or had when it died.
+    pub async fn owned_by(&self, owner: &str) -> Result<Vec<SessionRow>, QueryError> {
+        let owner = owner.to_owned();
+        Ok(self.shared.readers.read(move |connection| query::owned_by(connection, &owner)).await?)
+    }
+
+    /// Every host that has a session live, or had when it died.
+    pub async fn owners(&self) -> Result<Vec<String>, QueryError> {
+        Ok(self.shared.readers.read(query::owners).await?)
+    }
+}
+
+impl fmt::Debug for EventLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLog").finish_non_exhaustive()
+    }
+}
+
+fn refuse_live(writer: &Writer, id: &str) -> Result<(), AppendError> {
+    match writer.live().get(id) {
+        Some(_) => Err(AppendError::Live { id: id.to_owned(), owner: "this process".to_owned() }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // architecture 5: an owner sees the end of what it owns; nobody waits in vain
+    #[tokio::test]
+    async fn the_death_of_the_writer_reaches_everybody() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let log = EventLog::open(dir.path(), Options::default()).unwrap();
+        let new = NewSession { id: "a".into(), owner: "host".into(), ..NewSession::default() };
+        let mut appender = log.create(new).await.unwrap();
+        let mut batch = Batch::new();
+        batch.push(1, 1, b"event");
+        appender.append_durable(batch).await.unwrap();
+        let mut cursor = log.cursor("a", 0).await.unwrap();
+        let mut committed = appender.committed();
+        let died = log.shared.ask::<()>(0, |_| panic!("as a test")).await;
+        assert!(matches!(died, Err(AppendError::Closed)));
+        assert!(matches!(committed.wait_for(2).await, Err(AppendError::Closed)));
+        assert!(matches!(appender.append_durable(Batch::new()).await, Err(AppendError::Closed)));
+        assert_eq!(cursor.next().await.unwrap().unwrap().range(), 1..=1);
+        assert!(cursor.next().await.unwrap().is_none());
+        log.close().await;
+    }
+}

@@ -1,0 +1,130 @@
+//! The index of sessions, as queries: one session, a page of many, those of one host.
+//!
+//! Filters apply before paging, and each filter that selects well has an index. Blocks are not read here.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+
+use crate::readers::ReadError;
+
+const COLUMNS: &str = "SELECT id, agent, cwd, owner, created_ms, updated_ms, ended, last_seq, info \
+                       FROM session LEFT JOIN info ON info.session = session.row";
+
+/// A session in the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its id.
+    pub id: String,
+    /// Its agent's name.
+    pub agent: String,
+    /// Its working directory.
+    pub cwd: String,
+    /// The host that has it live, if one has.
+    pub owner: Option<String>,
+    /// When it was created, in milliseconds since 1970.
+    pub created_ms: i64,
+    /// When it last changed, in milliseconds since 1970.
+    pub updated_ms: i64,
+    /// Whether it has ended.
+    pub ended: bool,
+    /// Its last sequence number, which is also its number of events.
+    pub last_seq: u64,
+    /// The host's own description, opaque here.
+    pub info: Vec<u8>,
+}
+
+/// Which sessions, and which page of them. The latest change comes first, then the id in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListQuery {
+    /// Only those of this agent.
+    pub agent: Option<String>,
+    /// Only those in this directory.
+    pub cwd: Option<String>,
+    /// Only those that have ended, or only those that have not.
+    pub ended: Option<bool>,
+    /// Only those after this one, by `(updated_ms, id)`.
+    pub after: Option<(i64, String)>,
+    /// At most so many; `None` means all.
+    pub limit: Option<u32>,
+}
+
+/// Why the index could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The file could not be read.
+    #[error("the event log could not be read")]
+    Read {
+        /// What SQLite said.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The log was shut down.
+    #[error("the event log is closed")]
+    Closed,
+}
+
+impl From<ReadError> for QueryError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Sqlite(source) => Self::Read { source },
+            ReadError::Closed => Self::Closed,
+        }
+    }
+}
+
+pub(crate) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Option<SessionRow>> {
+    connection.prepare_cached(&format!("{COLUMNS} WHERE id = ?1"))?.query_row([id], session_row).optional()
+}
+
+pub(crate) fn owned_by(connection: &Connection, owner: &str) -> rusqlite::Result<Vec<SessionRow>> {
+    let mut select = connection.prepare_cached(&format!("{COLUMNS} WHERE owner = ?1 ORDER BY id"))?;
+    select.query_map([owner], session_row)?.collect()
+}
+
+/// Every host that has a session live.
+pub(crate) fn owners(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut select = connection
+        .prepare_cached("SELECT DISTINCT owner FROM session WHERE owner IS NOT NULL ORDER BY owner")?;
+    select.query_map([], |row| row.get(0))?.collect()
+}
+
+pub(crate) fn list(connection: &Connection, query: ListQuery) -> rusqlite::Result<Vec<SessionRow>> {
+    let mut conditions: Vec<&str> = Vec::new();
+    let mut values: Vec<Value> = Vec::new();
+    if let Some(agent) = query.agent {
+        conditions.push("agent = ?");
+        values.push(agent.into());
+    }
+    if let Some(cwd) = query.cwd {
+        conditions.push("cwd = ?");
+        values.push(cwd.into());
+    }
+    if let Some(ended) = query.ended {
+        conditions.push("ended = ?");
+        values.push(ended.into());
+    }
+    if let Some((updated_ms, id)) = query.after {
+        conditions.push("updated_ms <= ? AND (updated_ms < ? OR id > ?)");
+        values.extend([updated_ms.into(), updated_ms.into(), id.into()]);
+    }
+    let filter = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" AND ") };
+    values.push(query.limit.map_or(-1, i64::from).into());
+    let mut select = connection
+        .prepare_cached(&format!("{COLUMNS} WHERE {filter} ORDER BY updated_ms DESC, id LIMIT ?"))?;
+    select.query_map(params_from_iter(values), session_row)?.collect()
+}
+
+fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+    Ok(SessionRow {
+        id: row.get(0)?,
+        agent: row.get(1)?,
+        cwd: row.get(2)?,
+        owner: row.get(3)?,
+        created_ms: row.get(4)?,
+        updated_ms: row.get(5)?,
+        ended: row.get(6)?,
+        last_seq: row.get(7)?,
+        info: row.get::<_, Option<Vec<u8>>>(8)?.unwrap_or_default(),
+    })
+}

@@ -1,0 +1,164 @@
+//! What waits for the writer thread: batches and jobs, in order, bounded.
+//!
+//! The bound counts bytes, and each entry has a price of its own, so it bounds the number too. Policy when it is
+//! full: whoever brings something waits for room, first come first served. Room is held until the commit.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::batch::Batch;
+use crate::failure::AppendError;
+use crate::live::Live;
+use crate::writer::Writer;
+
+/// Room for all that waits: deep enough that the writer always finds a full group, small beside the rest of a host.
+const QUEUE_BYTES: usize = 32 * 1024 * 1024;
+
+/// The price of an entry beside its bytes; bounds the queue to about 65,000 entries.
+const ENTRY_BYTES: usize = 512;
+
+/// A group is closed when it has so many bytes: enough to make the commit's own cost vanish, little enough that
+/// nobody waits long for it.
+const GROUP_BYTES: usize = 4 * 1024 * 1024;
+
+pub(crate) type Reply = oneshot::Sender<Result<(), AppendError>>;
+pub(crate) type Job = Box<dyn FnOnce(&mut Writer) + Send>;
+
+/// A batch with its numbers.
+pub(crate) struct Append {
+    pub(crate) live: Arc<Live>,
+    pub(crate) first: u64,
+    pub(crate) batch: Batch,
+    pub(crate) reply: Option<Reply>,
+    pub(crate) room: OwnedSemaphorePermit,
+}
+
+/// What the writer does next.
+pub(crate) enum Work {
+    /// Batches to commit together.
+    Group(Vec<Append>),
+    /// Something else, in its place among the batches.
+    Job(Job),
+}
+
+enum Entry {
+    Append(Append),
+    Job(Job),
+}
+
+#[derive(Default)]
+struct Waiting {
+    entries: VecDeque<Entry>,
+    closed: bool,
+}
+
+pub(crate) struct Queue {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+    room: Arc<Semaphore>,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            arrived: Condvar::new(),
+            room: Arc::new(Semaphore::new(QUEUE_BYTES)),
+        }
+    }
+
+    /// Waits for room. Something larger than the whole queue gets all of it.
+    pub(crate) async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, AppendError> {
+        let price = bytes.saturating_add(ENTRY_BYTES).min(QUEUE_BYTES) as u32;
+        Arc::clone(&self.room).acquire_many_owned(price).await.map_err(|_| AppendError::Closed)
+    }
+
+    pub(crate) fn append(&self, append: Append) -> Result<(), AppendError> {
+        self.push(Entry::Append(append))
+    }
+
+    /// Without a wait for room: for what carries no bytes and comes once per caller.
+    pub(crate) fn job(&self, job: Job) -> Result<(), AppendError> {
+        self.push(Entry::Job(job))
+    }
+
+    /// Refuses everything new; what is queued is still done.
+    pub(crate) fn close(&self) {
+        self.room.close();
+        self.waiting().closed = true;
+        self.arrived.notify_all();
+    }
+
+    /// The next work, waiting for it. Nothing once the queue is closed and empty.
+    pub(crate) fn take(&self) -> Option<Work> {
+        let mut waiting = self.waiting();
+        loop {
+            if let Some(work) = waiting.take() {
+                return Some(work);
+            }
+            if waiting.closed {
+                return None;
+            }
+            waiting = self.arrived.wait(waiting).expect("nothing panics under this lock");
+        }
+    }
+
+    /// The next work, if there is any now.
+    pub(crate) fn try_take(&self) -> Option<Work> {
+        self.waiting().take()
+    }
+
+    /// Whether nothing new comes.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.room.is_closed()
+    }
+
+    /// Closes and drops what is queued; those who wait for a reply learn that there will be none.
+    pub(crate) fn abandon(&self) {
+        self.close();
+        let entries = std::mem::take(&mut self.waiting().entries);
+        drop(entries);
+    }
+
+    fn push(&self, entry: Entry) -> Result<(), AppendError> {
+        let was_empty = {
+            let mut waiting = self.waiting();
+            if waiting.closed {
+                return Err(AppendError::Closed);
+            }
+            waiting.entries.push_back(entry);
+            waiting.entries.len() == 1
+        };
+        if was_empty {
+            self.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().expect("nothing panics under this lock")
+    }
+}
+
+impl Waiting {
+    fn take(&mut self) -> Option<Work> {
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        while bytes < GROUP_BYTES {
+            match self.entries.pop_front() {
+                Some(Entry::Append(append)) => {
+                    bytes += append.batch.cost();
+                    group.push(append);
+                }
+                Some(Entry::Job(job)) if group.is_empty() => return Some(Work::Job(job)),
+                Some(job @ Entry::Job(_)) => {
+                    self.entries.push_front(job);
+                    break;
+                }
+                None => break,
+            }
+        }
+        (!group.is_empty()).then_some(Work::Group(group))
+    }
+}

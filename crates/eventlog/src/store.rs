@@ -1,0 +1,178 @@
+//! The statements that change or read the tables, each inside a transaction of its caller.
+//!
+//! Invariant: a block is only inserted where the session's `last_seq` says that it comes next, so two writers can
+//! neither leave a hole nor write a number twice. No policy, no retries, no threads here.
+
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::batch::IndexUpdate;
+use crate::block::Block;
+use crate::log::NewSession;
+use crate::pack;
+use crate::schema::SEQ_BITS;
+
+/// A piece of history that is read at once ends with the block that reaches this size.
+const PIECE_BYTES: usize = 1024 * 1024;
+
+/// Blocks that are removed in one transaction.
+const REMOVED_AT_ONCE: i64 = 32;
+
+/// What must be known to write to a session.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) row: i64,
+    pub(crate) owner: Option<String>,
+    pub(crate) last_seq: u64,
+}
+
+fn base(session: i64) -> i64 {
+    session << SEQ_BITS
+}
+
+fn key(session: i64, seq: u64) -> i64 {
+    base(session) | seq as i64
+}
+
+pub(crate) fn standing(connection: &Connection, id: &str) -> rusqlite::Result<Option<Standing>> {
+    connection
+        .prepare_cached("SELECT row, owner, last_seq FROM session WHERE id = ?1")?
+        .query_row([id], |found| {
+            Ok(Standing { row: found.get(0)?, owner: found.get(1)?, last_seq: found.get(2)? })
+        })
+        .optional()
+}
+
+/// The new session's row, or nothing if there is a session of that id.
+pub(crate) fn create(connection: &Connection, new: &NewSession) -> rusqlite::Result<Option<i64>> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO session (id, agent, cwd, owner, created_ms, updated_ms) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT (id) DO NOTHING",
+        )?
+        .execute(params![new.id, new.agent, new.cwd, new.owner, new.created_ms])?;
+    if inserted == 0 {
+        return Ok(None);
+    }
+    let row = connection.last_insert_rowid();
+    put_info(connection, row, &new.info)?;
+    Ok(Some(row))
+}
+
+pub(crate) fn set_owner(connection: &Connection, session: i64, owner: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE session SET owner = ?2 WHERE row = ?1")?
+        .execute(params![session, owner])
+        .map(drop)
+}
+
+/// Writes blocks that follow `after` and changes the index. False: the session is gone or not at `after`, and
+/// nothing was written.
+pub(crate) fn write(
+    connection: &Connection,
+    session: i64,
+    after: u64,
+    blocks: &[Block],
+    index: Option<&IndexUpdate>,
+) -> rusqlite::Result<bool> {
+    let last = blocks.last().map_or(after, Block::last);
+    let moved = connection
+        .prepare_cached("UPDATE session SET last_seq = ?3 WHERE row = ?1 AND last_seq = ?2")?
+        .execute(params![session, after, last])?;
+    if moved == 0 {
+        return Ok(false);
+    }
+    let mut insert = connection
+        .prepare_cached("INSERT INTO block (key, last_seq, unpacked, records) VALUES (?1, ?2, ?3, ?4)")?;
+    for block in blocks {
+        let packed = pack::pack(block.records());
+        let key = key(session, block.first());
+        insert.execute(params![key, block.last(), packed.unpacked, packed.bytes])?;
+    }
+    if let Some(index) = index {
+        update_index(connection, session, index)?;
+    }
+    Ok(true)
+}
+
+fn update_index(connection: &Connection, session: i64, index: &IndexUpdate) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE session SET updated_ms = ?2, ended = coalesce(?3, ended), \
+             owner = CASE WHEN ?4 THEN ?5 ELSE owner END WHERE row = ?1",
+        )?
+        .execute(params![
+            session,
+            index.updated_ms,
+            index.ended,
+            index.owner.is_some(),
+            index.owner.as_ref().and_then(Option::as_ref)
+        ])?;
+    match &index.info {
+        Some(info) => put_info(connection, session, info),
+        None => Ok(()),
+    }
+}
+
+fn put_info(connection: &Connection, session: i64, info: &[u8]) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO info (session, info) VALUES (?1, ?2)")?
+        .execute(params![session, info])
+        .map(drop)
+}
+
+/// Makes the session unknown; its blocks become garbage.
+pub(crate) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM session WHERE row = ?1", [session])?;
+    connection.execute("DELETE FROM info WHERE session = ?1", [session])?;
+    connection.execute("INSERT INTO garbage (session) VALUES (?1)", [session]).map(drop)
+}
+
+/// Removes a piece of what deleted sessions left. False: nothing is left.
+pub(crate) fn remove_garbage(connection: &Connection) -> rusqlite::Result<bool> {
+    let Some(session) = connection
+        .prepare_cached("SELECT session FROM garbage LIMIT 1")?
+        .query_row([], |found| found.get::<_, i64>(0))
+        .optional()?
+    else {
+        return Ok(false);
+    };
+    let removed = connection
+        .prepare_cached(
+            "DELETE FROM block WHERE key IN (SELECT key FROM block WHERE key >= ?1 AND key < ?2 LIMIT ?3)",
+        )?
+        .execute([base(session), base(session + 1), REMOVED_AT_ONCE])?;
+    if removed == 0 {
+        connection.execute("DELETE FROM garbage WHERE session = ?1", [session])?;
+    }
+    Ok(true)
+}
+
+/// Blocks in order from the one that holds `from`, up to `upto` or the size of a piece, the first cut to begin
+/// with `from`. Nothing when the bytes are not what the keys say, or when there is a hole.
+pub(crate) fn read_piece(
+    connection: &Connection,
+    session: i64,
+    from: u64,
+    upto: u64,
+) -> rusqlite::Result<Option<Vec<Block>>> {
+    let mut select = connection.prepare_cached(
+        "SELECT key, last_seq, unpacked, records FROM block \
+         WHERE key >= (SELECT max(key) FROM block WHERE key >= ?1 AND key <= ?2) AND key <= ?3 ORDER BY key",
+    )?;
+    let mut rows = select.query([base(session), key(session, from), key(session, upto)])?;
+    let (mut blocks, mut bytes, mut next) = (Vec::new(), 0, from);
+    while bytes < PIECE_BYTES
+        && let Some(found) = rows.next()?
+    {
+        let first = (found.get::<_, i64>(0)? - base(session)) as u64;
+        let records = pack::unpack(found.get(2)?, found.get_ref(3)?.as_blob()?);
+        let Some(records) = records.map(Bytes::from) else { return Ok(None) };
+        bytes += records.len();
+        let Some(block) = Block::checked(first, found.get(1)?, records) else { return Ok(None) };
+        let Some(block) = block.starting_at(next) else { return Ok(None) };
+        next = block.last() + 1;
+        blocks.push(block);
+    }
+    Ok((!blocks.is_empty()).then_some(blocks))
+}

@@ -1,0 +1,302 @@
+//! The writer thread: takes what is queued, commits it in one transaction, then tells those who wait.
+//!
+//! Owned by the log, which joins it. Invariants: it is the only writer of this process; nothing is published before
+//! its commit; an error of one session ends the writing of that session and of no other. Reading is not done here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::batch::{Batch, IndexUpdate};
+use crate::block::{Block, BlockBuilder};
+use crate::cache::Cache;
+use crate::disk::Room;
+use crate::failure::AppendError;
+use crate::live::{Live, LiveSessions};
+use crate::queue::{Append, Queue, Reply, Work};
+use crate::store;
+
+pub(crate) struct Writer {
+    connection: Connection,
+    room: Room,
+    /// Why only last words are written now.
+    shortage: Option<AppendError>,
+    /// Deleted sessions may have left blocks.
+    garbage: bool,
+    queue: Arc<Queue>,
+    cache: Arc<Cache>,
+    live: Arc<LiveSessions>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        connection: Connection,
+        room: Room,
+        queue: Arc<Queue>,
+        cache: Arc<Cache>,
+        live: Arc<LiveSessions>,
+    ) -> Self {
+        Self { connection, room, shortage: None, garbage: true, queue, cache, live }
+    }
+
+    /// Works until the queue is closed and empty.
+    pub(crate) fn run(mut self) {
+        loop {
+            let work = if self.garbage { self.queue.try_take() } else { self.queue.take() };
+            match work {
+                Some(Work::Group(group)) => self.commit_group(group),
+                Some(Work::Job(job)) => job(&mut self),
+                None if self.garbage && !self.queue.is_closed() => self.remove_garbage(),
+                None => break,
+            }
+        }
+        if let Err(error) = self.room.checkpoint(&mut self.connection) {
+            tracing::warn!(%error, "the event log was closed without a checkpoint");
+        }
+    }
+
+    /// The live sessions of this process.
+    pub(crate) fn live(&self) -> &LiveSessions {
+        &self.live
+    }
+
+    /// Deleted sessions left blocks; they are removed when nothing else is to be done.
+    pub(crate) fn expect_garbage(&mut self) {
+        self.garbage = true;
+    }
+
+    /// One transaction of a job. What `change` refuses is rolled back.
+    pub(crate) fn transact<T>(
+        &mut self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<T, AppendError>>,
+    ) -> Result<T, AppendError> {
+        self.check_room()?;
+        let result = (|| {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let result = change(&transaction)?;
+            if result.is_ok() {
+                transaction.commit()?;
+            }
+            Ok(result)
+        })();
+        self.room.written(0);
+        self.checkpoint_if_due();
+        result.unwrap_or_else(|error| Err(AppendError::from_sqlite(error, self.room.database())))
+    }
+
+    /// The last words of a session: with the reserve, and even if its appender failed before.
+    pub(crate) fn write_last(&mut self, live: &Live, batch: Batch) -> Result<u64, AppendError> {
+        let after = live.committed();
+        let mut part = Part::new(live, after);
+        let bytes = batch.cost();
+        part.add(batch, None, None);
+        part.seal();
+        let written = match self.attempt(std::slice::from_ref(&part)) {
+            Ok(written) => Ok(written),
+            Err(AppendError::DiskFull { .. }) => self.attempt_with_reserve(&part, bytes),
+            Err(error) => Err(error),
+        };
+        match written?.first() {
+            Some(true) => {
+                self.publish(part);
+                Ok(after + 1)
+            }
+            _ => Err(AppendError::Conflict { id: live.id.clone() }),
+        }
+    }
+
+    fn attempt_with_reserve(&mut self, part: &Part<'_>, bytes: usize) -> Result<Vec<bool>, AppendError> {
+        if let Err(error) = self.room.release(&self.connection, bytes) {
+            tracing::warn!(%error, "the size limit of the event log could not be raised");
+        }
+        let written = self.attempt(std::slice::from_ref(part));
+        if let Err(error) = self.room.apply_limit(&self.connection) {
+            tracing::warn!(%error, "the size limit of the event log could not be restored");
+        }
+        written
+    }
+
+    fn commit_group(&mut self, group: Vec<Append>) {
+        let lives: Vec<Arc<Live>> = group.iter().map(|append| Arc::clone(&append.live)).collect();
+        let mut parts: Vec<Part<'_>> = Vec::new();
+        let mut part_of = HashMap::new();
+        for (append, live) in group.into_iter().zip(&lives) {
+            if let Some(error) = live.failure() {
+                answer(append.reply, &Err(error));
+                continue;
+            }
+            let at = *part_of.entry(live.row).or_insert_with(|| {
+                parts.push(Part::new(live, append.first - 1));
+                parts.len() - 1
+            });
+            parts[at].add(append.batch, append.reply, Some(append.room));
+        }
+        parts.iter_mut().for_each(Part::seal);
+        if let Err(error) = self.check_room() {
+            parts.into_iter().for_each(|part| part.fail(&error));
+            return;
+        }
+        self.commit_parts(parts);
+        self.checkpoint_if_due();
+    }
+
+    /// All parts together; if that fails, each by itself, so that only those fail that can not be written.
+    fn commit_parts(&mut self, parts: Vec<Part<'_>>) {
+        let error = match self.attempt(&parts) {
+            Ok(written) => {
+                for (part, written) in parts.into_iter().zip(written) {
+                    self.settle(part, Ok(written));
+                }
+                return;
+            }
+            Err(error) => error,
+        };
+        tracing::warn!(%error, sessions = parts.len(), "a commit failed; writing each session by itself");
+        if matches!(error, AppendError::DiskFull { .. })
+            && let Err(error) = self.room.relieve(&mut self.connection)
+        {
+            tracing::warn!(%error, "the write-ahead file could not be emptied");
+        }
+        let mut parts = parts.into_iter();
+        while let Some(part) = parts.next() {
+            let written = self.attempt(std::slice::from_ref(&part));
+            // Whoever holds the lock this long holds it for the others too, and each would wait as long again.
+            let hopeless =
+                written.as_ref().err().filter(|error| matches!(error, AppendError::Busy { .. })).cloned();
+            self.settle(part, written.map(|written| written.first() == Some(&true)));
+            if let Some(error) = hopeless {
+                parts.by_ref().for_each(|part| part.fail(&error));
+            }
+        }
+    }
+
+    fn settle(&mut self, part: Part<'_>, written: Result<bool, AppendError>) {
+        match written {
+            Ok(true) => self.publish(part),
+            Ok(false) => {
+                let error = AppendError::Conflict { id: part.live.id.clone() };
+                part.fail(&error);
+            }
+            Err(error) => part.fail(&error),
+        }
+    }
+
+    /// One transaction for these parts; says for each whether its session stood where the part expected it.
+    fn attempt(&mut self, parts: &[Part<'_>]) -> Result<Vec<bool>, AppendError> {
+        let result = (|| {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let written = parts
+                .iter()
+                .map(|part| {
+                    store::write(&transaction, part.live.row, part.after, &part.blocks, part.index.as_ref())
+                })
+                .collect::<rusqlite::Result<Vec<_>>>()?;
+            transaction.commit()?;
+            Ok(written)
+        })();
+        for part in parts {
+            self.room.written(part.bytes);
+        }
+        result.map_err(|error| AppendError::from_sqlite(error, self.room.database()))
+    }
+
+    fn publish(&mut self, part: Part<'_>) {
+        if let Some(last) = part.blocks.last().map(Block::last) {
+            self.cache.put(part.live.row, part.blocks);
+            part.live.publish(last);
+        }
+        part.replies.into_iter().for_each(|reply| answer(Some(reply), &Ok(())));
+    }
+
+    /// While the disk is full, a checkpoint that works is the proof that it no longer is.
+    fn check_room(&mut self) -> Result<(), AppendError> {
+        if self.shortage.is_some() {
+            self.checkpoint();
+        }
+        self.shortage.clone().map_or(Ok(()), Err)
+    }
+
+    fn checkpoint_if_due(&mut self) {
+        if self.room.checkpoint_due() {
+            self.checkpoint();
+        }
+    }
+
+    fn checkpoint(&mut self) {
+        let Err(error) = self.room.checkpoint(&mut self.connection) else {
+            self.shortage = None;
+            return;
+        };
+        tracing::warn!(%error, "a checkpoint of the event log failed");
+        let error = AppendError::from_sqlite(error, self.room.database());
+        self.shortage = matches!(error, AppendError::DiskFull { .. }).then_some(error);
+    }
+
+    fn remove_garbage(&mut self) {
+        match self.transact(|transaction| store::remove_garbage(transaction).map(Ok)) {
+            Ok(more) => self.garbage = more,
+            Err(error) => {
+                tracing::warn!(%error, "the blocks of deleted sessions stay until the next start");
+                self.garbage = false;
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// However the thread ends, nobody waits for it in vain.
+    fn drop(&mut self) {
+        self.queue.abandon();
+        self.live.end_all();
+    }
+}
+
+/// All that one group holds of one session.
+struct Part<'a> {
+    live: &'a Live,
+    after: u64,
+    builder: Option<BlockBuilder>,
+    blocks: Vec<Block>,
+    bytes: u64,
+    index: Option<IndexUpdate>,
+    replies: Vec<Reply>,
+    room: Vec<OwnedSemaphorePermit>,
+}
+
+impl<'a> Part<'a> {
+    fn new(live: &'a Live, after: u64) -> Self {
+        let builder = Some(BlockBuilder::new(after + 1));
+        let (blocks, replies, room) = (Vec::new(), Vec::new(), Vec::new());
+        Self { live, after, builder, blocks, bytes: 0, index: None, replies, room }
+    }
+
+    fn add(&mut self, batch: Batch, reply: Option<Reply>, room: Option<OwnedSemaphorePermit>) {
+        self.bytes += batch.cost() as u64;
+        if let Some(builder) = &mut self.builder {
+            builder.add(batch.records, batch.count);
+        }
+        match (&mut self.index, batch.index) {
+            (Some(index), Some(later)) => index.merge(later),
+            (index, later) => *index = index.take().or(later),
+        }
+        self.replies.extend(reply);
+        self.room.extend(room);
+    }
+
+    fn seal(&mut self) {
+        self.blocks = self.builder.take().map(BlockBuilder::finish).unwrap_or_default();
+    }
+
+    fn fail(self, error: &AppendError) {
+        tracing::warn!(session = self.live.id, %error, "nothing more is written for this session");
+        self.live.fail(error.clone());
+        self.replies.into_iter().for_each(|reply| answer(Some(reply), &Err(error.clone())));
+    }
+}
+
+fn answer(reply: Option<Reply>, result: &Result<(), AppendError>) {
+    // Whoever no longer waits does not need the answer.
+    reply.map(|reply| reply.send(result.clone()).ok());
+}

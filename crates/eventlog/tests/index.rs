@@ -1,0 +1,203 @@
+//! The index of sessions: listing, ownership, taking up, deleting.
+
+use acpd_eventlog::{
+    AppendError, Batch, CursorError, EventLog, IndexUpdate, ListQuery, NewSession, Options, SessionRow,
+};
+use tempfile::TempDir;
+
+fn open(dir: &TempDir) -> EventLog {
+    EventLog::open(dir.path(), Options::default()).expect("the log opens")
+}
+
+fn session(id: &str, agent: &str, cwd: &str, created_ms: i64) -> NewSession {
+    NewSession {
+        id: id.into(),
+        agent: agent.into(),
+        cwd: cwd.into(),
+        owner: "host".into(),
+        created_ms,
+        info: b"info".to_vec(),
+    }
+}
+
+fn one_event() -> Batch {
+    let mut batch = Batch::new();
+    batch.push(1, 1, b"event");
+    batch
+}
+
+fn released(updated_ms: i64) -> IndexUpdate {
+    IndexUpdate { updated_ms, ended: Some(true), owner: Some(None), info: None }
+}
+
+fn ids(rows: &[SessionRow]) -> Vec<&str> {
+    rows.iter().map(|row| row.id.as_str()).collect()
+}
+
+// contract 1.3: cwd, agent, ended, cursor and limit; filters before paging
+#[tokio::test]
+async fn a_list_is_filtered_then_sorted_then_paged() {
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    for (n, (agent, cwd)) in
+        [("x", "/a"), ("y", "/a"), ("x", "/b"), ("x", "/a"), ("x", "/a")].iter().enumerate()
+    {
+        // Two of them changed at the same moment.
+        let at = if n == 4 { 3 } else { n as i64 };
+        log.create(session(&format!("s{n}"), agent, cwd, at)).await.unwrap();
+    }
+    let all = log.list(ListQuery::default()).await.unwrap();
+    assert_eq!(ids(&all), ["s3", "s4", "s2", "s1", "s0"], "latest change first, then the id");
+    let agent = Some("x".to_owned());
+    let mut query = ListQuery { agent, cwd: Some("/a".into()), limit: Some(2), ..ListQuery::default() };
+    let page = log.list(query.clone()).await.unwrap();
+    assert_eq!(ids(&page), ["s3", "s4"]);
+    query.after = page.last().map(|row| (row.updated_ms, row.id.clone()));
+    assert_eq!(ids(&log.list(query.clone()).await.unwrap()), ["s0"]);
+    query = ListQuery { after: Some((3, "s3".into())), ..ListQuery::default() };
+    assert_eq!(ids(&log.list(query).await.unwrap()), ["s4", "s2", "s1", "s0"]);
+    log.update_index("s1", Some("host"), released(9)).await.unwrap();
+    let query = |ended| ListQuery { ended: Some(ended), ..ListQuery::default() };
+    assert_eq!(ids(&log.list(query(true)).await.unwrap()), ["s1"]);
+    assert_eq!(ids(&log.list(query(false)).await.unwrap()), ["s3", "s4", "s2", "s0"]);
+    assert_eq!(ids(&log.list(ListQuery::default()).await.unwrap()), ["s1", "s3", "s4", "s2", "s0"]);
+}
+
+// contract 1.3: what is listed of a session; TM-4: the end is written with its event
+#[tokio::test]
+async fn an_index_update_is_committed_with_its_events() {
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    let mut appender = log.create(session("a", "x", "/", 5)).await.unwrap();
+    let mut batch = one_event();
+    batch.update_index(IndexUpdate { updated_ms: 6, info: Some(b"new".to_vec()), ..IndexUpdate::default() });
+    appender.append_durable(batch).await.unwrap();
+    let mut row = SessionRow {
+        id: "a".into(),
+        agent: "x".into(),
+        cwd: "/".into(),
+        owner: Some("host".into()),
+        created_ms: 5,
+        updated_ms: 6,
+        ended: false,
+        last_seq: 1,
+        info: b"new".to_vec(),
+    };
+    assert_eq!(log.get("a").await.unwrap().unwrap(), row);
+    let range = appender.append_durable(Batch::index_only(released(7))).await.unwrap();
+    assert!(range.is_empty(), "an index update takes no number");
+    (row.updated_ms, row.ended, row.owner) = (7, true, None);
+    assert_eq!(log.get("a").await.unwrap().unwrap(), row);
+    assert_eq!(appender.append_durable(one_event()).await.unwrap(), 2..=2);
+    assert!(log.get("b").await.unwrap().is_none());
+    let ended = ListQuery { ended: Some(true), ..ListQuery::default() };
+    assert_eq!(ids(&log.list(ended).await.unwrap()), ["a"]);
+}
+
+// contract 1: ids are unique; contract 6: a session is live in one process at a time
+#[tokio::test]
+async fn a_session_has_one_writer() {
+    let dir = TempDir::new().unwrap();
+    let (log, other) = (open(&dir), open(&dir));
+    let appender = log.create(session("a", "x", "/", 1)).await.unwrap();
+    assert!(
+        matches!(other.create(session("a", "x", "/", 1)).await, Err(AppendError::Exists { id }) if id == "a")
+    );
+    let live = |result| matches!(result, Err(AppendError::Live { owner, .. }) if owner == "host");
+    assert!(live(other.take_up("a", "other").await));
+    assert!(live(log.take_up("a", "host").await), "it has an appender here");
+    assert!(matches!(log.take_up("b", "host").await, Err(AppendError::Unknown { id }) if id == "b"));
+    appender.append_final(Batch::index_only(released(2))).await.unwrap();
+    let mut appender = other.take_up("a", "other").await.unwrap();
+    assert_eq!(log.get("a").await.unwrap().unwrap().owner.as_deref(), Some("other"));
+    assert_eq!(appender.append_durable(one_event()).await.unwrap(), 1..=1);
+}
+
+// TM-4: a late event of a writer that was replaced leaves neither a hole nor a double
+#[tokio::test]
+async fn a_writer_that_was_replaced_can_not_write() {
+    let dir = TempDir::new().unwrap();
+    let (log, other) = (open(&dir), open(&dir));
+    let mut stale = log.create(session("a", "x", "/", 1)).await.unwrap();
+    stale.append_durable(one_event()).await.unwrap();
+    other.append_to("a", Some("host"), Batch::index_only(released(2))).await.unwrap();
+    let mut fresh = other.take_up("a", "other").await.unwrap();
+    assert_eq!(fresh.append_durable(one_event()).await.unwrap(), 2..=2);
+    let conflict = |error| matches!(error, Err(AppendError::Conflict { id }) if id == "a");
+    assert!(conflict(stale.append_durable(one_event()).await.map(drop)));
+    assert!(conflict(stale.append(one_event()).await.map(drop)), "it stays failed");
+    assert!(conflict(stale.committed().wait_for(2).await));
+    assert!(conflict(stale.append_final(one_event()).await.map(drop)));
+    assert_eq!(fresh.append_durable(one_event()).await.unwrap(), 3..=3);
+}
+
+// TM-4: sessions that were live at a crash are found, and marked once
+#[tokio::test]
+async fn sessions_of_a_lost_host_are_found_and_ended_once() {
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    for id in ["a", "b", "c"] {
+        log.create(session(id, "x", "/", 1)).await.unwrap();
+    }
+    log.close().await;
+    let (one, two) = (open(&dir), open(&dir));
+    assert_eq!(one.owners().await.unwrap(), ["host"]);
+    assert_eq!(ids(&one.owned_by("host").await.unwrap()), ["a", "b", "c"]);
+    for id in ["a", "b"] {
+        let mut end = one_event();
+        end.update_index(released(9));
+        assert_eq!(one.append_to(id, Some("host"), end).await.unwrap(), 1);
+        let again = two.append_to(id, Some("host"), one_event()).await;
+        assert!(matches!(again, Err(AppendError::Conflict { .. })), "{again:?}");
+    }
+    assert_eq!(ids(&two.owned_by("host").await.unwrap()), ["c"]);
+    let row = two.get("a").await.unwrap().unwrap();
+    assert_eq!((row.ended, row.last_seq, row.owner), (true, 1, None));
+}
+
+// contract 1: delete removes from the list; SC-3: an id that is gone is unknown
+#[tokio::test]
+async fn a_deleted_session_is_unknown_and_its_id_is_free() {
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    let mut appender = log.create(session("a", "x", "/", 1)).await.unwrap();
+    for _ in 0..100 {
+        appender.append_durable(one_event()).await.unwrap();
+    }
+    assert!(matches!(log.delete("a").await, Err(AppendError::Live { .. })));
+    appender.append_final(Batch::index_only(released(2))).await.unwrap();
+    let mut reading = log.cursor("a", 0).await.unwrap();
+    log.delete("a").await.unwrap();
+    assert!(matches!(log.delete("a").await, Err(AppendError::Unknown { .. })));
+    assert!(matches!(log.cursor("a", 0).await, Err(CursorError::Unknown { .. })));
+    assert!(log.get("a").await.unwrap().is_none());
+    let mut appender = log.create(session("a", "x", "/", 1)).await.unwrap();
+    assert_eq!(appender.append_durable(one_event()).await.unwrap(), 1..=1, "the new one begins anew");
+    // Its blocks may still be in memory; then the old cursor can read them, but never those of the new session.
+    while let Ok(Some(block)) = reading.next().await {
+        assert!(block.last() <= 100);
+    }
+}
+
+// issue 2, must hold: nothing grows without bound
+#[tokio::test]
+async fn what_a_deleted_session_left_is_removed_also_after_a_restart() {
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    let mut appender = log.create(session("a", "x", "/", 1)).await.unwrap();
+    for _ in 0..100 {
+        appender.append_durable(one_event()).await.unwrap();
+    }
+    appender.append_final(Batch::index_only(released(2))).await.unwrap();
+    log.delete("a").await.unwrap();
+    log.close().await;
+    let log = open(&dir);
+    let file = rusqlite::Connection::open(dir.path().join("acpd.db")).unwrap();
+    let left = || -> i64 { file.query_row("SELECT count(*) FROM block", [], |row| row.get(0)).unwrap() };
+    let removed = async {
+        while left() > 0 {
+            log.get("a").await.unwrap();
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), removed).await.expect("the blocks go away");
+}

@@ -1,0 +1,156 @@
+//! Opening: fresh, shared, newer, damaged and foreign files.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Barrier;
+
+use acpd_eventlog::{Batch, CursorError, EventLog, NewSession, OpenError, Options};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+fn open(dir: &TempDir) -> Result<EventLog, OpenError> {
+    EventLog::open(dir.path(), Options::default())
+}
+
+fn database(dir: &TempDir) -> PathBuf {
+    dir.path().join("acpd.db")
+}
+
+fn session(id: &str) -> NewSession {
+    NewSession { id: id.into(), owner: "host".into(), ..NewSession::default() }
+}
+
+async fn fill(dir: &TempDir, events: u64) {
+    let log = open(dir).expect("the log opens");
+    let mut appender = log.create(session("a")).await.expect("a new session");
+    for n in 0..events {
+        let mut batch = Batch::new();
+        batch.push(1, n as i64, &[b'x'; 3000]);
+        appender.append_durable(batch).await.expect("room on the disk");
+    }
+    drop(appender);
+    log.close().await;
+}
+
+fn refusal(dir: &TempDir) -> OpenError {
+    let before = fs::read(database(dir)).expect("the file is there");
+    let error = open(dir).expect_err("refused");
+    assert!(fs::read(database(dir)).expect("still there") == before, "a refused file stays as it is");
+    error
+}
+
+// contract 6: several processes may share a state directory, from the first moment on
+#[test]
+fn a_fresh_directory_can_be_opened_by_many_at_once() {
+    for _ in 0..10 {
+        let dir = TempDir::new().unwrap();
+        let start = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    start.wait();
+                    open(&dir).map(drop).unwrap();
+                });
+            }
+        });
+    }
+}
+
+// SC-1: file modes 0700 and 0600
+#[tokio::test]
+async fn nobody_else_can_read_it() {
+    let parent = TempDir::new().unwrap();
+    let dir = parent.path().join("state/acpd");
+    let log = EventLog::open(&dir, Options::default()).unwrap();
+    log.create(session("a")).await.unwrap();
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(dir.clone()), 0o700);
+    for entry in fs::read_dir(&dir).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(path.clone()), 0o600, "{}", path.display());
+    }
+}
+
+// issue 2, deliver 4: a clear error for a newer file
+#[tokio::test]
+async fn a_newer_file_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    fill(&dir, 1).await;
+    let file = Connection::open(database(&dir)).unwrap();
+    file.pragma_update(None, "user_version", 7).unwrap();
+    drop(file);
+    let error = refusal(&dir);
+    assert!(matches!(&error, OpenError::Newer { found: 7, supported: 1, path } if *path == database(&dir)));
+    assert!(error.to_string().contains("use the newer acpd"), "{error}");
+}
+
+// issue 2, deliver 4: a clear error for a damaged file
+#[tokio::test]
+async fn a_damaged_file_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    fs::write(
+        database(&dir),
+        b"this is a text, and quite long enough to be taken for a header of something".repeat(99),
+    )
+    .unwrap();
+    let error = refusal(&dir);
+    assert!(matches!(&error, OpenError::Damaged { .. }), "{error:?}");
+    assert!(error.to_string().contains("restore it from a backup"), "{error}");
+    for (from, to) in [(0, 100), (40, 4096), (8192, 65536)] {
+        let dir = TempDir::new().unwrap();
+        fill(&dir, 20).await;
+        let mut bytes = fs::read(database(&dir)).unwrap();
+        bytes[from..to].fill(0x5a);
+        fs::write(database(&dir), bytes).unwrap();
+        let error = refusal(&dir);
+        assert!(matches!(&error, OpenError::Damaged { .. }), "{from}..{to}: {error:?}");
+    }
+}
+
+// issue 2, deliver 4: damage that shows later is an error of the reader, never wrong events
+#[tokio::test]
+async fn damaged_events_are_an_error_and_not_a_gap() {
+    let dir = TempDir::new().unwrap();
+    fill(&dir, 5).await;
+    let file = Connection::open(database(&dir)).unwrap();
+    file.execute("DELETE FROM block WHERE last_seq = 3", []).unwrap();
+    drop(file);
+    let log = open(&dir).unwrap();
+    let mut cursor = log.cursor("a", 1).await.unwrap();
+    let error = loop {
+        match cursor.next().await {
+            Ok(block) => assert!(block.is_some_and(|block| block.last() < 3)),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, CursorError::Damaged { seq: 2 | 3, .. }), "{error:?}");
+}
+
+// contract 6: the state directory holds acpd's file and nobody else's
+#[test]
+fn a_file_of_another_program_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    let file = Connection::open(database(&dir)).unwrap();
+    file.execute_batch("CREATE TABLE theirs (x); PRAGMA application_id = 5").unwrap();
+    drop(file);
+    let error = refusal(&dir);
+    assert!(matches!(error, OpenError::Foreign { application_id: 5, .. }), "{error:?}");
+}
+
+// contract 6: an unusable state directory is named
+#[test]
+fn a_directory_that_can_not_be_made_is_named() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    let error = EventLog::open(&dir.path().join("file/state"), Options::default()).err().unwrap();
+    assert!(matches!(&error, OpenError::Directory { path, .. } if path.ends_with("file/state")), "{error:?}");
+}
+
+// UP-5: a crash in the middle of the first start leaves something that the next start can finish
+#[test]
+fn an_empty_file_is_a_fresh_one() {
+    let dir = TempDir::new().unwrap();
+    fs::write(database(&dir), "").unwrap();
+    open(&dir).unwrap();
+}

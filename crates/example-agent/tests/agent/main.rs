@@ -1,0 +1,8 @@
+//! The example agent over pipes, as a host sees it.
+
+mod directives;
+mod lifecycle;
+mod peer;
+mod processes;
+mod protocol;
+mod services;

@@ -1,0 +1,166 @@
+//! What a client can take, and what an agent offers it through acpd (IN-3, IN-7).
+//!
+//! Pure. Agents are always offered the same (IN-4), so what a client did not ask for is kept from it here.
+
+use acpd_host::{AgentHandle, META, update_kind};
+use memchr::memmem::Finder;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+// Made once: making one costs as much as searching a line.
+static BOOLEAN: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"boolean\""));
+
+/// What a client said that it understands beyond the baseline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClientCapabilities {
+    notices: bool,
+    compaction: bool,
+    boolean_options: bool,
+    terminal_auth: bool,
+}
+
+impl ClientCapabilities {
+    pub(crate) fn read(initialize: &Value) -> Self {
+        let capabilities = &initialize["clientCapabilities"];
+        let session = &capabilities["session"];
+        Self {
+            notices: session["notices"].is_object(),
+            compaction: session["compaction"].is_object(),
+            boolean_options: session["configOptions"]["boolean"].is_object(),
+            terminal_auth: capabilities["auth"]["terminal"] == json!(true),
+        }
+    }
+
+    /// The line of an update as this client may see it: as it is, changed, or not at all.
+    pub(crate) fn filter_update<'a>(&self, line: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        match update_kind(line) {
+            Some("notice") if !self.notices => None,
+            Some("compaction_update" | "compaction_summary_chunk") if !self.compaction => None,
+            Some("config_option_update") if !self.boolean_options && BOOLEAN.find(line).is_some() => {
+                let Ok(mut message) = serde_json::from_slice::<Value>(line) else {
+                    return Some(Cow::Borrowed(line));
+                };
+                drop_boolean_options(&mut message["params"]["update"]);
+                Some(Cow::Owned(message.to_string().into_bytes()))
+            }
+            _ => Some(Cow::Borrowed(line)),
+        }
+    }
+
+    /// A result that carries config options (`session/new` and its like), as this client may see it.
+    pub(crate) fn filter_result<'a>(&self, result: &'a [u8]) -> Cow<'a, [u8]> {
+        let suspect = !self.boolean_options && BOOLEAN.find(result).is_some();
+        match serde_json::from_slice::<Value>(result) {
+            Ok(mut value) if suspect && value["configOptions"].is_array() => {
+                drop_boolean_options(&mut value);
+                Cow::Owned(value.to_string().into_bytes())
+            }
+            _ => Cow::Borrowed(result),
+        }
+    }
+}
+
+fn drop_boolean_options(holder: &mut Value) {
+    if let Some(options) = holder["configOptions"].as_array_mut() {
+        options.retain(|option| option["type"] != "boolean");
+    }
+}
+
+/// The answer to a client's `initialize`: the agent's own, with the capabilities that work through acpd.
+pub(crate) fn initialize_result(agent: &AgentHandle, client: &ClientCapabilities) -> Value {
+    let (name, info, offers_fork) = (agent.name(), agent.info(), agent.offers("session/fork"));
+    let mut result = info.result.as_object().cloned().unwrap_or_default();
+    result.insert("protocolVersion".to_owned(), json!(1));
+    let mut capabilities =
+        result.get("agentCapabilities").and_then(Value::as_object).cloned().unwrap_or_default();
+    // acpd serves these from its own store, whatever the agent can do (contract 1.4).
+    capabilities.insert("loadSession".to_owned(), json!(true));
+    capabilities.remove("session");
+    let of_agent = capabilities.remove("sessionCapabilities");
+    let mut session = json!({"list": {}, "resume": {}, "close": {}, "delete": {}, "status": {}});
+    // A fork is the one thing here that only the agent can do.
+    if info.has_fork() && offers_fork {
+        session["fork"] = json!({});
+    }
+    if let Some(directories) = of_agent.as_ref().and_then(|of_agent| of_agent.get("additionalDirectories")) {
+        session["additionalDirectories"] = directories.clone();
+    }
+    capabilities.insert("sessionCapabilities".to_owned(), session);
+    let meta = capabilities.entry("_meta").or_insert_with(|| json!({}));
+    if let Value::Object(meta) = meta {
+        meta.insert(META.to_owned(), json!({"stop": {}, "terminate": {}, "detach": {}}));
+    }
+    if let Some(Value::Object(mcp)) = capabilities.get_mut("mcpCapabilities") {
+        mcp.remove("acp");
+    }
+    result.insert("agentCapabilities".to_owned(), Value::Object(capabilities));
+    if let Some(Value::Array(methods)) = result.get_mut("authMethods") {
+        // AU-1: a login in a terminal only for clients that can show one.
+        methods.retain(|method| client.terminal_auth || method["type"] != "terminal");
+    }
+    result.entry("authMethods").or_insert_with(|| json!([]));
+    if !result.get("agentInfo").is_some_and(Value::is_object) {
+        result.insert("agentInfo".to_owned(), json!({"name": name, "version": "unknown"}));
+    }
+    let meta = result.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(meta) = meta {
+        let host = json!({"host": {"name": "acpd", "version": env!("CARGO_PKG_VERSION")}, "agent": name});
+        meta.insert(META.to_owned(), host);
+    }
+    Value::Object(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(update: &str) -> String {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
+        )
+    }
+
+    fn passes(client: &ClientCapabilities, update: &str) -> bool {
+        client.filter_update(line(update).as_bytes()).is_some()
+    }
+
+    fn full() -> ClientCapabilities {
+        ClientCapabilities::read(&json!({"clientCapabilities": {
+            "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
+            "auth": {"terminal": true},
+        }}))
+    }
+
+    // IN-7
+    #[test]
+    fn clients_get_only_what_they_advertised() {
+        let bare = ClientCapabilities::read(&json!({"protocolVersion": 1}));
+        for update in [
+            r#"{"sessionUpdate":"notice","severity":"info","title":"x"}"#,
+            r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}"#,
+            r#"{"sessionUpdate":"compaction_summary_chunk","compactionId":"c"}"#,
+        ] {
+            assert!(passes(&full(), update) && !passes(&bare, update), "{update}");
+        }
+        let text =
+            r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a \"notice\""}}"#;
+        assert!(passes(&bare, text));
+    }
+
+    // IN-7: boolean options, in updates and in results
+    #[test]
+    fn boolean_options_are_left_out_for_clients_without_them() {
+        let bare = ClientCapabilities::default();
+        let update = line(
+            r#"{"sessionUpdate":"config_option_update","configOptions":[{"id":"a","type":"boolean"},{"id":"b","type":"select"}]}"#,
+        );
+        let seen = bare.filter_update(update.as_bytes()).expect("it passes");
+        let seen: Value = serde_json::from_slice(&seen).expect("JSON");
+        assert_eq!(seen["params"]["update"]["configOptions"], json!([{"id": "b", "type": "select"}]));
+        assert_eq!(full().filter_update(update.as_bytes()).expect("it passes"), update.as_bytes());
+        let result = br#"{"sessionId":"s","configOptions":[{"id":"a","type":"boolean"}]}"#;
+        assert_eq!(bare.filter_result(result).as_ref(), br#"{"sessionId":"s","configOptions":[]}"#);
+        assert_eq!(full().filter_result(result).as_ref(), result);
+    }
+}

@@ -1,0 +1,443 @@
+//! A connection: one client, speaking ACP to acpd as its agent.
+//!
+//! One task reads the client's lines in order and decides who each is for; every request that takes time runs in a
+//! task of its own, so that nothing waits behind it, and a prompt and the cancel right after it still reach the
+//! session in their order. Losing the client ends the connection and its viewers, and nothing else, unless the
+//! host lives for this client alone.
+
+mod asked;
+mod lifecycle;
+mod list_cursor;
+mod requests;
+
+use crate::capabilities::ClientCapabilities;
+use crate::outbox::Outbox;
+use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
+use crate::wire_error::{WireError, wire_error};
+use acpd_host::{AgentHandle, AgentRef, ClientRef, Host, HostError, SessionHandle, method};
+use acpd_wire::{Incoming, Message, OwnedId, RawId, codes, member};
+use asked::Asked;
+use bytes::{Bytes, BytesMut};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Requests that may be open at once. At the limit the client is not read until one is answered.
+pub(crate) const OPEN_REQUESTS: usize = 256;
+
+/// How long requests of a client that is gone may still wait for their own answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+/// What comes from a client.
+#[derive(Debug)]
+pub enum Arrival {
+    /// A line.
+    Line(Bytes),
+    /// A line over the limit, which was skipped.
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+    },
+}
+
+/// The ends of a transport.
+#[derive(Debug)]
+pub struct ConnectionIo {
+    /// Lines of the client; closed at its end.
+    pub arrivals: mpsc::Receiver<Arrival>,
+    /// Cancelled when the client is gone, even while `arrivals` is not being read.
+    pub gone: CancellationToken,
+    /// Lines for the client.
+    pub outbox: Outbox,
+}
+
+/// What a connection is bound to.
+#[derive(Clone, Debug)]
+pub struct ConnectionOptions {
+    /// The agent that its sessions run on.
+    pub agent: String,
+    /// What the client is called until it says its name.
+    pub client: String,
+    /// The host lives for this client alone and ends with it.
+    pub ends_host: bool,
+}
+
+/// Serves a client until it is gone.
+pub async fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) {
+    let connection = Connection {
+        client: ClientRef { name: options.client.as_str().into(), connection: acpd_host::fresh_id().into() },
+        host,
+        options,
+        outbox: io.outbox,
+        capabilities: ClientCapabilities::default(),
+        initialized: None,
+        agent: None,
+        spare: None,
+        viewers: HashMap::new(),
+        leaving: HashMap::new(),
+        joining: HashMap::new(),
+        unresumable: HashMap::new(),
+        open: Incoming::new(),
+        tasks: JoinSet::new(),
+        initializing: false,
+    };
+    connection.run(io.arrivals, io.gone).await;
+}
+
+struct Connection {
+    host: Host,
+    options: ConnectionOptions,
+    outbox: Outbox,
+    client: ClientRef,
+    capabilities: ClientCapabilities,
+    /// The params of `initialize`, once it was answered.
+    initialized: Option<Arc<Value>>,
+    /// The last agent process of this connection, for requests that belong to no session.
+    agent: Option<AgentRef>,
+    /// An initialized process that has no session yet.
+    spare: Option<AgentHandle>,
+    viewers: HashMap<String, Watched>,
+    /// Viewers of sessions that the client has left: cancelled when they write no more.
+    leaving: HashMap<String, CancellationToken>,
+    /// Sessions that the client asked to join, by the request.
+    joining: HashMap<OwnedId, String>,
+    /// Sessions whose history is shown but that cannot go on, with the reason.
+    unresumable: HashMap<String, HostError>,
+    /// Requests of the client that are not answered yet.
+    open: Incoming<Asked>,
+    tasks: JoinSet<Done>,
+    /// Nothing is read before the answer to `initialize`: everything else depends on it.
+    initializing: bool,
+}
+
+/// A session that the client is attached to.
+struct Watched {
+    viewer: ViewerHandle,
+    /// The run that it is attached to; None if it only reads.
+    live: Option<SessionHandle>,
+    /// How often the client attached.
+    attachments: u64,
+}
+
+impl Watched {
+    /// Its run is over, and all of it was written.
+    fn is_over(&self) -> bool {
+        let ended = self.live.as_ref().is_none_or(|live| live.ended_with().is_some());
+        !self.viewer.is_there() || (ended && self.viewer.finished() == self.attachments)
+    }
+}
+
+/// A request was answered, or is about to be.
+struct Done {
+    id: OwnedId,
+    change: Change,
+}
+
+/// What an answered request changes for the connection.
+enum Change {
+    None,
+    /// The agent is there; the client may go on.
+    Initialized {
+        agent: Option<AgentHandle>,
+        params: Arc<Value>,
+    },
+    /// A request that belongs to no session had to start an agent.
+    AgentStarted(AgentHandle),
+    /// The client is attached to a session; its viewer writes the answer.
+    Attached(Box<Attaching>),
+    /// `session/new` failed; its process is still good.
+    Returned(AgentHandle),
+}
+
+/// A session that the client is about to be attached to.
+struct Attaching {
+    id: String,
+    attachment: Attachment,
+    /// Why it can only be read, if so.
+    unresumable: Option<HostError>,
+    /// The process that was started for it and not needed.
+    spare: Option<AgentHandle>,
+}
+
+enum Event {
+    Arrival(Option<Arrival>),
+    Done(Done),
+    Gone,
+}
+
+impl Connection {
+    async fn run(mut self, mut arrivals: mpsc::Receiver<Arrival>, gone: CancellationToken) {
+        loop {
+            let reading = !self.initializing && self.tasks.len() < OPEN_REQUESTS;
+            let event = tokio::select! {
+                biased;
+                done = next_done(&mut self.tasks), if !self.tasks.is_empty() => match done {
+                    Some(done) => Event::Done(done),
+                    None => continue,
+                },
+                arrival = arrivals.recv(), if reading => Event::Arrival(arrival),
+                () = gone.cancelled(), if !reading => Event::Gone,
+            };
+            match event {
+                Event::Arrival(Some(Arrival::Line(line))) => self.line(line).await,
+                Event::Arrival(Some(Arrival::TooLong { limit })) => {
+                    let message = format!("the line is longer than {limit} bytes");
+                    self.refuse(RawId::NULL, codes::INVALID_REQUEST, &message);
+                }
+                Event::Arrival(None) | Event::Gone => break,
+                Event::Done(done) => self.done(done).await,
+            }
+        }
+        self.finish().await;
+    }
+
+    /// The client is gone: what it asked for is still answered, to whoever may read it.
+    async fn finish(mut self) {
+        if !self.options.ends_host {
+            return;
+        }
+        let host = self.host.clone();
+        let client = Arc::clone(&self.client.name);
+        let shutdown = host.shutdown(&client);
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                done = next_done(&mut self.tasks), if !self.tasks.is_empty() => {
+                    if let Some(done) = done {
+                        self.done(done).await;
+                    }
+                }
+            }
+        }
+        // Agents that were still starting stop with the host, and answers are on their way to the viewers. What takes
+        // longer is answered below, and only that: each request is answered once (FR-3).
+        let answered = async {
+            while !self.tasks.is_empty() {
+                if let Some(done) = next_done(&mut self.tasks).await {
+                    self.done(done).await;
+                }
+            }
+        };
+        let _in_time = tokio::time::timeout(LAST_ANSWERS, answered).await;
+        self.tasks.abort_all();
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Ok(done) = ended {
+                self.done(done).await;
+            }
+        }
+        let error = wire_error(&HostError::ShuttingDown);
+        let lines: Vec<Bytes> = self.open.drain().map(|(id, _)| error.to_line(&id)).collect();
+        let outbox = self.outbox.clone();
+        // Beside the end, which a client that does not read must not hold up.
+        self.host.scope().spawn("last answers", async move {
+            for line in lines {
+                if outbox.send(line).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    async fn done(&mut self, done: Done) {
+        self.open.close(&done.id);
+        self.joining.remove(&done.id);
+        match done.change {
+            Change::None => {}
+            Change::Initialized { agent, params } => {
+                self.initializing = false;
+                if let Some(agent) = agent {
+                    self.capabilities = ClientCapabilities::read(&params);
+                    if let Some(name) = params["clientInfo"]["name"].as_str() {
+                        self.client.name = name.into();
+                    }
+                    self.initialized = Some(params);
+                    let known = self.agent.replace(agent.downgrade());
+                    if known.is_none() {
+                        self.spare = Some(agent);
+                    }
+                }
+            }
+            Change::AgentStarted(agent) => {
+                self.agent = Some(agent.downgrade());
+                self.spare.get_or_insert(agent);
+            }
+            Change::Returned(agent) => {
+                self.spare.get_or_insert(agent);
+            }
+            Change::Attached(attaching) => self.attach(*attaching).await,
+        }
+    }
+
+    async fn attach(&mut self, attaching: Attaching) {
+        let Attaching { id, attachment, unresumable, spare } = attaching;
+        if let Some(live) = &attachment.live {
+            self.agent = Some(live.agent().clone());
+        }
+        self.spare = self.spare.take().or(spare);
+        match unresumable {
+            Some(error) => drop(self.unresumable.insert(id.clone(), error)),
+            None => drop(self.unresumable.remove(&id)),
+        }
+        let live = attachment.live.clone();
+        let attachment = match self.viewers.get_mut(&id) {
+            // Attached already: the same viewer goes on from another place, so that nothing is written twice.
+            Some(watched) if watched.viewer.is_there() => {
+                watched.live = live;
+                watched.attachments += 1;
+                let _gone = watched.viewer.follow(attachment).await;
+                return;
+            }
+            _ => attachment,
+        };
+        // A session that is about to be joined again keeps its viewer, which knows what was told.
+        let joining: HashSet<&String> = self.joining.values().collect();
+        self.viewers.retain(|id, watched| joining.contains(id) || !watched.is_over());
+        let via = Arc::clone(&self.client.connection);
+        let (handle, viewer) = Viewer::new(&id, via, attachment, self.outbox.clone(), self.capabilities);
+        let earlier = self.leaving.remove(&id);
+        self.viewers.insert(id, Watched { viewer: handle, live, attachments: 1 });
+        self.host.scope().spawn("viewer", async move {
+            if let Some(earlier) = earlier {
+                earlier.cancelled().await;
+            }
+            viewer.run().await;
+        });
+    }
+
+    async fn line(&mut self, line: Bytes) {
+        match Message::parse(&line) {
+            Ok(Message::Request { id, method, params }) => {
+                let params = params.map(|params| slice_of(&line, params));
+                self.request(id, &method, params).await;
+            }
+            Ok(Message::Notification { method, params }) => {
+                let params = params.map(|params| slice_of(&line, params));
+                self.notification(&method, params).await;
+            }
+            // Nothing was asked of the client yet, so nothing can be answered.
+            Ok(Message::Response { .. }) => {}
+            Err(malformed) => {
+                if let Some(code) = malformed.code() {
+                    self.refuse(malformed.answer_id(), code, &malformed.to_string());
+                }
+            }
+        }
+    }
+
+    /// The viewer of a session that the client is attached to.
+    fn viewer_of(&self, session: &str) -> Option<ViewerHandle> {
+        self.viewers.get(session).map(|watched| watched.viewer.clone())
+    }
+
+    /// Answers something that is not even a request.
+    fn refuse(&mut self, id: RawId<'_>, code: i64, message: &str) {
+        let mut line = BytesMut::new();
+        acpd_wire::write_error(&mut line, id, code, message, None);
+        let (outbox, id) = (self.outbox.clone(), id.to_owned());
+        self.tasks.spawn(async move {
+            let _gone = outbox.send(line.freeze()).await;
+            // Never opened, so closing it changes nothing.
+            Done { id, change: Change::None }
+        });
+    }
+
+    async fn notification(&mut self, method: &str, params: Option<Bytes>) {
+        if method == method::CANCEL_REQUEST {
+            if let Some(asked) = params.and_then(|params| self.asked(&params)) {
+                asked.withdraw().await;
+            }
+            return;
+        }
+        if method.starts_with("$/") || self.initialized.is_none() {
+            return;
+        }
+        // What is said of a session that is gone, or never was, is nobody's.
+        let Some(id) = session_id(params.as_ref()) else { return };
+        if let Ok(session) = self.host.session(&id).await {
+            let _ended = session.notify(method.to_owned(), params, self.client.clone()).await;
+        }
+    }
+
+    /// The open request that a `$/cancel_request` names.
+    fn asked(&self, params: &Bytes) -> Option<Asked> {
+        let params: &RawValue = serde_json::from_slice(params).ok()?;
+        let id = RawId::new(member(params, "requestId")?)?;
+        self.open.find(&id.to_owned()).cloned()
+    }
+
+    async fn request(&mut self, id: RawId<'_>, method: &str, params: Option<Bytes>) {
+        let asked = Asked::default();
+        let owned = id.to_owned();
+        if self.open.open(owned.clone(), asked.clone()).is_err() {
+            let message = format!("a request with the id {id} is open already");
+            self.refuse(id, codes::INVALID_REQUEST, &message);
+            return;
+        }
+        if let Err(error) = self.dispatch(owned.clone(), method, params, &asked).await {
+            self.answer_error(owned, &wire_error(&error));
+        }
+    }
+
+    fn answer_error(&mut self, id: OwnedId, error: &WireError) {
+        let (outbox, line) = (self.outbox.clone(), error.to_line(&id));
+        self.tasks.spawn(async move {
+            let _gone = outbox.send(line).await;
+            Done { id, change: Change::None }
+        });
+    }
+}
+
+/// The next request that was answered; None when its task was lost, which its scope has logged.
+async fn next_done(tasks: &mut JoinSet<Done>) -> Option<Done> {
+    match tasks.join_next().await? {
+        Ok(done) => Some(done),
+        Err(error) => {
+            tracing::error!(%error, "the task of a request ended badly");
+            None
+        }
+    }
+}
+
+/// Part of a line, without a copy.
+fn slice_of(line: &Bytes, part: &RawValue) -> Bytes {
+    let span = acpd_wire::span_of(line, part).expect("it was parsed from this line");
+    line.slice(span)
+}
+
+/// `params.sessionId`, if it is a string.
+fn session_id(params: Option<&Bytes>) -> Option<String> {
+    let params: &RawValue = serde_json::from_slice(params?).ok()?;
+    serde_json::from_str(member(params, "sessionId")?.get()).ok()
+}
+
+/// Writes an answer behind the events that precede it, through the viewer of its session if the client has one.
+async fn write_answer(outbox: &Outbox, viewer: Option<&ViewerHandle>, after: u64, line: Bytes) {
+    if let Some(viewer) = viewer
+        && let Ok(place) = viewer.place().await
+    {
+        let (written, told) = oneshot::channel();
+        place.fill(Answer { after, line: line.clone(), written: Some(written) });
+        if told.await.is_ok() {
+            return;
+        }
+    }
+    // A client that is gone reads nothing.
+    let _gone = outbox.send(line).await;
+}
+
+fn answer_line(id: &OwnedId, body: &Result<Bytes, HostError>) -> Bytes {
+    match body {
+        Ok(result) => {
+            let mut line = BytesMut::with_capacity(result.len() + 64);
+            acpd_wire::write_result(&mut line, id.as_id(), result);
+            line.freeze()
+        }
+        Err(error) => wire_error(error).to_line(id),
+    }
+}

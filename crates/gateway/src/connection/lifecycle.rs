@@ -1,0 +1,336 @@
+//! The lifecycle of sessions, as acpd serves it itself (contract 1): list, status, load, resume, close, delete,
+//! terminate, detach.
+
+use super::list_cursor::ListCursor;
+use super::requests::working_directory;
+use super::{Attaching, Change, Connection, Done, answer_line, session_id, write_answer};
+use crate::viewer::{Answer, Attachment};
+use acpd_eventlog::ListQuery;
+use acpd_host::{
+    AgentHandle, Attached, EndRequest, Host, HostError, META, Reason, SessionHandle, SessionSummary, TakenUp,
+};
+use acpd_wire::OwnedId;
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Sessions in one answer to `session/list`.
+const PAGE: u32 = 50;
+
+const LIST: &str = "session/list";
+const STATUS: &str = "session/status";
+const LOAD: &str = "session/load";
+const RESUME: &str = "session/resume";
+const CLOSE: &str = "session/close";
+/// The first draft's name of close; always accepted.
+const STOP: &str = "session/stop";
+const FORK: &str = "session/fork";
+const DELETE: &str = "session/delete";
+const TERMINATE: &str = "_sandboxagent/session/terminate";
+const DETACH: &str = "_sandboxagent/session/detach";
+
+impl Connection {
+    pub(super) fn is_lifecycle(&self, method: &str) -> bool {
+        [LIST, STATUS, LOAD, RESUME, FORK, CLOSE, STOP, DELETE, TERMINATE, DETACH].contains(&method)
+    }
+
+    /// Starts the work for a lifecycle request. An error here is the request's answer.
+    pub(super) fn lifecycle(
+        &mut self,
+        id: OwnedId,
+        method: &str,
+        params: Option<Bytes>,
+    ) -> Result<(), HostError> {
+        if method == LIST {
+            return self.list(id, params);
+        }
+        let session = session_id(params.as_ref()).ok_or_else(|| HostError::InvalidParams {
+            message: "sessionId: the id of a session is required, as a string".to_owned(),
+        })?;
+        match method {
+            STATUS => self.status(id, session),
+            LOAD | RESUME => return self.take_part(id, method == LOAD, session, params),
+            CLOSE | STOP => self.end(id, session, EndRequest::Close),
+            TERMINATE => self.end(id, session, EndRequest::Terminate),
+            FORK => self.fork(id, session, params),
+            DELETE => self.delete(id, session),
+            _ => self.detach(id, session),
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, id: OwnedId, params: Option<Bytes>) -> Result<(), HostError> {
+        let invalid = |message: &str| HostError::InvalidParams { message: message.to_owned() };
+        let params: Value = serde_json::from_slice(params.as_deref().unwrap_or(b"{}"))
+            .map_err(|_| invalid("params: an object is required"))?;
+        let cwd = match &params["cwd"] {
+            Value::Null => None,
+            Value::String(cwd) if Path::new(cwd).is_absolute() => Some(cwd.clone()),
+            _ => return Err(invalid("cwd: an absolute path is required, or none at all")),
+        };
+        let all = params["_meta"][META]["allAgents"] == json!(true);
+        let agent = (!all).then(|| self.options.agent.clone());
+        let after = match &params["cursor"] {
+            Value::Null => None,
+            Value::String(text) => {
+                let cursor =
+                    ListCursor::decode(text).filter(|cursor| cursor.agent == agent && cursor.cwd == cwd);
+                let cursor = cursor.ok_or_else(|| {
+                    invalid("cursor: it is not one of this list; begin again without a cursor")
+                })?;
+                Some(cursor.place)
+            }
+            _ => return Err(invalid("cursor: the nextCursor of the page before is required, as a string")),
+        };
+        let host = self.host.clone();
+        self.answer_with(id, async move {
+            // One more than a page tells whether there is another.
+            let query = ListQuery { agent, cwd, ended: None, after, limit: Some(PAGE + 1) };
+            let (agent, cwd) = (query.agent.clone(), query.cwd.clone());
+            let mut sessions = host.list(query).await?;
+            let more = sessions.len() > PAGE as usize;
+            sessions.truncate(PAGE as usize);
+            let mut result = json!({"sessions": sessions.iter().map(list_entry).collect::<Vec<_>>()});
+            if let Some(last) = sessions.last().filter(|_| more) {
+                result["nextCursor"] = json!(ListCursor { place: last.place.clone(), agent, cwd }.encode());
+            }
+            Ok((0, result))
+        });
+        Ok(())
+    }
+
+    /// Side-effect free (SE-19): `open` is live for anybody, which says nothing of being attached.
+    fn status(&mut self, id: OwnedId, session: String) {
+        let host = self.host.clone();
+        self.answer_with(id, async move {
+            let summary = host.inspect(&session).await?;
+            let open = summary.state != acpd_host::SessionState::Ended;
+            let status = if open { "open" } else { "saved" };
+            Ok((0, json!({"status": status, "_meta": {META: summary.meta()}})))
+        });
+    }
+
+    fn end(&mut self, id: OwnedId, session: String, request: EndRequest) {
+        let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
+        let (outbox, viewer) = (self.outbox.clone(), self.viewer_of(&session));
+        self.tasks.spawn(async move {
+            let ended = host.end_session(&session, request, &client).await;
+            let (after, body) = match ended {
+                Ok(outcome) => {
+                    let mut result = json!({});
+                    if request == EndRequest::Terminate {
+                        let info = &outcome.info;
+                        result = json!({
+                            "terminated": true, "reason": info.reason, "terminatedBy": info.terminated_by,
+                        });
+                        if outcome.already {
+                            result["alreadyEnded"] = json!(true);
+                        }
+                    }
+                    (outcome.after, Ok(Bytes::from(result.to_string())))
+                }
+                Err(error) => (0, Err(error)),
+            };
+            // After the end was told: the last event precedes the answer (contract 1.1).
+            write_answer(&outbox, viewer.as_ref(), after, answer_line(&id, &body)).await;
+            Done { id, change: Change::None }
+        });
+    }
+
+    fn delete(&mut self, id: OwnedId, session: String) {
+        let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
+        self.unresumable.remove(&session);
+        self.answer_with(id, async move {
+            host.delete_session(&session, &client).await?;
+            Ok((0, json!({})))
+        });
+    }
+
+    fn detach(&mut self, id: OwnedId, session: String) {
+        let Some(viewer) = self.viewers.remove(&session).map(|watched| watched.viewer) else {
+            let host = self.host.clone();
+            // Leaving what one is not attached to is no error, as long as it is there.
+            self.answer_with(id, async move { Ok((0, host.inspect(&session).await.map(|_| json!({}))?)) });
+            return;
+        };
+        self.leaving.retain(|_, over| !over.is_cancelled());
+        self.leaving.insert(session, viewer.over());
+        let outbox = self.outbox.clone();
+        self.tasks.spawn(async move {
+            let line = answer_line(&id, &Ok(Bytes::from_static(b"{}")));
+            // Nothing of the session follows the answer, so its viewer writes it.
+            if viewer.leave(line.clone()).await.is_err() {
+                let _gone = outbox.send(line).await;
+            }
+            Done { id, change: Change::None }
+        });
+    }
+
+    /// `session/load` and `session/resume`.
+    fn take_part(
+        &mut self,
+        id: OwnedId,
+        replay: bool,
+        session: String,
+        params: Option<Bytes>,
+    ) -> Result<(), HostError> {
+        self.joining.insert(id.clone(), session.clone());
+        let spare = self.spare.take().filter(|agent| !agent.is_gone());
+        let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
+        let (client, capabilities) = (Arc::clone(&self.client.name), self.capabilities);
+        self.tasks.spawn(async move {
+            let joined = join(&host, &name, spare, &session, params, &client).await;
+            let (joined, spare) = joined;
+            let shown = match joined {
+                Ok(joined) => Ok((Some(joined), None)),
+                // The history can always be read (SE-6); what cannot go on says why.
+                Err(error) if replay && is_readable(&error) => Ok((None, Some(error))),
+                Err(error) => Err(error),
+            };
+            let attachment = match shown {
+                Ok((joined, unresumable)) => show(&host, &session, joined, unresumable, replay).await,
+                Err(error) => Err(error),
+            };
+            let change = match attachment {
+                Ok((mut parts, result)) => {
+                    let result = Bytes::from(Value::Object(result).to_string());
+                    let result = Bytes::copy_from_slice(&capabilities.filter_result(&result));
+                    parts.attachment.answer.line = answer_line(&id, &Ok(result));
+                    parts.spare = spare;
+                    Change::Attached(Box::new(parts))
+                }
+                Err(error) => {
+                    let _gone = outbox.send(answer_line(&id, &Err(error))).await;
+                    spare.map_or(Change::None, Change::Returned)
+                }
+            };
+            Done { id, change }
+        });
+        Ok(())
+    }
+
+    /// Runs `work` beside everything else and answers with what it gives: an event and a result.
+    fn answer_with(
+        &mut self,
+        id: OwnedId,
+        work: impl Future<Output = Result<(u64, Value), HostError>> + Send + 'static,
+    ) {
+        let outbox = self.outbox.clone();
+        self.tasks.spawn(async move {
+            let body = work.await.map(|(_, result)| Bytes::from(result.to_string()));
+            let _gone = outbox.send(answer_line(&id, &body)).await;
+            Done { id, change: Change::None }
+        });
+    }
+}
+
+/// A session whose history is there though it cannot go on.
+fn is_readable(error: &HostError) -> bool {
+    !matches!(
+        error,
+        HostError::UnknownSession { .. } | HostError::History { .. } | HostError::InvalidParams { .. }
+    )
+}
+
+/// A live session that a client joins.
+struct Joined {
+    live: SessionHandle,
+    attached: Attached,
+    /// What is history to the client; all that follows it sees as it comes.
+    until: u64,
+}
+
+/// Finds the session live, or takes it up. The process that was not needed comes back.
+async fn join(
+    host: &Host,
+    name: &str,
+    spare: Option<AgentHandle>,
+    session: &str,
+    params: Option<Bytes>,
+    client: &str,
+) -> (Result<Joined, HostError>, Option<AgentHandle>) {
+    match host.session(session).await {
+        Ok(live) => {
+            // Else it has ended just now.
+            if let Ok(attached) = live.attach().await {
+                let until = attached.seq;
+                return (Ok(Joined { live, attached, until }), spare);
+            }
+        }
+        // Final, so no process is started to find that out.
+        Err(HostError::SessionEnded { info, .. }) if info.reason == Reason::Terminated => {
+            return (Err(HostError::terminated(session)), spare);
+        }
+        // An ended one may be taken up; anything else is the answer.
+        Err(HostError::SessionEnded { .. }) => {}
+        Err(error) => return (Err(error), spare),
+    }
+    let agent = match spare {
+        Some(agent) => Ok(agent),
+        None => host.connect(name, working_directory(params.as_ref()).as_deref()).await,
+    };
+    match agent {
+        Ok(agent) => match host.take_up(session, &agent, params, client).await {
+            Ok(TakenUp { session: live, fresh }) => {
+                let joined = live.attach().await.map(|attached| {
+                    // What the new run says of itself is no history, even if it has said it already.
+                    let until = if fresh { live.began_after() } else { attached.seq };
+                    Joined { live, attached, until }
+                });
+                // Somebody else may have taken it up meanwhile, on another process.
+                (joined, (!fresh).then_some(agent))
+            }
+            Err(error) => (Err(error), Some(agent)),
+        },
+        Err(error) => (Err(error), None),
+    }
+}
+
+/// Where the client joins, and the members of its answer.
+async fn show(
+    host: &Host,
+    session: &str,
+    joined: Option<Joined>,
+    unresumable: Option<HostError>,
+    replay: bool,
+) -> Result<(Attaching, Map<String, Value>), HostError> {
+    let mut result = Map::new();
+    let (live, until) = match joined {
+        Some(Joined { live, attached, until }) => {
+            result = attached.result;
+            let mut meta = json!({"turnActive": attached.turn_active});
+            if let Some(reason) = attached.last_stop_reason {
+                meta["lastStopReason"] = json!(reason);
+            }
+            result.insert("_meta".to_owned(), json!({META: meta}));
+            (Some(live), until)
+        }
+        None => (None, host.inspect(session).await?.event_count),
+    };
+    if let Some(error) = &unresumable {
+        let mut meta = json!({"resumable": false, "reason": error.to_string()});
+        // TM-3: a replay has no ends of runs in it, so the answer says how the last one ended.
+        if let Some(info) = host.inspect(session).await?.termination {
+            meta["terminationInfo"] = info;
+        }
+        result.insert("_meta".to_owned(), json!({META: meta}));
+    }
+    let from = if replay { 0 } else { until };
+    let cursor = host.cursor(session, from).await;
+    let cursor = cursor.map_err(|error| HostError::History { detail: error.to_string() })?;
+    let answer = Answer { after: until, line: Bytes::new(), written: None };
+    let attachment = Attachment { live, cursor, history_until: until, answer };
+    Ok((Attaching { id: session.to_owned(), attachment, unresumable, spare: None }, result))
+}
+
+fn list_entry(session: &SessionSummary) -> Value {
+    let mut entry = json!({
+        "sessionId": session.id, "cwd": session.cwd, "updatedAt": session.updated_at,
+        "_meta": {META: session.meta()},
+    });
+    if let Some(title) = &session.title {
+        entry["title"] = json!(title);
+    }
+    entry
+}

@@ -1,0 +1,295 @@
+//! The requests of a client: which are acpd's own, which belong to a session, which to the agent.
+
+use super::asked::Asked;
+use super::{Attaching, Change, Connection, Done, answer_line, session_id};
+use crate::capabilities::initialize_result;
+use crate::viewer::{Answer, Attachment};
+use crate::wire_error::wire_error;
+use acpd_host::{AgentHandle, AgentRef, Host, HostError, NewSession, Reason, Reply, ReplyTo, method};
+use acpd_wire::{OwnedId, codes};
+use bytes::Bytes;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Methods that ACP gates by a capability that acpd does not list (IN-3): they are never passed on.
+const NOT_SERVED: [&str; 6] = [
+    "session/archive",
+    "session/unarchive",
+    "session/set_title",
+    "proxy/initialize",
+    "proxy/successor",
+    "mcp/message",
+];
+
+impl Connection {
+    /// Starts the work for a request. An error here is the request's answer.
+    pub(super) async fn dispatch(
+        &mut self,
+        id: OwnedId,
+        method: &str,
+        params: Option<Bytes>,
+        asked: &Asked,
+    ) -> Result<(), HostError> {
+        match method {
+            method::INITIALIZE => self.initialize(id, params),
+            _ if NOT_SERVED.contains(&method) => Err(HostError::MethodNotFound { method: method.to_owned() }),
+            _ if self.initialized.is_none() => {
+                let message = format!("{method} before initialize: initialize the connection first");
+                self.refuse_open(id, codes::INVALID_REQUEST, &message);
+                Ok(())
+            }
+            method::SESSION_NEW => {
+                self.new_session(id, params);
+                Ok(())
+            }
+            _ if self.is_lifecycle(method) => self.lifecycle(id, method, params),
+            _ => match session_id(params.as_ref()) {
+                Some(session) => self.session_request(id, method, params, &session, asked).await,
+                None if method.starts_with("session/") => Err(HostError::InvalidParams {
+                    message: "sessionId: the id of a session is required, as a string".to_owned(),
+                }),
+                None => self.agent_request(id, method, params),
+            },
+        }
+    }
+
+    pub(super) fn refuse_open(&mut self, id: OwnedId, code: i64, message: &str) {
+        let error = crate::WireError::Own { code, message: message.to_owned(), data: None };
+        self.answer_error(id, &error);
+    }
+
+    fn initialize(&mut self, id: OwnedId, params: Option<Bytes>) -> Result<(), HostError> {
+        let invalid = |message: &str| HostError::InvalidParams { message: message.to_owned() };
+        let params: Value = serde_json::from_slice(params.as_deref().unwrap_or(b"{}"))
+            .map_err(|_| invalid("params: an object is required"))?;
+        // Any number is an offer to negotiate; acpd speaks 1 and says so (IN-1).
+        if !params["protocolVersion"].is_u64() {
+            return Err(invalid(
+                "protocolVersion: the latest version that the client speaks is required, as an integer",
+            ));
+        }
+        let params = Arc::new(params);
+        let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
+        // A second `initialize` is negotiated like the first, with the same agent (IN-2).
+        let known = self.agent.as_ref().and_then(AgentRef::upgrade);
+        self.initializing = true;
+        self.tasks.spawn(async move {
+            let agent = match known {
+                Some(agent) => Ok(agent),
+                None => host.connect(&name, None).await,
+            };
+            let body = match &agent {
+                Ok(agent) => {
+                    let client = crate::capabilities::ClientCapabilities::read(&params);
+                    Ok(Bytes::from(initialize_result(agent, &client).to_string()))
+                }
+                Err(error) => Err(error.clone()),
+            };
+            let _gone = outbox.send(answer_line(&id, &body)).await;
+            Done { id, change: Change::Initialized { agent: agent.ok(), params } }
+        });
+        Ok(())
+    }
+
+    fn new_session(&mut self, id: OwnedId, params: Option<Bytes>) {
+        let spare = self.spare.take().filter(|agent| !agent.is_gone());
+        let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
+        let (client, capabilities) = (Arc::clone(&self.client.name), self.capabilities);
+        self.tasks.spawn(async move {
+            let created = create(&host, spare, &name, Origin::New, params, &client).await;
+            created_change(id, created, &outbox, capabilities).await
+        });
+    }
+
+    /// `session/fork`: a new session with the history of another.
+    pub(super) fn fork(&mut self, id: OwnedId, source: String, params: Option<Bytes>) {
+        let spare = self.spare.take().filter(|agent| !agent.is_gone());
+        let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
+        let (client, capabilities) = (Arc::clone(&self.client.name), self.capabilities);
+        self.tasks.spawn(async move {
+            let created = create(&host, spare, &name, Origin::Fork(&source), params, &client).await;
+            created_change(id, created, &outbox, capabilities).await
+        });
+    }
+
+    async fn session_request(
+        &mut self,
+        id: OwnedId,
+        method: &str,
+        params: Option<Bytes>,
+        session: &str,
+        asked: &Asked,
+    ) -> Result<(), HostError> {
+        let handle = match self.host.session(session).await {
+            Ok(handle) => handle,
+            Err(error) => return Err(self.why_not(session, error)),
+        };
+        // A session is used by whoever is attached to it (MC-4).
+        let not_attached = || HostError::UnknownSession { id: session.to_owned() };
+        let watched = self.viewers.get(session).ok_or_else(not_attached)?;
+        if watched.live.as_ref().is_none_or(|live| live.began_after() != handle.began_after()) {
+            // It has seen an earlier run, or the history; it is not there yet for this one.
+            return Err(not_attached());
+        }
+        let place = watched.viewer.place().await.map_err(|_| not_attached())?;
+        let (written, answered) = oneshot::channel();
+        let (keep, kept) = oneshot::channel();
+        let (capabilities, answer_id) = (self.capabilities, id.clone());
+        let reply = ReplyTo::new(move |Reply { after, body }| {
+            let body = body.map(|result| match capabilities.filter_result(&result) {
+                std::borrow::Cow::Borrowed(_) => result,
+                std::borrow::Cow::Owned(filtered) => filtered.into(),
+            });
+            let line = answer_line(&answer_id, &body);
+            // In case the viewer leaves with the answer.
+            let _gone = keep.send(line.clone());
+            place.fill(Answer { after, line, written: Some(written) });
+        });
+        let client = self.client.clone();
+        let ask = handle.request(method.to_owned(), params, client, reply).await?;
+        asked.reached(handle.clone(), ask);
+        let outbox = self.outbox.clone();
+        self.tasks.spawn(async move {
+            if answered.await.is_err() {
+                let line = match kept.await {
+                    Ok(line) => line,
+                    // The session's task is gone without an answer; its end is the answer.
+                    Err(_) => wire_error(&handle.ended_error().await).to_line(&id),
+                };
+                let _gone = outbox.send(line).await;
+            }
+            Done { id, change: Change::None }
+        });
+        Ok(())
+    }
+
+    /// Why a session takes no request: what its load said, unless it was ended for good.
+    fn why_not(&self, session: &str, error: HostError) -> HostError {
+        match error {
+            HostError::SessionEnded { info, .. } if info.reason != Reason::Terminated => {
+                let ended = || HostError::SessionEnded { id: session.to_owned(), info };
+                self.unresumable.get(session).cloned().unwrap_or_else(ended)
+            }
+            error => error,
+        }
+    }
+
+    /// A request that belongs to no session, such as `authenticate`: passed to the agent as it is.
+    fn agent_request(&mut self, id: OwnedId, method: &str, params: Option<Bytes>) -> Result<(), HostError> {
+        let known = self.spare.clone().filter(|agent| !agent.is_gone());
+        let known = known.or_else(|| self.agent.as_ref().and_then(AgentRef::upgrade));
+        let lacks_logout = known.as_ref().is_some_and(|agent| !agent.info().has_logout());
+        if method == method::LOGOUT && lacks_logout {
+            return Err(HostError::MethodNotFound { method: method.to_owned() });
+        }
+        let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
+        let method = method.to_owned();
+        self.tasks.spawn(async move {
+            let fresh = known.is_none();
+            let agent = match known {
+                Some(agent) => Ok(agent),
+                None => host.connect(&name, None).await,
+            };
+            let body = match &agent {
+                Ok(agent) => match agent.request(&method, params).await {
+                    Ok(answer) if answer.is_error => Err(HostError::Agent { error: answer.body }),
+                    Ok(answer) => Ok(answer.body),
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(error.clone()),
+            };
+            let _gone = outbox.send(answer_line(&id, &body)).await;
+            let change = match agent {
+                Ok(agent) if fresh => Change::AgentStarted(agent),
+                _ => Change::None,
+            };
+            Done { id, change }
+        });
+        Ok(())
+    }
+}
+
+/// How a session comes to be.
+enum Origin<'a> {
+    New,
+    /// With the history of this one.
+    Fork(&'a str),
+}
+
+/// A session and where its viewer begins: after the history that it was born with.
+struct Created {
+    new: NewSession,
+    cursor: acpd_eventlog::Cursor,
+    history_until: u64,
+}
+
+/// Creates a session, on the process that waits for one or on a new one. A failure gives the process back.
+async fn create(
+    host: &Host,
+    spare: Option<AgentHandle>,
+    name: &str,
+    origin: Origin<'_>,
+    params: Option<Bytes>,
+    client: &str,
+) -> Result<Created, (HostError, Option<AgentHandle>)> {
+    let agent = match spare {
+        Some(agent) => agent,
+        None => {
+            let cwd = working_directory(params.as_ref());
+            host.connect(name, cwd.as_deref()).await.map_err(|error| (error, None))?
+        }
+    };
+    let created = match origin {
+        Origin::New => host.new_session(&agent, params, client).await,
+        Origin::Fork(source) => host.fork_session(source, &agent, params, client).await,
+    };
+    let new = match created {
+        Ok(new) => new,
+        Err(error) => return Err((error, Some(agent))),
+    };
+    // A new session is seen from its beginning; what a fork was born with is seen by loading it.
+    let history_until = match origin {
+        Origin::New => 0,
+        Origin::Fork(_) => new.born_with,
+    };
+    match host.cursor(new.session.id().as_str(), history_until).await {
+        Ok(cursor) => Ok(Created { new, cursor, history_until }),
+        Err(error) => {
+            tracing::error!(%error, "a new session cannot be followed");
+            Err((HostError::UnknownSession { id: new.session.id().to_string() }, None))
+        }
+    }
+}
+
+/// Answers the request that created a session, or says why there is none.
+async fn created_change(
+    id: OwnedId,
+    created: Result<Created, (HostError, Option<AgentHandle>)>,
+    outbox: &crate::Outbox,
+    capabilities: crate::capabilities::ClientCapabilities,
+) -> Done {
+    let change = match created {
+        Ok(Created { new, cursor, history_until }) => {
+            let result = Bytes::copy_from_slice(&capabilities.filter_result(&new.result));
+            let answer = Answer { after: history_until, line: answer_line(&id, &Ok(result)), written: None };
+            let session = new.session.id().to_string();
+            let attachment = Attachment { live: Some(new.session), cursor, history_until, answer };
+            Change::Attached(Box::new(Attaching { id: session, attachment, unresumable: None, spare: None }))
+        }
+        Err((error, agent)) => {
+            let _gone = outbox.send(answer_line(&id, &Err(error))).await;
+            // A refused session says nothing against the process; the next attempt may follow a login.
+            agent.filter(|agent| !agent.is_gone()).map_or(Change::None, Change::Returned)
+        }
+    };
+    Done { id, change }
+}
+
+/// Where a process for this session starts. What is wrong with it is for `session/new` to say.
+pub(super) fn working_directory(params: Option<&Bytes>) -> Option<PathBuf> {
+    let params: Value = serde_json::from_slice(params?).ok()?;
+    let cwd = PathBuf::from(params["cwd"].as_str()?);
+    (cwd.is_absolute() && cwd.is_dir()).then_some(cwd)
+}

@@ -1,0 +1,20 @@
+//! The outside of acpd: transports, connections and what clients see.
+//!
+//! A transport turns bytes into lines and lines into bytes; a [`connection`](serve) speaks ACP as an agent: it
+//! negotiates, finds the session a message is for, and passes it on. Every session a client is attached to has a
+//! viewer, which follows the session's log and keeps answers in order with events.
+//!
+//! Invariant: what a client sees was recorded before; every request gets one answer; a slow client slows nobody
+//! else. Boundary: knows clients and frames; decides nothing about sessions.
+
+mod capabilities;
+mod connection;
+mod outbox;
+mod stdio;
+mod viewer;
+mod wire_error;
+
+pub use connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
+pub use outbox::{Outbox, outbox};
+pub use stdio::serve_stdio;
+pub use wire_error::{WireError, wire_error};

@@ -1,0 +1,334 @@
+//! A viewer: one client attached to one session.
+//!
+//! Follows the session's log and writes what ACP clients see of it; holds answers back until the events before
+//! them were written. What happened before the client attached is replayed as history, or skipped; a client that
+//! attaches again first sees what it was watching, up to where it attaches. Invariant: events in order, each once;
+//! `_sandboxagent/session/ended` of the run that is watched, once, last. Owned by its connection: it ends when the
+//! connection lets go of it.
+
+mod page;
+
+use crate::capabilities::ClientCapabilities;
+use crate::outbox::{ClientGone, Outbox};
+use acpd_eventlog::{Block, Cursor, CursorError};
+use acpd_host::SessionHandle;
+use bytes::{Bytes, BytesMut};
+use page::Page;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Places for commands: as many as a client may have requests open, so that nobody ever waits for one.
+const COMMANDS: usize = crate::connection::OPEN_REQUESTS;
+/// Bytes after which written events are handed to the transport.
+const PIECE: usize = 256 * 1024;
+
+/// An answer and the last event that precedes it.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) after: u64,
+    pub(crate) line: Bytes,
+    /// Told when it was handed to the transport.
+    pub(crate) written: Option<oneshot::Sender<()>>,
+}
+
+/// Room for one answer, taken before the request goes out.
+pub(crate) struct Place(mpsc::OwnedPermit<Command>);
+
+impl Place {
+    /// Queues the answer. It is written after the events that precede it and before all others, if it is there
+    /// before those can be seen.
+    pub(crate) fn fill(self, answer: Answer) {
+        drop(self.0.send(Command::Answer(answer)));
+    }
+}
+
+/// Where a client joins a session.
+pub(crate) struct Attachment {
+    /// The session, if it is live; else its history only is shown.
+    pub(crate) live: Option<SessionHandle>,
+    /// Where the events come from.
+    pub(crate) cursor: Cursor,
+    /// Events up to this one are history.
+    pub(crate) history_until: u64,
+    /// The answer that attaches the client.
+    pub(crate) answer: Answer,
+}
+
+/// What a viewer is told.
+pub(crate) enum Command {
+    Answer(Answer),
+    Follow(Box<Attachment>),
+    /// With the answer that is the last to be written.
+    Leave(Answer),
+}
+
+/// Sends to a viewer.
+#[derive(Clone, Debug)]
+pub(crate) struct ViewerHandle {
+    commands: mpsc::Sender<Command>,
+    finished: Arc<AtomicU64>,
+    over: CancellationToken,
+}
+
+impl ViewerHandle {
+    /// Whether it still runs.
+    pub(crate) fn is_there(&self) -> bool {
+        !self.commands.is_closed()
+    }
+
+    /// How many attachments it has followed to the end of their run.
+    pub(crate) fn finished(&self) -> u64 {
+        self.finished.load(Ordering::Relaxed)
+    }
+
+    /// A place for the answer to a request that is about to go out.
+    pub(crate) async fn place(&self) -> Result<Place, ClientGone> {
+        self.commands.clone().reserve_owned().await.map(Place).map_err(|_| ClientGone)
+    }
+
+    /// Goes on from another place of the session, or with its next run.
+    pub(crate) async fn follow(&self, attachment: Attachment) -> Result<(), ClientGone> {
+        self.commands.send(Command::Follow(Box::new(attachment))).await.map_err(|_| ClientGone)
+    }
+
+    /// Stops watching; what was answered is still written, and then `line`.
+    pub(crate) async fn leave(&self, line: Bytes) -> Result<(), ClientGone> {
+        let (written, told) = oneshot::channel();
+        let answer = Answer { after: 0, line, written: Some(written) };
+        self.commands.send(Command::Leave(answer)).await.map_err(|_| ClientGone)?;
+        told.await.map_err(|_| ClientGone)
+    }
+
+    /// Cancelled when it writes no more events; answers that were promised may still follow. It is not the handle, so
+    /// that waiting for it keeps nothing alive.
+    pub(crate) fn over(&self) -> CancellationToken {
+        self.over.clone()
+    }
+}
+
+pub(crate) struct Viewer {
+    live: Option<SessionHandle>,
+    /// None when everything was read.
+    cursor: Option<Cursor>,
+    /// The last event of the run that was read before.
+    ended_at: u64,
+    outbox: Outbox,
+    page: Page,
+    commands: mpsc::Receiver<Command>,
+    /// Attachments so far.
+    attachments: u64,
+    /// As many of them as were over when a run ended.
+    finished: Arc<AtomicU64>,
+    over: Option<DropGuard>,
+    /// What came while a block was being written, and is not an answer.
+    deferred: VecDeque<Command>,
+    /// Held back, in the order of the events that they stand behind.
+    waiting: VecDeque<Answer>,
+    /// Where the client goes on once it has seen what comes before; no command is taken until then.
+    next: Option<Box<Attachment>>,
+}
+
+enum Event {
+    Log(Result<Option<Block>, CursorError>),
+    Command(Option<Command>),
+}
+
+impl Viewer {
+    /// A viewer of the session `id` for the connection `via`.
+    pub(crate) fn new(
+        id: &str,
+        via: Arc<str>,
+        attachment: Attachment,
+        outbox: Outbox,
+        client: ClientCapabilities,
+    ) -> (ViewerHandle, Self) {
+        let (sender, commands) = mpsc::channel(COMMANDS);
+        let page = Page::new(id, via, client, attachment.history_until);
+        let Attachment { live, cursor, answer, .. } = attachment;
+        let (cursor, waiting) = (Some(cursor), VecDeque::from([answer]));
+        let (deferred, finished) = (VecDeque::new(), Arc::new(AtomicU64::new(0)));
+        let over = CancellationToken::new();
+        let handle = ViewerHandle { commands: sender, finished: Arc::clone(&finished), over: over.clone() };
+        let viewer = Self {
+            live,
+            cursor,
+            ended_at: 0,
+            outbox,
+            page,
+            commands,
+            attachments: 1,
+            finished,
+            over: Some(over.drop_guard()),
+            deferred,
+            waiting,
+            next: None,
+        };
+        (handle, viewer)
+    }
+
+    /// Runs until the connection lets go of it, or the client is gone.
+    pub(crate) async fn run(mut self) {
+        let _gone = self.follow().await;
+    }
+
+    async fn follow(&mut self) -> Result<(), ClientGone> {
+        let mut open = true;
+        self.release().await?;
+        while open || self.cursor.is_some() {
+            let event = tokio::select! {
+                block = next(self.cursor.as_mut()), if self.cursor.is_some() => Event::Log(block),
+                command = next_command(&mut self.deferred, &mut self.commands), if open && self.next.is_none() => Event::Command(command),
+            };
+            match event {
+                Event::Log(Ok(Some(block))) => self.write_block(&block).await?,
+                Event::Log(ended) => self.log_ended(ended).await?,
+                Event::Command(Some(Command::Answer(answer))) => self.hold(answer),
+                Event::Command(Some(Command::Follow(attachment))) => self.next = Some(attachment),
+                Event::Command(Some(Command::Leave(answer))) => {
+                    self.cursor = None;
+                    self.waiting.push_back(answer);
+                    return self.answer_the_rest().await;
+                }
+                Event::Command(None) => {
+                    open = false;
+                    // The connection lets go. A session that goes on does so without this viewer.
+                    if self.live.as_ref().is_some_and(|live| live.ended_with().is_none()) {
+                        return Ok(());
+                    }
+                }
+            }
+            self.release().await?;
+            self.go_on();
+            self.release().await?;
+        }
+        Ok(())
+    }
+
+    /// The client watches no more; what it has asked already is still answered.
+    async fn answer_the_rest(&mut self) -> Result<(), ClientGone> {
+        self.release().await?;
+        drop(self.over.take());
+        self.commands.close();
+        while let Some(command) = next_command(&mut self.deferred, &mut self.commands).await {
+            if let Command::Answer(answer) = command {
+                self.hold(answer);
+                self.release().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps an answer until what it stands behind was written.
+    fn hold(&mut self, answer: Answer) {
+        let place = self.waiting.partition_point(|waiting| waiting.after <= answer.after);
+        self.waiting.insert(place, answer);
+    }
+
+    /// Goes on from where the client attached anew, once everything up to there was written.
+    fn go_on(&mut self) {
+        let reached = self.cursor.as_ref().map_or(u64::MAX, Cursor::position);
+        let replayed = self.page.history_until();
+        let Some(next) = self.next.take_if(|next| next.history_until.max(replayed) <= reached) else {
+            return;
+        };
+        let Attachment { live, cursor, history_until, mut answer } = *next;
+        self.attachments += 1;
+        // More of it may have been written already; that is history then, and not written again.
+        let seen = self.cursor.as_ref().map_or(self.ended_at, Cursor::position).max(history_until);
+        answer.after = answer.after.max(seen);
+        self.live = live;
+        let replays = cursor.position() < history_until;
+        if replays || self.cursor.is_none() {
+            self.page.restart(seen, if replays { 0 } else { seen });
+            self.cursor = Some(cursor);
+        }
+        self.hold(answer);
+    }
+
+    /// The run is over, or it cannot be read any more; either way the client learns how it ended.
+    async fn log_ended(&mut self, how: Result<Option<Block>, CursorError>) -> Result<(), ClientGone> {
+        if let Err(error) = how {
+            tracing::error!(%error, "a viewer cannot read the log");
+        }
+        self.ended_at = self.cursor.take().map_or(0, |cursor| cursor.position());
+        // Only a log that could not be written, or read, has no end.
+        if let Some(live) = self.live.as_ref().filter(|live| !self.page.knows_end_after(live.began_after())) {
+            let info = live.ended().await;
+            let mut line = BytesMut::new();
+            self.page.write_ended(&info, &mut line);
+            self.outbox.send(line.freeze()).await?;
+        }
+        self.finished.store(self.attachments, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn write_block(&mut self, block: &Block) -> Result<(), ClientGone> {
+        let mut out = BytesMut::with_capacity(block.bytes().min(2 * PIECE));
+        // An answer is queued before what follows it can be seen.
+        while self.next.is_none()
+            && let Ok(command) = self.commands.try_recv()
+        {
+            match command {
+                Command::Answer(answer) if self.deferred.is_empty() => self.hold(answer),
+                other => self.deferred.push_back(other),
+            }
+        }
+        for event in block.events() {
+            if self.waiting.front().is_some_and(|answer| answer.after < event.seq) {
+                if !out.is_empty() {
+                    self.outbox.send(out.split().freeze()).await?;
+                }
+                self.release_up_to(event.seq - 1).await?;
+            }
+            self.page.write(&event, &mut out);
+            if out.len() >= PIECE {
+                self.outbox.send(out.split().freeze()).await?;
+            }
+        }
+        if !out.is_empty() {
+            self.outbox.send(out.freeze()).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the answers whose events were written.
+    async fn release(&mut self) -> Result<(), ClientGone> {
+        let reached = self.cursor.as_ref().map_or(u64::MAX, Cursor::position);
+        self.release_up_to(reached).await
+    }
+
+    async fn release_up_to(&mut self, reached: u64) -> Result<(), ClientGone> {
+        while self.waiting.front().is_some_and(|answer| answer.after <= reached) {
+            if let Some(answer) = self.waiting.pop_front() {
+                self.outbox.send(answer.line).await?;
+                // Nobody may be waiting for that.
+                let _told = answer.written.map(|written| written.send(()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # Cancel safety
+/// As [`Cursor::next`]: nothing is lost when the future is dropped.
+async fn next(cursor: Option<&mut Cursor>) -> Result<Option<Block>, CursorError> {
+    match cursor {
+        Some(cursor) => cursor.next().await,
+        None => Ok(None),
+    }
+}
+
+/// # Cancel safety
+/// Nothing is lost when the future is dropped.
+async fn next_command(
+    deferred: &mut VecDeque<Command>,
+    commands: &mut mpsc::Receiver<Command>,
+) -> Option<Command> {
+    match deferred.pop_front() {
+        Some(command) => Some(command),
+        None => commands.recv().await,
+    }
+}

@@ -1,0 +1,167 @@
+//! What one client sees of each event of a session.
+//!
+//! Pure: an event comes in, lines go out. History is what a replay shows (ACP page "session-setup"): the
+//! conversation, without notices and without the ends of earlier runs.
+
+use crate::capabilities::ClientCapabilities;
+use acpd_eventlog::Event;
+use acpd_host::{EventKind, TerminationInfo, method, update_kind};
+use bytes::{BufMut, BytesMut};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+pub(super) struct Page {
+    /// The session's id.
+    id: String,
+    /// The connection; prompts that came through it are not shown to it.
+    via: Arc<str>,
+    client: ClientCapabilities,
+    history_until: u64,
+    /// Events up to this one were written before, or are not asked for.
+    skip_until: u64,
+    /// The running turn was prompted through this connection.
+    own_turn: bool,
+    /// The last end of a run that was passed, told or as history.
+    last_end: u64,
+}
+
+/// A `prompt` event.
+#[derive(Deserialize)]
+struct PromptEvent<'a> {
+    turn: u64,
+    #[serde(default)]
+    via: Option<String>,
+    #[serde(borrow)]
+    prompt: Vec<&'a RawValue>,
+}
+
+impl Page {
+    pub(super) fn new(id: &str, via: Arc<str>, client: ClientCapabilities, history_until: u64) -> Self {
+        Self { id: id.to_owned(), via, client, history_until, skip_until: 0, own_turn: false, last_end: 0 }
+    }
+
+    /// The client attached anew.
+    pub(super) fn restart(&mut self, history_until: u64, skip_until: u64) {
+        self.history_until = history_until;
+        self.skip_until = skip_until;
+        self.own_turn = false;
+    }
+
+    pub(super) fn history_until(&self) -> u64 {
+        self.history_until
+    }
+
+    /// Whether the end of the run that began after an event was passed.
+    pub(super) fn knows_end_after(&self, began_after: u64) -> bool {
+        self.last_end > began_after
+    }
+
+    pub(super) fn write(&mut self, event: &Event<'_>, out: &mut BytesMut) {
+        let history = event.seq <= self.history_until;
+        let kind = EventKind::from_number(event.kind);
+        if kind == Some(EventKind::Ended) {
+            self.last_end = self.last_end.max(event.seq);
+        }
+        if event.seq <= self.skip_until {
+            return;
+        }
+        match kind {
+            Some(EventKind::Update) => {
+                // UP-3: notices are seen as they come and never again.
+                if history && update_kind(event.payload) == Some("notice") {
+                    return;
+                }
+                if let Some(line) = self.client.filter_update(event.payload) {
+                    put_line(out, &line);
+                }
+            }
+            Some(EventKind::Notification) if !history => put_line(out, event.payload),
+            // PR-3: the prompter's own echo is for the prompter, who does not get the message otherwise.
+            Some(EventKind::Echo) if !history && self.own_turn => put_line(out, event.payload),
+            Some(EventKind::Prompt) => self.write_prompt(event.payload, history, out),
+            Some(EventKind::Ended) if !history => {
+                if let Ok(info) = serde_json::from_slice(event.payload) {
+                    self.write_ended(&info, out);
+                }
+            }
+            // Of use to REST, not part of an ACP conversation.
+            _ => {}
+        }
+    }
+
+    /// PR-3: the user's message, once, for everybody but who sent it.
+    fn write_prompt(&mut self, payload: &[u8], history: bool, out: &mut BytesMut) {
+        let Ok(prompt) = serde_json::from_slice::<PromptEvent<'_>>(payload) else { return };
+        self.own_turn = !history && prompt.via.as_deref() == Some(&*self.via);
+        if self.own_turn {
+            return;
+        }
+        let (id, message) = (json!(self.id), json!(format!("acpd-prompt-{}", prompt.turn)));
+        for content in prompt.prompt {
+            let params = format!(
+                "{{\"sessionId\":{id},\"update\":{{\"sessionUpdate\":\"user_message_chunk\",\"messageId\":{message},\"content\":{content}}}}}"
+            );
+            acpd_wire::write_notification(out, method::SESSION_UPDATE, Some(params.as_bytes()));
+        }
+    }
+
+    pub(super) fn write_ended(&self, info: &TerminationInfo, out: &mut BytesMut) {
+        let params = info.ended_params(&self.id).to_string();
+        acpd_wire::write_notification(out, method::SESSION_ENDED, Some(params.as_bytes()));
+    }
+}
+
+fn put_line(out: &mut BytesMut, line: &[u8]) {
+    out.put_slice(line);
+    out.put_u8(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(page: &mut Page, seq: u64, kind: EventKind, payload: &str) -> String {
+        let mut out = BytesMut::new();
+        let event = Event { seq, kind: kind.number(), at_ms: 0, payload: payload.as_bytes() };
+        page.write(&event, &mut out);
+        String::from_utf8(out.to_vec()).expect("text")
+    }
+
+    fn page(history_until: u64) -> Page {
+        Page::new("s", "me".into(), ClientCapabilities::default(), history_until)
+    }
+
+    const PROMPT: &str = r#"{"turn":3,"by":"x","via":"me","prompt":[{"type":"text","text":"hi"}]}"#;
+
+    // PR-3: the prompter does not get its own message, everybody else does, and so does history
+    #[test]
+    fn a_prompt_is_shown_to_everybody_but_its_sender() {
+        assert_eq!(written(&mut page(0), 1, EventKind::Prompt, PROMPT), "");
+        let other = PROMPT.replace("me", "you");
+        let chunk = r#""update":{"sessionUpdate":"user_message_chunk","messageId":"acpd-prompt-3","content":{"type":"text","text":"hi"}}"#;
+        assert!(written(&mut page(0), 1, EventKind::Prompt, &other).contains(chunk));
+        assert!(written(&mut page(1), 1, EventKind::Prompt, PROMPT).contains(chunk));
+    }
+
+    // PR-3: an echo of the agent reaches only the prompter
+    #[test]
+    fn an_echo_is_for_the_prompter() {
+        let mut own = page(0);
+        written(&mut own, 1, EventKind::Prompt, PROMPT);
+        assert_eq!(written(&mut own, 2, EventKind::Echo, "{}"), "{}\n");
+        let mut other = page(0);
+        written(&mut other, 1, EventKind::Prompt, &PROMPT.replace("me", "you"));
+        assert_eq!(written(&mut other, 2, EventKind::Echo, "{}"), "");
+        assert_eq!(written(&mut page(9), 2, EventKind::Echo, "{}"), "");
+    }
+
+    // SE-4: history has no end of an earlier run
+    #[test]
+    fn ends_of_earlier_runs_are_not_replayed() {
+        let end = r#"{"reason":"completed","terminatedBy":"agent","endedAt":"x","turnActive":false,"leaked":false}"#;
+        assert_eq!(written(&mut page(5), 5, EventKind::Ended, end), "");
+        assert!(written(&mut page(4), 5, EventKind::Ended, end).contains("_sandboxagent/session/ended"));
+    }
+}

@@ -1,0 +1,108 @@
+//! The words of ACP that the host itself reads or writes.
+//!
+//! Messages are stored and forwarded as raw bytes; this is the one module that knows the typed schema. A view
+//! that does not decode is no error: the message goes on untouched.
+
+use agent_client_protocol_schema::v1 as schema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Method names.
+pub mod method {
+    /// Negotiates version and capabilities; first on every connection.
+    pub const INITIALIZE: &str = "initialize";
+    /// Creates a session.
+    pub const SESSION_NEW: &str = "session/new";
+    /// Starts a turn.
+    pub const SESSION_PROMPT: &str = "session/prompt";
+    /// Ends a turn; a notification.
+    pub const SESSION_CANCEL: &str = "session/cancel";
+    /// What happens in a session; a notification from the agent.
+    pub const SESSION_UPDATE: &str = "session/update";
+    /// Asks whether a tool call may go on; a request from the agent.
+    pub const REQUEST_PERMISSION: &str = "session/request_permission";
+    /// Withdraws a request; a notification, either way.
+    pub const CANCEL_REQUEST: &str = "$/cancel_request";
+    /// The end of a run; contract 1.2.
+    pub const SESSION_ENDED: &str = "_sandboxagent/session/ended";
+    /// Ends the agent's credentials; only for agents that advertise it.
+    pub const LOGOUT: &str = "logout";
+}
+
+/// Error codes of ACP beyond those of JSON-RPC.
+pub mod error_code {
+    /// A session or file does not exist.
+    pub const NOT_FOUND: i64 = -32002;
+}
+
+/// The key of acpd's own data in `_meta`.
+pub const META: &str = "sandboxagent.dev";
+
+/// The protocol version that acpd speaks.
+pub(crate) const PROTOCOL_VERSION: u64 = 1;
+
+/// The `initialize` that every agent gets, whichever client is attached (IN-4): what acpd itself can serve.
+pub(crate) fn initialize_params() -> Vec<u8> {
+    let session = schema::ClientSessionCapabilities::new()
+        .notices(schema::NoticeCapabilities::default())
+        .compaction(schema::CompactionCapabilities::default())
+        .config_options(
+            schema::SessionConfigOptionsCapabilities::new()
+                .boolean(schema::BooleanConfigOptionCapabilities::new()),
+        );
+    let request = schema::InitializeRequest::new(agent_client_protocol_schema::ProtocolVersion::V1)
+        .client_capabilities(schema::ClientCapabilities::new().session(session))
+        .client_info(schema::Implementation::new("acpd", env!("CARGO_PKG_VERSION")).title("acpd".to_owned()));
+    serde_json::to_vec(&request).expect("the schema's own types are JSON")
+}
+
+/// What the host reads of `session/prompt`.
+#[derive(Deserialize)]
+pub(crate) struct PromptView<'a> {
+    #[serde(borrow)]
+    pub(crate) prompt: Vec<ContentView<'a>>,
+}
+
+/// The kind of one content block.
+#[derive(Deserialize)]
+pub(crate) struct ContentView<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(crate) kind: Cow<'a, str>,
+}
+
+/// What the host reads of the answer to a prompt.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PromptAnswerView<'a> {
+    #[serde(borrow)]
+    pub(crate) stop_reason: Cow<'a, str>,
+}
+
+/// Answers a prompt whose turn was cancelled.
+pub(crate) const CANCELLED_RESULT: &[u8] = br#"{"stopReason":"cancelled"}"#;
+
+/// Decodes a view; `None` when the message does not have that shape.
+pub(crate) fn view<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Option<T> {
+    serde_json::from_slice(json).ok()
+}
+
+/// A JSON string as text.
+pub(crate) fn text(raw: &RawValue) -> Option<String> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    // IN-4: what is advertised is what acpd serves
+    #[test]
+    fn agents_are_offered_what_is_served() {
+        let params: serde_json::Value = serde_json::from_slice(&super::initialize_params()).expect("JSON");
+        assert_eq!(params["protocolVersion"], 1);
+        let offered = &params["clientCapabilities"];
+        assert_eq!(offered["session"]["configOptions"]["boolean"], serde_json::json!({}));
+        assert_ne!(offered["terminal"], true);
+        assert_ne!(offered["fs"]["readTextFile"], true);
+        assert_eq!(params["clientInfo"]["name"], "acpd");
+    }
+}

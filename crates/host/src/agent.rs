@@ -1,0 +1,336 @@
+//! One agent process and the JSON-RPC connection to it.
+//!
+//! [`AgentHandle`] sends; the task behind it owns the process, the request tables of this hop and the routes from
+//! the agent's own session ids to session tasks. Requests of a session are answered through the session's own
+//! queue, in the order in which the agent spoke, so that an answer never overtakes the updates before it.
+//!
+//! Not here: what any message means to a session.
+
+mod methods;
+mod read;
+mod start;
+mod task;
+
+pub(crate) use methods::{AgentMethods, MethodMemory};
+pub(crate) use start::start as start_agent;
+pub use start::{AgentInfo, AgentStartError, PromptCapabilities};
+
+use crate::session::Snapshot;
+use acpd_supervisor::{ExitReport, ProcessHandle};
+use acpd_wire::OwnedId;
+use bytes::Bytes;
+use std::ops::Range;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Commands wait here for the agent task, which never waits for anything but its select. Full: the sender waits.
+const COMMANDS: usize = 64;
+
+/// Batches wait here for a session task that is busy with its log. Full: the agent is not read, so its own pipe
+/// fills and slows it.
+pub(crate) const SESSION_INPUTS: usize = 4;
+
+/// What the agent answered to one request: the raw `result` or `error`.
+#[derive(Clone, Debug)]
+pub struct AgentAnswer {
+    /// The raw value.
+    pub body: Bytes,
+    /// It is an error object.
+    pub is_error: bool,
+}
+
+/// What an agent says to one session.
+#[derive(Debug)]
+pub(crate) enum FromAgent {
+    /// A `session/update` or another notification; `session` is where the agent's own session id stands.
+    Notification { line: Bytes, session: Option<Range<usize>>, is_update: bool },
+    /// A request; it has to be answered with [`AgentHandle::answer`].
+    Request { line: Bytes, session: Option<Range<usize>>, id: OwnedId, method: String },
+    /// The answer to a request of the session.
+    Answer { ticket: Ticket, answer: AgentAnswer },
+    /// A request of the session could not be passed on.
+    NotReading { ticket: Ticket, waiting: usize },
+}
+
+/// What reaches a session from its agent.
+#[derive(Debug)]
+pub(crate) enum SessionInput {
+    /// Some messages, in order.
+    Messages(Vec<FromAgent>),
+    /// The process is gone; nothing follows.
+    Gone(Arc<AgentEnd>),
+}
+
+/// Names a request of a session until it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Ticket(pub(crate) u64);
+
+/// Why the connection failed though the process did not end by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AgentFault(pub(crate) String);
+
+/// The end of an agent process, as its task saw it.
+#[derive(Clone, Debug)]
+pub struct AgentEnd {
+    /// How the process ended.
+    pub report: Arc<ExitReport>,
+    /// What was wrong with the connection before, if anything.
+    pub(crate) fault: Option<AgentFault>,
+}
+
+/// Where the answer to a request goes.
+#[derive(Debug)]
+enum ReplyTo {
+    /// To the session that is bound to this route.
+    Session { route: RouteId, ticket: Ticket },
+    /// To whoever waits.
+    Caller(oneshot::Sender<AgentAnswer>),
+}
+
+/// A session that is bound to an agent process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RouteId(u64);
+
+#[derive(Debug)]
+enum Command {
+    Request {
+        method: String,
+        params: Option<Bytes>,
+        reply: ReplyTo,
+    },
+    Notify {
+        method: String,
+        params: Option<Bytes>,
+    },
+    Answer {
+        frame: Bytes,
+    },
+    Withdraw {
+        route: RouteId,
+        ticket: Ticket,
+    },
+    Bind {
+        native: Arc<str>,
+        inputs: mpsc::Sender<SessionInput>,
+        history: History,
+        route: oneshot::Sender<RouteId>,
+    },
+    /// The session has let go of its route; what is still said of it is nobody's.
+    Unbind(RouteId),
+    Fault(AgentFault),
+}
+
+/// What becomes of the conversation that an agent told of a session before it was bound.
+#[derive(Debug)]
+pub(crate) enum History {
+    /// It is new.
+    Keep,
+    /// It is a replay of what acpd has stored, and so is what it says of the state, as far as that is known (SE-7).
+    Drop(Box<Snapshot>),
+}
+
+/// The agent is gone; how is known from [`AgentHandle::ended`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// Speaks to one agent process. When the last handle is dropped the process is stopped, so whoever holds one
+/// counts as a user of the process.
+#[derive(Clone, Debug)]
+pub struct AgentHandle {
+    known: AgentRef,
+    commands: mpsc::Sender<Command>,
+}
+
+/// Knows an agent process without keeping it alive.
+#[derive(Clone, Debug)]
+pub struct AgentRef {
+    name: Arc<str>,
+    info: Arc<AgentInfo>,
+    /// One process for all sessions of this agent.
+    shared: bool,
+    methods: AgentMethods,
+    commands: mpsc::WeakSender<Command>,
+    process: ProcessHandle,
+    end: watch::Receiver<Option<Arc<AgentEnd>>>,
+}
+
+impl AgentRef {
+    /// A handle, if the process has not ended and somebody still uses it.
+    pub fn upgrade(&self) -> Option<AgentHandle> {
+        let commands = self.commands.upgrade()?;
+        self.end.borrow().is_none().then(|| AgentHandle { known: self.clone(), commands })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Jumps to the end of the stop ladder.
+    pub(crate) fn kill(&self) {
+        self.process.kill();
+    }
+}
+
+impl AgentHandle {
+    /// The name of its configuration entry.
+    pub fn name(&self) -> &str {
+        &self.known.name
+    }
+
+    /// What it said of itself.
+    pub fn info(&self) -> &Arc<AgentInfo> {
+        &self.known.info
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.known.pid()
+    }
+
+    /// Knows the same agent without keeping it alive.
+    pub fn downgrade(&self) -> AgentRef {
+        self.known.clone()
+    }
+
+    /// Whether one process serves all sessions of this agent.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.known.shared
+    }
+
+    /// Which optional methods it has turned out to lack.
+    pub(crate) fn methods(&self) -> &AgentMethods {
+        &self.known.methods
+    }
+
+    /// Whether an optional method may be tried: false once it was answered -32601 (contract 1.4).
+    pub fn offers(&self, method: &str) -> bool {
+        !self.methods().lacks(method)
+    }
+
+    /// How it closes a session, as far as is known.
+    pub(crate) fn close_method(&self) -> Option<&'static str> {
+        self.info().close_method().filter(|method| !self.methods().lacks(method))
+    }
+
+    /// Whether its process has ended.
+    pub fn is_gone(&self) -> bool {
+        self.known.end.borrow().is_some()
+    }
+
+    /// Starts the stop ladder; asked again, jumps to SIGKILL.
+    pub fn stop(&self) {
+        self.known.process.stop();
+    }
+
+    /// Waits for the end of the process.
+    pub async fn ended(&self) -> Arc<AgentEnd> {
+        wait_for_end(self.known.end.clone(), &self.known.process).await
+    }
+
+    /// Sends a request that belongs to no session and waits for its answer.
+    ///
+    /// # Errors
+    /// [`HostError::AgentGone`](crate::HostError::AgentGone) when the agent ends first.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<Bytes>,
+    ) -> Result<AgentAnswer, crate::HostError> {
+        let answer = self.try_request(method, params).await;
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(Gone) => Err(crate::HostError::AgentGone { info: Arc::new(self.termination().await) }),
+        }
+    }
+
+    /// How the process ended, as a record for those who waited for an answer.
+    pub(crate) async fn termination(&self) -> crate::TerminationInfo {
+        let end = self.ended().await;
+        let facts = crate::termination::SessionFacts { turn_active: true, ..Default::default() };
+        crate::TerminationInfo::of_agent(&end, None, &facts, crate::clock::now_ms())
+    }
+
+    pub(crate) async fn try_request(&self, method: &str, params: Option<Bytes>) -> Result<AgentAnswer, Gone> {
+        let (reply, answer) = oneshot::channel();
+        let reply = ReplyTo::Caller(reply);
+        self.send(Command::Request { method: method.to_owned(), params, reply }).await?;
+        answer.await.map_err(|_| Gone)
+    }
+
+    /// Sends a request of a session; its answer comes as [`FromAgent::Answer`].
+    pub(crate) async fn request_for(
+        &self,
+        route: RouteId,
+        ticket: Ticket,
+        method: String,
+        params: Option<Bytes>,
+    ) -> Result<(), Gone> {
+        self.send(Command::Request { method, params, reply: ReplyTo::Session { route, ticket } }).await
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// When the agent is gone.
+    pub(crate) async fn notify(&self, method: &str, params: Option<Bytes>) -> Result<(), Gone> {
+        self.send(Command::Notify { method: method.to_owned(), params }).await
+    }
+
+    /// Sends the answer to a request of the agent; `frame` is a whole line.
+    pub(crate) async fn answer(&self, frame: Bytes) -> Result<(), Gone> {
+        self.send(Command::Answer { frame }).await
+    }
+
+    /// Sends `$/cancel_request` for a request of a session, with this hop's id.
+    pub(crate) async fn withdraw(&self, route: RouteId, ticket: Ticket) -> Result<(), Gone> {
+        self.send(Command::Withdraw { route, ticket }).await
+    }
+
+    /// From now on, what the agent says of its session `native` (as JSON text) goes to `inputs`; what it said
+    /// already goes first.
+    pub(crate) async fn bind(
+        &self,
+        native: Arc<str>,
+        inputs: mpsc::Sender<SessionInput>,
+        history: History,
+    ) -> Result<RouteId, Gone> {
+        let (route, bound) = oneshot::channel();
+        self.send(Command::Bind { native, inputs, history, route }).await?;
+        bound.await.map_err(|_| Gone)
+    }
+
+    /// The session has ended while the process goes on.
+    pub(crate) async fn unbind(&self, route: RouteId) {
+        // A process that is gone has no routes.
+        let _gone = self.send(Command::Unbind(route)).await;
+    }
+
+    /// Gives up on the connection: the process is stopped and its end tells `fault`.
+    pub(crate) async fn fail(&self, fault: AgentFault) {
+        if self.send(Command::Fault(fault)).await.is_err() {
+            self.known.process.stop();
+        }
+    }
+
+    async fn send(&self, command: Command) -> Result<(), Gone> {
+        self.commands.send(command).await.map_err(|_| Gone)
+    }
+}
+
+async fn wait_for_end(
+    mut end: watch::Receiver<Option<Arc<AgentEnd>>>,
+    process: &ProcessHandle,
+) -> Arc<AgentEnd> {
+    loop {
+        if let Some(end) = &*end.borrow_and_update() {
+            return Arc::clone(end);
+        }
+        if end.changed().await.is_err() {
+            // The agent task panicked. Its process handle is gone with it, so the keeper ends the process.
+            process.stop();
+            let fault = Some(AgentFault("acpd's own connection to the agent failed".to_owned()));
+            return Arc::new(AgentEnd { report: process.exited().await, fault });
+        }
+    }
+}

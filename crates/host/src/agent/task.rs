@@ -1,0 +1,470 @@
+//! The task that owns one agent process: reads its lines, routes them, writes to its stdin, sees its end.
+//!
+//! One loop, nothing awaited outside its select. Memory is bounded on both sides: while a session is behind, the
+//! agent is not read; while the agent does not read, requests to it are refused, and it is not read either, so
+//! that answers to its own requests cannot pile up. Invariant: every request of an agent gets one answer, and
+//! every session hears [`SessionInput::Gone`] after everything else, once.
+
+use super::read::{Line, read};
+use super::{
+    AgentAnswer, AgentEnd, AgentFault, Command, FromAgent, History, ReplyTo, RouteId, SessionInput, Ticket,
+};
+use crate::session::{Snapshot, is_history, is_state, update_kind};
+use acpd_supervisor::{ExitReport, Process, ProcessHandle, Stdin, Stdout};
+use acpd_wire::{LineBuffer, Outgoing, OwnedId, codes};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// Unwritten bytes for an agent that does not read. Over it requests are refused and the agent is not read.
+const BACKLOG: usize = 16 * 1024 * 1024;
+/// What an agent may say of a session before the host knows it (seen: half a megabyte before `session/new` is
+/// answered). Over it the oldest is dropped, with a warning.
+const HELD_BYTES: usize = 64 * 1024 * 1024;
+/// An agent that closed stdin or stdout and did not exit gets this long to follow (SU-8).
+const HALF_CLOSED: Duration = Duration::from_secs(1);
+
+pub(super) struct AgentTask {
+    process: ProcessHandle,
+    stdin: Stdin,
+    stdout: Stdout,
+    lines: LineBuffer,
+    commands: mpsc::Receiver<Command>,
+    publish: watch::Sender<Option<Arc<AgentEnd>>>,
+    /// Requests that we sent.
+    requests: Outgoing<ReplyTo>,
+    routes: Vec<Route>,
+    next_route: u64,
+    /// Messages of sessions that are not bound yet, with the session's raw id (None: of no session).
+    held: VecDeque<(Option<Bytes>, FromAgent, usize)>,
+    held_bytes: usize,
+    /// Inputs for sessions that are behind; while there are any, nothing is read.
+    stuck: VecDeque<(mpsc::Sender<SessionInput>, SessionInput)>,
+    /// Bytes for stdin that did not fit.
+    backlog: BytesMut,
+    fault: Option<AgentFault>,
+    /// A line was lost. What follows is read and dropped: it must not pass for all that the agent said.
+    torn: bool,
+    stdout_open: bool,
+    stdin_open: bool,
+    half_closed_until: Option<Instant>,
+}
+
+struct Route {
+    id: RouteId,
+    /// The agent's session id as JSON text.
+    native: Arc<str>,
+    inputs: mpsc::Sender<SessionInput>,
+}
+
+enum Event {
+    Command(Option<Command>),
+    Read(io::Result<usize>),
+    Writable(io::Result<()>),
+    StdinClosed,
+    Unstuck,
+    HalfClosedTooLong,
+    Exited(Arc<ExitReport>),
+}
+
+impl AgentTask {
+    pub(super) fn new(
+        process: Process,
+        line_limit: usize,
+        commands: mpsc::Receiver<Command>,
+        publish: watch::Sender<Option<Arc<AgentEnd>>>,
+    ) -> Self {
+        Self {
+            process: process.handle,
+            stdin: process.stdin,
+            stdout: process.stdout,
+            lines: LineBuffer::new(line_limit),
+            commands,
+            publish,
+            requests: Outgoing::new(),
+            routes: Vec::new(),
+            next_route: 0,
+            held: VecDeque::new(),
+            held_bytes: 0,
+            stuck: VecDeque::new(),
+            backlog: BytesMut::new(),
+            fault: None,
+            torn: false,
+            stdout_open: true,
+            stdin_open: true,
+            half_closed_until: None,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut exited = None;
+        let mut owned = true;
+        while exited.is_none() || self.stdout_open || !self.stuck.is_empty() {
+            let reading = self.stdout_open && self.stuck.is_empty() && self.backlog.len() < BACKLOG;
+            let exit_known = exited.is_some();
+            let event = tokio::select! {
+                command = self.commands.recv(), if owned => Event::Command(command),
+                // After the exit everything still in the pipe is read, whatever waits for stdin.
+                read = self.stdout.read_buf(self.lines.space()), if reading || (exit_known && self.stdout_open && self.stuck.is_empty()) => Event::Read(read),
+                ready = self.stdin.writable(), if !self.backlog.is_empty() && self.stdin_open => Event::Writable(ready),
+                () = self.stdin.reader_gone(), if self.stdin_open && !exit_known => Event::StdinClosed,
+                () = unstick(self.stuck.front()), if !self.stuck.is_empty() => Event::Unstuck,
+                () = sleep_until(self.half_closed_until), if self.half_closed_until.is_some() && !exit_known => Event::HalfClosedTooLong,
+                report = self.process.exited(), if !exit_known => Event::Exited(report),
+            };
+            match event {
+                Event::Command(Some(command)) => self.perform(command),
+                Event::Command(None) => {
+                    owned = false;
+                    self.process.stop();
+                }
+                Event::Read(Ok(0) | Err(_)) => self.stdout_ended(),
+                Event::Read(Ok(_)) => self.take_lines(),
+                Event::Writable(Ok(())) => self.write_backlog(),
+                Event::Writable(Err(_)) | Event::StdinClosed => self.stdin_ended(),
+                Event::Unstuck => self.deliver_stuck(),
+                Event::HalfClosedTooLong => {
+                    self.half_closed_until = None;
+                    // Once the ladder has begun, an agent may take its graces to end, and only they bound it.
+                    if !self.stdin.is_closed() {
+                        let which = if self.stdout_open { "stdin" } else { "stdout" };
+                        self.fail(format!("agent closed its {which} and kept running"));
+                    }
+                }
+                Event::Exited(report) => exited = Some(report),
+            }
+        }
+        let report = exited.expect("the loop goes on until it is there");
+        self.finish(report).await;
+    }
+
+    fn fail(&mut self, message: String) {
+        tracing::warn!(pid = self.process.pid(), "{message}");
+        self.fault.get_or_insert(AgentFault(message));
+        self.process.stop();
+    }
+
+    async fn finish(mut self, report: Arc<ExitReport>) {
+        let end = Arc::new(AgentEnd { report, fault: self.fault.take() });
+        self.publish.send_replace(Some(Arc::clone(&end)));
+        // Whoever waits for an answer now learns the end from the closed channel.
+        drop(self.requests);
+        self.commands.close();
+        for route in self.routes {
+            // A session that is gone itself needs no word.
+            let _gone = route.inputs.send(SessionInput::Gone(Arc::clone(&end))).await;
+        }
+    }
+
+    fn stdout_ended(&mut self) {
+        if let Ok(Some(line)) = self.lines.finish()
+            && !self.torn
+        {
+            let mut batches = Batches::default();
+            self.take_line(line, &mut batches);
+            self.send_batches(batches);
+        }
+        self.stdout_open = false;
+        self.half_closed_until.get_or_insert(Instant::now() + HALF_CLOSED);
+    }
+
+    fn stdin_ended(&mut self) {
+        self.stdin_open = false;
+        self.backlog.clear();
+        self.half_closed_until.get_or_insert(Instant::now() + HALF_CLOSED);
+    }
+
+    fn perform(&mut self, command: Command) {
+        match command {
+            Command::Request { method, params, reply } => {
+                if self.backlog.len() >= BACKLOG {
+                    self.refuse(reply);
+                    return;
+                }
+                let id = self.requests.open(reply);
+                acpd_wire::write_request(&mut self.backlog, id, &method, params.as_deref());
+            }
+            Command::Notify { method, params } => {
+                acpd_wire::write_notification(&mut self.backlog, &method, params.as_deref());
+            }
+            Command::Answer { frame } => self.backlog.extend_from_slice(&frame),
+            Command::Withdraw { route, ticket } => self.withdraw(route, ticket),
+            Command::Bind { native, inputs, history, route } => {
+                if let History::Drop(known) = history {
+                    self.drop_replay(&native, &known);
+                }
+                let id = RouteId(self.next_route);
+                self.next_route += 1;
+                self.routes.push(Route { id, native, inputs });
+                self.release_held();
+                let _asker_gone = route.send(id);
+            }
+            Command::Unbind(id) => self.routes.retain(|route| route.id != id),
+            Command::Fault(AgentFault(message)) => self.fail(message),
+        }
+        self.write_backlog();
+    }
+
+    /// Answers without the agent: more than this is not kept for one that does not read.
+    fn refuse(&mut self, reply: ReplyTo) {
+        let waiting = self.backlog.len();
+        match reply {
+            ReplyTo::Session { route, ticket } => {
+                let mut batches = Batches::default();
+                batches.add(route, FromAgent::NotReading { ticket, waiting });
+                self.send_batches(batches);
+            }
+            ReplyTo::Caller(caller) => {
+                let error = serde_json::json!({
+                    "code": codes::INTERNAL_ERROR,
+                    "message": format!("the agent does not read its input; {waiting} bytes are waiting for it"),
+                });
+                let _gone = caller.send(AgentAnswer { body: error.to_string().into(), is_error: true });
+            }
+        }
+    }
+
+    fn withdraw(&mut self, route: RouteId, ticket: Ticket) {
+        let is_it = |reply: &ReplyTo| matches!(reply, ReplyTo::Session { route: r, ticket: t } if (*r, *t) == (route, ticket));
+        let id = self.requests.iter().find(|(_, reply)| is_it(reply)).map(|(id, _)| id);
+        if let Some(id) = id {
+            let params = format!("{{\"requestId\":{id}}}");
+            acpd_wire::write_notification(
+                &mut self.backlog,
+                crate::acp::method::CANCEL_REQUEST,
+                Some(params.as_bytes()),
+            );
+        }
+    }
+
+    fn write_backlog(&mut self) {
+        while !self.backlog.is_empty() && self.stdin_open {
+            match self.stdin.try_write(&self.backlog) {
+                Ok(written) => drop(self.backlog.split_to(written)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => self.stdin_ended(),
+            }
+        }
+    }
+
+    fn take_lines(&mut self) {
+        let mut batches = Batches::default();
+        loop {
+            match self.lines.next_line() {
+                Ok(Some(_)) if self.torn => {}
+                Ok(Some(line)) => self.take_line(line, &mut batches),
+                Ok(None) => break,
+                Err(too_long) => {
+                    self.torn = true;
+                    self.fail(format!("agent wrote a line over the limit of {} bytes", too_long.limit));
+                }
+            }
+        }
+        self.send_batches(batches);
+        self.write_backlog();
+    }
+
+    fn take_line(&mut self, line: Bytes, batches: &mut Batches) {
+        let (line, kind) = read(line);
+        match kind {
+            Line::Blank => {}
+            Line::Noise => {
+                let shown = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
+                tracing::debug!(
+                    pid = self.process.pid(),
+                    line = shown,
+                    "the agent wrote something that is no message"
+                );
+            }
+            Line::Broken { code, id, detail } => {
+                tracing::warn!(pid = self.process.pid(), detail, "the agent sent a broken message");
+                let id = id.as_ref().map_or(acpd_wire::RawId::NULL, OwnedId::as_id);
+                acpd_wire::write_error(&mut self.backlog, id, code, &detail, None);
+            }
+            Line::BrokenAnswer { id, detail } => {
+                // FR-3: whoever waits for this answer must not wait for ever.
+                let error = serde_json::json!({"code": codes::INTERNAL_ERROR, "message": detail}).to_string();
+                let answer = AgentAnswer { body: error.into(), is_error: true };
+                let reply = self.requests.close(&id.as_id());
+                self.pass_answer(reply, answer, batches);
+            }
+            Line::Answer { id, body, is_error } => {
+                let reply = id.and_then(|id| self.requests.close(&id.as_id()));
+                let answer = AgentAnswer { body: line.slice(body), is_error };
+                match reply {
+                    Some(ReplyTo::Session { route, ticket }) => {
+                        batches.add(route, FromAgent::Answer { ticket, answer });
+                    }
+                    Some(ReplyTo::Caller(caller)) => {
+                        // What came before it must not come after it: hand over the batches first.
+                        self.send_batches(std::mem::take(batches));
+                        let _gone = caller.send(answer);
+                    }
+                    None => {
+                        tracing::debug!(pid = self.process.pid(), "the agent answered a request nobody made")
+                    }
+                }
+            }
+            Line::Notification { session, is_update } => {
+                let bytes = line.len();
+                let native = session.clone().map(|span| line.slice(span));
+                self.pass_on(native, FromAgent::Notification { line, session, is_update }, bytes, batches);
+            }
+            Line::Request { session, id, method } => {
+                let bytes = line.len();
+                let native = session.clone().map(|span| line.slice(span));
+                self.pass_on(native, FromAgent::Request { line, session, id, method }, bytes, batches);
+            }
+        }
+    }
+
+    fn pass_answer(&mut self, reply: Option<ReplyTo>, answer: AgentAnswer, batches: &mut Batches) {
+        match reply {
+            Some(ReplyTo::Session { route, ticket }) => {
+                batches.add(route, FromAgent::Answer { ticket, answer });
+            }
+            Some(ReplyTo::Caller(caller)) => {
+                // What came before it must not come after it: hand over the batches first.
+                self.send_batches(std::mem::take(batches));
+                let _gone = caller.send(answer);
+            }
+            None => tracing::debug!(pid = self.process.pid(), "the agent answered a request nobody made"),
+        }
+    }
+
+    /// Passes a message to its session; one without a session id goes to the only session there is.
+    fn pass_on(&mut self, native: Option<Bytes>, message: FromAgent, bytes: usize, batches: &mut Batches) {
+        match self.route_of(native.as_deref()) {
+            Some(route) => batches.add(route, message),
+            None => self.hold(native, message, bytes),
+        }
+    }
+
+    fn route_of(&self, native: Option<&[u8]>) -> Option<RouteId> {
+        let route = match native {
+            Some(native) => self.routes.iter().find(|route| route.native.as_bytes() == native),
+            None => self.routes.first().filter(|_| self.routes.len() == 1),
+        };
+        route.map(|route| route.id)
+    }
+
+    /// Keeps a message for a session that is about to be bound (UP-7). A request cannot wait: the answer that
+    /// names the session may depend on it.
+    fn hold(&mut self, native: Option<Bytes>, message: FromAgent, bytes: usize) {
+        if let FromAgent::Request { id, method, .. } = &message {
+            let text = format!("method not found: {method}");
+            acpd_wire::write_error(&mut self.backlog, id.as_id(), codes::METHOD_NOT_FOUND, &text, None);
+            return;
+        }
+        self.held_bytes += bytes;
+        self.held.push_back((native, message, bytes));
+        while self.held_bytes > HELD_BYTES {
+            let Some((_, _, bytes)) = self.held.pop_front() else { break };
+            self.held_bytes -= bytes;
+            tracing::warn!(
+                pid = self.process.pid(),
+                bytes,
+                "dropped a message of a session that nobody knows"
+            );
+        }
+    }
+
+    /// Forgets what an agent replayed of a session. What it says of the present state stays, if it is news: the last
+    /// word of each kind counts.
+    fn drop_replay(&mut self, native: &str, known: &Snapshot) {
+        let mut heard: Vec<String> = Vec::new();
+        let mut is_replay = |held: &(Option<Bytes>, FromAgent, usize)| match held {
+            (Some(of), FromAgent::Notification { line, is_update: true, .. }, _)
+                if of == native.as_bytes() =>
+            {
+                let Some(kind) = update_kind(line) else { return false };
+                if !is_state(kind) {
+                    return is_history(kind);
+                }
+                let is_last = !heard.iter().any(|heard| heard == kind);
+                heard.push(kind.to_owned());
+                !is_last || !known.would_change(line)
+            }
+            _ => false,
+        };
+        for held in std::mem::take(&mut self.held).into_iter().rev() {
+            if !is_replay(&held) {
+                self.held.push_front(held);
+            }
+        }
+        self.held_bytes = self.held.iter().map(|(_, _, bytes)| bytes).sum();
+    }
+
+    fn release_held(&mut self) {
+        let mut batches = Batches::default();
+        for (native, message, bytes) in std::mem::take(&mut self.held) {
+            match self.route_of(native.as_deref()) {
+                Some(route) => {
+                    self.held_bytes -= bytes;
+                    batches.add(route, message);
+                }
+                None => self.held.push_back((native, message, bytes)),
+            }
+        }
+        self.send_batches(batches);
+    }
+
+    fn send_batches(&mut self, batches: Batches) {
+        for (id, messages) in batches.0 {
+            let Some(route) = self.routes.iter().find(|route| route.id == id) else { continue };
+            let (inputs, input) = (route.inputs.clone(), SessionInput::Messages(messages));
+            self.stuck.push_back((inputs, input));
+        }
+        self.deliver_stuck();
+    }
+
+    fn deliver_stuck(&mut self) {
+        while let Some((inputs, input)) = self.stuck.pop_front() {
+            match inputs.try_send(input) {
+                Ok(()) => {}
+                Err(mpsc::error::TrySendError::Full(input)) => {
+                    self.stuck.push_front((inputs, input));
+                    return;
+                }
+                Err(mpsc::error::TrySendError::Closed(_)) => {
+                    self.routes.retain(|route| !route.inputs.same_channel(&inputs));
+                }
+            }
+        }
+    }
+}
+
+/// Messages by session, in the order in which the sessions were first spoken of.
+#[derive(Default)]
+struct Batches(Vec<(RouteId, Vec<FromAgent>)>);
+
+impl Batches {
+    fn add(&mut self, route: RouteId, message: FromAgent) {
+        // Agents speak of one session for long stretches; the last one is nearly always it.
+        match self.0.iter_mut().rev().find(|(id, _)| *id == route) {
+            Some((_, messages)) => messages.push(message),
+            None => self.0.push((route, vec![message])),
+        }
+    }
+}
+
+/// Waits until the session that is behind has room.
+///
+/// # Cancel safety
+/// Nothing is lost when the future is dropped.
+async fn unstick(front: Option<&(mpsc::Sender<SessionInput>, SessionInput)>) {
+    if let Some((inputs, _)) = front {
+        // Closed counts as room: the next try tells.
+        let _room = inputs.reserve().await;
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    if let Some(at) = at {
+        tokio::time::sleep_until(at).await;
+    }
+}

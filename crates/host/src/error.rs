@@ -1,0 +1,136 @@
+//! Why the host did not do what a client asked. The gateway turns these into wire errors, in one table.
+
+use crate::agent::AgentStartError;
+use crate::termination::TerminationInfo;
+use acpd_eventlog::AppendError;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a request failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum HostError {
+    /// No session of that id, or none that this client may know of.
+    #[error("session not found")]
+    UnknownSession {
+        /// The id as the client gave it.
+        id: String,
+    },
+    /// The session has ended.
+    #[error("session has ended")]
+    SessionEnded {
+        /// The session.
+        id: String,
+        /// How.
+        info: Arc<TerminationInfo>,
+    },
+    /// The session cannot be taken up again; it can be read.
+    #[error("session cannot be taken up again: {reason}")]
+    NotResumable {
+        /// The session.
+        id: String,
+        /// Why.
+        reason: String,
+    },
+    /// Another process that shares the state directory has the session.
+    #[error("session is live in another acpd process{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    LiveElsewhere {
+        /// The session.
+        id: String,
+        /// That process.
+        pid: Option<u32>,
+    },
+    /// The stored history cannot be read.
+    #[error("the event log cannot be read: {detail}")]
+    History {
+        /// What went wrong.
+        detail: String,
+    },
+    /// The parameters do not say what they must.
+    #[error("{message}")]
+    InvalidParams {
+        /// Which field, what is wrong with it and what would be right.
+        message: String,
+    },
+    /// No agent of that name is configured.
+    #[error("no agent named {name:?} is configured (there are: {})", known.join(", "))]
+    UnknownAgent {
+        /// The name.
+        name: String,
+        /// The names that would work.
+        known: Vec<String>,
+    },
+    /// As many prompts wait as may.
+    #[error("{queued} prompts are waiting already")]
+    QueueFull {
+        /// How many.
+        queued: usize,
+    },
+    /// The agent does not read what it is sent.
+    #[error("the agent does not read its input; {waiting} bytes are waiting for it")]
+    AgentNotReading {
+        /// How much waits.
+        waiting: usize,
+    },
+    /// The agent could not be started.
+    #[error("agent {agent} did not start")]
+    Start {
+        /// Its name.
+        agent: String,
+        /// Why.
+        #[source]
+        source: Arc<AgentStartError>,
+        /// The same as a record.
+        info: Arc<TerminationInfo>,
+    },
+    /// The agent ended before it answered.
+    #[error("the agent ended before it answered")]
+    AgentGone {
+        /// How.
+        info: Arc<TerminationInfo>,
+    },
+    /// The agent did not answer in time.
+    #[error("the agent did not answer {method} within {} s", after.as_secs_f64())]
+    Timeout {
+        /// What it was asked.
+        method: String,
+        /// The bound.
+        after: Duration,
+    },
+    /// The agent's own answer was this error; it goes to the client unchanged.
+    #[error("the agent answered an error")]
+    Agent {
+        /// The raw error object.
+        error: Bytes,
+    },
+    /// The agent's answer lacks something that the protocol requires.
+    #[error("the agent's answer to {method} is not usable: {detail}")]
+    BadAnswer {
+        /// What it was asked.
+        method: String,
+        /// What is missing.
+        detail: String,
+    },
+    /// The method exists, but neither acpd nor this agent serves it.
+    #[error("method not found: {method}")]
+    MethodNotFound {
+        /// The method.
+        method: String,
+    },
+    /// The client withdrew the request.
+    #[error("request cancelled")]
+    RequestCancelled,
+    /// The event log could not be written.
+    #[error("the session could not be recorded")]
+    Log(#[from] AppendError),
+    /// The host is shutting down.
+    #[error("acpd is shutting down")]
+    ShuttingDown,
+}
+
+impl HostError {
+    /// A session that was terminated is not taken up again (contract 1).
+    pub fn terminated(id: &str) -> Self {
+        Self::NotResumable { id: id.to_owned(), reason: "it was terminated, which is final".to_owned() }
+    }
+}

@@ -1,0 +1,80 @@
+//! What stands in a session's log.
+//!
+//! Updates and notifications are stored as the agent sent them, with the session's own id in place of the
+//! agent's; all other events are JSON objects of ours, whose `message` member is the raw ACP message where there
+//! is one (contract 1.6). Numbers are stored, so they never change their meaning.
+
+/// The kind of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// The session was created: its agent, its directory and the client's parameters.
+    Created,
+    /// An agent process took the session up: process id and what the agent says of itself.
+    RunStarted,
+    /// A turn began: who prompted, and the prompt.
+    Prompt,
+    /// A `session/update`, raw.
+    Update,
+    /// Another notification of the agent, raw.
+    Notification,
+    /// A turn ended: its stop reason, or the error that answered the prompt.
+    TurnEnded,
+    /// Somebody asked for the turn to end.
+    CancelRequested,
+    /// The agent asked its client for something, and what it was answered.
+    AgentRequest,
+    /// The run ended: the termination record.
+    Ended,
+    /// The user's own message, repeated by the agent; the prompt itself is an event already (PR-3).
+    Echo,
+}
+
+const NUMBERS: [(EventKind, u16, &str); 10] = [
+    (EventKind::Created, 1, "created"),
+    (EventKind::RunStarted, 2, "run_started"),
+    (EventKind::Prompt, 3, "prompt"),
+    (EventKind::Update, 4, "update"),
+    (EventKind::Notification, 5, "notification"),
+    (EventKind::TurnEnded, 6, "turn_ended"),
+    (EventKind::CancelRequested, 7, "cancel_requested"),
+    (EventKind::AgentRequest, 8, "agent_request"),
+    (EventKind::Ended, 9, "ended"),
+    (EventKind::Echo, 10, "echo"),
+];
+
+impl EventKind {
+    fn entry(self) -> (Self, u16, &'static str) {
+        *NUMBERS.iter().find(|entry| entry.0 == self).expect("the table has every kind")
+    }
+
+    /// The number in the log.
+    pub fn number(self) -> u16 {
+        self.entry().1
+    }
+
+    /// The name that clients see.
+    pub fn name(self) -> &'static str {
+        self.entry().2
+    }
+
+    /// The kind of a number; None for one that a later acpd wrote.
+    pub fn from_number(number: u16) -> Option<Self> {
+        NUMBERS.iter().find(|entry| entry.1 == number).map(|entry| entry.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_own_number_and_name() {
+        for (kind, number, name) in NUMBERS {
+            assert_eq!(
+                (kind.number(), kind.name(), EventKind::from_number(number)),
+                (number, name, Some(kind))
+            );
+        }
+        assert_eq!(EventKind::from_number(0), None);
+    }
+}

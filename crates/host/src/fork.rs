@@ -1,0 +1,153 @@
+//! Forking a session: a new one that begins with the history of another (SE-18).
+//!
+//! The agent forks its own session; acpd copies what it has recorded of the conversation up to now. The source is not
+//! touched. What the agent replays for the new session is dropped, because the copy has it.
+
+use crate::agent::{AgentHandle, History};
+use crate::clock;
+use crate::error::HostError;
+use crate::event::EventKind;
+use crate::host::{Host, NewSession, Run, permission_mode, session_setup};
+use crate::ids::SessionId;
+use crate::session::Snapshot;
+use acpd_eventlog::{Appender, Batch, Block, Event};
+use acpd_wire::{codes, member, span_of};
+use bytes::{Bytes, BytesMut};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+const FORK: &str = "session/fork";
+
+impl Host {
+    /// Forks the session `source` on an agent process: its own if it is shared, else one that has no session.
+    ///
+    /// # Errors
+    /// Unknown source; an agent that cannot fork; the agent's own error. Nothing is left behind then.
+    pub async fn fork_session(
+        &self,
+        source: &str,
+        agent: &AgentHandle,
+        params: Option<Bytes>,
+        client: &str,
+    ) -> Result<NewSession, HostError> {
+        let (host, source) = (self.clone(), source.to_owned());
+        let (agent, client) = (agent.clone(), client.to_owned());
+        self.complete(async move { host.create_fork(&source, &agent, params, &client).await }).await
+    }
+
+    async fn create_fork(
+        &self,
+        source: &str,
+        agent: &AgentHandle,
+        params: Option<Bytes>,
+        client: &str,
+    ) -> Result<NewSession, HostError> {
+        let row = self.stored(source).await?;
+        let missing = || HostError::MethodNotFound { method: FORK.to_owned() };
+        if row.agent != agent.name() || !agent.info().has_fork() || agent.methods().lacks(FORK) {
+            return Err(missing());
+        }
+        let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
+        let native = info["nativeSessionId"].as_str().map(|native| json!(native).to_string());
+        let native = native.ok_or_else(|| HostError::NotResumable {
+            id: source.to_owned(),
+            reason: "the agent never named it".to_owned(),
+        })?;
+        let (cwd, params) = session_setup(params)?;
+        let mode = permission_mode(&params)?;
+        let params = with_session(&params, native.as_bytes()).ok_or_else(|| HostError::InvalidParams {
+            message: "sessionId: the id of the session to fork is required".to_owned(),
+        })?;
+        let answer = self.ask_for_session(agent, FORK, params).await?;
+        if answer.is_error {
+            let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            if error["code"] == json!(codes::METHOD_NOT_FOUND) {
+                agent.methods().remember_missing(FORK);
+                return Err(missing());
+            }
+            return Err(HostError::Agent { error: answer.body });
+        }
+        let named = self.read_new_session(FORK, &answer.body)?;
+        let id = SessionId::new();
+        let title = info["title"].clone();
+        let mut info = json!({"nativeSessionId": named.native, "forkedFrom": source});
+        if title.is_string() {
+            info["title"] = title;
+        }
+        let mut appender = self.create_record(&id, agent, &cwd, &info, client).await?;
+        let (mut snapshot, turns) = self.copy_history(source, row.last_seq, &id, &mut appender).await?;
+        snapshot.see_lifecycle(&serde_json::from_slice(&answer.body).unwrap_or_default());
+        let run = Run { native: named.native_json.clone(), snapshot, turns, info, mode };
+        let born_with = appender.next_seq() - 1;
+        let history = History::Drop(Box::new(run.snapshot.clone()));
+        let session = self.begin_run(&id, agent, appender, run, history).await?;
+        Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
+    }
+
+    /// Copies the conversation up to `last`, under the new id.
+    async fn copy_history(
+        &self,
+        source: &str,
+        last: u64,
+        id: &SessionId,
+        appender: &mut Appender,
+    ) -> Result<(Snapshot, u64), HostError> {
+        let failed = |error: acpd_eventlog::CursorError| HostError::History { detail: error.to_string() };
+        let (mut snapshot, mut turns) = (Snapshot::default(), 0);
+        let mut cursor = self.shared.log.cursor(source, 0).await.map_err(failed)?;
+        while cursor.position() < last {
+            let Some(block) = cursor.next().await.map_err(failed)? else { break };
+            let batch = copy_block(&block, last, id, &mut snapshot, &mut turns);
+            if !batch.is_empty() {
+                appender.append_durable(batch).await?;
+            }
+        }
+        snapshot.turn_ended();
+        Ok((snapshot, turns))
+    }
+}
+
+fn copy_block(block: &Block, last: u64, id: &SessionId, snapshot: &mut Snapshot, turns: &mut u64) -> Batch {
+    let mut batch = Batch::new();
+    for event in block.events().filter(|event| event.seq <= last) {
+        match EventKind::from_number(event.kind) {
+            Some(EventKind::Update) => {
+                snapshot.see_line(event.payload);
+                copy(&mut batch, &event, with_params_session(event.payload, id).as_deref());
+            }
+            Some(EventKind::Prompt) => {
+                *turns += 1;
+                copy(&mut batch, &event, None);
+            }
+            Some(EventKind::TurnEnded) => {
+                snapshot.turn_ended();
+                copy(&mut batch, &event, None);
+            }
+            // The rest is about the source's own runs.
+            _ => {}
+        }
+    }
+    batch
+}
+
+fn copy(batch: &mut Batch, event: &Event<'_>, rewritten: Option<&[u8]>) {
+    batch.push(event.kind, clock::now_ms(), rewritten.unwrap_or(event.payload));
+}
+
+/// `params` with another `sessionId`.
+pub(crate) fn with_session(params: &[u8], id_json: &[u8]) -> Option<Bytes> {
+    let raw: &RawValue = serde_json::from_slice(params).ok()?;
+    let span = span_of(params, member(raw, "sessionId")?)?;
+    let mut out = BytesMut::new();
+    acpd_wire::splice(&mut out, params, &[(span, id_json)]);
+    Some(out.freeze())
+}
+
+/// A message with another `params.sessionId`.
+fn with_params_session(line: &[u8], id: &SessionId) -> Option<Bytes> {
+    let raw: &RawValue = serde_json::from_slice(line).ok()?;
+    let span = span_of(line, member(member(raw, "params")?, "sessionId")?)?;
+    let mut out = BytesMut::new();
+    acpd_wire::splice(&mut out, line, &[(span, id.as_json().as_bytes())]);
+    Some(out.freeze())
+}

@@ -1,0 +1,598 @@
+//! The host: starts agents, creates sessions, ends everything.
+
+use crate::acp::{self, method};
+use crate::agent::{
+    self, AgentAnswer, AgentHandle, AgentRef, AgentStartError, History, MethodMemory, SESSION_INPUTS,
+    SessionInput,
+};
+use crate::clock;
+use crate::error::HostError;
+use crate::event::EventKind;
+use crate::host_file::HostFile;
+use crate::ids::SessionId;
+use crate::keyed_locks::KeyedLocks;
+use crate::permission::PermissionMode;
+use crate::registry::Registry;
+use crate::session::{
+    COMMANDS, EndOutcome, EndRequest, SessionHandle, SessionParts, SessionStatus, SessionTask, Snapshot,
+};
+use crate::spec::AgentSpec;
+use crate::take_up::TakeUps;
+use crate::termination::{SessionFacts, TerminationInfo, chain};
+use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
+use acpd_supervisor::{Supervisor, Sweep, TaskScope, sweep};
+use acpd_wire::{member, span_of};
+use bytes::{Bytes, BytesMut};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// How long at most a session that ends waits for its cancelled turn, and for the agent's own close: together with the
+/// ladder's graces an end stays below their sum and a second (contract 1.1.6).
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// What a host is made of.
+#[derive(Debug)]
+pub struct HostOptions {
+    /// The agents that can be started, by name.
+    pub agents: BTreeMap<String, AgentSpec>,
+    /// Where agents are started before a session says where it works.
+    pub cwd: PathBuf,
+}
+
+/// Hosts sessions. Cheap to clone; [`Host::shutdown`] ends it.
+#[derive(Clone)]
+pub struct Host {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    options: HostOptions,
+    pub(crate) log: EventLog,
+    supervisor: Supervisor,
+    scope: TaskScope,
+    pub(crate) registry: Registry,
+    pub(crate) take_ups: TakeUps,
+    memory: MethodMemory,
+    /// Processes that serve all sessions of their agent, by the agent's name.
+    shared_agents: Mutex<BTreeMap<String, AgentRef>>,
+    starting: KeyedLocks,
+    /// Set when the host shuts down; no run begins any more.
+    closing: AtomicBool,
+    pub(crate) host_file: HostFile,
+}
+
+/// What a run of a session begins with.
+pub(crate) struct Run {
+    /// The agent's session id as JSON text.
+    pub(crate) native: Arc<str>,
+    pub(crate) snapshot: Snapshot,
+    /// Turns of earlier runs.
+    pub(crate) turns: u64,
+    /// The session's description in the index.
+    pub(crate) info: serde_json::Value,
+    pub(crate) mode: Option<PermissionMode>,
+}
+
+/// A session that was just created.
+#[derive(Debug)]
+pub struct NewSession {
+    /// Speaks to it.
+    pub session: SessionHandle,
+    /// The agent's result, with acpd's session id.
+    pub result: Bytes,
+    /// Events that it began with: those of its creation, and for a fork the history it was given.
+    pub born_with: u64,
+}
+
+/// A session as its agent named it in an answer.
+pub(crate) struct NamedSession {
+    /// The agent's id.
+    pub(crate) native: String,
+    /// The same as JSON text, as the agent wrote it.
+    pub(crate) native_json: Arc<str>,
+    span: std::ops::Range<usize>,
+}
+
+impl NamedSession {
+    /// The answer with acpd's own id.
+    pub(crate) fn result_for(&self, answer: &[u8], id: &SessionId) -> Bytes {
+        let mut result = BytesMut::new();
+        acpd_wire::splice(&mut result, answer, &[(self.span.clone(), id.as_json().as_bytes())]);
+        result.freeze()
+    }
+}
+
+impl Host {
+    /// Makes a host, and takes care of those that died in the same state directory: their processes are ended
+    /// and their live sessions are recorded as lost.
+    pub async fn open(
+        options: HostOptions,
+        log: EventLog,
+        supervisor: Supervisor,
+        scope: TaskScope,
+        host_file: HostFile,
+        state_dir: &Path,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            options,
+            log,
+            supervisor,
+            scope,
+            registry: Registry::default(),
+            take_ups: TakeUps::default(),
+            memory: MethodMemory::open(state_dir),
+            shared_agents: Mutex::default(),
+            starting: KeyedLocks::default(),
+            closing: AtomicBool::new(false),
+            host_file,
+        });
+        let host = Self { shared };
+        host.bury_the_dead().await;
+        host
+    }
+
+    /// The names of the agents that can be started.
+    pub fn agents(&self) -> impl Iterator<Item = &AgentSpec> {
+        self.shared.options.agents.values()
+    }
+
+    /// The scope in which connections run their tasks.
+    pub fn scope(&self) -> &TaskScope {
+        &self.shared.scope
+    }
+
+    /// Starts an agent process and initializes it, in `cwd` or where acpd runs; or gives the one that all sessions of
+    /// this agent share.
+    ///
+    /// # Errors
+    /// When there is no such agent, or it does not start.
+    pub async fn connect(&self, agent: &str, cwd: Option<&Path>) -> Result<AgentHandle, HostError> {
+        let spec = self.shared.options.agents.get(agent).ok_or_else(|| HostError::UnknownAgent {
+            name: agent.to_owned(),
+            known: self.shared.options.agents.keys().cloned().collect(),
+        })?;
+        if self.is_closing() {
+            return Err(HostError::ShuttingDown);
+        }
+        if !spec.share_process {
+            return self.start_agent(spec, cwd.unwrap_or(&self.shared.options.cwd)).await;
+        }
+        // Whoever comes while it starts gets the same process.
+        let _one_at_a_time = self.shared.starting.lock(agent).await;
+        let running = self.shared_agents().get(agent).and_then(AgentRef::upgrade);
+        if let Some(running) = running {
+            return Ok(running);
+        }
+        let started = self.start_agent(spec, &self.shared.options.cwd).await?;
+        self.shared_agents().insert(agent.to_owned(), started.downgrade());
+        Ok(started)
+    }
+
+    fn shared_agents(&self) -> MutexGuard<'_, BTreeMap<String, AgentRef>> {
+        self.shared.shared_agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn start_agent(&self, spec: &AgentSpec, cwd: &Path) -> Result<AgentHandle, HostError> {
+        let shared = &self.shared;
+        let started = agent::start_agent(&shared.supervisor, &shared.scope, spec, &shared.memory, cwd).await;
+        started.map_err(|error| HostError::Start {
+            agent: spec.name.clone(),
+            info: Arc::new(TerminationInfo::of_start(&error, clock::now_ms())),
+            source: Arc::new(error),
+        })
+    }
+
+    /// Creates a session on an agent process that has none.
+    ///
+    /// # Errors
+    /// Bad parameters, the agent's own error, or its silence. The process is left as it is.
+    pub async fn new_session(
+        &self,
+        agent: &AgentHandle,
+        params: Option<Bytes>,
+        client: &str,
+    ) -> Result<NewSession, HostError> {
+        let (host, agent, client) = (self.clone(), agent.clone(), client.to_owned());
+        self.complete(async move { host.create_session(&agent, params, &client).await }).await
+    }
+
+    /// Runs `work` to its end though whoever asked for it may be gone: a session that was recorded gets its task, or
+    /// its end.
+    pub(crate) async fn complete<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, HostError>> + Send + 'static,
+    ) -> Result<T, HostError> {
+        match self.shared.scope.spawn("session start", work).await {
+            Ok(Some(done)) => done,
+            _ => Err(HostError::ShuttingDown),
+        }
+    }
+
+    async fn create_session(
+        &self,
+        agent: &AgentHandle,
+        params: Option<Bytes>,
+        client: &str,
+    ) -> Result<NewSession, HostError> {
+        let (cwd, params) = session_setup(params)?;
+        let mode = permission_mode(&params)?;
+        let answer = self.ask_for_session(agent, method::SESSION_NEW, params).await?;
+        if answer.is_error {
+            return Err(HostError::Agent { error: answer.body });
+        }
+        let named = self.read_new_session(method::SESSION_NEW, &answer.body)?;
+        let id = SessionId::new();
+        let mut snapshot = Snapshot::default();
+        snapshot.see_lifecycle(&acp::view(&answer.body).unwrap_or_default());
+        let info = json!({"nativeSessionId": named.native});
+        let appender = self.create_record(&id, agent, &cwd, &info, client).await?;
+        let run = Run { native: named.native_json.clone(), snapshot, turns: 0, info, mode };
+        let born_with = appender.next_seq() - 1;
+        let session = self.begin_run(&id, agent, appender, run, History::Keep).await?;
+        Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
+    }
+
+    /// The session that an agent names in its answer.
+    pub(crate) fn read_new_session(&self, method: &str, answer: &[u8]) -> Result<NamedSession, HostError> {
+        let bad =
+            || HostError::BadAnswer { method: method.to_owned(), detail: "it names no sessionId".to_owned() };
+        let result: &RawValue = acp::view(answer).ok_or_else(bad)?;
+        let raw = member(result, "sessionId").ok_or_else(bad)?;
+        let native = acp::text(raw).ok_or_else(bad)?;
+        let span = span_of(answer, raw).ok_or_else(bad)?;
+        Ok(NamedSession { native, native_json: raw.get().into(), span })
+    }
+
+    /// Asks an agent for a session, by whatever method, within the bound that its start has.
+    pub(crate) async fn ask_for_session(
+        &self,
+        agent: &AgentHandle,
+        method: &str,
+        params: Bytes,
+    ) -> Result<AgentAnswer, HostError> {
+        let timeout = self.shared.options.agents.get(agent.name()).and_then(|spec| spec.initialize_timeout);
+        let asked = agent.request(method, Some(params));
+        match timeout {
+            Some(after) => match tokio::time::timeout(after, asked).await {
+                Ok(answer) => answer,
+                Err(_) => Err(HostError::Timeout { method: method.to_owned(), after }),
+            },
+            None => asked.await,
+        }
+    }
+
+    /// Records a new session and its first run.
+    pub(crate) async fn create_record(
+        &self,
+        id: &SessionId,
+        agent: &AgentHandle,
+        cwd: &str,
+        info: &serde_json::Value,
+        client: &str,
+    ) -> Result<Appender, HostError> {
+        let started_ms = clock::now_ms();
+        let new = acpd_eventlog::NewSession {
+            id: id.to_string(),
+            agent: agent.name().to_owned(),
+            cwd: cwd.to_owned(),
+            owner: self.shared.host_file.id().to_owned(),
+            created_ms: started_ms,
+            info: info.to_string().into_bytes(),
+        };
+        let mut appender = self.shared.log.create(new).await?;
+        let mut batch = Batch::new();
+        // The environment and headers of MCP servers may hold secrets (SE-3), so parameters are not recorded.
+        let created = json!({"agent": agent.name(), "cwd": cwd, "by": client});
+        batch.push(EventKind::Created.number(), started_ms, created.to_string().as_bytes());
+        let started = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"]});
+        batch.push(EventKind::RunStarted.number(), started_ms, started.to_string().as_bytes());
+        appender.append_durable(batch).await?;
+        tracing::debug!(session = %id, "session created");
+        Ok(appender)
+    }
+
+    /// Starts the task of a session whose agent has it.
+    pub(crate) async fn begin_run(
+        &self,
+        id: &SessionId,
+        agent: &AgentHandle,
+        appender: Appender,
+        run: Run,
+        history: History,
+    ) -> Result<SessionHandle, HostError> {
+        let (commands, inbox) = mpsc::channel(COMMANDS);
+        let (inputs_in, inputs) = mpsc::channel::<SessionInput>(SESSION_INPUTS);
+        let (publish, ended) = watch::channel(None);
+        let title = run.snapshot.title().map(str::to_owned);
+        let (status, status_seen) = watch::channel(SessionStatus { running: false, title });
+        let spec = self.shared.options.agents.get(agent.name());
+        let route = match agent.bind(Arc::clone(&run.native), inputs_in, history).await {
+            Ok(route) => route,
+            Err(agent::Gone) => {
+                self.record_stillborn(appender, agent, run.info).await;
+                return Err(HostError::AgentGone { info: Arc::new(agent.termination().await) });
+            }
+        };
+        let began_after = appender.next_seq() - 1;
+        let session =
+            SessionHandle::new(id.clone(), began_after, agent.downgrade(), commands, ended, status_seen);
+        let by_default = || spec.map_or_else(Default::default, |spec| spec.permission_mode);
+        let task = SessionTask::new(SessionParts {
+            id: id.clone(),
+            native: run.native,
+            agent: agent.clone(),
+            route,
+            appender,
+            commands: inbox,
+            inputs,
+            ended: publish,
+            status,
+            info: run.info,
+            snapshot: run.snapshot,
+            turns_before: run.turns,
+            started_ms: clock::now_ms(),
+            cancel_timeout: spec.and_then(|spec| spec.cancel_timeout),
+            idle_timeout: spec.and_then(|spec| spec.idle_timeout),
+            permission_mode: run.mode.unwrap_or_else(by_default),
+            settle: spec.map_or(SETTLE, |spec| spec.graces.stdin.min(SETTLE)),
+        });
+        self.shared.registry.insert(session.clone());
+        let (registry, key) = (self.shared.registry.clone(), id.clone());
+        self.shared.scope.spawn("session", async move {
+            task.run().await;
+            registry.remove(key.as_str(), began_after);
+        });
+        // Either this sees the shutdown, or the shutdown sees this session in the registry.
+        if self.is_closing() {
+            session.end(EndRequest::Shutdown, "daemon".into()).await;
+            return Err(HostError::ShuttingDown);
+        }
+        Ok(session)
+    }
+
+    fn is_closing(&self) -> bool {
+        self.shared.closing.load(Ordering::SeqCst)
+    }
+
+    /// The agent died between its answer and our taking the session up.
+    async fn record_stillborn(&self, appender: Appender, agent: &AgentHandle, mut info: serde_json::Value) {
+        let end = json!(agent.termination().await);
+        info["terminationInfo"] = end.clone();
+        if let Err(error) = appender.append_final(ended_batch(&end, &info)).await {
+            tracing::error!(error = chain(&error), "the end of a session could not be recorded");
+        }
+    }
+
+    /// A live session, by id.
+    ///
+    /// # Errors
+    /// When it has ended, with how, and when there is none.
+    pub async fn session(&self, id: &str) -> Result<SessionHandle, HostError> {
+        if let Some(session) = self.shared.registry.get(id) {
+            return Ok(session);
+        }
+        let row = self.stored(id).await?;
+        if let Some(owner) = &row.owner {
+            return Err(self.live_elsewhere(id, owner));
+        }
+        let info: serde_json::Value = serde_json::from_slice(&row.info).unwrap_or_default();
+        let info = serde_json::from_value(info["terminationInfo"].clone());
+        let unreadable = |error: serde_json::Error| HostError::History { detail: error.to_string() };
+        Err(HostError::SessionEnded { id: id.to_owned(), info: Arc::new(info.map_err(unreadable)?) })
+    }
+
+    /// The error for a session that another process has (contract 6).
+    pub(crate) fn live_elsewhere(&self, id: &str, owner: &str) -> HostError {
+        let pid = self.shared.host_file.pid_of(owner);
+        HostError::LiveElsewhere { id: id.to_owned(), pid }
+    }
+
+    /// Ends a live session, or finds how it has ended.
+    ///
+    /// # Errors
+    /// When there is none of that id, or another process has it.
+    pub async fn end_session(
+        &self,
+        id: &str,
+        request: EndRequest,
+        client: &str,
+    ) -> Result<EndOutcome, HostError> {
+        if let Some(session) = self.shared.registry.get(id) {
+            return Ok(session.end(request, client.into()).await);
+        }
+        match self.session(id).await {
+            // It was being taken up just now.
+            Ok(session) => Ok(session.end(request, client.into()).await),
+            Err(HostError::SessionEnded { info, .. }) => {
+                Ok(EndOutcome { after: info.seq(), already: true, info })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes a session and its history; a live one is closed first. One that is not there is as good as removed
+    /// (SE-16).
+    ///
+    /// # Errors
+    /// When another process has it, or the log cannot be written.
+    pub async fn delete_session(&self, id: &str, client: &str) -> Result<(), HostError> {
+        match self.end_session(id, EndRequest::Close, client).await {
+            Ok(_) => {}
+            Err(HostError::UnknownSession { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        match self.shared.log.delete(id).await {
+            Ok(()) | Err(AppendError::Unknown { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads a session's events from after a sequence number on, and follows.
+    ///
+    /// # Errors
+    /// When there is no such session or no such place in it.
+    pub async fn cursor(&self, id: &str, after: u64) -> Result<Cursor, CursorError> {
+        self.shared.log.cursor(id, after).await
+    }
+
+    /// Ends every session and every agent in good order and closes the log. Bounded by the stop ladder.
+    pub async fn shutdown(self, initiator: &str) {
+        let initiator: Arc<str> = initiator.into();
+        self.shared.closing.store(true, Ordering::SeqCst);
+        // Sessions end side by side; the ladder bounds each.
+        let mut ends = tokio::task::JoinSet::new();
+        for session in self.shared.registry.all() {
+            let initiator = Arc::clone(&initiator);
+            ends.spawn(async move { drop(session.end(EndRequest::Shutdown, initiator).await) });
+        }
+        while ends.join_next().await.is_some() {}
+        self.shared.scope.token().cancel();
+    }
+
+    /// Waits for every task and closes the log; for whoever owns the process, after [`shutdown`](Self::shutdown)
+    /// and after every connection was dropped.
+    pub async fn finished(self) {
+        self.shared.scope.finished().await;
+        self.shared.log.clone().close().await;
+    }
+
+    /// Jumps to the end of the stop ladder for every session.
+    pub fn hurry(&self) {
+        for session in self.shared.registry.all() {
+            session.agent().kill();
+        }
+    }
+
+    async fn bury_the_dead(&self) {
+        for dead in self.shared.host_file.dead() {
+            let which = Sweep::Host(dead.id.clone());
+            let swept = tokio::task::spawn_blocking(move || sweep(&which)).await.unwrap_or(0);
+            if swept > 0 {
+                tracing::warn!(host = dead.id, swept, "ended processes that a dead host had left");
+            }
+            match self.record_lost(&dead.id).await {
+                Ok(()) => dead.forget(),
+                // The next start tries again.
+                Err(error) => tracing::error!(host = dead.id, error, "cannot record its sessions as lost"),
+            }
+        }
+        // A host that could not record the end of a session when it left has left no file.
+        let owners = self.shared.log.owners().await.unwrap_or_default();
+        for owner in owners.iter().filter(|owner| self.shared.host_file.pid_of(owner).is_none()) {
+            if let Err(error) = self.record_lost(owner).await {
+                tracing::error!(host = owner, error, "cannot record its sessions as lost");
+            }
+        }
+    }
+
+    async fn record_lost(&self, owner: &str) -> Result<(), String> {
+        let rows = self.shared.log.owned_by(owner).await.map_err(|error| chain(&error))?;
+        for row in rows {
+            let mut info: serde_json::Value = serde_json::from_slice(&row.info).unwrap_or_else(|_| json!({}));
+            let facts = SessionFacts {
+                last_event_seq: Some(row.last_seq),
+                started_ms: Some(row.created_ms),
+                ..SessionFacts::default()
+            };
+            let end = json!(TerminationInfo::daemon_lost(&facts, clock::now_ms()));
+            info["terminationInfo"] = end.clone();
+            let batch = ended_batch(&end, &info);
+            match self.shared.log.append_to(&row.id, Some(owner), batch).await {
+                // Another process was faster.
+                Ok(_) | Err(AppendError::Conflict { .. } | AppendError::Unknown { .. }) => {}
+                Err(error) => return Err(chain(&error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Starts one agent without a host, to see whether it works. The caller stops it.
+///
+/// # Errors
+/// Why it does not work, also as a record.
+pub async fn check_agent(
+    supervisor: &Supervisor,
+    scope: &TaskScope,
+    spec: &AgentSpec,
+    cwd: &Path,
+) -> Result<AgentHandle, (AgentStartError, TerminationInfo)> {
+    let memory = MethodMemory::unrecorded();
+    agent::start_agent(supervisor, scope, spec, &memory, cwd).await.map_err(|error| {
+        let info = TerminationInfo::of_start(&error, clock::now_ms());
+        (error, info)
+    })
+}
+
+/// The last event of a run, and what the index says from then on.
+fn ended_batch(end: &serde_json::Value, info: &serde_json::Value) -> Batch {
+    let now = clock::now_ms();
+    let mut batch = Batch::new();
+    batch.push(EventKind::Ended.number(), now, end.to_string().as_bytes());
+    batch.update_index(IndexUpdate {
+        updated_ms: now,
+        ended: Some(true),
+        owner: Some(None),
+        info: Some(info.to_string().into_bytes()),
+    });
+    batch
+}
+
+/// Checks what every session needs (SE-2, FR-10) and completes it: real agents fail without `mcpServers`.
+pub(crate) fn session_setup(params: Option<Bytes>) -> Result<(String, Bytes), HostError> {
+    let invalid = |message: String| HostError::InvalidParams { message };
+    let params = params.unwrap_or_default();
+    let object: &RawValue = acp::view(&params)
+        .filter(|object: &&RawValue| object.get().trim_start().starts_with('{'))
+        .ok_or_else(|| invalid("params: an object with cwd and mcpServers is required".to_owned()))?;
+    let cwd = member(object, "cwd").and_then(acp::text).ok_or_else(|| {
+        invalid("cwd: the absolute path of the session's working directory is required".to_owned())
+    })?;
+    if !Path::new(&cwd).is_absolute() {
+        return Err(invalid(format!("cwd: {cwd:?} is not absolute; give the full path")));
+    }
+    if !Path::new(&cwd).is_dir() {
+        return Err(invalid(format!("cwd: {cwd:?} is not a directory here; create it or give another")));
+    }
+    let mut completed = BytesMut::new();
+    match member(object, "mcpServers") {
+        Some(servers) if servers.get().starts_with('[') => return Ok((cwd, params)),
+        Some(servers) if servers.get() == "null" => {
+            let span = span_of(&params, servers).expect("it was borrowed from there");
+            acpd_wire::splice(&mut completed, &params, &[(span, b"[]")]);
+        }
+        Some(_) => return Err(invalid("mcpServers: an array is required; give [] for none".to_owned())),
+        None => {
+            let brace = params.iter().position(|byte| *byte == b'{').expect("it is an object");
+            acpd_wire::splice(&mut completed, &params, &[(brace..brace + 1, b"{\"mcpServers\":[],")]);
+        }
+    }
+    Ok((cwd, completed.freeze()))
+}
+
+/// `_meta["sandboxagent.dev"].permissionMode`, if a client gave one (contract 2.1).
+pub(crate) fn permission_mode(params: &[u8]) -> Result<Option<PermissionMode>, HostError> {
+    #[derive(Default, Deserialize)]
+    struct Params {
+        #[serde(default, rename = "_meta")]
+        meta: Option<serde_json::Map<String, serde_json::Value>>,
+    }
+    let params: Params = acp::view(params).unwrap_or_default();
+    let own = params.meta.as_ref().and_then(|meta| meta.get(acp::META)?.get("permissionMode"));
+    own.map(|mode| serde_json::from_value(mode.clone())).transpose().map_err(|_| HostError::InvalidParams {
+        message: format!(
+            "_meta[{:?}].permissionMode: one of default, acceptEdits, bypassPermissions, deny is required",
+            acp::META
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! The host files of a state directory: who lives here, and who died here (contract 6).
+//!
+//! Several acpd processes share a state directory. Each holds a lock on a file of its own for as long as it
+//! lives; the operating system lets go of it however the process ends. A file whose lock is free belongs to a
+//! host that is gone.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why the state directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the state directory: {}", path.display())]
+pub struct HostFileError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// What the operating system said.
+    #[source]
+    pub source: io::Error,
+}
+
+/// The lock that says that this host lives.
+#[derive(Debug)]
+pub struct HostFile {
+    id: String,
+    path: PathBuf,
+    /// Holds the lock.
+    _file: File,
+}
+
+impl HostFile {
+    /// Registers a new host in `state_dir`, which is created if it is not there (mode 0700).
+    ///
+    /// # Errors
+    /// When a file cannot be made there.
+    pub fn create(state_dir: &Path) -> Result<Self, HostFileError> {
+        let dir = state_dir.join("hosts");
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| HostFileError { path, source }
+        };
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(failed(&dir))?;
+        let id = uuid::Uuid::now_v7().to_string();
+        let path = dir.join(&id);
+        // Locked before it has its name, or another process could take it for a dead host's.
+        let unnamed = dir.join(format!(".{id}"));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unnamed)
+            .map_err(failed(&unnamed))?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| failed(&unnamed)(error.into()))?;
+        writeln!(file, "{}", std::process::id()).map_err(failed(&unnamed))?;
+        std::fs::rename(&unnamed, &path).map_err(failed(&path))?;
+        Ok(Self { id, path, _file: file })
+    }
+
+    /// The id of this host.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The process id of another host of this directory.
+    pub(crate) fn pid_of(&self, host: &str) -> Option<u32> {
+        let file = self.path.parent()?.join(host);
+        std::fs::read_to_string(file).ok()?.trim().parse().ok()
+    }
+
+    /// Hosts that are gone, each with the lock that keeps other processes from taking care of it too.
+    pub(crate) fn dead(&self) -> Vec<DeadHost> {
+        let Some(Ok(entries)) = self.path.parent().map(std::fs::read_dir) else { return Vec::new() };
+        let others = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| *path != self.path);
+        others.filter_map(DeadHost::take).collect()
+    }
+}
+
+impl Drop for HostFile {
+    fn drop(&mut self) {
+        // Left behind, it would only be found as a dead host without sessions.
+        let _gone = std::fs::remove_file(&self.path);
+    }
+}
+
+/// A host that is gone.
+#[derive(Debug)]
+pub(crate) struct DeadHost {
+    pub(crate) id: String,
+    path: PathBuf,
+    _file: File,
+}
+
+impl DeadHost {
+    fn take(path: PathBuf) -> Option<Self> {
+        let id = path.file_name()?.to_str()?.to_owned();
+        // A file that is not named yet is about to be, by a process that lives.
+        if id.starts_with('.') {
+            return None;
+        }
+        let file = File::open(&path).ok()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        Some(Self { id, path, _file: file })
+    }
+
+    /// Everything of it was taken care of.
+    pub(crate) fn forget(self) {
+        let _gone = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 6: a process that finds a lock free that should be held knows that the host is gone
+    #[test]
+    fn only_hosts_that_are_gone_are_found_dead() {
+        let state = tempfile::tempdir().expect("a scratch directory");
+        let (one, two) = (HostFile::create(state.path()), HostFile::create(state.path()));
+        let (one, two) = (one.expect("made"), two.expect("made"));
+        assert_eq!(one.dead().len(), 0);
+        // As after SIGKILL: the lock is gone, the file is not.
+        let two_id = two.id().to_owned();
+        let path = two.path.clone();
+        drop(two);
+        std::fs::write(&path, "1\n").expect("written");
+        let dead = one.dead();
+        assert_eq!(dead.iter().map(|host| host.id.as_str()).collect::<Vec<_>>(), [two_id.as_str()]);
+        assert_eq!(one.dead().len(), 0, "it is being taken care of");
+        dead.into_iter().for_each(DeadHost::forget);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_directory_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let state = tempfile::tempdir().expect("a scratch directory");
+        let dir = state.path().join("new");
+        let _host = HostFile::create(&dir).expect("made");
+        let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!((mode(&dir), mode(&dir.join("hosts"))), (0o700, 0o700));
+    }
+}

@@ -1,0 +1,49 @@
+//! The sessions of acpd.
+//!
+//! A [`Host`] starts agents ([`Host::connect`]), creates sessions on them ([`Host::new_session`]) and ends both.
+//! Each agent process has one task that speaks JSON-RPC with it; each session has one task that decides what
+//! happens in it and is the only writer of its event log. Commands come in through handles; facts go to the log,
+//! where every viewer reads them by sequence number.
+//!
+//! Invariant: a session ends exactly once per run, with a record that is durable before anybody is told.
+//! Boundary: knows agents, sessions and turns; knows no transport, no client connection and no terminal.
+
+mod acp;
+mod agent;
+mod clock;
+mod environment;
+mod error;
+mod event;
+mod fork;
+mod host;
+mod host_file;
+mod ids;
+mod keyed_locks;
+mod listing;
+mod permission;
+mod registry;
+mod session;
+mod spec;
+mod take_up;
+mod termination;
+
+pub use acp::{META, error_code, method};
+pub use agent::{
+    AgentAnswer, AgentEnd, AgentHandle, AgentInfo, AgentRef, AgentStartError, PromptCapabilities,
+};
+pub use error::HostError;
+pub use event::EventKind;
+pub use host::{Host, HostOptions, NewSession, check_agent};
+pub use host_file::{HostFile, HostFileError};
+pub use ids::{SessionId, fresh_id};
+pub use listing::{SessionState, SessionSummary};
+pub use permission::PermissionMode;
+pub use session::{
+    Ask, Attached, ClientRef, EndOutcome, EndRequest, Reply, ReplyTo, SessionHandle, SessionStatus,
+    update_kind,
+};
+pub use spec::AgentSpec;
+pub use take_up::TakenUp;
+pub use termination::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
+
+pub use acpd_supervisor::{Graces, TaskScope};

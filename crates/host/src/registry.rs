@@ -1,0 +1,37 @@
+//! The live sessions of this process, by id. An index of handles and nothing more: what a session is, its task
+//! knows.
+
+use crate::session::SessionHandle;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Registry(Arc<Mutex<HashMap<String, SessionHandle>>>);
+
+impl Registry {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, SessionHandle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn insert(&self, session: SessionHandle) {
+        self.sessions().insert(session.id().as_str().to_owned(), session);
+    }
+
+    /// Removes a run, unless the next one has taken its place.
+    pub(crate) fn remove(&self, id: &str, began_after: u64) {
+        let mut sessions = self.sessions();
+        if sessions.get(id).is_some_and(|known| known.began_after() == began_after) {
+            sessions.remove(id);
+        }
+    }
+
+    /// A session whose run goes on. One whose end is recorded may be taken up again, even while its task is still
+    /// telling everybody.
+    pub(crate) fn get(&self, id: &str) -> Option<SessionHandle> {
+        self.sessions().get(id).filter(|session| session.ended_with().is_none()).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<SessionHandle> {
+        self.sessions().values().cloned().collect()
+    }
+}

@@ -1,0 +1,275 @@
+//! One session: a handle for everybody, a task that decides.
+
+mod ingest;
+mod pending;
+mod prompt;
+mod snapshot;
+mod task;
+mod turns;
+
+pub use snapshot::update_kind;
+pub(crate) use snapshot::{Snapshot, is_history, is_state};
+pub(crate) use task::{SessionParts, SessionTask};
+
+use crate::agent::AgentRef;
+use crate::error::HostError;
+use crate::ids::SessionId;
+use crate::termination::{Cause, TerminationInfo};
+use bytes::Bytes;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Commands of clients wait here. Full: the client's connection waits, which slows that client only.
+pub(crate) const COMMANDS: usize = 32;
+
+/// An answer to a client, and what has to reach the client before it.
+#[derive(Debug)]
+pub struct Reply {
+    /// Every event up to this one precedes the answer.
+    pub after: u64,
+    /// The raw result.
+    pub body: Result<Bytes, HostError>,
+}
+
+/// Takes the answer to one request, once, at the moment at which the session gives it: before any event that follows
+/// can be seen. Dropped when the session's task is lost.
+pub struct ReplyTo(Box<dyn FnOnce(Reply) + Send + Sync>);
+
+impl ReplyTo {
+    /// `take` runs in the session's task, so it must neither wait nor take long.
+    pub fn new(take: impl FnOnce(Reply) + Send + Sync + 'static) -> Self {
+        Self(Box::new(take))
+    }
+
+    pub(crate) fn send(self, reply: Reply) {
+        (self.0)(reply);
+    }
+}
+
+impl std::fmt::Debug for ReplyTo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReplyTo")
+    }
+}
+
+/// Why a session should end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndRequest {
+    /// The daemon, or the front end with a host inside, shuts down.
+    Shutdown,
+    /// A client has no more use for it; it can be taken up again.
+    Close,
+    /// A client ends it for good.
+    Terminate,
+}
+
+/// What came of an [`EndRequest`].
+#[derive(Clone, Debug)]
+pub struct EndOutcome {
+    /// How the run ended: as asked, or otherwise if something else came first.
+    pub info: Arc<TerminationInfo>,
+    /// The last event of the run; what is said after the end is said after this one.
+    pub after: u64,
+    /// It had ended before anybody asked.
+    pub already: bool,
+}
+
+/// What can be known of a live session at a glance.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionStatus {
+    /// A turn is running.
+    pub running: bool,
+    /// Its title.
+    pub title: Option<String>,
+}
+
+impl EndRequest {
+    fn cause(self) -> Cause {
+        match self {
+            Self::Shutdown => Cause::DaemonShutdown,
+            Self::Close => Cause::ClientClose,
+            Self::Terminate => Cause::ClientTerminate,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum SessionCommand {
+    /// A request for the agent, the prompt among them. `params` has acpd's session id.
+    Request { method: String, params: Option<Bytes>, client: ClientRef, ask: u64, reply: ReplyTo },
+    /// A notification for the agent, `session/cancel` among them.
+    Notify { method: String, params: Option<Bytes>, client: ClientRef },
+    /// The client withdrew its request.
+    Withdraw { ask: u64 },
+    /// End the session; answered with its last event when it has ended.
+    End { request: EndRequest, initiator: Arc<str>, done: oneshot::Sender<u64> },
+    /// What a client that attaches now has to know.
+    Attach { reply: oneshot::Sender<Attached> },
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientRef {
+    /// What the client calls itself.
+    pub name: Arc<str>,
+    /// Its connection; no two connections have the same, in any process.
+    pub connection: Arc<str>,
+}
+
+/// What a client that attaches learns, and at which event.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// The last event that can be read now.
+    pub seq: u64,
+    /// Members of the answer to `session/load` and `session/resume`: current modes and config options.
+    pub result: serde_json::Map<String, serde_json::Value>,
+    /// Everything of contract 1.5.
+    pub snapshot: serde_json::Value,
+    /// A turn is running.
+    pub turn_active: bool,
+    /// How the last turn ended, whoever had asked for it (PR-12).
+    pub last_stop_reason: Option<String>,
+}
+
+/// Names a request of a client to its session, so that it can be withdrawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask(u64);
+
+/// Speaks to one session.
+#[derive(Clone, Debug)]
+pub struct SessionHandle {
+    id: SessionId,
+    /// The last event before anything that this run says.
+    began_after: u64,
+    agent: AgentRef,
+    commands: mpsc::Sender<SessionCommand>,
+    ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
+    status: watch::Receiver<SessionStatus>,
+    asks: Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl SessionHandle {
+    pub(crate) fn new(
+        id: SessionId,
+        began_after: u64,
+        agent: AgentRef,
+        commands: mpsc::Sender<SessionCommand>,
+        ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
+        status: watch::Receiver<SessionStatus>,
+    ) -> Self {
+        Self { id, began_after, agent, commands, ended, status, asks: Arc::default() }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// The last event before anything that this run says. No two runs of a session have the same.
+    pub fn began_after(&self) -> u64 {
+        self.began_after
+    }
+
+    /// The agent it runs on.
+    pub fn agent(&self) -> &AgentRef {
+        &self.agent
+    }
+
+    /// How its run ended, if it has.
+    pub fn ended_with(&self) -> Option<Arc<TerminationInfo>> {
+        self.ended.borrow().clone()
+    }
+
+    /// Waits for the end of its run; the record is durable then.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn ended(&self) -> Arc<TerminationInfo> {
+        let mut ended = self.ended.clone();
+        loop {
+            if let Some(info) = &*ended.borrow_and_update() {
+                return Arc::clone(info);
+            }
+            if ended.changed().await.is_err() {
+                // The task panicked; the record of that is made by whoever finds the session at the next start.
+                let facts = crate::termination::SessionFacts::default();
+                let message = "acpd failed inside this session".to_owned();
+                return Arc::new(TerminationInfo::of_failure(message, &facts, crate::clock::now_ms()));
+            }
+        }
+    }
+
+    /// Passes a request to the session, in order with the requests before it; its answer goes to `reply`.
+    ///
+    /// # Errors
+    /// When the session has ended; otherwise the answer itself says what failed.
+    pub async fn request(
+        &self,
+        method: String,
+        params: Option<Bytes>,
+        client: ClientRef,
+        reply: ReplyTo,
+    ) -> Result<Ask, HostError> {
+        let ask = self.asks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.send(SessionCommand::Request { method, params, client, ask, reply }).await?;
+        Ok(Ask(ask))
+    }
+
+    /// Passes a notification to the session.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub async fn notify(
+        &self,
+        method: String,
+        params: Option<Bytes>,
+        client: ClientRef,
+    ) -> Result<(), HostError> {
+        self.send(SessionCommand::Notify { method, params, client }).await
+    }
+
+    /// Withdraws a request; it is answered all the same, once.
+    pub async fn withdraw(&self, ask: Ask) {
+        // An ended session has answered it already.
+        let _ended = self.send(SessionCommand::Withdraw { ask: ask.0 }).await;
+    }
+
+    /// Ends the session and waits until it has ended, which the stop ladder bounds.
+    pub async fn end(&self, request: EndRequest, initiator: Arc<str>) -> EndOutcome {
+        let (done, ended) = oneshot::channel();
+        let sent = self.send(SessionCommand::End { request, initiator, done }).await.is_ok();
+        let after = if sent { ended.await.ok() } else { None };
+        let info = self.ended().await;
+        EndOutcome { after: after.unwrap_or_else(|| info.seq()), already: after.is_none(), info }
+    }
+
+    /// What a client that attaches now has to know.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub async fn attach(&self) -> Result<Attached, HostError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(SessionCommand::Attach { reply }).await?;
+        match answer.await {
+            Ok(attached) => Ok(attached),
+            Err(_) => Err(self.ended_error().await),
+        }
+    }
+
+    /// What it is doing.
+    pub fn status(&self) -> SessionStatus {
+        self.status.borrow().clone()
+    }
+
+    /// The error for whoever comes after the end.
+    pub async fn ended_error(&self) -> HostError {
+        HostError::SessionEnded { id: self.id.to_string(), info: self.ended().await }
+    }
+
+    async fn send(&self, command: SessionCommand) -> Result<(), HostError> {
+        match self.commands.send(command).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.ended_error().await),
+        }
+    }
+}

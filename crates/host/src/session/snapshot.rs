@@ -1,0 +1,296 @@
+//! What a late viewer needs to know of a session (contract 1.5), kept while its updates pass by.
+//!
+//! Pure: updates and lifecycle answers come in, the current state can be read at any time. Chunks of text, which are
+//! nearly all of the traffic, are told apart by a look at their bytes and never parsed here.
+
+use memchr::memmem::Finder;
+use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
+
+/// The state of one session as its agent described it. Values are the agent's own, unchanged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Snapshot {
+    title: Option<String>,
+    /// Whole values that replace each other, by the name under which they are shown.
+    latest: Map<String, Value>,
+    /// Tool calls that are not finished, by id, in the order of their appearance.
+    open_calls: Map<String, Value>,
+}
+
+/// The kind of a `session/update`, from a look at its line; None when it is not near the front.
+pub fn update_kind(line: &[u8]) -> Option<&str> {
+    // Made once: making one costs as much as searching a line.
+    static KEY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"sessionUpdate\""));
+    let front = &line[..line.len().min(1024)];
+    let end = KEY.find(front)? + KEY.needle().len();
+    let mut rest = front[end..].iter().enumerate().skip_while(|(_, byte)| **byte != b'"');
+    let (open, _) = rest.next()?;
+    let start = end + open + 1;
+    let length = front[start..].iter().position(|byte| *byte == b'"')?;
+    std::str::from_utf8(&front[start..start + length]).ok()
+}
+
+/// Whether an update belongs to the conversation itself, and so is part of a replay, or only to the present state.
+pub(crate) fn is_history(kind: &str) -> bool {
+    matches!(
+        kind,
+        "user_message_chunk"
+            | "agent_message_chunk"
+            | "agent_thought_chunk"
+            | "tool_call"
+            | "tool_call_update"
+            | "plan"
+            | "compaction_update"
+            | "compaction_summary_chunk"
+    )
+}
+
+/// Whether an update is about the present state, which a [`Snapshot`] keeps.
+pub(crate) fn is_state(kind: &str) -> bool {
+    matches!(
+        kind,
+        "available_commands_update"
+            | "current_mode_update"
+            | "config_option_update"
+            | "usage_update"
+            | "session_info_update"
+    )
+}
+
+impl Snapshot {
+    /// Whether a `session/update` line says something that is not known yet.
+    pub(crate) fn would_change(&self, line: &[u8]) -> bool {
+        let mut changed = self.clone();
+        changed.see_line(line);
+        changed != *self
+    }
+
+    /// Looks at a `session/update` line and keeps what matters. True when the title changed.
+    pub(crate) fn see_line(&mut self, line: &[u8]) -> bool {
+        match update_kind(line) {
+            Some("agent_message_chunk" | "agent_thought_chunk" | "user_message_chunk" | "notice") => false,
+            _ => match serde_json::from_slice::<Value>(line) {
+                Ok(message) => self.see(&message["params"]["update"]),
+                Err(_) => false,
+            },
+        }
+    }
+
+    /// Keeps what matters of an update. True when the title changed.
+    fn see(&mut self, update: &Value) -> bool {
+        let mut keep = |name: &str, member: &str| {
+            if let Some(value) = update.get(member) {
+                self.latest.insert(name.to_owned(), value.clone());
+            }
+        };
+        match update["sessionUpdate"].as_str() {
+            Some("available_commands_update") => keep("availableCommands", "availableCommands"),
+            Some("current_mode_update") => {
+                keep("currentModeId", "currentModeId");
+                self.align_modes();
+            }
+            Some("config_option_update") => keep("configOptions", "configOptions"),
+            Some("plan") => keep("plan", "entries"),
+            Some("usage_update") => {
+                let mut usage = update.clone();
+                if let Value::Object(usage) = &mut usage {
+                    usage.remove("sessionUpdate");
+                }
+                self.latest.insert("usage".to_owned(), usage);
+            }
+            Some("session_info_update") => return self.see_title(update),
+            Some("tool_call" | "tool_call_update") => self.see_call(update),
+            _ => {}
+        }
+        false
+    }
+
+    /// Absent means unchanged, null clears (ACP schema).
+    fn see_title(&mut self, update: &Value) -> bool {
+        let Some(title) = update.get("title") else { return false };
+        let title = title.as_str().map(str::to_owned);
+        let changed = self.title != title;
+        self.title = title;
+        changed
+    }
+
+    /// A member that is there replaces; a call that is over is not open any more.
+    fn see_call(&mut self, update: &Value) {
+        let (Some(id), Some(members)) = (update["toolCallId"].as_str(), update.as_object()) else { return };
+        if matches!(update["status"].as_str(), Some("completed" | "failed")) {
+            self.open_calls.remove(id);
+            return;
+        }
+        let call = self.open_calls.entry(id).or_insert_with(|| json!({}));
+        if let Value::Object(call) = call {
+            let members = members.iter().filter(|(name, _)| *name != "sessionUpdate");
+            call.extend(members.map(|(name, value)| (name.clone(), value.clone())));
+        }
+    }
+
+    /// The answer to `session/new`, `load`, `resume` or `fork`.
+    pub(crate) fn see_lifecycle(&mut self, result: &Value) {
+        for name in ["modes", "configOptions"] {
+            if let Some(value) = result.get(name).filter(|value| !value.is_null()) {
+                self.latest.insert(name.to_owned(), value.clone());
+            }
+        }
+        if let Some(mode) = result["modes"].get("currentModeId") {
+            self.latest.insert("currentModeId".to_owned(), mode.clone());
+        }
+        self.see_tools(&result["_meta"]);
+    }
+
+    /// The answer to `session/set_config_option` is the complete list.
+    pub(crate) fn see_config_options(&mut self, result: &Value) {
+        if result["configOptions"].is_array() {
+            self.latest.insert("configOptions".to_owned(), result["configOptions"].clone());
+        }
+    }
+
+    /// A mode that a client has set and the agent accepted; some agents send no update for it.
+    pub(crate) fn set_mode(&mut self, mode: &Value) {
+        if mode.is_string() {
+            self.latest.insert("currentModeId".to_owned(), mode.clone());
+            self.align_modes();
+        }
+    }
+
+    fn align_modes(&mut self) {
+        if let (Some(mode), Some(Value::Object(modes))) =
+            (self.latest.get("currentModeId").cloned(), self.latest.get_mut("modes"))
+        {
+            modes.insert("currentModeId".to_owned(), mode);
+        }
+    }
+
+    /// The tools list of a `session/started` notification or of a lifecycle answer's `_meta`.
+    pub(crate) fn see_tools(&mut self, holder: &Value) {
+        if holder["tools"].is_array() {
+            self.latest.insert("tools".to_owned(), holder["tools"].clone());
+        }
+    }
+
+    /// No turn is running any more: what is still open was abandoned.
+    pub(crate) fn turn_ended(&mut self) {
+        self.open_calls.clear();
+    }
+
+    pub(crate) fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// `modes` and `configOptions`, as the answer to a load or resume has them.
+    pub(crate) fn lifecycle_result(&self) -> Map<String, Value> {
+        let members = ["modes", "configOptions"].into_iter();
+        members.filter_map(|name| Some((name.to_owned(), self.latest.get(name)?.clone()))).collect()
+    }
+
+    /// Everything, as clients see it.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut all = self.latest.clone();
+        if let Some(title) = &self.title {
+            all.insert("title".to_owned(), json!(title));
+        }
+        all.insert("openToolCalls".to_owned(), self.open_calls.values().cloned().collect());
+        Value::Object(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(update: &Value) -> Vec<u8> {
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}})
+            .to_string()
+            .into_bytes()
+    }
+
+    fn seen(updates: &[Value]) -> Value {
+        let mut snapshot = Snapshot::default();
+        for update in updates {
+            snapshot.see_line(&line(update));
+        }
+        snapshot.to_json()
+    }
+
+    #[test]
+    fn kinds_are_read_without_parsing() {
+        assert_eq!(update_kind(&line(&json!({"sessionUpdate": "plan"}))), Some("plan"));
+        assert_eq!(update_kind(br#"{"x":{ "sessionUpdate" : "a_b" }}"#), Some("a_b"));
+        assert_eq!(update_kind(b"{}"), None);
+        assert_eq!(update_kind(br#"{"sessionUpdate":""#), None);
+    }
+
+    // UP-4: the latest whole value counts
+    #[test]
+    fn the_latest_value_counts() {
+        let got = seen(&[
+            json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "a"}]}),
+            json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "b"}]}),
+            json!({"sessionUpdate": "plan", "entries": [{"content": "x"}]}),
+            json!({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}),
+        ]);
+        let expected = json!({
+            "availableCommands": [{"name": "b"}], "plan": [{"content": "x"}], "usage": {"used": 1, "size": 2},
+            "openToolCalls": [],
+        });
+        assert_eq!(got, expected);
+    }
+
+    // SE-11: title follows session_info_update; null clears, absent leaves it
+    #[test]
+    fn the_title_follows() {
+        let mut snapshot = Snapshot::default();
+        let mut see = |update: Value| snapshot.see_line(&line(&update));
+        assert!(see(json!({"sessionUpdate": "session_info_update", "title": "one"})));
+        assert!(!see(json!({"sessionUpdate": "session_info_update", "updatedAt": "x"})));
+        assert!(!see(json!({"sessionUpdate": "session_info_update", "title": "one"})));
+        assert!(see(json!({"sessionUpdate": "session_info_update", "title": null})));
+        assert_eq!(snapshot.title(), None);
+    }
+
+    // UP-4: a tool call is open until it is completed or failed, and members replace
+    #[test]
+    fn open_calls_are_merged_and_closed() {
+        let call = |id: &str, more: Value| {
+            let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id});
+            if let (Value::Object(update), Value::Object(more)) = (&mut update, more) {
+                update.extend(more);
+            }
+            update
+        };
+        let got = seen(&[
+            call("1", json!({"title": "a", "status": "pending", "content": [1]})),
+            call("2", json!({"status": "in_progress"})),
+            call("1", json!({"status": "in_progress", "content": []})),
+            call("2", json!({"status": "completed"})),
+        ]);
+        let open = json!([{"toolCallId": "1", "title": "a", "status": "in_progress", "content": []}]);
+        assert_eq!(got["openToolCalls"], open);
+    }
+
+    // SE-7: what a replay says of the state is news or not
+    #[test]
+    fn news_is_what_changes_something() {
+        let mut snapshot = Snapshot::default();
+        let plan = line(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"}));
+        assert!(snapshot.would_change(&plan));
+        snapshot.see_line(&plan);
+        assert!(!snapshot.would_change(&plan));
+        assert!(snapshot.would_change(&line(&json!({"sessionUpdate": "session_info_update", "title": "x"}))));
+        assert!(!snapshot.would_change(&line(&json!({"sessionUpdate": "session_info_update"}))));
+    }
+
+    // UP-6: mode and modes agree
+    #[test]
+    fn a_mode_update_reaches_the_modes() {
+        let mut snapshot = Snapshot::default();
+        snapshot.see_lifecycle(&json!({"modes": {"currentModeId": "a", "availableModes": []}}));
+        snapshot.see_line(&line(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "b"})));
+        assert_eq!(snapshot.to_json()["modes"]["currentModeId"], "b");
+        assert_eq!(snapshot.lifecycle_result()["modes"]["currentModeId"], "b");
+    }
+}

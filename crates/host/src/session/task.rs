@@ -1,0 +1,371 @@
+//! The session task: the one place where a session's fate is decided.
+//!
+//! One loop: an event is picked, decided upon, and its outputs are performed in order: append to the log, write
+//! to the agent, answer clients. It is the only writer of the session's log. It ends after the agent process is
+//! gone and the termination record is durable.
+
+mod ending;
+mod turn;
+
+use ending::{Ended, Ending};
+
+use super::ingest::Record;
+use super::pending::{PendingRequests, Replies};
+use super::turns::{Step, Turns};
+use super::{Attached, SessionCommand, SessionStatus, Snapshot, prompt};
+use crate::acp::method;
+use crate::agent::{AgentHandle, FromAgent, RouteId, SessionInput, Ticket};
+use crate::error::HostError;
+use crate::event::EventKind;
+use crate::ids::SessionId;
+use crate::permission::{self, PermissionMode};
+use crate::termination::{RequestedEnd, SessionFacts, TerminationInfo};
+use acpd_eventlog::{AppendError, Appender, IndexUpdate};
+use acpd_wire::{OwnedId, codes, member, span_of};
+use bytes::{Bytes, BytesMut};
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// What a session task is made of.
+pub(crate) struct SessionParts {
+    pub(crate) id: SessionId,
+    /// The agent's session id as JSON text.
+    pub(crate) native: Arc<str>,
+    pub(crate) agent: AgentHandle,
+    pub(crate) route: RouteId,
+    pub(crate) appender: Appender,
+    pub(crate) commands: mpsc::Receiver<SessionCommand>,
+    pub(crate) inputs: mpsc::Receiver<SessionInput>,
+    pub(crate) ended: watch::Sender<Option<Arc<TerminationInfo>>>,
+    pub(crate) status: watch::Sender<SessionStatus>,
+    pub(crate) info: serde_json::Value,
+    pub(crate) snapshot: Snapshot,
+    /// Turns of earlier runs.
+    pub(crate) turns_before: u64,
+    pub(crate) started_ms: i64,
+    pub(crate) cancel_timeout: Option<Duration>,
+    /// How long the session may do nothing before it ends.
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) permission_mode: PermissionMode,
+    /// How long an ending session waits for its cancelled turn before the ladder starts.
+    pub(crate) settle: Duration,
+}
+
+/// Owns one run of a session.
+pub(crate) struct SessionTask {
+    parts: SessionParts,
+    turns: Turns,
+    pending: PendingRequests,
+    facts: SessionFacts,
+    turn: u64,
+    /// What the running turn was prompted with.
+    turn_content: Vec<serde_json::Value>,
+    ending: Option<Ending>,
+    snapshot: Snapshot,
+    /// Requests that came while the session was ending; answered with how it ended.
+    late: Vec<SessionCommand>,
+    /// The shared process is left; the run ends without it.
+    released: bool,
+    /// When a session in which nothing happens ends.
+    idle_at: Option<Instant>,
+    /// The log failed; the run ends with this.
+    failure: Option<AppendError>,
+}
+
+enum Event {
+    Command(Option<SessionCommand>),
+    Input(Option<SessionInput>),
+    Timer,
+    LogFailed(AppendError),
+}
+
+impl SessionTask {
+    pub(crate) fn new(parts: SessionParts) -> Self {
+        let facts = SessionFacts { started_ms: Some(parts.started_ms), ..SessionFacts::default() };
+        Self {
+            turns: Turns::new(parts.cancel_timeout),
+            pending: PendingRequests::default(),
+            facts,
+            turn: parts.turns_before,
+            turn_content: Vec::new(),
+            ending: None,
+            snapshot: parts.snapshot.clone(),
+            late: Vec::new(),
+            released: false,
+            idle_at: None,
+            failure: None,
+            parts,
+        }
+    }
+
+    pub(crate) async fn run(mut self) {
+        let mut committed = self.parts.appender.committed();
+        let mut owned = true;
+        self.idle_at = self.parts.idle_timeout.map(|idle| Self::now() + idle);
+        loop {
+            let due = self.turns.deadline().into_iter().chain(self.ladder_at()).chain(self.idle_at).min();
+            let event = tokio::select! {
+                biased;
+                // No sequence number is ever that high: this ends only with a failure.
+                Err(error) = committed.wait_for(u64::MAX), if self.failure.is_none() => Event::LogFailed(error),
+                command = self.parts.commands.recv(), if owned => Event::Command(command),
+                input = self.parts.inputs.recv() => Event::Input(input),
+                () = sleep_until(due), if due.is_some() => Event::Timer,
+            };
+            let mut out = Outputs::default();
+            let by_time = matches!(event, Event::Timer);
+            match event {
+                Event::Command(Some(command)) => self.command(command, &mut out),
+                // The registry and every client let go of it: as good as a shutdown.
+                Event::Command(None) => {
+                    owned = false;
+                    self.begin_end(RequestedEnd::shutdown("daemon"), None, &mut out);
+                }
+                Event::Input(Some(SessionInput::Messages(messages))) => self.messages(messages, &mut out),
+                Event::Input(Some(SessionInput::Gone(end))) => return self.finish(Ended::Gone(end)).await,
+                Event::Input(None) => {
+                    let end = self.parts.agent.ended().await;
+                    return self.finish(Ended::Gone(end)).await;
+                }
+                Event::Timer => self.timer(&mut out),
+                Event::LogFailed(error) => self.log_failed(error),
+            }
+            self.perform(out).await;
+            if !by_time {
+                // A running turn is not idleness, however long it is silent.
+                let idle = self.parts.idle_timeout.filter(|_| !self.turns.busy() && self.ending.is_none());
+                self.idle_at = idle.map(|idle| Self::now() + idle);
+            }
+            if self.released {
+                self.parts.agent.unbind(self.parts.route).await;
+                return self.finish(Ended::Released).await;
+            }
+        }
+    }
+
+    fn now() -> Instant {
+        Instant::now()
+    }
+
+    fn command(&mut self, command: SessionCommand, out: &mut Outputs) {
+        match command {
+            SessionCommand::Request { .. } if self.ending.is_some() || self.failure.is_some() => {
+                self.late.push(command);
+            }
+            SessionCommand::Request { method, params, client, ask, reply } => {
+                let is_prompt = method == method::SESSION_PROMPT;
+                let check = match (&params, is_prompt) {
+                    (Some(params), true) => prompt::check(params, self.parts.agent.info().prompt),
+                    (None, true) => prompt::check(b"{}", self.parts.agent.info().prompt),
+                    _ => Ok(()),
+                };
+                let params = params.map(|params| self.with_native_id(&params));
+                let ticket = self.pending.open(is_prompt, (method, params), (client, ask), reply);
+                match (check, is_prompt) {
+                    (Err(error), _) => self.pending.answer(ticket, Err(error), &mut out.replies),
+                    (Ok(()), true) => {
+                        let step = self.turns.prompt(ticket);
+                        self.steps(step, None, out);
+                    }
+                    (Ok(()), false) => out.to_agent.push(ToAgent::Request(ticket)),
+                }
+            }
+            SessionCommand::Notify { method, client, .. } if method == method::SESSION_CANCEL => {
+                let step = self.turns.cancel(Self::now());
+                if step == Some(Step::SendCancel) {
+                    out.record.object(EventKind::CancelRequested, &json!({"by": &*client.name}));
+                }
+                self.steps(step, None, out);
+            }
+            SessionCommand::Notify { method, params, .. } => {
+                let params = params.map(|params| self.with_native_id(&params));
+                out.to_agent.push(ToAgent::Notify(method, params));
+            }
+            SessionCommand::Withdraw { ask } => match self.pending.find(ask) {
+                Some((ticket, pending)) if pending.is_prompt => {
+                    let step = self.turns.withdraw(ticket, Self::now());
+                    self.steps(step, None, out);
+                }
+                Some((ticket, _)) => out.to_agent.push(ToAgent::Withdraw(ticket)),
+                None => {}
+            },
+            SessionCommand::Attach { reply } => {
+                let attached = Attached {
+                    // What is not committed yet cannot be read yet; it comes after.
+                    seq: self.parts.appender.committed().seq(),
+                    result: self.snapshot.lifecycle_result(),
+                    snapshot: self.snapshot.to_json(),
+                    turn_active: self.turns.active(),
+                    last_stop_reason: self.facts.last_stop_reason.clone(),
+                };
+                let _left = reply.send(attached);
+            }
+            SessionCommand::End { request, initiator, done } => {
+                let requested = RequestedEnd { cause: request.cause(), initiator: initiator.to_string() };
+                self.begin_end(requested, Some(done), out);
+            }
+        }
+    }
+
+    fn messages(&mut self, messages: Vec<FromAgent>, out: &mut Outputs) {
+        for message in messages {
+            match message {
+                FromAgent::Notification { line, session, is_update } => {
+                    let kind = match is_update {
+                        true if self.is_echo(&line) => EventKind::Echo,
+                        true => EventKind::Update,
+                        false => EventKind::Notification,
+                    };
+                    if is_update {
+                        if self.snapshot.see_line(&line) {
+                            self.parts.info["title"] = json!(self.snapshot.title());
+                            let info = Some(self.parts.info.to_string().into_bytes());
+                            out.record.index(IndexUpdate { info, ..IndexUpdate::default() });
+                        }
+                    } else if let Ok(message) = serde_json::from_slice::<serde_json::Value>(&line) {
+                        self.snapshot.see_tools(&message["params"]);
+                    }
+                    out.record.message(kind, &line, session, self.parts.id.as_json());
+                }
+                FromAgent::Request { line, session, id, method } => {
+                    self.agent_request(&line, session, &id, &method, out);
+                }
+                FromAgent::Answer { ticket, answer } => self.answered(ticket, answer, out),
+                FromAgent::NotReading { ticket, waiting } => {
+                    let error = HostError::AgentNotReading { waiting };
+                    if self.pending.get(ticket).is_some_and(|pending| pending.is_prompt) {
+                        let steps = self.turns.answered(ticket);
+                        self.refused_turn(ticket, &error, out);
+                        self.steps(steps[1], None, out);
+                    }
+                    self.pending.answer(ticket, Err(error), &mut out.replies);
+                }
+            }
+            out.replies.stand_behind(out.record.len());
+        }
+    }
+
+    /// Answers what the agent asks of its client, at once: an agent is never left waiting. What is served is decided
+    /// by a mode; everything else is not served yet, and the agent is told so.
+    fn agent_request(
+        &mut self,
+        line: &Bytes,
+        session: Option<Range<usize>>,
+        id: &OwnedId,
+        method: &str,
+        out: &mut Outputs,
+    ) {
+        let mode = self.parts.permission_mode;
+        let chosen = match method {
+            method::REQUEST_PERMISSION => params_of(line).and_then(|params| permission::choose(mode, params)),
+            _ => None,
+        };
+        let mut frame = BytesMut::new();
+        let answer = match chosen {
+            Some(option) => {
+                let result = json!({"outcome": {"outcome": "selected", "optionId": option}});
+                acpd_wire::write_result(&mut frame, id.as_id(), result.to_string().as_bytes());
+                json!({"optionId": option, "by": {"mode": mode.as_str()}})
+            }
+            None => {
+                let text = format!("method not found: {method}");
+                acpd_wire::write_error(&mut frame, id.as_id(), codes::METHOD_NOT_FOUND, &text, None);
+                json!({"error": codes::METHOD_NOT_FOUND})
+            }
+        };
+        out.record.request(line, session, self.parts.id.as_json(), &answer);
+        out.to_agent.push(ToAgent::Answer(frame.freeze()));
+    }
+
+    /// Outputs in their order: the log first, so that nobody sees what a restart would forget.
+    async fn perform(&mut self, out: Outputs) {
+        let before = self.last_seq();
+        // Answers first: each names the event that it stands behind, and waits for it, so that no viewer can have seen
+        // what follows an answer before it has the answer.
+        out.replies.send(before, before + out.record.len());
+        if !out.record.is_empty() && self.failure.is_none() {
+            let appended = self.parts.appender.append(out.record.into_batch()).await;
+            if let Err(error) = appended {
+                self.log_failed(error);
+            }
+        }
+        for message in out.to_agent {
+            // An agent that is gone says so through its inputs.
+            let _gone = self.send_to_agent(message).await;
+        }
+        let status =
+            SessionStatus { running: self.turns.active(), title: self.snapshot.title().map(str::to_owned) };
+        self.parts.status.send_if_modified(|known| {
+            let changed = *known != status;
+            *known = status;
+            changed
+        });
+    }
+
+    async fn send_to_agent(&self, message: ToAgent) -> Result<(), crate::agent::Gone> {
+        let agent = &self.parts.agent;
+        match message {
+            ToAgent::Request(ticket) => match self.pending.get(ticket) {
+                Some(pending) => {
+                    let (method, params) = (pending.method.clone(), pending.params.clone());
+                    agent.request_for(self.parts.route, ticket, method, params).await
+                }
+                None => Ok(()),
+            },
+            ToAgent::Notify(method, params) => agent.notify(&method, params).await,
+            ToAgent::Answer(frame) => agent.answer(frame).await,
+            ToAgent::Withdraw(ticket) => agent.withdraw(self.parts.route, ticket).await,
+        }
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.parts.appender.next_seq() - 1
+    }
+
+    /// `params` of a client with the agent's session id in place of ours.
+    fn with_native_id(&self, params: &Bytes) -> Bytes {
+        let raw: Option<&RawValue> = serde_json::from_slice(params).ok();
+        let span = raw.and_then(|raw| span_of(params, member(raw, "sessionId")?));
+        let Some(span) = span else { return params.clone() };
+        let mut out = BytesMut::with_capacity(params.len() + self.parts.native.len());
+        acpd_wire::splice(&mut out, params, &[(span, self.parts.native.as_bytes())]);
+        out.freeze()
+    }
+}
+
+/// The params of a message of the agent.
+fn params_of(line: &[u8]) -> Option<&[u8]> {
+    let message: &RawValue = serde_json::from_slice(line).ok()?;
+    member(message, "params").map(|params| params.get().as_bytes())
+}
+
+/// What a decision leads to.
+struct Outputs {
+    record: Record,
+    to_agent: Vec<ToAgent>,
+    replies: Replies,
+}
+
+impl Default for Outputs {
+    fn default() -> Self {
+        Self { record: Record::new(), to_agent: Vec::new(), replies: Replies::default() }
+    }
+}
+
+enum ToAgent {
+    Request(Ticket),
+    Notify(String, Option<Bytes>),
+    Answer(Bytes),
+    Withdraw(Ticket),
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    if let Some(at) = at {
+        tokio::time::sleep_until(at).await;
+    }
+}

@@ -1,0 +1,199 @@
+//! How a session comes to its end: who asked first, what is waited for, and the record.
+//!
+//! Part of the session task. Invariant: the record is durable before anybody is told, and nobody is left waiting.
+
+use super::super::pending::{Replies, refuse};
+use super::{Outputs, SessionTask, ToAgent};
+use crate::acp;
+use crate::agent::{AgentEnd, Ticket};
+use crate::error::HostError;
+use crate::event::EventKind;
+use crate::session::ingest::Record;
+use crate::termination::{Cause, RequestedEnd, TerminationInfo, chain};
+use acpd_eventlog::{AppendError, IndexUpdate};
+use bytes::Bytes;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// How a run came to its end.
+pub(super) enum Ended {
+    /// Its process is gone.
+    Gone(Arc<AgentEnd>),
+    /// It left a process that others share.
+    Released,
+}
+
+/// Somebody asked for the end.
+pub(super) struct Ending {
+    pub(super) requested: RequestedEnd,
+    /// When the ladder starts though the turn has not ended; None once it was started.
+    pub(super) ladder_at: Option<Instant>,
+    pub(super) waiting: Vec<oneshot::Sender<u64>>,
+    /// The agent's own `session/close` is not answered yet.
+    pub(super) closing: Option<Ticket>,
+}
+
+impl Ending {
+    /// Whether the agent is asked to close its session first: to let it save, or because it keeps the process.
+    pub(super) fn may_close(&self, shared: bool) -> bool {
+        self.closing.is_none() && (shared || self.requested.cause == Cause::ClientClose)
+    }
+}
+
+impl SessionTask {
+    pub(super) fn ladder_at(&self) -> Option<Instant> {
+        self.ending.as_ref().and_then(|ending| ending.ladder_at)
+    }
+
+    /// The first cause wins; whoever asks later waits for the same end.
+    pub(super) fn begin_end(
+        &mut self,
+        requested: RequestedEnd,
+        waiting: Option<oneshot::Sender<u64>>,
+        out: &mut Outputs,
+    ) {
+        if let Some(ending) = &mut self.ending {
+            ending.waiting.extend(waiting);
+            if requested.cause == Cause::ClientTerminate {
+                // Who terminates does not wait for a gentler end; its record stays.
+                ending.ladder_at = None;
+                self.let_go();
+            }
+            return;
+        }
+        for step in self.turns.close() {
+            self.steps(Some(step), None, out);
+        }
+        let step = self.turns.cancel(Self::now());
+        self.steps(step, None, out);
+        let settle = self.turns.active().then(|| Self::now() + self.parts.settle);
+        let waiting = waiting.into_iter().collect();
+        self.ending = Some(Ending { requested, ladder_at: settle, waiting, closing: None });
+        if settle.is_none() {
+            self.settled(out);
+        }
+    }
+
+    /// The turn of an ending session is over. An agent that can close its session may do so before the ladder.
+    pub(super) fn settled(&mut self, out: &mut Outputs) {
+        let Some(ending) = &mut self.ending else { return };
+        let method = self.parts.agent.close_method();
+        match method {
+            Some(method) if ending.may_close(self.parts.agent.is_shared()) => {
+                ending.ladder_at = Some(Self::now() + self.parts.settle);
+                let params = Bytes::from(format!("{{\"sessionId\":{}}}", self.parts.native));
+                let ticket = self.pending.open_own(method.to_owned(), params);
+                ending.closing = Some(ticket);
+                out.to_agent.push(ToAgent::Request(ticket));
+            }
+            _ => {
+                ending.ladder_at = None;
+                self.let_go();
+            }
+        }
+    }
+
+    /// A process of its own is stopped; a shared one goes on without this session (contract 1.1).
+    pub(super) fn let_go(&mut self) {
+        match self.parts.agent.is_shared() {
+            true => self.released = true,
+            false => self.parts.agent.stop(),
+        }
+    }
+
+    pub(super) fn timer(&mut self, out: &mut Outputs) {
+        let now = Self::now();
+        if self.idle_at.take_if(|at| now >= *at).is_some() {
+            let requested = RequestedEnd { cause: Cause::IdleTimeout, initiator: "daemon".to_owned() };
+            self.begin_end(requested, None, out);
+        }
+        let step = self.turns.tick(now);
+        self.steps(step, None, out);
+        if let Some(ending) = &mut self.ending
+            && ending.ladder_at.take_if(|at| now >= *at).is_some()
+        {
+            self.let_go();
+        }
+    }
+
+    pub(super) fn log_failed(&mut self, error: AppendError) {
+        tracing::error!(session = %self.parts.id, error = chain(&error), "the session cannot be recorded, ending it");
+        self.failure = Some(error);
+        self.let_go();
+    }
+
+    /// The run is over: the record becomes durable, then everybody is told.
+    pub(super) async fn finish(mut self, end: Ended) {
+        self.facts.turn_active = self.turns.active();
+        let mut record = Record::new();
+        self.facts.last_event_seq = Some(self.last_seq());
+        let requested = self.ending.as_ref().map(|ending| &ending.requested);
+        let now = record.now_ms();
+        let info = match (&self.failure, &end, requested) {
+            (Some(error), Ended::Gone(end), _) => {
+                TerminationInfo::of_failure(chain(error), &self.facts, now).with_process(&end.report)
+            }
+            (None, Ended::Gone(end), requested) => {
+                TerminationInfo::of_agent(end, requested, &self.facts, now)
+            }
+            (None, Ended::Released, Some(requested)) => {
+                TerminationInfo::of_release(requested, &self.facts, now)
+            }
+            (failure, Ended::Released, _) => {
+                let message =
+                    failure.as_ref().map_or_else(|| "the session was released".to_owned(), |e| chain(e));
+                TerminationInfo::of_failure(message, &self.facts, now)
+            }
+        };
+        self.parts.info["terminationInfo"] = json!(info);
+        record.object(EventKind::Ended, &json!(info));
+        record.index(IndexUpdate {
+            ended: Some(true),
+            owner: Some(None),
+            info: Some(self.parts.info.to_string().into_bytes()),
+            ..IndexUpdate::default()
+        });
+        let before = self.last_seq();
+        let last = match self.parts.appender.append_final(record.into_batch()).await {
+            Ok(range) => *range.end(),
+            Err(error) => {
+                tracing::error!(session = %self.parts.id, error = chain(&error), "the end could not be recorded");
+                before
+            }
+        };
+        let info = Arc::new(info);
+        self.parts.ended.send_replace(Some(Arc::clone(&info)));
+
+        // PR-11: nobody is left waiting. A turn that was asked to end is `cancelled`, any other is interrupted.
+        let mut replies = Replies::default();
+        for ticket in self.pending.tickets() {
+            let asked_to_end = self.ending.is_some();
+            let is_prompt = self.pending.get(ticket).is_some_and(|pending| pending.is_prompt);
+            let body = match asked_to_end && is_prompt {
+                true => Ok(Bytes::from_static(acp::CANCELLED_RESULT)),
+                false => Err(HostError::AgentGone { info: Arc::clone(&info) }),
+            };
+            self.pending.answer(ticket, body, &mut replies);
+        }
+        replies.send(before, last);
+        let error = HostError::SessionEnded { id: self.parts.id.to_string(), info };
+        self.parts.commands.close();
+        for command in std::mem::take(&mut self.late) {
+            refuse(command, &error, last);
+        }
+        while let Some(command) = self.parts.commands.recv().await {
+            refuse(command, &error, last);
+        }
+        for done in self.ending.into_iter().flat_map(|ending| ending.waiting) {
+            let _left = done.send(last);
+        }
+    }
+}
+
+impl RequestedEnd {
+    pub(super) fn shutdown(initiator: &str) -> Self {
+        Self { cause: Cause::DaemonShutdown, initiator: initiator.to_owned() }
+    }
+}

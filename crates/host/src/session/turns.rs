@@ -1,0 +1,156 @@
+//! The turns of a session: one at a time, the rest in line, cancel bounded.
+//!
+//! A state machine without IO and without a clock: inputs come with `now`, steps to perform go out. ACP leaves a
+//! second prompt open; here it waits its turn (PR-8). An agent that ignores `session/cancel` loses its say over
+//! the answer after a bound (PR-6), but the next prompt still waits until it is really done with the last one,
+//! so that two turns never mix.
+
+use crate::agent::Ticket;
+use std::collections::VecDeque;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Prompts that may wait behind the running one.
+pub(super) const QUEUE: usize = 16;
+
+/// What the session has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Record the prompt and send it to the agent.
+    Begin(Ticket),
+    /// Send `session/cancel` to the agent.
+    SendCancel,
+    /// Give the agent's answer to the client and record the end of the turn.
+    Finish(Ticket),
+    /// The agent ignored the cancel: withdraw the prompt, answer `cancelled` and record it.
+    GiveUp(Ticket),
+    /// A prompt that never began is answered `cancelled`.
+    Drop(Ticket),
+    /// Too many wait.
+    Refuse(Ticket),
+    /// An answer that comes after we gave up is nobody's.
+    Ignore(Ticket),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Running(Ticket),
+    /// Cancel was sent; `until` bounds the agent's silence.
+    Cancelling {
+        ticket: Ticket,
+        until: Option<Instant>,
+    },
+    /// We have answered for the agent, which still works on it.
+    GivenUp(Ticket),
+}
+
+/// The turns of one session.
+#[derive(Debug)]
+pub(super) struct Turns {
+    state: State,
+    queue: VecDeque<Ticket>,
+    cancel_timeout: Option<Duration>,
+}
+
+impl Turns {
+    pub(super) fn new(cancel_timeout: Option<Duration>) -> Self {
+        Self { state: State::Idle, queue: VecDeque::new(), cancel_timeout }
+    }
+
+    /// A turn is running, for all a client can see.
+    pub(super) fn active(&self) -> bool {
+        matches!(self.state, State::Running(_) | State::Cancelling { .. })
+    }
+
+    /// The agent works on a turn, whether a client still waits for it or not.
+    pub(super) fn busy(&self) -> bool {
+        self.state != State::Idle
+    }
+
+    /// Whether the running turn was cancelled.
+    pub(super) fn cancelling(&self) -> bool {
+        matches!(self.state, State::Cancelling { .. })
+    }
+
+    /// Prompts in line.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// A client prompts.
+    pub(super) fn prompt(&mut self, ticket: Ticket) -> Option<Step> {
+        if self.state == State::Idle {
+            self.state = State::Running(ticket);
+            return Some(Step::Begin(ticket));
+        }
+        if self.queue.len() >= QUEUE {
+            return Some(Step::Refuse(ticket));
+        }
+        self.queue.push_back(ticket);
+        None
+    }
+
+    /// A client cancels the turn. Without one there is nothing to do (PR-7).
+    pub(super) fn cancel(&mut self, now: Instant) -> Option<Step> {
+        match self.state {
+            State::Running(ticket) => {
+                self.state = State::Cancelling { ticket, until: self.cancel_timeout.map(|t| now + t) };
+                Some(Step::SendCancel)
+            }
+            // What looks like the running turn to a client is the first in line.
+            State::GivenUp(_) => self.queue.pop_front().map(Step::Drop),
+            State::Idle | State::Cancelling { .. } => None,
+        }
+    }
+
+    /// A client withdraws one prompt.
+    pub(super) fn withdraw(&mut self, ticket: Ticket, now: Instant) -> Option<Step> {
+        if self.state == State::Running(ticket) {
+            return self.cancel(now);
+        }
+        let place = self.queue.iter().position(|waiting| *waiting == ticket)?;
+        self.queue.remove(place).map(Step::Drop)
+    }
+
+    /// No turn begins any more; those in line are given back.
+    pub(super) fn close(&mut self) -> Vec<Step> {
+        self.queue.drain(..).map(Step::Drop).collect()
+    }
+
+    /// The agent answered a prompt.
+    pub(super) fn answered(&mut self, ticket: Ticket) -> [Option<Step>; 2] {
+        let step = match self.state {
+            State::Running(running) | State::Cancelling { ticket: running, .. } if running == ticket => {
+                Step::Finish(ticket)
+            }
+            State::GivenUp(given_up) if given_up == ticket => Step::Ignore(ticket),
+            _ => return [Some(Step::Ignore(ticket)), None],
+        };
+        self.state = State::Idle;
+        let next = self.queue.pop_front().inspect(|next| self.state = State::Running(*next));
+        [Some(step), next.map(Step::Begin)]
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, now: Instant) -> Option<Step> {
+        match self.state {
+            State::Cancelling { ticket, until: Some(until) } if now >= until => {
+                self.state = State::GivenUp(ticket);
+                Some(Step::GiveUp(ticket))
+            }
+            _ => None,
+        }
+    }
+
+    /// When [`tick`](Self::tick) is due.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::Cancelling { until, .. } => until,
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

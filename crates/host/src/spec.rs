@@ -1,0 +1,34 @@
+//! How an agent is run: one entry of the configuration, complete.
+
+use crate::permission::PermissionMode;
+use acpd_supervisor::Graces;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// An agent that can be started by its name.
+#[derive(Clone, Debug)]
+pub struct AgentSpec {
+    /// The name clients use.
+    pub name: String,
+    /// The program: a path, or a name to look for in `PATH`.
+    pub command: OsString,
+    /// Its arguments; no shell is involved.
+    pub args: Vec<OsString>,
+    /// Added to the inherited environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The waits of the stop ladder.
+    pub graces: Graces,
+    /// How long the agent may take to answer `initialize` and `session/new`; None waits for ever.
+    pub initialize_timeout: Option<Duration>,
+    /// How long the agent may ignore `session/cancel` before the prompt is answered without it; None waits for
+    /// ever.
+    pub cancel_timeout: Option<Duration>,
+    /// How long a session may do nothing before it ends; None keeps it for ever.
+    pub idle_timeout: Option<Duration>,
+    /// One process for all its sessions, instead of one each.
+    pub share_process: bool,
+    /// Who answers its permission requests, unless a session says otherwise.
+    pub permission_mode: PermissionMode,
+    /// The longest line the agent may write, in bytes.
+    pub line_limit: usize,
+}

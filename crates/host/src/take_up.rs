@@ -1,0 +1,243 @@
+//! Taking an ended session up again: a new run of the same session (contract 1, "Runs", and 1.4).
+//!
+//! The agent is asked to resume the session, or else to load it, and what it replays then is dropped, because acpd
+//! has the history already. One taker at a time per session; whoever comes second finds it live.
+
+use crate::agent::{AgentHandle, History};
+use crate::clock;
+use crate::error::HostError;
+use crate::event::EventKind;
+use crate::fork::with_session;
+use crate::host::{Host, permission_mode, session_setup};
+use crate::ids::SessionId;
+use crate::keyed_locks::KeyedLocks;
+use crate::session::{SessionHandle, Snapshot};
+use crate::termination::{Reason, TerminationInfo};
+use acpd_eventlog::{Batch, IndexUpdate, SessionRow};
+use acpd_wire::codes;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A session that keeps dying may be taken up this often in [`WINDOW`].
+const TRIES: usize = 3;
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Which sessions are being taken up now, and which were lately.
+#[derive(Debug, Default)]
+pub(crate) struct TakeUps {
+    taking: KeyedLocks,
+    lately: Mutex<HashMap<String, Vec<Instant>>>,
+}
+
+impl TakeUps {
+    /// Counts a try; refuses the one too many, with the wait until the next.
+    fn count(&self, id: &str, now: Instant) -> Result<(), Duration> {
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        lately.retain(|_, tries| tries.last().is_some_and(|last| now - *last < WINDOW));
+        let tries = lately.entry(id.to_owned()).or_default();
+        tries.retain(|at| now - *at < WINDOW);
+        if tries.len() >= TRIES {
+            return Err(WINDOW - (now - tries[0]));
+        }
+        tries.push(now);
+        Ok(())
+    }
+}
+
+const RESUME: &str = "session/resume";
+const LOAD: &str = "session/load";
+
+/// Why an agent does not go on with a session.
+enum Refusal {
+    /// It says so, or offers no way.
+    Agent(String),
+    /// It could not be asked.
+    Host(HostError),
+}
+
+/// A session that was taken up, or found live.
+#[derive(Debug)]
+pub struct TakenUp {
+    /// Speaks to it.
+    pub session: SessionHandle,
+    /// Its run began now, on the process that was given.
+    pub fresh: bool,
+}
+
+/// What an ended session says of itself, as far as taking it up depends on it.
+struct Ended {
+    row: SessionRow,
+    info: Value,
+    /// The agent's own session id as JSON text.
+    native: Arc<str>,
+    /// Its last run ended with an error; one that ended in good order is no crash loop.
+    failed: bool,
+}
+
+impl Host {
+    /// Takes a session up on an agent process that has none, unless it is live already.
+    ///
+    /// # Errors
+    /// Unknown session; not resumable, with the reason; the agent is gone. The stored session is untouched then.
+    pub async fn take_up(
+        &self,
+        id: &str,
+        agent: &AgentHandle,
+        params: Option<Bytes>,
+        client: &str,
+    ) -> Result<TakenUp, HostError> {
+        let (host, id, agent, client) = (self.clone(), id.to_owned(), agent.clone(), client.to_owned());
+        self.complete(async move { host.begin_next_run(&id, &agent, params, &client).await }).await
+    }
+
+    async fn begin_next_run(
+        &self,
+        id: &str,
+        agent: &AgentHandle,
+        params: Option<Bytes>,
+        client: &str,
+    ) -> Result<TakenUp, HostError> {
+        let _one_at_a_time = self.shared.take_ups.taking.lock(id).await;
+        if let Some(session) = self.shared.registry.get(id) {
+            return Ok(TakenUp { session, fresh: false });
+        }
+        let mut ended = self.ended_session(id, agent).await?;
+        let not_resumable = |reason: String| HostError::NotResumable { id: id.to_owned(), reason };
+        let params = agent_params(params, &ended)?;
+        let mode = permission_mode(&params)?;
+        if ended.failed {
+            self.shared.take_ups.count(id, Instant::now()).map_err(|wait| {
+                not_resumable(format!(
+                    "it was taken up {TRIES} times within {} s; try again in {} s",
+                    WINDOW.as_secs(),
+                    wait.as_secs() + 1
+                ))
+            })?;
+        }
+        let (method, answer) = self.restore(agent, params).await.map_err(|error| match error {
+            Refusal::Host(error) => error,
+            Refusal::Agent(reason) => not_resumable(reason),
+        })?;
+        let (mut snapshot, turns) = self.rebuild(id).await?;
+        snapshot.see_lifecycle(&serde_json::from_slice(&answer).unwrap_or_default());
+
+        let mut appender = self.shared.log.take_up(id, self.shared.host_file.id()).await?;
+        if let Some(info) = ended.info.as_object_mut() {
+            info.remove("terminationInfo");
+        }
+        let now = clock::now_ms();
+        let mut batch = Batch::new();
+        let run = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"], "by": client, "method": method});
+        batch.push(EventKind::RunStarted.number(), now, run.to_string().as_bytes());
+        batch.update_index(IndexUpdate {
+            updated_ms: now,
+            ended: Some(false),
+            info: Some(ended.info.to_string().into_bytes()),
+            ..IndexUpdate::default()
+        });
+        appender.append_durable(batch).await?;
+        let id = SessionId::from_text(id);
+        let run = crate::host::Run { native: ended.native, snapshot, turns, info: ended.info, mode };
+        let history = History::Drop(Box::new(run.snapshot.clone()));
+        let session = self.begin_run(&id, agent, appender, run, history).await?;
+        Ok(TakenUp { session, fresh: true })
+    }
+
+    /// Asks the agent to go on with a session: by `session/resume`, else by `session/load`. A method that it turns out
+    /// not to have is remembered and not tried again (contract 1.4).
+    async fn restore(&self, agent: &AgentHandle, params: Bytes) -> Result<(&'static str, Bytes), Refusal> {
+        let info = agent.info();
+        let offered = [(RESUME, info.has_resume()), (LOAD, info.has_load())];
+        let mut refused = format!("agent {} can neither resume nor load a session", agent.name());
+        for (method, offered) in offered {
+            if !offered || agent.methods().lacks(method) {
+                continue;
+            }
+            let answer = self.ask_for_session(agent, method, params.clone()).await.map_err(Refusal::Host)?;
+            if !answer.is_error {
+                return Ok((method, answer.body));
+            }
+            let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            refused = format!("agent {} refused {method}: {error}", agent.name());
+            if error["code"] != json!(codes::METHOD_NOT_FOUND) {
+                break;
+            }
+            agent.methods().remember_missing(method);
+        }
+        Err(Refusal::Agent(refused))
+    }
+
+    /// What is stored of a session that is to be taken up on `agent`.
+    async fn ended_session(&self, id: &str, agent: &AgentHandle) -> Result<Ended, HostError> {
+        let row = self.stored(id).await?;
+        let not_resumable =
+            |reason: &str| HostError::NotResumable { id: id.to_owned(), reason: reason.to_owned() };
+        if let Some(owner) = &row.owner {
+            return Err(self.live_elsewhere(id, owner));
+        }
+        if row.agent != agent.name() {
+            return Err(not_resumable(&format!("it belongs to agent {}", row.agent)));
+        }
+        let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
+        let end: Option<TerminationInfo> = serde_json::from_value(info["terminationInfo"].clone()).ok();
+        let reason = end.map(|end| end.reason);
+        if reason == Some(Reason::Terminated) {
+            return Err(HostError::terminated(id));
+        }
+        let native = info["nativeSessionId"].as_str();
+        let native = native.ok_or_else(|| not_resumable("the agent never named it"))?;
+        let native = json!(native).to_string().into();
+        Ok(Ended { row, info, native, failed: reason == Some(Reason::Error) })
+    }
+
+    /// Reads the whole history once: what a viewer needs to know, and how many turns there were.
+    async fn rebuild(&self, id: &str) -> Result<(Snapshot, u64), HostError> {
+        let (mut snapshot, mut turns) = (Snapshot::default(), 0);
+        let failed = |error: acpd_eventlog::CursorError| HostError::History { detail: error.to_string() };
+        let mut cursor = self.shared.log.cursor(id, 0).await.map_err(failed)?;
+        while let Some(block) = cursor.next().await.map_err(failed)? {
+            for event in block.events() {
+                match EventKind::from_number(event.kind) {
+                    Some(EventKind::Update) => drop(snapshot.see_line(event.payload)),
+                    Some(EventKind::TurnEnded) => snapshot.turn_ended(),
+                    Some(EventKind::Prompt) => turns += 1,
+                    _ => {}
+                }
+            }
+        }
+        snapshot.turn_ended();
+        Ok((snapshot, turns))
+    }
+}
+
+/// The client's parameters, completed, with the agent's session id; or such parameters from what is stored.
+fn agent_params(params: Option<Bytes>, ended: &Ended) -> Result<Bytes, HostError> {
+    let stored = || Bytes::from(json!({"sessionId": "", "cwd": ended.row.cwd, "mcpServers": []}).to_string());
+    let (_, params) = session_setup(Some(params.unwrap_or_else(stored)))?;
+    with_session(&params, ended.native.as_bytes())
+        .ok_or_else(|| HostError::InvalidParams { message: "sessionId: a string is required".to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // SU-6: a crash loop is bounded
+    #[test]
+    fn the_fourth_try_in_a_minute_is_refused() {
+        let take_ups = TakeUps::default();
+        let start = Instant::now();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        for seconds in [0, 10, 20] {
+            assert_eq!(take_ups.count("s", at(seconds)), Ok(()));
+        }
+        assert_eq!(take_ups.count("s", at(30)), Err(Duration::from_secs(30)));
+        assert_eq!(take_ups.count("another", at(30)), Ok(()));
+        assert_eq!(take_ups.count("s", at(60)), Ok(()));
+        assert_eq!(take_ups.count("s", at(61)), Err(Duration::from_secs(9)));
+    }
+}

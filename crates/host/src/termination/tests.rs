@@ -1,0 +1,110 @@
+//! Each way to end, and the exact shape of its record.
+
+use super::*;
+use acpd_supervisor::{Containment, Rung};
+use std::sync::Arc;
+
+fn ended(status: ExitStatus) -> AgentEnd {
+    let report = ExitReport {
+        pid: 1,
+        status,
+        leaked: 0,
+        rungs: Vec::new(),
+        stderr: StderrExcerpt::default(),
+        containment: Containment::Subreaper,
+    };
+    AgentEnd { report: Arc::new(report), fault: None }
+}
+
+fn facts(turn_active: bool) -> SessionFacts {
+    SessionFacts { turn_active, ..SessionFacts::default() }
+}
+
+fn info(end: &AgentEnd, turn_active: bool) -> TerminationInfo {
+    TerminationInfo::of_agent(end, None, &facts(turn_active), 0)
+}
+
+// contract 1.2, TM-2: what counts as what
+#[test]
+fn each_end_has_its_reason() {
+    use Cause::{AgentCrash, AgentExit};
+    use Reason::{Completed, Error};
+    use TerminatedBy::{Agent, Daemon};
+    let code = ExitStatus::Code;
+    let killed = || ExitStatus::Signal("SIGKILL".into());
+    for (status, turn, reason, by, cause, exit, signal) in [
+        (code(0), false, Completed, Agent, AgentExit, None, None),
+        (code(0), true, Error, Agent, AgentExit, Some(0), None),
+        (code(1), false, Error, Agent, AgentCrash, Some(1), None),
+        (code(143), true, Error, Agent, AgentCrash, Some(143), None),
+        (killed(), true, Error, Agent, AgentCrash, None, Some("SIGKILL")),
+        (ExitStatus::Unknown, true, Error, Daemon, AgentCrash, None, None),
+    ] {
+        let got = info(&ended(status.clone()), turn);
+        let case = format!("{status:?} {turn}");
+        assert_eq!((got.reason, got.terminated_by, got.cause), (reason, by, Some(cause)), "{case}");
+        assert_eq!((got.exit_code, got.signal.as_deref()), (exit, signal), "{case}");
+        assert_eq!(got.message.is_some(), reason == Error, "{case}");
+        assert_eq!(got.turn_active, turn, "{case}");
+    }
+    assert_eq!(info(&ended(code(1)), true).message.as_deref(), Some("agent exited with exit status: 1"));
+}
+
+// contract 1.2: the first cause wins; TM-2: how the process ended after our stop does not matter
+#[test]
+fn a_requested_end_is_not_the_agents_fault() {
+    let requested = RequestedEnd { cause: Cause::DaemonShutdown, initiator: "editor".into() };
+    let mut end = ended(ExitStatus::Signal("SIGKILL".into()));
+    let mut report = (*end.report).clone();
+    (report.rungs, report.leaked) = (vec![Rung::StdinClosed, Rung::Terminated, Rung::Killed], 2);
+    report.stderr = StderrExcerpt { head: "noise".into(), tail: None, truncated: false, total_lines: 1 };
+    end.report = Arc::new(report);
+    let got = TerminationInfo::of_agent(&end, Some(&requested), &facts(true), 0);
+    let expected = json!({
+        "reason": "completed", "terminatedBy": "daemon", "endedAt": "1970-01-01T00:00:00.000Z",
+        "cause": "daemon_shutdown", "initiator": "editor", "turnActive": true, "leaked": true,
+        "escalation": ["stdin_closed", "terminated", "killed"],
+    });
+    assert_eq!(json!(got), expected);
+}
+
+// contract 1.2: exact payload of the notification
+#[test]
+fn the_ended_payload_is_exact() {
+    let mut end = ended(ExitStatus::Code(1));
+    let mut report = (*end.report).clone();
+    report.stderr = StderrExcerpt {
+        head: "Error: module not found".into(),
+        tail: Some("node exited".into()),
+        truncated: true,
+        total_lines: 250,
+    };
+    end.report = Arc::new(report);
+    let expected = json!({"session_id": "s", "data": {
+        "reason": "error", "terminated_by": "agent", "message": "agent exited with exit status: 1",
+        "exit_code": 1,
+        "stderr": {
+            "head": "Error: module not found", "tail": "node exited", "truncated": true, "total_lines": 250,
+        },
+    }});
+    assert_eq!(info(&end, true).ended_params("s"), expected);
+    let quiet = json!({"session_id": "s", "data": {"reason": "completed", "terminated_by": "agent"}});
+    assert_eq!(info(&ended(ExitStatus::Code(0)), false).ended_params("s"), quiet);
+}
+
+// SU-8: a broken connection is the agent's fault, and no exit code is invented for it
+#[test]
+fn a_fault_comes_before_the_exit_it_led_to() {
+    let mut end = ended(ExitStatus::Code(0));
+    end.fault = Some(AgentFault("agent closed its stdout and kept running".into()));
+    let got = info(&end, false);
+    assert_eq!((got.reason, got.cause, got.exit_code), (Reason::Error, Some(Cause::ProtocolError), None));
+}
+
+// contract 1.2: the record survives the log
+#[test]
+fn a_record_can_be_read_back() {
+    let got = info(&ended(ExitStatus::Signal("SIGSEGV".into())), true);
+    let back: TerminationInfo = serde_json::from_value(json!(got)).expect("the same shape");
+    assert_eq!(back, got);
+}

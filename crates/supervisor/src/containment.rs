@@ -1,0 +1,14 @@
+//! How far the reach of a keeper goes on this platform.
+
+use serde::{Deserialize, Serialize};
+
+/// The means by which descendants of a program are found and ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Containment {
+    /// The keeper is a child subreaper: whatever loses its parent becomes its child, so nothing escapes, not
+    /// even `setsid` and double-forked descendants.
+    Subreaper,
+    /// Only the program's process group is ended; a descendant that left the group survives.
+    ProcessGroup,
+}

@@ -1,0 +1,89 @@
+//! The children of a keeper: everything that its program left behind.
+//!
+//! A child that was not reaped keeps its pid, so killing by pid is safe here. Not here: the program itself.
+
+use crate::containment::Containment;
+use rustix::process::{Pid, Signal};
+use std::collections::HashSet;
+
+/// Makes this process adopt whatever below it loses its parent; says how far that reaches here.
+pub(super) fn become_reaper() -> Containment {
+    #[cfg(target_os = "linux")]
+    if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok() {
+        return Containment::Subreaper;
+    }
+    Containment::ProcessGroup
+}
+
+/// Counts what outlived the program.
+#[derive(Debug, Default)]
+pub(super) struct Children {
+    outlived: HashSet<Pid>,
+    leaked: u32,
+}
+
+impl Children {
+    /// The program is dead and not reaped: whatever else lives now has outlived it.
+    pub(super) fn see_leftovers(&mut self, leader: Pid) {
+        for pid in own_children().into_iter().filter(|pid| *pid != leader && is_alive(*pid)) {
+            self.count(pid);
+        }
+    }
+
+    /// Sends SIGKILL to every child there is.
+    pub(super) fn kill_all(&mut self) {
+        for pid in own_children() {
+            if is_alive(pid) {
+                self.count(pid);
+                let _gone = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+
+    pub(super) fn reaped(&mut self, pid: Pid) {
+        self.outlived.remove(&pid);
+    }
+
+    /// How many descendants outlived the program.
+    pub(super) fn leaked(&self) -> u32 {
+        self.leaked
+    }
+
+    fn count(&mut self, pid: Pid) {
+        if self.outlived.insert(pid) {
+            self.leaked += 1;
+        }
+    }
+}
+
+/// All children of this process, dead or alive. Without `/proc` the process group has to be enough.
+fn own_children() -> Vec<Pid> {
+    let me = std::process::id();
+    if let Ok(list) = std::fs::read_to_string(format!("/proc/{me}/task/{me}/children")) {
+        return list.split_ascii_whitespace().filter_map(parse_pid).collect();
+    }
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    processes
+        .filter_map(|entry| parse_pid(entry.ok()?.file_name().to_str()?))
+        .filter(|pid| stat(*pid).is_some_and(|(_, parent)| parent == me))
+        .collect()
+}
+
+fn parse_pid(text: &str) -> Option<Pid> {
+    Pid::from_raw(text.parse().ok()?)
+}
+
+/// A zombie has ended by itself; it only waits to be reaped.
+fn is_alive(pid: Pid) -> bool {
+    stat(pid).is_some_and(|(state, _)| !matches!(state, b'Z' | b'X'))
+}
+
+/// State letter and parent of a process.
+fn stat(pid: Pid) -> Option<(u8, u32)> {
+    let line = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The second field is the program's name in parentheses and may contain anything.
+    let after = line.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = std::str::from_utf8(line.get(after + 1..)?).ok()?.split_ascii_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    Some((state, fields.next()?.parse().ok()?))
+}

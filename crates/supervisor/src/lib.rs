@@ -1,0 +1,33 @@
+//! One task owns one process tree, through a keeper.
+//!
+//! Theory of operation: [`Supervisor::start`] starts a *keeper* (the same binary in a hidden subcommand) and
+//! hands it the program's three pipe ends. The keeper starts the program, adopts everything the program leaves
+//! behind, runs the stop ladder when it is asked to or when it loses us, and reports how the program ended. In
+//! this process a task owns the other end: it drains stderr, passes stop requests on and publishes one
+//! [`ExitReport`]. Bytes of stdin and stdout flow directly between the caller and the program.
+//!
+//! Invariant: after an [`ExitReport`] no descendant of the program lives, as far as [`Containment`] reaches.
+//! Boundary: knows pipes, signals and processes; no lines of stdout, no JSON-RPC, no ACP.
+
+mod containment;
+pub mod keeper;
+mod ladder;
+mod pipes;
+mod process;
+mod report;
+mod scope;
+mod spec;
+mod start;
+mod stderr;
+mod sweep;
+
+pub use containment::Containment;
+pub use ladder::{Graces, Ladder, LadderInput, Rung};
+pub use pipes::{Stdin, Stdout};
+pub use process::{Process, ProcessHandle};
+pub use report::{ExitReport, ExitStatus};
+pub use scope::TaskScope;
+pub use spec::{KeeperCommand, ProgramSpec};
+pub use start::{StartError, Supervisor};
+pub use stderr::{StderrExcerpt, StderrRecorder};
+pub use sweep::{MARK, ProcessMark, Sweep, sweep};

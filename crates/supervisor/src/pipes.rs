@@ -1,0 +1,156 @@
+//! The caller's ends of a program's stdin and stdout.
+//!
+//! Plain bytes, no framing. Both ends obey the process task: it can close stdin at any time (the first rung of
+//! the ladder), and it cuts stdout off when the program is dead and something that escaped holds the pipe.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::Interest;
+use tokio::net::unix::pipe;
+use tokio_util::bytes::BytesMut;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// After the cut-off, at most this much is still taken from a pipe that never runs dry: more than any pipe
+/// holds, so that nothing the program itself wrote is lost.
+const AFTER_CUT: usize = 1024 * 1024;
+
+/// The program's stdin. Dropping it closes the pipe.
+#[derive(Debug)]
+pub struct Stdin {
+    shared: Arc<StdinShared>,
+}
+
+/// What [`Stdin`] and the process task share: either may close the pipe, both see it closed at once.
+#[derive(Debug)]
+pub(crate) struct StdinShared {
+    // Held only to take or clone the Arc, never while writing or waiting.
+    pipe: Mutex<Option<Arc<pipe::Sender>>>,
+    closed: CancellationToken,
+}
+
+impl StdinShared {
+    pub(crate) fn close(&self) {
+        self.closed.cancel();
+        let _pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    fn pipe(&self) -> io::Result<Arc<pipe::Sender>> {
+        let pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        pipe.ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl Stdin {
+    pub(crate) fn new(end: OwnedFd) -> io::Result<(Self, Arc<StdinShared>)> {
+        let shared = Arc::new(StdinShared {
+            pipe: Mutex::new(Some(Arc::new(pipe::Sender::from_owned_fd(end)?))),
+            closed: CancellationToken::new(),
+        });
+        Ok((Self { shared: Arc::clone(&shared) }, shared))
+    }
+
+    /// Writes what fits now.
+    ///
+    /// # Errors
+    /// `WouldBlock` when the pipe is full, `BrokenPipe` when the program or the ladder has closed it.
+    pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.shared.pipe()?.try_write(bytes)
+    }
+
+    /// Waits until [`try_write`](Self::try_write) may succeed, or the pipe is closed.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn writable(&self) -> io::Result<()> {
+        let pipe = self.shared.pipe()?;
+        tokio::select! {
+            ready = pipe.writable() => ready,
+            () = self.shared.closed.cancelled() => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Whether this end is closed: the ladder has begun, or the program is gone.
+    pub fn is_closed(&self) -> bool {
+        self.shared.closed.is_cancelled()
+    }
+
+    /// Waits until nobody can read any more what is written: the program closed its stdin or is dead.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn reader_gone(&self) {
+        let Ok(pipe) = self.shared.pipe() else { return };
+        let gone = async {
+            // Error readiness of a pipe's writing end means that no reading end is left.
+            while pipe.ready(Interest::ERROR).await.is_ok_and(|ready| !ready.is_error()) {}
+        };
+        tokio::select! {
+            () = gone => {}
+            () = self.shared.closed.cancelled() => {}
+        }
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// # Errors
+    /// `BrokenPipe` when the program or the ladder has closed the pipe; part may have been written.
+    pub async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.try_write(bytes) {
+                Ok(n) => bytes = &bytes[n..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable().await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Stdin {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+/// The program's stdout.
+#[derive(Debug)]
+pub struct Stdout {
+    pipe: pipe::Receiver,
+    cut: CancellationToken,
+    after_cut: usize,
+    /// Tells the process task that nobody reads any more.
+    _done: DropGuard,
+}
+
+impl Stdout {
+    pub(crate) fn new(end: OwnedFd, cut: CancellationToken, done: DropGuard) -> io::Result<Self> {
+        Ok(Self { pipe: pipe::Receiver::from_owned_fd(end)?, cut, after_cut: 0, _done: done })
+    }
+
+    /// Reads what is there into the free capacity of `buffer`, waiting for at least one byte. 0 means the end:
+    /// every writer has closed the pipe, or the program is dead and the drain bound has passed.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn read_buf(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        loop {
+            match self.pipe.try_read_buf(buffer) {
+                Ok(read) => {
+                    self.after_cut += if self.cut.is_cancelled() { read } else { 0 };
+                    return Ok(if self.after_cut > AFTER_CUT { 0 } else { read });
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.cut.is_cancelled() {
+                        return Ok(0);
+                    }
+                    tokio::select! {
+                        ready = self.pipe.readable() => ready?,
+                        () = self.cut.cancelled() => {}
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The process task: our end of one program and its keeper.
+//!
+//! Owner of the control socket, of stderr and of the keeper's process entry. It passes stop requests on, drains
+//! stderr always, and publishes one [`ExitReport`] after everything of the program is gone. The ladder itself
+//! runs in the keeper; here is only the backstop for a keeper that does not answer.
+
+use crate::keeper::protocol::{Command, FromKeeper};
+use crate::ladder::{Graces, Rung};
+use crate::pipes::{Stdin, StdinShared, Stdout};
+use crate::report::{ExitReport, ExitStatus};
+use crate::spec::ProgramSpec;
+use crate::start::Started;
+use crate::stderr::StderrRecorder;
+use crate::sweep::{Sweep, sweep};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Stop requests are idempotent past the second, so a full queue may drop the rest.
+const REQUESTS: usize = 4;
+/// Bytes of stderr taken in one read.
+const STDERR_READ: usize = 16 * 1024;
+/// How much longer than its own graces a keeper may take before it is killed.
+const KEEPER_SLACK: Duration = Duration::from_secs(5);
+
+/// A running program.
+#[derive(Debug)]
+pub struct Process {
+    /// Where the program reads.
+    pub stdin: Stdin,
+    /// What the program writes.
+    pub stdout: Stdout,
+    /// Stops it and tells how it ended.
+    pub handle: ProcessHandle,
+}
+
+/// Stops a program and tells how it ended. When the last handle is dropped the program is stopped.
+#[derive(Clone, Debug)]
+pub struct ProcessHandle {
+    pid: u32,
+    requests: mpsc::Sender<Command>,
+    report: watch::Receiver<Option<Arc<ExitReport>>>,
+}
+
+impl ProcessHandle {
+    /// Process id of the program.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Starts the stop ladder; asked again, jumps to SIGKILL. Does not wait.
+    pub fn stop(&self) {
+        let _full = self.requests.try_send(Command::Stop);
+    }
+
+    /// Jumps to SIGKILL. Does not wait.
+    pub fn kill(&self) {
+        let _full = self.requests.try_send(Command::Kill);
+    }
+
+    /// Waits for the end; answers at once when it has passed.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn exited(&self) -> Arc<ExitReport> {
+        let mut report = self.report.clone();
+        loop {
+            if let Some(report) = &*report.borrow_and_update() {
+                return Arc::clone(report);
+            }
+            if report.changed().await.is_err() {
+                // The task panicked; its scope has logged that, and the keeper ends the program.
+                return Arc::new(ExitReport {
+                    pid: self.pid,
+                    status: ExitStatus::Unknown,
+                    leaked: 0,
+                    rungs: Vec::new(),
+                    stderr: StderrRecorder::default().excerpt(),
+                    containment: crate::Containment::ProcessGroup,
+                });
+            }
+        }
+    }
+}
+
+/// Makes handle and task of a started program.
+pub(crate) fn task(
+    spec: &ProgramSpec,
+    started: Started,
+    stdin: Arc<StdinShared>,
+    stderr: pipe::Receiver,
+    cut: CancellationToken,
+    stdout_done: CancellationToken,
+) -> (ProcessHandle, ProcessTask) {
+    let (requests, requested) = mpsc::channel(REQUESTS);
+    let (publish, report) = watch::channel(None);
+    let handle = ProcessHandle { pid: started.pid, requests, report };
+    let task = ProcessTask {
+        started,
+        graces: spec.graces,
+        drain: spec.drain,
+        stdin,
+        stderr: Some(stderr),
+        recorder: StderrRecorder::default(),
+        requested,
+        publish,
+        cut,
+        stdout_done,
+    };
+    (handle, task)
+}
+
+pub(crate) struct ProcessTask {
+    started: Started,
+    graces: Graces,
+    drain: Duration,
+    stdin: Arc<StdinShared>,
+    /// None after its end.
+    stderr: Option<pipe::Receiver>,
+    recorder: StderrRecorder,
+    requested: mpsc::Receiver<Command>,
+    publish: watch::Sender<Option<Arc<ExitReport>>>,
+    cut: CancellationToken,
+    stdout_done: CancellationToken,
+}
+
+enum Event {
+    Request(Option<Command>),
+    Stderr(io::Result<usize>),
+    Keeper(io::Result<Option<FromKeeper>>),
+    Overdue,
+}
+
+impl ProcessTask {
+    pub(crate) async fn run(mut self) {
+        let (status, leaked, rungs) = self.serve().await;
+        let exited_at = Instant::now();
+        self.stdin.close();
+        let by = exited_at + self.drain;
+        let _bound = tokio::time::timeout_at(by, self.drain_stderr()).await;
+        let report = ExitReport {
+            pid: self.started.pid,
+            status,
+            leaked,
+            rungs,
+            stderr: self.recorder.excerpt(),
+            containment: self.started.containment,
+        };
+        self.publish.send_replace(Some(Arc::new(report)));
+        let _bound = tokio::time::timeout_at(by, self.stdout_done.cancelled()).await;
+        self.cut.cancel();
+    }
+
+    async fn serve(&mut self) -> (ExitStatus, u32, Vec<Rung>) {
+        let mut overdue: Option<Instant> = None;
+        let mut buffer = vec![0; STDERR_READ];
+        let mut owned = true;
+        loop {
+            let event = tokio::select! {
+                request = self.requested.recv(), if owned => Event::Request(request),
+                read = read_some(self.stderr.as_ref(), &mut buffer), if self.stderr.is_some() => Event::Stderr(read),
+                report = self.started.reports.next() => Event::Keeper(report),
+                () = sleep_until(overdue), if overdue.is_some() => Event::Overdue,
+            };
+            match event {
+                Event::Request(request) => {
+                    owned = request.is_some();
+                    self.stdin.close();
+                    let byte = request.unwrap_or(Command::Stop).to_byte();
+                    // A keeper that is gone says so on the other half of the socket.
+                    let _lost = self.started.control.try_write(&[byte]);
+                    let bound = self.graces.stdin + self.graces.term + KEEPER_SLACK;
+                    overdue.get_or_insert(Instant::now() + bound);
+                }
+                Event::Stderr(Ok(0) | Err(_)) => self.stderr = None,
+                Event::Stderr(Ok(read)) => self.recorder.push(&buffer[..read]),
+                Event::Keeper(Ok(Some(FromKeeper::Exited { status, leaked, rungs }))) => {
+                    self.reap_keeper().await;
+                    return (status, leaked, rungs);
+                }
+                Event::Keeper(Ok(Some(_))) => {}
+                Event::Keeper(Ok(None) | Err(_)) => return self.keeper_lost().await,
+                Event::Overdue => {
+                    tracing::error!(
+                        mark = self.started.mark.as_str(),
+                        "the keeper does not answer, killing it"
+                    );
+                    let _gone = self.started.keeper.start_kill();
+                    overdue = None;
+                }
+            }
+        }
+    }
+
+    async fn reap_keeper(&mut self) {
+        // Its report was its last word.
+        if tokio::time::timeout(KEEPER_SLACK, self.started.keeper.wait()).await.is_err() {
+            let _gone = self.started.keeper.start_kill();
+            let _status = self.started.keeper.wait().await;
+        }
+    }
+
+    /// Somebody killed the keeper. The program died with it; the rest is found by its mark.
+    async fn keeper_lost(&mut self) -> (ExitStatus, u32, Vec<Rung>) {
+        let _gone = self.started.keeper.start_kill();
+        let _status = self.started.keeper.wait().await;
+        let mark = self.started.mark.clone();
+        tracing::error!(mark = mark.as_str(), "the keeper was lost, sweeping what it kept");
+        let swept = tokio::task::spawn_blocking(move || sweep(&Sweep::Process(mark))).await;
+        (ExitStatus::Unknown, swept.unwrap_or(0), vec![Rung::Killed])
+    }
+
+    async fn drain_stderr(&mut self) {
+        let mut buffer = vec![0; STDERR_READ];
+        while let Ok(read) = read_some(self.stderr.as_ref(), &mut buffer).await {
+            if read == 0 {
+                break;
+            }
+            self.recorder.push(&buffer[..read]);
+        }
+    }
+}
+
+/// Reads once; 0 at the end or without a pipe.
+///
+/// # Cancel safety
+/// Nothing is lost when the future is dropped.
+async fn read_some(pipe: Option<&pipe::Receiver>, buffer: &mut [u8]) -> io::Result<usize> {
+    let Some(pipe) = pipe else { return Ok(0) };
+    loop {
+        pipe.readable().await?;
+        match pipe.try_read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            read => return read,
+        }
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    if let Some(at) = at {
+        tokio::time::sleep_until(at).await;
+    }
+}

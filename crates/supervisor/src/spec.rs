@@ -1,0 +1,62 @@
+//! How to start a program: what the caller says, complete before anything runs.
+
+use crate::ladder::Graces;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A program to start, with everything it gets.
+#[derive(Clone, Debug)]
+pub struct ProgramSpec {
+    /// A path, or a name that is looked for in the `PATH` of [`env`](Self::env).
+    pub command: OsString,
+    /// Arguments after the program's own name. Never parsed by a shell.
+    pub args: Vec<OsString>,
+    /// The complete environment; the supervisor adds its mark and inherits nothing.
+    pub env: Vec<(OsString, OsString)>,
+    /// The working directory; it has to exist.
+    pub cwd: PathBuf,
+    /// The waits of the stop ladder.
+    pub graces: Graces,
+    /// How long pipes are read after the program is dead, when something that escaped still holds them.
+    pub drain: Duration,
+}
+
+impl ProgramSpec {
+    /// The bound of architecture section 4 for reading on after the exit.
+    pub const DEFAULT_DRAIN: Duration = Duration::from_millis(250);
+
+    /// A spec with default graces, no arguments and an empty environment.
+    pub fn new(command: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            command: command.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: cwd.into(),
+            graces: Graces::default(),
+            drain: Self::DEFAULT_DRAIN,
+        }
+    }
+}
+
+/// How to start a keeper: a program that calls [`crate::keeper::run`].
+#[derive(Clone, Debug)]
+pub struct KeeperCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+}
+
+impl KeeperCommand {
+    /// This very binary with `subcommand` as its only argument. On Linux it is found even after an upgrade has
+    /// replaced the file on disk.
+    pub fn this_binary(subcommand: &str) -> std::io::Result<Self> {
+        let program = if cfg!(target_os = "linux") {
+            PathBuf::from("/proc/self/exe")
+        } else {
+            std::env::current_exe()?
+        };
+        Ok(Self { program, args: vec![subcommand.into()] })
+    }
+}

@@ -1,0 +1,280 @@
+//! Starting a program: the keeper first, then the program through it.
+
+use crate::containment::Containment;
+use crate::keeper::protocol::{FromKeeper, SpawnFailure, StartFrame, WireProgram};
+use crate::pipes::{Stdin, Stdout};
+use crate::process::{self, Process};
+use crate::scope::TaskScope;
+use crate::spec::{KeeperCommand, ProgramSpec};
+use crate::sweep::{KEEPER_MARK, MARK, ProcessMark};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+/// An exec may hang on a dead network file system; nobody waits for it longer than this.
+const START_BOUND: Duration = Duration::from_secs(30);
+
+/// Why a program does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Nothing of that name.
+    #[error("command not found: {command} (looked in {searched})")]
+    NotFound {
+        /// The command as configured.
+        command: String,
+        /// Where it was looked for.
+        searched: String,
+    },
+    /// The program's first line names an interpreter that is not there.
+    #[error("command cannot run: the interpreter that {command} names in its first line is not installed")]
+    InterpreterNotFound {
+        /// The command as configured.
+        command: String,
+    },
+    /// The file is there, but it is not a program that may run.
+    #[error("command is not executable: {command}")]
+    NotExecutable {
+        /// The command as configured.
+        command: String,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The working directory cannot be entered.
+    #[error("bad working directory: {}", cwd.display())]
+    BadCwd {
+        /// The directory.
+        cwd: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Command, arguments or environment cannot be passed to a program.
+    #[error("{detail}")]
+    Unrepresentable {
+        /// Which part, and why.
+        detail: String,
+    },
+    /// The operating system refused, for example for lack of processes or memory.
+    #[error("cannot start {command}")]
+    Refused {
+        /// The command as configured.
+        command: String,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The keeper could not be started or did not answer.
+    #[error("the keeper of {command} failed")]
+    Keeper {
+        /// The command as configured.
+        command: String,
+        /// What went wrong with it.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Starts programs for one host.
+#[derive(Clone, Debug)]
+pub struct Supervisor {
+    keeper: KeeperCommand,
+    host: Arc<str>,
+    next: Arc<AtomicU64>,
+    scope: TaskScope,
+}
+
+impl Supervisor {
+    /// `host` goes into the mark of every process, so that a later host can find what outlived this one.
+    pub fn new(keeper: KeeperCommand, host: &str, scope: TaskScope) -> Self {
+        Self { keeper, host: host.into(), next: Arc::new(AtomicU64::new(1)), scope }
+    }
+
+    /// Starts a program. When this returns the program was executed (or the error says why not), and its
+    /// process task runs until everything of it is gone.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing is left running then.
+    pub async fn start(&self, spec: ProgramSpec) -> Result<Process, StartError> {
+        let mark = ProcessMark::new(&self.host, self.next.fetch_add(1, Ordering::Relaxed));
+        let command = spec.command.to_string_lossy().into_owned();
+        let keeper_failed = |source| StartError::Keeper { command: command.clone(), source };
+        let body = wire_program(&spec, &mark)
+            .encode()
+            .map_err(|error| StartError::Unrepresentable { detail: format!("{command}: {error}") })?;
+
+        let pipes = Pipes::open().map_err(keeper_failed)?;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(keeper_failed)?;
+        let keeper = self.spawn_keeper(theirs.into(), &mark).map_err(keeper_failed)?;
+        let child_ends = [pipes.stdin.0.as_fd(), pipes.stdout.1.as_fd(), pipes.stderr.1.as_fd()];
+        StartFrame::send_head(&ours, body.len(), child_ends).map_err(keeper_failed)?;
+        let Pipes { stdin: (_, stdin), stdout: (stdout, _), stderr: (stderr, _) } = pipes;
+
+        ours.set_nonblocking(true).map_err(keeper_failed)?;
+        let (read, mut write) = UnixStream::from_std(ours).map_err(keeper_failed)?.into_split();
+        let mut reports = Reports::new(read);
+        let answer = tokio::time::timeout(START_BOUND, async {
+            write.write_all(&body).await?;
+            reports.next().await
+        });
+        // Dropping the control socket on an early return makes the keeper stop whatever it has started.
+        let answer = answer.await.map_err(|_| keeper_failed(io::ErrorKind::TimedOut.into()))?;
+        match answer.map_err(keeper_failed)? {
+            Some(FromKeeper::Started { pid, containment }) => {
+                let started = Started { pid, containment, mark, keeper, reports, control: write };
+                let ends = (stdin, stdout, stderr);
+                self.adopt(spec, started, ends).map_err(keeper_failed)
+            }
+            Some(FromKeeper::NotStarted(failure)) => {
+                reap(keeper).await;
+                Err(start_error(&spec, failure))
+            }
+            Some(FromKeeper::Exited { .. }) | None => {
+                reap(keeper).await;
+                Err(keeper_failed(io::ErrorKind::UnexpectedEof.into()))
+            }
+        }
+    }
+
+    fn spawn_keeper(&self, control: OwnedFd, mark: &ProcessMark) -> io::Result<Child> {
+        #[expect(clippy::disallowed_methods, reason = "the keeper is what every other place has to use")]
+        let mut command = Command::new(&self.keeper.program);
+        command
+            // What `ps` shows.
+            .arg0("acpd")
+            .args(&self.keeper.args)
+            .env_clear()
+            .env(KEEPER_MARK, mark.as_str())
+            .stdin(Stdio::from(control))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.spawn()
+    }
+
+    fn adopt(
+        &self,
+        spec: ProgramSpec,
+        started: Started,
+        (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd),
+    ) -> io::Result<Process> {
+        let (stdin, stdin_shared) = Stdin::new(stdin)?;
+        let (cut, stdout_done) = (CancellationToken::new(), CancellationToken::new());
+        let stdout = Stdout::new(stdout, cut.clone(), stdout_done.clone().drop_guard())?;
+        let stderr = tokio::net::unix::pipe::Receiver::from_owned_fd(stderr)?;
+        let (handle, task) = process::task(&spec, started, stdin_shared, stderr, cut, stdout_done);
+        self.scope.spawn("process", task.run());
+        Ok(Process { stdin, stdout, handle })
+    }
+}
+
+/// A program that the keeper says is running.
+pub(crate) struct Started {
+    pub(crate) pid: u32,
+    pub(crate) containment: Containment,
+    pub(crate) mark: ProcessMark,
+    pub(crate) keeper: Child,
+    pub(crate) reports: Reports,
+    pub(crate) control: tokio::net::unix::OwnedWriteHalf,
+}
+
+/// Lines from the keeper.
+pub(crate) struct Reports {
+    reader: BufReader<OwnedReadHalf>,
+    /// A line that is not complete yet; kept here so that a dropped future loses nothing.
+    line: Vec<u8>,
+}
+
+impl Reports {
+    fn new(socket: OwnedReadHalf) -> Self {
+        Self { reader: BufReader::new(socket), line: Vec::new() }
+    }
+
+    /// The next report; None when the keeper is gone.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<FromKeeper>> {
+        self.reader.read_until(b'\n', &mut self.line).await?;
+        if !self.line.ends_with(b"\n") {
+            return Ok(None);
+        }
+        let report = serde_json::from_slice(&self.line);
+        self.line.clear();
+        report.map(Some).map_err(io::Error::from)
+    }
+}
+
+/// Pipe pairs as (reading end, writing end), all closed on exec.
+struct Pipes {
+    stdin: (OwnedFd, OwnedFd),
+    stdout: (OwnedFd, OwnedFd),
+    stderr: (OwnedFd, OwnedFd),
+}
+
+impl Pipes {
+    fn open() -> io::Result<Self> {
+        let open = || pipe_with(PipeFlags::CLOEXEC);
+        let pipes = Self { stdin: open()?, stdout: open()?, stderr: open()? };
+        // Only our ends: the flag belongs to one end of a pipe, and programs expect theirs to block.
+        for ours in [&pipes.stdin.1, &pipes.stdout.0, &pipes.stderr.0] {
+            rustix::fs::fcntl_setfl(ours, rustix::fs::OFlags::NONBLOCK)?;
+        }
+        Ok(pipes)
+    }
+}
+
+fn wire_program(spec: &ProgramSpec, mark: &ProcessMark) -> WireProgram {
+    let mut env: Vec<_> =
+        spec.env.iter().filter(|(name, _)| name != MARK && name != KEEPER_MARK).cloned().collect();
+    env.push((MARK.into(), mark.as_str().into()));
+    WireProgram {
+        command: spec.command.clone(),
+        args: spec.args.clone(),
+        env,
+        cwd: spec.cwd.clone(),
+        graces: spec.graces,
+    }
+}
+
+fn start_error(spec: &ProgramSpec, failure: SpawnFailure) -> StartError {
+    let command = spec.command.to_string_lossy().into_owned();
+    match failure {
+        SpawnFailure::NotFound => {
+            let path = spec.env.iter().rev().find(|(name, _)| name == "PATH");
+            let searched = match path {
+                _ if command.contains('/') => format!("the file system, from {}", spec.cwd.display()),
+                Some((_, path)) => format!("PATH: {}", path.to_string_lossy()),
+                None => "no directory: PATH is not set".to_owned(),
+            };
+            StartError::NotFound { command, searched }
+        }
+        SpawnFailure::InterpreterNotFound => StartError::InterpreterNotFound { command },
+        SpawnFailure::NotExecutable { errno } => {
+            StartError::NotExecutable { command, source: io::Error::from_raw_os_error(errno) }
+        }
+        SpawnFailure::BadCwd { errno } => {
+            StartError::BadCwd { cwd: spec.cwd.clone(), source: io::Error::from_raw_os_error(errno) }
+        }
+        SpawnFailure::Other { errno } => {
+            StartError::Refused { command, source: io::Error::from_raw_os_error(errno) }
+        }
+    }
+}
+
+/// A keeper without a program ends by itself; this only collects it.
+async fn reap(mut keeper: Child) {
+    if tokio::time::timeout(Duration::from_secs(5), keeper.wait()).await.is_err() {
+        let _gone = keeper.start_kill();
+        let _status = keeper.wait().await;
+    }
+}

@@ -1,0 +1,225 @@
+//! How programs end: real programs through a real keeper.
+
+#[path = "support/programs.rs"]
+mod programs;
+
+use acpd_supervisor::{Containment, ExitStatus, Rung};
+use programs::{Bench, read_all, read_until, shell};
+use std::time::Duration;
+use tokio::time::Instant;
+
+// contract 3.1: the real exit code is recorded; TM-2: 128+n is kept as reported
+#[tokio::test]
+async fn exit_codes_are_the_real_ones() {
+    let bench = Bench::new();
+    for code in [0, 1, 3, 143, 255] {
+        let process = bench.sh(&format!("exit {code}")).await;
+        let report = process.handle.exited().await;
+        assert_eq!(report.status, ExitStatus::Code(code));
+        assert_eq!((report.leaked, report.rungs.clone()), (0, vec![]));
+        assert_eq!(report.containment, Containment::Subreaper);
+    }
+    bench.nothing_left().await;
+}
+
+// contract 1.2: a signal has its name
+#[tokio::test]
+async fn signals_have_their_names() {
+    let bench = Bench::new();
+    for name in ["KILL", "TERM", "SEGV", "ABRT", "HUP"] {
+        let process = bench.sh(&format!("kill -{name} $$")).await;
+        assert_eq!(process.handle.exited().await.status, ExitStatus::Signal(format!("SIG{name}")));
+    }
+    bench.nothing_left().await;
+}
+
+// SU-2: a well-behaved program ends on the first rung and gets time to save
+#[tokio::test]
+async fn closing_stdin_is_the_first_rung() {
+    let bench = Bench::new();
+    let mut process = bench.sh("echo ready; cat >/dev/null; echo saved; exit 7").await;
+    read_until(&mut process, "ready").await;
+    process.handle.stop();
+    assert_eq!(read_all(&mut process).await, "saved\n");
+    let report = process.handle.exited().await;
+    assert_eq!(
+        (&report.status, report.rungs.as_slice()),
+        (&ExitStatus::Code(7), [Rung::StdinClosed].as_slice())
+    );
+    bench.nothing_left().await;
+}
+
+// contract 3.2, SU-2
+#[tokio::test]
+async fn sigterm_is_the_second_rung() {
+    let bench = Bench::new();
+    let mut process =
+        bench.sh("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.05; done").await;
+    read_until(&mut process, "ready").await;
+    process.handle.stop();
+    assert_eq!(read_all(&mut process).await, "bye\n");
+    let report = process.handle.exited().await;
+    assert_eq!(report.status, ExitStatus::Code(5));
+    assert_eq!(report.rungs, [Rung::StdinClosed, Rung::Terminated]);
+    bench.nothing_left().await;
+}
+
+// contract 3.2: SIGKILL is the last rung, within the graces
+#[tokio::test]
+async fn a_program_that_ignores_everything_is_killed() {
+    let bench = Bench::new();
+    let mut process = bench.sh("trap '' TERM HUP INT; echo ready; while :; do sleep 0.05; done").await;
+    read_until(&mut process, "ready").await;
+    let asked = Instant::now();
+    process.handle.stop();
+    let report = process.handle.exited().await;
+    assert_eq!(report.status, ExitStatus::Signal("SIGKILL".into()));
+    assert_eq!(report.rungs, [Rung::StdinClosed, Rung::Terminated, Rung::Killed]);
+    assert!(asked.elapsed() >= Duration::from_millis(400), "the graces were given");
+    bench.nothing_left().await;
+}
+
+// contract 3.2: a stopped program cannot act on SIGTERM, so SIGCONT goes with it
+#[tokio::test]
+async fn a_stopped_program_gets_to_act_on_sigterm() {
+    let bench = Bench::new();
+    let mut process =
+        bench.sh("trap 'exit 9' TERM; echo ready; kill -STOP $$; while :; do sleep 0.05; done").await;
+    read_until(&mut process, "ready").await;
+    process.handle.stop();
+    assert_eq!(process.handle.exited().await.status, ExitStatus::Code(9));
+    bench.nothing_left().await;
+}
+
+// contract 3.2: a second stop request jumps to SIGKILL
+#[tokio::test]
+async fn a_second_stop_does_not_wait() {
+    let bench = Bench::new();
+    let mut spec = shell("trap '' TERM; echo ready; while :; do sleep 0.05; done");
+    spec.graces.stdin = Duration::from_secs(600);
+    let mut process = bench.start(spec).await.expect("sh starts");
+    read_until(&mut process, "ready").await;
+    process.handle.stop();
+    process.handle.stop();
+    assert_eq!(process.handle.exited().await.rungs, [Rung::StdinClosed, Rung::Killed]);
+    bench.nothing_left().await;
+}
+
+// SU-1: children in the group, with setsid and double-forked are gone, and the report says `leaked`
+#[tokio::test]
+async fn descendants_do_not_escape() {
+    let bench = Bench::new();
+    let script = "sleep 1000 & setsid sleep 1001 & (setsid sh -c 'sleep 1002 & sleep 1003' &) ; echo ready; cat; exit 0";
+    let mut process = bench.sh(script).await;
+    read_until(&mut process, "ready").await;
+    process.handle.stop();
+    let report = process.handle.exited().await;
+    assert_eq!(report.status, ExitStatus::Code(0));
+    assert!(report.leaked >= 3, "{report:?}");
+    assert_eq!(bench.alive(), Vec::<u32>::new(), "when the report is there, all are gone");
+    bench.nothing_left().await;
+}
+
+// contract 1.2: a leader that exits by itself leaves nothing either
+#[tokio::test]
+async fn leftovers_of_an_exit_are_killed() {
+    let bench = Bench::new();
+    let mut process = bench.sh("setsid sleep 1000 & sleep 1001 & exit 4").await;
+    // Both children hold stdout; the end is seen all the same.
+    read_all(&mut process).await;
+    let report = process.handle.exited().await;
+    assert_eq!((&report.status, report.leaked, report.rungs.len()), (&ExitStatus::Code(4), 2, 0));
+    bench.nothing_left().await;
+}
+
+// SU-1: descendants that end while the program runs are reaped, so no zombies gather
+#[tokio::test]
+async fn orphans_that_end_early_are_reaped() {
+    let bench = Bench::new();
+    // The script itself waits until the keeper, its parent, has no other child, dead or alive.
+    let script = "i=0; while [ $i -lt 50 ]; do (setsid true &); i=$((i+1)); done
+        while [ $(wc -w < /proc/$PPID/task/$PPID/children) -gt 1 ]; do :; done; echo ready; cat";
+    let mut process = bench.sh(script).await;
+    read_until(&mut process, "ready").await;
+    process.handle.stop();
+    assert_eq!(process.handle.exited().await.leaked, 0);
+    bench.nothing_left().await;
+}
+
+// SU-4: a flood on stderr neither blocks the program nor costs memory
+#[tokio::test]
+async fn stderr_is_always_drained() {
+    let bench = Bench::new();
+    let script = "i=0; while [ $i -lt 250 ]; do echo crash line $((i+1)) >&2; i=$((i+1)); done; head -c 50000000 /dev/zero >&2; exit 1";
+    let process = bench.sh(script).await;
+    let report = process.handle.exited().await;
+    assert_eq!(report.status, ExitStatus::Code(1));
+    assert!(report.stderr.head.starts_with("crash line 1\ncrash line 2\n"));
+    assert_eq!(report.stderr.total_lines, 251);
+    bench.nothing_left().await;
+}
+
+// contract 1.2: stderr written just before the end is part of the report
+#[tokio::test]
+async fn the_last_words_are_heard() {
+    let bench = Bench::new();
+    for _ in 0..20 {
+        let process = bench.sh("echo first >&2; printf last >&2; kill -KILL $$").await;
+        assert_eq!(process.handle.exited().await.stderr.head, "first\nlast");
+    }
+    bench.nothing_left().await;
+}
+
+// the caller's disappearance does not leave the program running
+#[tokio::test]
+async fn dropping_every_handle_stops_the_program() {
+    let bench = Bench::new();
+    let mut process =
+        bench.sh("trap '' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.05; done").await;
+    read_until(&mut process, "ready").await;
+    drop(process);
+    bench.nothing_left().await;
+}
+
+// SU-8: a program that closes its stdin is noticed
+#[tokio::test]
+async fn a_closed_stdin_is_noticed() {
+    let bench = Bench::new();
+    let mut process = bench.sh("exec <&-; echo ready; while :; do sleep 0.05; done").await;
+    process.stdin.reader_gone().await;
+    read_until(&mut process, "ready").await;
+    assert!(process.stdin.write_all(b"anybody?").await.is_err());
+    process.handle.kill();
+    assert_eq!(process.handle.exited().await.rungs, [Rung::Killed]);
+    bench.nothing_left().await;
+}
+
+// SU-8: a program that closes stdout but lives
+#[tokio::test]
+async fn a_closed_stdout_is_an_end_of_file_and_not_an_exit() {
+    let bench = Bench::new();
+    let mut process = bench.sh("exec >&-; trap 'exit 3' TERM; while :; do sleep 0.05; done").await;
+    assert_eq!(read_all(&mut process).await, "");
+    process.handle.stop();
+    assert_eq!(process.handle.exited().await.status, ExitStatus::Code(3));
+    bench.nothing_left().await;
+}
+
+// everything the program wrote arrives, however slowly it is read
+#[tokio::test]
+async fn output_survives_the_exit() {
+    let bench = Bench::new();
+    let mut process = bench.sh("i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done").await;
+    let mut all = String::new();
+    let mut buffer = tokio_util::bytes::BytesMut::new();
+    loop {
+        buffer.reserve(128);
+        if process.stdout.read_buf(&mut buffer).await.expect("readable") == 0 {
+            break;
+        }
+        all.push_str(&String::from_utf8_lossy(&buffer.split()));
+    }
+    process.handle.exited().await;
+    assert_eq!(all.lines().count(), 5000);
+    bench.nothing_left().await;
+}

@@ -1,0 +1,64 @@
+//! What happens when one of the three parties is killed: daemon, keeper, program.
+
+#[path = "support/programs.rs"]
+mod programs;
+
+use acpd_supervisor::{ExitStatus, Sweep, sweep};
+use programs::{Bench, processes_with, read_until};
+
+const STUBBORN: &str =
+    "trap '' TERM; setsid sleep 1000 & (setsid sleep 1001 &); echo ready; while :; do sleep 0.05; done";
+
+fn kill(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("not zero");
+    rustix::process::kill_process(pid, signal).expect("it lives");
+}
+
+fn keeper_of(bench: &Bench) -> u32 {
+    let keepers = processes_with(format!("ACPD_KEEPER={}.", bench.host).as_bytes());
+    assert_eq!(keepers.len(), 1);
+    keepers[0]
+}
+
+// architecture 4: what outlives a killed keeper is found by its mark
+#[tokio::test]
+async fn a_killed_keeper_leaves_nothing() {
+    let bench = Bench::new();
+    let mut process = bench.sh(STUBBORN).await;
+    read_until(&mut process, "ready").await;
+    kill(keeper_of(&bench), rustix::process::Signal::KILL);
+    let report = process.handle.exited().await;
+    assert_eq!(report.status, ExitStatus::Unknown);
+    assert_eq!(bench.alive(), Vec::<u32>::new());
+    bench.nothing_left().await;
+}
+
+// a keeper that is asked to end by its own signal ends its program first
+#[tokio::test]
+async fn sigterm_to_the_keeper_is_a_stop_request() {
+    let bench = Bench::new();
+    let mut process = bench.sh(STUBBORN).await;
+    read_until(&mut process, "ready").await;
+    kill(keeper_of(&bench), rustix::process::Signal::TERM);
+    let report = process.handle.exited().await;
+    assert_eq!(report.status, ExitStatus::Signal("SIGKILL".into()));
+    assert_eq!(report.rungs.len(), 3);
+    bench.nothing_left().await;
+}
+
+// SU-3: a sweep at the next start finds what outlived both daemon and keeper, and leaves kept programs alone
+#[tokio::test]
+async fn a_sweep_for_a_host_leaves_kept_programs_alone() {
+    let bench = Bench::new();
+    let mut process = bench.sh(STUBBORN).await;
+    read_until(&mut process, "ready").await;
+    let (host, other) = (Sweep::Host(bench.host.clone()), Sweep::Host("another-host".into()));
+    for which in [host, other] {
+        let swept = tokio::task::spawn_blocking(move || sweep(&which)).await.expect("no panic");
+        assert_eq!(swept, 0);
+    }
+    assert!(bench.alive().len() >= 3);
+    process.handle.kill();
+    process.handle.exited().await;
+    bench.nothing_left().await;
+}

@@ -1,0 +1,81 @@
+//! Real programs that misbehave, and a look at what is left of them.
+
+#![allow(dead_code, reason = "each test program uses its own part")]
+
+use acpd_supervisor::{Graces, KeeperCommand, Process, ProgramSpec, StartError, Supervisor, TaskScope};
+use std::ffi::OsString;
+use std::time::Duration;
+use tokio_util::bytes::BytesMut;
+
+/// A supervisor whose processes can be told from everybody else's.
+pub(crate) struct Bench {
+    pub(crate) supervisor: Supervisor,
+    pub(crate) scope: TaskScope,
+    pub(crate) host: String,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let host = uuid::Uuid::new_v4().to_string();
+        let scope = TaskScope::default();
+        let keeper = KeeperCommand { program: env!("CARGO_BIN_EXE_acpd-keeper").into(), args: Vec::new() };
+        Self { supervisor: Supervisor::new(keeper, &host, scope.clone()), scope, host }
+    }
+
+    pub(crate) async fn sh(&self, script: &str) -> Process {
+        self.start(shell(script)).await.expect("sh starts")
+    }
+
+    pub(crate) async fn start(&self, spec: ProgramSpec) -> Result<Process, StartError> {
+        self.supervisor.start(spec).await
+    }
+
+    /// Ids of living processes that carry our mark.
+    pub(crate) fn alive(&self) -> Vec<u32> {
+        let mark = format!("ACPD_PROCESS={}.", self.host);
+        processes_with(mark.as_bytes())
+    }
+
+    /// Waits for the process tasks, then looks: nothing may be left.
+    pub(crate) async fn nothing_left(self) {
+        self.scope.finished().await;
+        assert_eq!(self.alive(), Vec::<u32>::new(), "processes were left behind");
+    }
+}
+
+pub(crate) fn shell(script: &str) -> ProgramSpec {
+    let mut spec = ProgramSpec::new("sh", std::env::temp_dir());
+    spec.args = vec!["-c".into(), script.into()];
+    spec.env = vec![(OsString::from("PATH"), std::env::var_os("PATH").expect("PATH is set"))];
+    spec.graces = Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) };
+    spec
+}
+
+pub(crate) fn processes_with(mark: &[u8]) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("/proc is there").flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(mark)) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// Reads stdout until `needle` is in what was read, or the end.
+pub(crate) async fn read_until(process: &mut Process, needle: &str) -> String {
+    let mut buffer = BytesMut::new();
+    while !String::from_utf8_lossy(&buffer).contains(needle) {
+        buffer.reserve(4096);
+        if process.stdout.read_buf(&mut buffer).await.expect("stdout can be read") == 0 {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&buffer).into_owned()
+}
+
+/// Reads stdout to its end.
+pub(crate) async fn read_all(process: &mut Process) -> String {
+    read_until(process, "\u{0}never\u{0}").await
+}

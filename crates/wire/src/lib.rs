@@ -1,0 +1,29 @@
+//! JSON-RPC 2.0 framing for acpd: bounded lines, borrowed envelopes over raw bytes, request tables.
+//!
+//! Bytes go into a [`LineBuffer`], lines come out and become a [`Message`] that borrows from its line, and answers
+//! are composed from raw parts by the writers or made out of the received line by [`splice`]. [`Outgoing`] and
+//! [`Incoming`] keep the open requests of one hop.
+//!
+//! Invariants: nothing is lost or altered (payloads are never re-encoded), memory is bounded by the line limit, and
+//! no input makes this crate panic or recurse.
+//!
+//! What it is not: it does no IO, knows no clock and no runtime, and gives no meaning to any method.
+
+pub mod codes;
+mod envelope;
+mod id;
+mod line;
+mod malformed;
+mod raw;
+mod splice;
+mod table;
+mod write;
+
+pub use envelope::Message;
+pub use id::{OwnedId, RawId};
+pub use line::{DEFAULT_LINE_LIMIT, LineBuffer, LineTooLong};
+pub use malformed::Malformed;
+pub use raw::{member, repair_utf8, span_of};
+pub use splice::splice;
+pub use table::{DuplicateId, Incoming, Outgoing};
+pub use write::{write_error, write_error_raw, write_notification, write_request, write_result};

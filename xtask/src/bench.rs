@@ -1,0 +1,118 @@
+//! `cargo xtask bench`: what acpd costs, next to the same agent without it.
+//!
+//! Both sides run on this machine at the same time of day, by turns, and are judged by their ratio or difference, so
+//! the figures hold on a slow or busy machine too. Invariant: whatever happens, nothing that was started here
+//! outlives the command. Not here: the cost of single parts; those are measured by their own crates' examples.
+
+mod figures;
+mod peer;
+mod processor;
+mod program;
+mod report;
+mod roundtrip;
+mod start;
+mod throughput;
+
+use crate::{child, with_causes};
+use anstyle::{AnsiColor, Style};
+use clap::{Args, ValueEnum};
+use program::{Programs, ProgramsError};
+use report::{Measurement, Report};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What the command line says.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Measure these only
+    #[arg(long, value_delimiter = ',', value_name = "WHAT,...")]
+    only: Vec<Subject>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Only print: a missed limit is no failure
+    #[arg(long)]
+    no_limits: bool,
+    /// Measure this binary instead of building one
+    #[arg(long, value_name = "FILE")]
+    acpd: Option<PathBuf>,
+    /// Messages of one throughput measurement
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    messages: u64,
+    /// Throughput measurements of each side
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Subject {
+    /// Messages a second from an agent to a client, through host and log
+    Throughput,
+    /// From a request to its answer
+    Roundtrip,
+    /// From nothing to an answer, and to the end of a whole run
+    Start,
+}
+
+/// Why nothing could be measured.
+#[derive(Debug, thiserror::Error)]
+enum BenchError {
+    #[error("there is no acpd to measure")]
+    Programs(#[from] ProgramsError),
+    #[error("cannot measure {what}")]
+    Measure {
+        what: &'static str,
+        #[source]
+        source: peer::PeerError,
+    },
+}
+
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const QUIET: Style = Style::new().dimmed();
+
+/// Runs the command; true when every limit is kept, or limits do not count.
+pub(crate) fn run(options: &Options, root: &Path) -> bool {
+    let report = match measure(options, root) {
+        Ok(report) => report,
+        Err(error) => {
+            anstream::eprintln!("{BAD}{}{BAD:#}", with_causes(&error));
+            return false;
+        }
+    };
+    if options.json {
+        anstream::println!("{:#}", report.to_json());
+    } else {
+        anstream::println!("\n{}", report.table());
+    }
+    options.no_limits || report.kept()
+}
+
+fn measure(options: &Options, root: &Path) -> Result<Report, BenchError> {
+    let programs = Programs::prepare(options.acpd.as_deref(), root)?;
+    let wanted = |subject| options.only.is_empty() || options.only.contains(&subject);
+    let mut report = Report::default();
+    if wanted(Subject::Throughput) {
+        let measured = throughput::measure(&programs, options.messages, options.rounds);
+        report.add(measured.map_err(|source| BenchError::Measure { what: "throughput", source })?);
+    }
+    if wanted(Subject::Roundtrip) {
+        let measured = roundtrip::measure(&programs);
+        report.add(measured.map_err(|source| BenchError::Measure { what: "round trips", source })?);
+    }
+    if wanted(Subject::Start) {
+        let measured = start::measure(&programs);
+        report.add(measured.map_err(|source| BenchError::Measure { what: "starts", source })?);
+    }
+    Ok(report)
+}
+
+/// Says on stderr what goes on.
+fn progress(what: impl std::fmt::Display) {
+    anstream::eprintln!("{QUIET}{what}{QUIET:#}");
+}
+
+fn now() -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "this is a shell: measuring time is its purpose")]
+    Instant::now()
+}

@@ -1,0 +1,231 @@
+//! What was measured, against its limits: as a table for people and as JSON for scripts. Pure.
+
+use super::figures::shown;
+use anstyle::{AnsiColor, Style};
+use serde_json::{Value, json};
+
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// How the two sides are compared, and what is still good.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Comparison {
+    /// What is left of the direct figure; at least this share must be.
+    Share { at_least: f64 },
+    /// What comes on top; it must stay below this.
+    Extra { below: f64 },
+    /// What comes on top, without a limit.
+    ExtraOnly,
+    /// How many times the direct figure, without a limit.
+    Times,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug)]
+pub(super) struct Measurement {
+    pub(super) name: String,
+    pub(super) unit: &'static str,
+    /// The agent without acpd.
+    pub(super) direct: f64,
+    /// The same through acpd.
+    pub(super) acpd: f64,
+    pub(super) comparison: Comparison,
+}
+
+impl Measurement {
+    /// A ratio or a difference.
+    fn compared(&self) -> f64 {
+        match self.comparison {
+            Comparison::Share { .. } | Comparison::Times => self.acpd / self.direct,
+            Comparison::Extra { .. } | Comparison::ExtraOnly => self.acpd - self.direct,
+        }
+    }
+
+    /// Whether the limit is kept, if there is one.
+    fn kept(&self) -> Option<bool> {
+        match self.comparison {
+            Comparison::Share { at_least } => Some(self.compared() >= at_least),
+            Comparison::Extra { below } => Some(self.compared() < below),
+            Comparison::ExtraOnly | Comparison::Times => None,
+        }
+    }
+
+    fn shown_comparison(&self) -> String {
+        let value = shown(self.compared());
+        match self.comparison {
+            Comparison::Share { .. } | Comparison::Times => format!("x {value}"),
+            Comparison::Extra { .. } | Comparison::ExtraOnly if self.compared() < 0.0 => value,
+            Comparison::Extra { .. } | Comparison::ExtraOnly => format!("+{value}"),
+        }
+    }
+
+    fn shown_limit(&self) -> String {
+        match self.comparison {
+            Comparison::Share { at_least } => format!("at least x {}", shown(at_least)),
+            Comparison::Extra { below } => format!("below +{}", shown(below)),
+            Comparison::ExtraOnly | Comparison::Times => String::new(),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut json =
+            json!({"name": self.name, "unit": self.unit, "direct": self.direct, "acpd": self.acpd});
+        let (how, limit) = match self.comparison {
+            Comparison::Share { at_least } => ("ratio", Some(at_least)),
+            Comparison::Times => ("ratio", None),
+            Comparison::Extra { below } => ("extra", Some(below)),
+            Comparison::ExtraOnly => ("extra", None),
+        };
+        json[how] = json!(self.compared());
+        if let Some(limit) = limit {
+            json["limit"] = json!(limit);
+            json["ok"] = json!(self.kept());
+        }
+        json
+    }
+}
+
+/// All that was measured in one run.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    measurements: Vec<Measurement>,
+    remarks: Vec<String>,
+}
+
+impl Report {
+    /// Adds measurements and what has to be said of them.
+    pub(super) fn add(&mut self, (measurements, remark): (Vec<Measurement>, String)) {
+        self.measurements.extend(measurements);
+        self.remarks.push(remark);
+    }
+
+    /// Whether every limit is kept.
+    pub(super) fn kept(&self) -> bool {
+        self.measurements.iter().all(|measurement| measurement.kept() != Some(false))
+    }
+
+    /// With styles, for a stream that strips them where they do not belong.
+    pub(super) fn table(&self) -> String {
+        let mut rows = vec![["", "direct", "acpd", "", "compared", "limit"].map(str::to_owned)];
+        rows.extend(self.measurements.iter().map(|measurement| {
+            [
+                measurement.name.clone(),
+                shown(measurement.direct),
+                shown(measurement.acpd),
+                measurement.unit.to_owned(),
+                measurement.shown_comparison(),
+                measurement.shown_limit(),
+            ]
+        }));
+        let width =
+            |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+        let widths: [usize; 6] = std::array::from_fn(width);
+        let mut text = String::new();
+        for (place, row) in rows.iter().enumerate() {
+            let [name, direct, acpd, unit, compared, limit] = row;
+            let [w_name, w_direct, w_acpd, w_unit, w_compared, w_limit] = widths;
+            text += &format!(
+                "{name:<w_name$}  {direct:>w_direct$}  {acpd:>w_acpd$} {unit:<w_unit$}  \
+                 {compared:>w_compared$}  {limit:<w_limit$}"
+            );
+            match place.checked_sub(1).and_then(|place| self.measurements[place].kept()) {
+                Some(true) => text += &format!("  {GOOD}ok{GOOD:#}"),
+                Some(false) => text += &format!("  {BAD}over{BAD:#}"),
+                None => text.truncate(text.trim_end().len()),
+            }
+            text.push('\n');
+        }
+        for remark in &self.remarks {
+            text += &format!("\n{remark}");
+        }
+        text
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let measurements: Vec<Value> = self.measurements.iter().map(Measurement::to_json).collect();
+        json!({"ok": self.kept(), "measurements": measurements, "remarks": self.remarks})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measurement(acpd: f64, comparison: Comparison) -> Measurement {
+        Measurement { name: "it".to_owned(), unit: "us", direct: 100.0, acpd, comparison }
+    }
+
+    fn report(measurements: Vec<Measurement>) -> Report {
+        let mut report = Report::default();
+        report.add((measurements, "as it was".to_owned()));
+        report
+    }
+
+    // issue 2, 8: one tenth of the counter, 60 us extra
+    #[test]
+    fn limits_are_kept_or_not() {
+        for (acpd, comparison, kept) in [
+            (10.0, Comparison::Share { at_least: 0.1 }, Some(true)),
+            (9.9, Comparison::Share { at_least: 0.1 }, Some(false)),
+            (159.9, Comparison::Extra { below: 60.0 }, Some(true)),
+            (160.0, Comparison::Extra { below: 60.0 }, Some(false)),
+            (1e9, Comparison::ExtraOnly, None),
+            (1e9, Comparison::Times, None),
+        ] {
+            let measurement = measurement(acpd, comparison);
+            assert_eq!(measurement.kept(), kept, "{measurement:?}");
+            assert_eq!(report(vec![measurement]).kept(), kept != Some(false));
+        }
+    }
+
+    // a side that measured nothing is not good by accident
+    #[test]
+    fn a_ratio_to_nothing_keeps_no_limit() {
+        let nothing = Measurement { direct: 0.0, ..measurement(0.0, Comparison::Share { at_least: 0.1 }) };
+        assert_eq!(nothing.kept(), Some(false));
+    }
+
+    // issue 2, 8: a table with ratios
+    #[test]
+    fn the_table_says_what_was_compared_with_what() {
+        let table = report(vec![
+            measurement(25.0, Comparison::Share { at_least: 0.1 }),
+            measurement(400.0, Comparison::Extra { below: 60.0 }),
+            measurement(90.0, Comparison::ExtraOnly),
+            measurement(200.0, Comparison::Times),
+        ])
+        .table();
+        let plain = anstream::adapter::strip_str(&table).to_string();
+        let lines: Vec<&str> = plain.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "    direct  acpd     compared  limit",
+                "it     100  25.0 us    x 0.25  at least x 0.10  ok",
+                "it     100   400 us      +300  below +60.0      over",
+                "it     100  90.0 us     -10.0",
+                "it     100   200 us    x 2.00",
+                "",
+                "as it was",
+            ]
+        );
+    }
+
+    // issue 2, 8
+    #[test]
+    fn scripts_get_the_same() {
+        let json = report(vec![
+            measurement(25.0, Comparison::Share { at_least: 0.1 }),
+            measurement(200.0, Comparison::ExtraOnly),
+        ])
+        .to_json();
+        assert_eq!(json["ok"], json!(true));
+        assert_eq!(
+            json["measurements"],
+            json!([
+                {"name": "it", "unit": "us", "direct": 100.0, "acpd": 25.0, "ratio": 0.25, "limit": 0.1, "ok": true},
+                {"name": "it", "unit": "us", "direct": 100.0, "acpd": 200.0, "extra": 100.0},
+            ])
+        );
+    }
+}

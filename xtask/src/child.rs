@@ -1,0 +1,268 @@
+//! Runs one command of a step: shows it, streams its output line by line, counts the tests in it.
+//!
+//! stdout and stderr of the command share one pipe, so that their order stays. Invariant: [`run`] returns soon
+//! after the command has ended, also when something it left behind holds the pipe open; that is then a failure,
+//! because here a process that outlives its test is a bug. Not here: which commands, and in what order.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{BufRead, BufReader, IsTerminal, PipeReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// Lines on their way from the pipe to our stdout; when it is full the command waits, as on any slow terminal.
+const LINES: usize = 256;
+
+/// How long the rest of the output may take after the command has ended.
+const REST: Duration = Duration::from_secs(5);
+
+/// A command to run, in the form in which it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CommandLine {
+    program: String,
+    args: Vec<String>,
+    env: Vec<(&'static str, &'static str)>,
+    dir: PathBuf,
+    /// Shown before the command when it does not run at the top of the repository.
+    place: Option<String>,
+}
+
+impl CommandLine {
+    /// `args` are separated by spaces.
+    pub(crate) fn new(program: &str, args: &str, dir: &Path) -> Self {
+        let place =
+            dir.file_name().filter(|_| dir.parent().is_some_and(|parent| parent.ends_with("interop")));
+        Self {
+            program: program.to_owned(),
+            args: args.split(' ').map(str::to_owned).collect(),
+            env: Vec::new(),
+            dir: dir.to_owned(),
+            place: place.map(|name| format!("interop/{}", name.to_string_lossy())),
+        }
+    }
+
+    pub(crate) fn with_env(mut self, name: &'static str, value: &'static str) -> Self {
+        self.env.push((name, value));
+        self
+    }
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(f, "in {place}: ")?;
+        }
+        for (name, value) in &self.env {
+            write!(f, "{name}=\"{value}\" ")?;
+        }
+        write!(f, "{} {}", self.program, self.args.join(" "))
+    }
+}
+
+/// Tests that `cargo test` reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Passed tests.
+    pub(crate) passed: u64,
+    /// Failed tests.
+    pub(crate) failed: u64,
+}
+
+impl Counts {
+    /// Adds a line like `test result: ok. 3 passed; 0 failed; ...`; others change nothing.
+    fn add_line(&mut self, line: &str) {
+        let Some((_, result)) = line.split_once("test result: ") else { return };
+        let number = |word: &str| -> Option<u64> {
+            let before = result.split_once(word)?.0.trim_end();
+            before.rsplit([' ', ';', '.']).next()?.parse().ok()
+        };
+        self.passed += number("passed").unwrap_or(0);
+        self.failed += number("failed;").unwrap_or(0);
+    }
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    /// It could not be started.
+    #[error("cannot start `{command}`")]
+    Start {
+        command: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// It ran and failed.
+    #[error("`{command}` ended with {status}")]
+    Failed { command: String, status: ExitStatus },
+    /// It ended, and something it started did not.
+    #[error("`{command}` ended, but a process that it left behind still holds its output open")]
+    LeftBehind { command: String },
+    /// Its output could not be shown.
+    #[error("cannot show the output of `{command}`")]
+    Show {
+        command: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// `cargo test` without a single test is not a pass.
+    #[error("no test ran")]
+    NoTests,
+    /// Findings were printed.
+    #[error("the house rules are not kept, see the lines above")]
+    Tidy,
+}
+
+enum Event {
+    Line(Vec<u8>),
+    EndOfOutput,
+    Exited(std::io::Result<ExitStatus>),
+}
+
+/// Runs the command to its end and adds the tests it reports to `counts`.
+pub(crate) fn run(line: &CommandLine, counts: &mut Counts, out: &mut impl Write) -> Result<(), RunError> {
+    run_within(line, counts, out, REST)
+}
+
+fn run_within(
+    line: &CommandLine,
+    counts: &mut Counts,
+    out: &mut impl Write,
+    rest: Duration,
+) -> Result<(), RunError> {
+    let start_error = |source| RunError::Start { command: line.to_string(), source };
+    let (child, output) = start(line).map_err(start_error)?;
+    let (sender, events) = sync_channel(LINES);
+    let for_lines = sender.clone();
+    std::thread::spawn(move || send_lines(output, &for_lines));
+    std::thread::spawn(move || send_exit(child, &sender));
+    let status = follow(line, &events, counts, out, rest)?.map_err(start_error)?;
+    if status.success() { Ok(()) } else { Err(RunError::Failed { command: line.to_string(), status }) }
+}
+
+fn start(line: &CommandLine) -> std::io::Result<(Child, PipeReader)> {
+    let (output, input) = std::io::pipe()?;
+    let mut command = command(&line.program);
+    command.args(&line.args).envs(line.env.iter().copied()).current_dir(&line.dir);
+    if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    // No stdin: a test that reads it would wait for the person at the terminal.
+    command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+    Ok((command.spawn()?, output))
+}
+
+/// Ends at the end of the pipe, or when nobody listens any more.
+fn send_lines(output: PipeReader, events: &SyncSender<Event>) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        let event = match output.read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => Event::EndOfOutput,
+            Ok(_) => Event::Line(line),
+        };
+        let last = matches!(event, Event::EndOfOutput);
+        if events.send(event).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn send_exit(mut child: Child, events: &SyncSender<Event>) {
+    // Nobody listens any more only when showing the output failed, which is then the reported error.
+    let _unheard = events.send(Event::Exited(child.wait()));
+}
+
+fn follow(
+    line: &CommandLine,
+    events: &Receiver<Event>,
+    counts: &mut Counts,
+    out: &mut impl Write,
+    rest: Duration,
+) -> Result<std::io::Result<ExitStatus>, RunError> {
+    let mut exited = None;
+    let mut output_ended = false;
+    loop {
+        let event = match &exited {
+            None => events.recv().map_err(|_gone| RecvTimeoutError::Disconnected),
+            Some(_) => events.recv_timeout(rest),
+        };
+        match event {
+            Ok(Event::Line(bytes)) => {
+                counts.add_line(&String::from_utf8_lossy(&bytes));
+                let shown = out.write_all(&bytes).and_then(|()| out.flush());
+                shown.map_err(|source| RunError::Show { command: line.to_string(), source })?;
+            }
+            Ok(Event::EndOfOutput) => output_ended = true,
+            Ok(Event::Exited(status)) => exited = Some(status),
+            Err(_) => return Err(RunError::LeftBehind { command: line.to_string() }),
+        }
+        if output_ended && let Some(status) = exited.take() {
+            return Ok(status);
+        }
+    }
+}
+
+/// What a program prints on stdout, trimmed, when it can be started and succeeds.
+pub(crate) fn answer(program: &str, args: &[&str], dir: &Path) -> Option<String> {
+    let output = command(program).args(args).current_dir(dir).stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A command of ours, not started yet.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "build tools run here before the keeper is even built")]
+    Command::new(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> CommandLine {
+        let mut line = CommandLine::new("sh", "-c", Path::new("/"));
+        line.args.push(script.to_owned());
+        line
+    }
+
+    #[test]
+    fn test_results_are_summed_and_streamed() {
+        let script = "echo 'test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'
+            echo 'test result: FAILED. 4 passed; 2 failed; 0 ignored' >&2; echo 'running 7 tests, 9 passed'";
+        let (mut counts, mut out) = (Counts::default(), Vec::new());
+        run(&shell(script), &mut counts, &mut out).expect("the shell succeeds");
+        assert_eq!(counts, Counts { passed: 7, failed: 2 });
+        assert_eq!(String::from_utf8_lossy(&out).lines().count(), 3);
+    }
+
+    #[test]
+    fn a_failing_command_is_an_error_with_its_status() {
+        let error = run(&shell("exit 3"), &mut Counts::default(), &mut Vec::new()).expect_err("it fails");
+        assert!(matches!(error, RunError::Failed { status, .. } if status.code() == Some(3)));
+    }
+
+    #[test]
+    fn a_missing_program_is_an_error_that_names_the_command() {
+        let line = CommandLine::new("no-such-program-here", "--all", Path::new("/"));
+        let error = run(&line, &mut Counts::default(), &mut Vec::new()).expect_err("it cannot start");
+        assert_eq!(error.to_string(), "cannot start `no-such-program-here --all`");
+    }
+
+    #[test]
+    fn a_process_left_behind_with_the_output_open_is_an_error_and_no_hang() {
+        let mut out = Vec::new();
+        let line = shell("sleep 1000 & echo $!");
+        let result = run_within(&line, &mut Counts::default(), &mut out, Duration::from_millis(50));
+        let sleeper = String::from_utf8(out).expect("a pid");
+        assert_eq!(answer("kill", &[sleeper.trim()], Path::new("/")), Some(String::new()));
+        assert!(matches!(result, Err(RunError::LeftBehind { .. })));
+    }
+
+    #[test]
+    fn a_command_is_shown_as_one_would_type_it() {
+        let line = CommandLine::new("cargo", "doc --no-deps", Path::new("/x"))
+            .with_env("RUSTDOCFLAGS", "-D warnings");
+        assert_eq!(line.to_string(), "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps");
+    }
+}

@@ -1,0 +1,62 @@
+//! The project's own commands, run as `cargo xtask COMMAND`: one file per command.
+//!
+//! Owned by the repository, not shipped. It starts cargo, git and installers directly: it is the one program
+//! here that must work when nothing of the product builds. Not here: anything the product needs at run time.
+
+mod bench;
+mod child;
+mod conformance;
+mod test;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The project's own commands", max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check what is needed, then run every check and every test, stopping at the first failure
+    Test(test::Options),
+    /// Check the house rules that no compiler or lint checks
+    Tidy,
+    /// Write docs/conformance.md: which tests show each requirement
+    Conformance(conformance::Options),
+    /// Measure a release build next to the bare agent, and fail when a limit is missed
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    let root = root();
+    let passed = match Cli::parse().command {
+        Command::Test(options) => test::run(&options, &root),
+        Command::Tidy => tidy::run(&root),
+        Command::Conformance(options) => conformance::run(&options, &root),
+        Command::Bench(options) => bench::run(&options, &root),
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The top of the repository: where this crate's directory is.
+fn root() -> PathBuf {
+    let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest_dir.parent().map_or_else(|| manifest_dir.clone(), Path::to_path_buf)
+}
+
+/// An error and, after colons, what caused it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text += &format!(": {inner}");
+        cause = inner.source();
+    }
+    text
+}

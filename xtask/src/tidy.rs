@@ -1,0 +1,69 @@
+//! `cargo xtask tidy`: the house rules that no compiler and no lint checks.
+//!
+//! Each check is a function from the tree of files to findings; a finding says where, what, and how to mend it.
+//! Invariant: it only reads. Not here: formatting, lints and anything else that cargo's own tools know.
+
+mod documents;
+mod imports;
+pub(crate) mod marks;
+mod rust_files;
+mod source;
+mod text;
+pub(crate) mod tree;
+
+use std::fmt;
+use std::path::Path;
+use tree::Tree;
+
+/// One broken rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    pub(crate) path: String,
+    pub(crate) line: usize,
+    pub(crate) problem: String,
+    fix: String,
+}
+
+impl Finding {
+    /// `line` counts from 1; what concerns the whole file is at line 1.
+    pub(crate) fn new(path: &str, line: usize, problem: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, problem: problem.into(), fix: fix.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}; {}", self.path, self.line, self.problem, self.fix)
+    }
+}
+
+/// Runs the command; true when no rule is broken.
+pub(crate) fn run(root: &Path) -> bool {
+    let tree = match Tree::load(root) {
+        Ok(tree) => tree,
+        Err(error) => {
+            anstream::eprintln!("cannot read the tree: {}", crate::with_causes(&error));
+            return false;
+        }
+    };
+    let findings = check(&tree);
+    for finding in &findings {
+        anstream::println!("{finding}");
+    }
+    match findings.len() {
+        0 => anstream::println!("tidy: {} files, nothing to mend", tree.files.len()),
+        count => anstream::println!("tidy: {} files, {count} to mend", tree.files.len()),
+    }
+    findings.is_empty()
+}
+
+fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = imports::check(tree);
+    findings.extend(rust_files::check(tree));
+    findings.extend(marks::check(tree));
+    findings.extend(text::check(tree));
+    findings.extend(documents::check(tree));
+    findings.extend(crate::conformance::check(tree));
+    findings.sort();
+    findings
+}
