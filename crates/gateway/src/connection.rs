@@ -79,7 +79,6 @@ pub async fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) {
         agent: None,
         spare: None,
         viewers: HashMap::new(),
-        leaving: HashMap::new(),
         joining: HashMap::new(),
         unresumable: HashMap::new(),
         open: Incoming::new(),
@@ -102,8 +101,6 @@ struct Connection {
     /// An initialized process that has no session yet.
     spare: Option<AgentHandle>,
     viewers: HashMap<String, Watched>,
-    /// Viewers of sessions that the client has left: cancelled when they write no more.
-    leaving: HashMap<String, CancellationToken>,
     /// Sessions that the client asked to join, by the request.
     joining: HashMap<OwnedId, String>,
     /// Sessions whose history is shown but that cannot go on, with the reason.
@@ -118,17 +115,18 @@ struct Connection {
 /// A session that the client is attached to.
 struct Watched {
     viewer: ViewerHandle,
-    /// The run that it is attached to; None if it only reads.
+    /// The run that it is attached to; None if it only reads, or has left.
     live: Option<SessionHandle>,
     /// How often the client attached.
     attachments: u64,
 }
 
 impl Watched {
-    /// Its run is over, and all of it was written.
+    /// Its run is over, or the client has left, and all that was promised was written.
     fn is_over(&self) -> bool {
         let ended = self.live.as_ref().is_none_or(|live| live.ended_with().is_some());
-        !self.viewer.is_there() || (ended && self.viewer.finished() == self.attachments)
+        !self.viewer.is_there()
+            || (ended && self.viewer.finished() == self.attachments && self.viewer.is_idle())
     }
 }
 
@@ -300,14 +298,8 @@ impl Connection {
         self.viewers.retain(|id, watched| joining.contains(id) || !watched.is_over());
         let via = Arc::clone(&self.client.connection);
         let (handle, viewer) = Viewer::new(&id, via, attachment, self.outbox.clone(), self.capabilities);
-        let earlier = self.leaving.remove(&id);
         self.viewers.insert(id, Watched { viewer: handle, live, attachments: 1 });
-        self.host.scope().spawn("viewer", async move {
-            if let Some(earlier) = earlier {
-                earlier.cancelled().await;
-            }
-            viewer.run().await;
-        });
+        self.host.scope().spawn("viewer", viewer.run());
     }
 
     async fn line(&mut self, line: Bytes) {

@@ -18,7 +18,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Places for commands: as many as a client may have requests open, so that nobody ever waits for one.
 const COMMANDS: usize = crate::connection::OPEN_REQUESTS;
@@ -61,7 +60,7 @@ pub(crate) struct Attachment {
 pub(crate) enum Command {
     Answer(Answer),
     Follow(Box<Attachment>),
-    /// With the answer that is the last to be written.
+    /// With the answer to write behind everything before.
     Leave(Answer),
 }
 
@@ -70,7 +69,6 @@ pub(crate) enum Command {
 pub(crate) struct ViewerHandle {
     commands: mpsc::Sender<Command>,
     finished: Arc<AtomicU64>,
-    over: CancellationToken,
 }
 
 impl ViewerHandle {
@@ -79,7 +77,7 @@ impl ViewerHandle {
         !self.commands.is_closed()
     }
 
-    /// How many attachments it has followed to the end of their run.
+    /// How many attachments it has followed to the end of their run, or left.
     pub(crate) fn finished(&self) -> u64 {
         self.finished.load(Ordering::Relaxed)
     }
@@ -94,35 +92,34 @@ impl ViewerHandle {
         self.commands.send(Command::Follow(Box::new(attachment))).await.map_err(|_| ClientGone)
     }
 
-    /// Stops watching; what was answered is still written, and then `line`.
-    pub(crate) async fn leave(&self, line: Bytes) -> Result<(), ClientGone> {
+    /// Whether nothing is queued for it and nobody holds a place.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.commands.capacity() == self.commands.max_capacity()
+    }
+
+    /// Stops watching until it is told to follow again. `line` is written behind what it has written already; the
+    /// receiver is told of that. The requests that are still open are answered as soon as there is an answer.
+    pub(crate) async fn leave(&self, line: Bytes) -> Result<oneshot::Receiver<()>, ClientGone> {
         let (written, told) = oneshot::channel();
         let answer = Answer { after: 0, line, written: Some(written) };
         self.commands.send(Command::Leave(answer)).await.map_err(|_| ClientGone)?;
-        told.await.map_err(|_| ClientGone)
-    }
-
-    /// Cancelled when it writes no more events; answers that were promised may still follow. It is not the handle, so
-    /// that waiting for it keeps nothing alive.
-    pub(crate) fn over(&self) -> CancellationToken {
-        self.over.clone()
+        Ok(told)
     }
 }
 
 pub(crate) struct Viewer {
     live: Option<SessionHandle>,
-    /// None when everything was read.
+    /// None when everything was read, and when the client has left.
     cursor: Option<Cursor>,
-    /// The last event of the run that was read before.
+    /// The last event that was read when the run ended, or the client left.
     ended_at: u64,
     outbox: Outbox,
     page: Page,
     commands: mpsc::Receiver<Command>,
     /// Attachments so far.
     attachments: u64,
-    /// As many of them as were over when a run ended.
+    /// As many of them as were over when a run ended, or the client left.
     finished: Arc<AtomicU64>,
-    over: Option<DropGuard>,
     /// What came while a block was being written, and is not an answer.
     deferred: VecDeque<Command>,
     /// Held back, in the order of the events that they stand behind.
@@ -150,8 +147,7 @@ impl Viewer {
         let Attachment { live, cursor, answer, .. } = attachment;
         let (cursor, waiting) = (Some(cursor), VecDeque::from([answer]));
         let (deferred, finished) = (VecDeque::new(), Arc::new(AtomicU64::new(0)));
-        let over = CancellationToken::new();
-        let handle = ViewerHandle { commands: sender, finished: Arc::clone(&finished), over: over.clone() };
+        let handle = ViewerHandle { commands: sender, finished: Arc::clone(&finished) };
         let viewer = Self {
             live,
             cursor,
@@ -161,7 +157,6 @@ impl Viewer {
             commands,
             attachments: 1,
             finished,
-            over: Some(over.drop_guard()),
             deferred,
             waiting,
             next: None,
@@ -187,11 +182,7 @@ impl Viewer {
                 Event::Log(ended) => self.log_ended(ended).await?,
                 Event::Command(Some(Command::Answer(answer))) => self.hold(answer),
                 Event::Command(Some(Command::Follow(attachment))) => self.next = Some(attachment),
-                Event::Command(Some(Command::Leave(answer))) => {
-                    self.cursor = None;
-                    self.waiting.push_back(answer);
-                    return self.answer_the_rest().await;
-                }
+                Event::Command(Some(Command::Leave(answer))) => self.rest(answer),
                 Event::Command(None) => {
                     open = false;
                     // The connection lets go. A session that goes on does so without this viewer.
@@ -207,18 +198,14 @@ impl Viewer {
         Ok(())
     }
 
-    /// The client watches no more; what it has asked already is still answered.
-    async fn answer_the_rest(&mut self) -> Result<(), ClientGone> {
-        self.release().await?;
-        drop(self.over.take());
-        self.commands.close();
-        while let Some(command) = next_command(&mut self.deferred, &mut self.commands).await {
-            if let Command::Answer(answer) = command {
-                self.hold(answer);
-                self.release().await?;
-            }
+    /// The client watches no more. Without events no answer has anything to stand behind.
+    fn rest(&mut self, answer: Answer) {
+        self.live = None;
+        if let Some(cursor) = self.cursor.take() {
+            self.ended_at = cursor.position();
         }
-        Ok(())
+        self.waiting.push_back(answer);
+        self.finished.store(self.attachments, Ordering::Relaxed);
     }
 
     /// Keeps an answer until what it stands behind was written.

@@ -1,6 +1,6 @@
 //! `session/load` and `session/resume` of live sessions and of ended ones.
 
-use crate::asking::{answer_place, close, ends_of, entry, meta, take_part, taking, updates};
+use crate::asking::{DETACH, answer_place, close, ends_of, entry, meta, take_part, taking, updates};
 use acpd_e2e::{Client, GRACES, Message, Scratch, acpd};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -114,6 +114,47 @@ fn a_resume_in_a_turn_changes_nothing() {
     assert_eq!(client.turn(&session, "hello"), "end_turn");
     client.finish();
     assert_eq!(ends_of(&client, &session), 1);
+}
+
+// contract 1, SE-5: who leaves in a turn and comes back in the next frame, again and again, sees what a first-time
+// viewer sees, and the answer to its prompt behind all of it
+#[test]
+fn leaving_and_coming_back_at_once_loses_nothing() {
+    for method in [LOAD, RESUME] {
+        let scratch = Scratch::new();
+        let (mut client, session) = scratch.session("example");
+        let prompt = client.prompt(&session, "stream 20000");
+        let mut back = Vec::new();
+        for _ in 0..4 {
+            (0..700).for_each(|_| drop(client.next_message().expect("there is more")));
+            let left = client.request(DETACH, &json!({"sessionId": session}));
+            back.push((left, client.request(method, &taking(&scratch, &session))));
+        }
+        assert_eq!(client.result(&prompt)["stopReason"], "end_turn");
+        for (left, back) in &back {
+            assert_eq!(client.result(left), json!({}));
+            client.result(back);
+        }
+        let last = &back[back.len() - 1].1;
+        let [answered, returned] = [&prompt, last].map(|asked| client.answer(asked).raw);
+        let all = client.since(&prompt);
+        let place = |raw: &str| all.iter().position(|m| m.raw == raw).expect("it came");
+        let (answered, returned) = (place(&answered), place(&returned));
+        let start = all.iter().rposition(|m| m.update_kind() == Some("user_message_chunk"));
+        let seen = numbers(&all[start.unwrap_or(returned)..]);
+        // A resume that comes after the last of it sees none of it.
+        assert!([None, Some(&19_999)].contains(&seen.last()), "{method}");
+        assert!(seen.windows(2).all(|pair| pair[1] == pair[0] + 1), "{method}: a gap or a duplicate");
+        assert_eq!(start.is_some(), method == LOAD);
+        if method == LOAD {
+            assert_eq!(seen.len(), 20_000);
+        }
+        assert!(numbers(&all[answered..]).is_empty() || answered < returned, "{method}: the answer overtook");
+        let asked = client.prompt(&session, "here again");
+        client.result(&asked);
+        assert_eq!(client.text_since(&asked, &session), "here again");
+        client.finish();
+    }
 }
 
 // SE-10: however often, a live session has one process

@@ -75,6 +75,20 @@ fn the_agent_is_told_in_the_words_it_knows() {
     }
 }
 
+// contract 1.1, PR-6: an agent that ignores the cancel is still told to close the session that it keeps
+#[test]
+fn an_ignored_cancel_does_not_spare_the_close() {
+    let scratch = tapped(Scratch::new(), "shared", "", "").config("share_process = true");
+    let mut client = initialized(&scratch, "shared");
+    let (first, second) = (client.new_session(), client.new_session());
+    client.prompt(&first, "ignore-cancel\nhere\nhang");
+    client.until_text("here");
+    client.call(TERMINATE, &of(&first));
+    assert_eq!(client.turn(&second, "hello"), "end_turn");
+    assert_eq!(times_heard(&scratch, "shared", "session/close"), 1);
+    client.finish();
+}
+
 // contract 1.1: an agent that does not answer its own close holds nobody up
 #[test]
 fn an_unanswered_close_is_bounded() {

@@ -36,7 +36,7 @@ impl Connection {
     }
 
     /// Starts the work for a lifecycle request. An error here is the request's answer.
-    pub(super) fn lifecycle(
+    pub(super) async fn lifecycle(
         &mut self,
         id: OwnedId,
         method: &str,
@@ -55,7 +55,7 @@ impl Connection {
             TERMINATE => self.end(id, session, EndRequest::Terminate),
             FORK => self.fork(id, session, params),
             DELETE => self.delete(id, session),
-            _ => self.detach(id, session),
+            _ => self.detach(id, session).await,
         }
         Ok(())
     }
@@ -147,20 +147,24 @@ impl Connection {
         });
     }
 
-    fn detach(&mut self, id: OwnedId, session: String) {
-        let Some(viewer) = self.viewers.remove(&session).map(|watched| watched.viewer) else {
+    async fn detach(&mut self, id: OwnedId, session: String) {
+        let Some(watched) = self.viewers.get_mut(&session) else {
             let host = self.host.clone();
             // Leaving what one is not attached to is no error, as long as it is there.
             self.answer_with(id, async move { Ok((0, host.inspect(&session).await.map(|_| json!({}))?)) });
             return;
         };
-        self.leaving.retain(|_, over| !over.is_cancelled());
-        self.leaving.insert(session, viewer.over());
+        // The viewer stays, at rest: what the client asked before, and asks when it is back, keeps its order.
+        watched.live = None;
+        let line = answer_line(&id, &Ok(Bytes::from_static(b"{}")));
+        let left = watched.viewer.leave(line.clone()).await;
         let outbox = self.outbox.clone();
         self.tasks.spawn(async move {
-            let line = answer_line(&id, &Ok(Bytes::from_static(b"{}")));
-            // Nothing of the session follows the answer, so its viewer writes it.
-            if viewer.leave(line.clone()).await.is_err() {
+            let written = match left {
+                Ok(told) => told.await.is_ok(),
+                Err(_gone) => false,
+            };
+            if !written {
                 let _gone = outbox.send(line).await;
             }
             Done { id, change: Change::None }

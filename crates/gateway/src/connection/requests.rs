@@ -44,7 +44,7 @@ impl Connection {
                 self.new_session(id, params);
                 Ok(())
             }
-            _ if self.is_lifecycle(method) => self.lifecycle(id, method, params),
+            _ if self.is_lifecycle(method) => self.lifecycle(id, method, params).await,
             _ => match session_id(params.as_ref()) {
                 Some(session) => self.session_request(id, method, params, &session, asked).await,
                 None if method.starts_with("session/") => Err(HostError::InvalidParams {

@@ -133,7 +133,7 @@ impl SessionTask {
                     return self.finish(Ended::Gone(end)).await;
                 }
                 Event::Timer => self.timer(&mut out),
-                Event::LogFailed(error) => self.log_failed(error),
+                Event::LogFailed(error) => self.log_failed(error, &mut out.to_agent),
             }
             self.perform(out).await;
             if !by_time {
@@ -283,7 +283,7 @@ impl SessionTask {
     }
 
     /// Outputs in their order: the log first, so that nobody sees what a restart would forget.
-    async fn perform(&mut self, out: Outputs) {
+    async fn perform(&mut self, mut out: Outputs) {
         let before = self.last_seq();
         // Answers first: each names the event that it stands behind, and waits for it, so that no viewer can have seen
         // what follows an answer before it has the answer.
@@ -291,7 +291,7 @@ impl SessionTask {
         if !out.record.is_empty() && self.failure.is_none() {
             let appended = self.parts.appender.append(out.record.into_batch()).await;
             if let Err(error) = appended {
-                self.log_failed(error);
+                self.log_failed(error, &mut out.to_agent);
             }
         }
         for message in out.to_agent {

@@ -59,7 +59,7 @@ impl SessionTask {
             if requested.cause == Cause::ClientTerminate {
                 // Who terminates does not wait for a gentler end; its record stays.
                 ending.ladder_at = None;
-                self.let_go();
+                self.let_go(&mut out.to_agent);
             }
             return;
         }
@@ -78,28 +78,35 @@ impl SessionTask {
 
     /// The turn of an ending session is over. An agent that can close its session may do so before the ladder.
     pub(super) fn settled(&mut self, out: &mut Outputs) {
-        let Some(ending) = &mut self.ending else { return };
-        let method = self.parts.agent.close_method();
-        match method {
-            Some(method) if ending.may_close(self.parts.agent.is_shared()) => {
-                ending.ladder_at = Some(Self::now() + self.parts.settle);
-                let params = Bytes::from(format!("{{\"sessionId\":{}}}", self.parts.native));
-                let ticket = self.pending.open_own(method.to_owned(), params);
-                ending.closing = Some(ticket);
-                out.to_agent.push(ToAgent::Request(ticket));
-            }
-            _ => {
-                ending.ladder_at = None;
-                self.let_go();
-            }
+        if self.ask_to_close(&mut out.to_agent) {
+            let until = Self::now() + self.parts.settle;
+            self.ending.iter_mut().for_each(|ending| ending.ladder_at = Some(until));
+        } else {
+            self.ending.iter_mut().for_each(|ending| ending.ladder_at = None);
+            self.let_go(&mut out.to_agent);
         }
     }
 
-    /// A process of its own is stopped; a shared one goes on without this session (contract 1.1).
-    pub(super) fn let_go(&mut self) {
-        match self.parts.agent.is_shared() {
-            true => self.released = true,
-            false => self.parts.agent.stop(),
+    /// Asks the agent to close its session, once, if it can and may; an ending session only.
+    fn ask_to_close(&mut self, to_agent: &mut Vec<ToAgent>) -> bool {
+        let Some(method) = self.parts.agent.close_method() else { return false };
+        let shared = self.parts.agent.is_shared();
+        let Some(ending) = self.ending.as_mut().filter(|ending| ending.may_close(shared)) else { return false };
+        let params = Bytes::from(format!("{{\"sessionId\":{}}}", self.parts.native));
+        let ticket = self.pending.open_own(method.to_owned(), params);
+        ending.closing = Some(ticket);
+        to_agent.push(ToAgent::Request(ticket));
+        true
+    }
+
+    /// A process of its own is stopped; a shared one goes on without this session (contract 1.1). It is still told
+    /// to close what it keeps, but nobody waits for that.
+    pub(super) fn let_go(&mut self, to_agent: &mut Vec<ToAgent>) {
+        if self.parts.agent.is_shared() {
+            self.ask_to_close(to_agent);
+            self.released = true;
+        } else {
+            self.parts.agent.stop();
         }
     }
 
@@ -114,14 +121,14 @@ impl SessionTask {
         if let Some(ending) = &mut self.ending
             && ending.ladder_at.take_if(|at| now >= *at).is_some()
         {
-            self.let_go();
+            self.let_go(&mut out.to_agent);
         }
     }
 
-    pub(super) fn log_failed(&mut self, error: AppendError) {
+    pub(super) fn log_failed(&mut self, error: AppendError, to_agent: &mut Vec<ToAgent>) {
         tracing::error!(session = %self.parts.id, error = chain(&error), "the session cannot be recorded, ending it");
         self.failure = Some(error);
-        self.let_go();
+        self.let_go(to_agent);
     }
 
     /// The run is over: the record becomes durable, then everybody is told.
