@@ -21,6 +21,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// While leftovers are being killed, how often they are looked for again even without a SIGCHLD: a descendant
@@ -56,6 +57,7 @@ fn keep() -> io::Result<()> {
     let containment = children::become_reaper();
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let signals = SignalPipe::open()?;
+    take_back_ignored()?;
     let StartFrame { program, pipes } = StartFrame::receive(&control)?;
     let mut control = Control { socket: control, lost: false };
     let started = spawn::start(&program, pipes);
@@ -228,6 +230,20 @@ impl Control {
             self.lost = true;
         }
     }
+}
+
+/// Signals that whoever started the daemon had it ignore (`nohup`, a shell's `&`) would be ignored by the program as
+/// well. One that has a handler here has its default action there.
+fn take_back_ignored() -> io::Result<()> {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return Ok(()) };
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // SIGPIPE is ignored by this program itself, and restored for every program that it starts.
+    let ignored = (1..32).filter(|signal| mask & (1 << (signal - 1)) != 0);
+    for signal in ignored.filter(|signal| *signal != signal_hook::consts::SIGPIPE) {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
+    Ok(())
 }
 
 /// Signals as bytes on a socket: SIGCHLD wakes, SIGTERM and its like ask to stop.

@@ -3,8 +3,8 @@
 #[path = "support/programs.rs"]
 mod programs;
 
-use acpd_supervisor::{ProgramSpec, StartError};
-use programs::{Bench, read_all, shell};
+use acpd_supervisor::{KeeperCommand, ProgramSpec, StartError};
+use programs::{Bench, KEEPER, read_all, shell};
 use std::os::unix::fs::PermissionsExt;
 
 async fn failure(spec: ProgramSpec) -> StartError {
@@ -105,10 +105,13 @@ async fn the_program_has_three_descriptors_and_its_own_group() {
     bench.nothing_left().await;
 }
 
-// signals that the keeper handles reach the program with their default action
+// SU-7: signals that the keeper handles, and those that whoever started the daemon had it ignore, have their default
+// action in the program
 #[tokio::test]
 async fn signal_dispositions_are_the_default_ones() {
-    let bench = Bench::new();
+    let ignoring = format!("trap '' HUP INT QUIT TERM USR1 ALRM TTOU; exec '{KEEPER}'");
+    let bench =
+        Bench::with_keeper(KeeperCommand { program: "sh".into(), args: vec!["-c".into(), ignoring.into()] });
     let mut spec = shell("");
     (spec.command, spec.args) = ("cat".into(), vec!["/proc/self/status".into()]);
     let mut process = bench.start(spec).await.expect("cat starts");

@@ -56,7 +56,7 @@ impl Step {
             Self::Fmt => vec![cargo("fmt --all --check")],
             Self::Clippy => vec![cargo("clippy --workspace --all-targets --locked -- -D warnings")],
             Self::Build => vec![cargo("build --workspace --bins --locked")],
-            Self::Test => vec![cargo("test --workspace --locked")],
+            Self::Test => vec![cargo("test --workspace --locked --no-fail-fast")],
             Self::Doc => {
                 vec![cargo("doc --workspace --no-deps --locked").with_env("RUSTDOCFLAGS", "-D warnings")]
             }
@@ -96,7 +96,7 @@ fn peer_commands(dir: &Path) -> Vec<CommandLine> {
             [
                 "fmt --all --check",
                 "clippy --workspace --all-targets --locked -- -D warnings",
-                "test --workspace --locked",
+                "test --workspace --locked --no-fail-fast",
             ]
             .map(|args| CommandLine::new("cargo", args, dir)),
         );
@@ -143,7 +143,7 @@ mod tests {
         let Work::Commands(lines) = Step::Interop.work(root.path()) else { panic!("interop runs commands") };
         let shown: Vec<String> = lines.iter().map(ToString::to_string).collect();
         assert_eq!(shown.len(), 5);
-        assert!(shown[2].ends_with("rust: cargo test --workspace --locked"), "{}", shown[2]);
+        assert!(shown[2].ends_with("rust: cargo test --workspace --locked --no-fail-fast"), "{}", shown[2]);
         assert!(shown[3].ends_with("typescript: npm ci"), "{}", shown[3]);
     }
 }

@@ -7,6 +7,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 use tokio_util::bytes::BytesMut;
 
+pub(crate) const KEEPER: &str = env!("CARGO_BIN_EXE_acpd-keeper");
+
 /// A supervisor whose processes can be told from everybody else's.
 pub(crate) struct Bench {
     pub(crate) supervisor: Supervisor,
@@ -16,9 +18,12 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
+        Self::with_keeper(KeeperCommand { program: KEEPER.into(), args: Vec::new() })
+    }
+
+    pub(crate) fn with_keeper(keeper: KeeperCommand) -> Self {
         let host = uuid::Uuid::new_v4().to_string();
         let scope = TaskScope::default();
-        let keeper = KeeperCommand { program: env!("CARGO_BIN_EXE_acpd-keeper").into(), args: Vec::new() };
         Self { supervisor: Supervisor::new(keeper, &host, scope.clone()), scope, host }
     }
 
