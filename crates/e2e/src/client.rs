@@ -1,4 +1,4 @@
-//! A client on the pipes of a program that speaks ACP as an agent: acpd, or an agent itself.
+//! A client on the pipes of a program that speaks ACP as an agent (acpd, or an agent itself), or on a socket.
 //!
 //! Invariants: every message is recorded, and checked against the schema; every wait is for a message and bounded;
 //! a client that is dropped takes its program with it.
@@ -15,6 +15,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::Write;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::Receiver;
@@ -32,11 +34,28 @@ pub struct Asked {
     since: usize,
 }
 
+/// Where a client writes.
+#[derive(Debug)]
+enum Input {
+    Pipe(ChildStdin),
+    Socket(UnixStream),
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        if let Self::Socket(socket) = self {
+            // It is read elsewhere, so closing this end alone tells nobody. One that is closed already is as good.
+            let _closed = socket.shutdown(Shutdown::Write);
+        }
+    }
+}
+
 /// A client and its program.
 #[derive(Debug)]
 pub struct Client {
-    child: Child,
-    stdin: Option<ChildStdin>,
+    /// None on a socket.
+    child: Option<Child>,
+    stdin: Option<Input>,
     lines: Lines,
     stderr: Receiver<String>,
     mark: RunMark,
@@ -55,8 +74,28 @@ impl Client {
         let mut child = command.spawn().expect("the program starts");
         let lines = Lines::of(child.stdout.take().expect("it is piped"));
         let stderr = text_of(child.stderr.take().expect("it is piped"));
+        let stdin = child.stdin.take().map(Input::Pipe);
+        Self::new(scratch, Some(child), stdin, lines, stderr)
+    }
+
+    /// A client on a socket.
+    ///
+    /// # Panics
+    /// When the socket cannot be used.
+    pub fn over(socket: UnixStream, scratch: &Scratch) -> Self {
+        let lines = Lines::of(socket.try_clone().expect("a socket has many handles"));
+        Self::new(scratch, None, Some(Input::Socket(socket)), lines, text_of(std::io::empty()))
+    }
+
+    fn new(
+        scratch: &Scratch,
+        child: Option<Child>,
+        stdin: Option<Input>,
+        lines: Lines,
+        stderr: Receiver<String>,
+    ) -> Self {
         Self {
-            stdin: child.stdin.take(),
+            stdin,
             child,
             lines,
             stderr,
@@ -76,8 +115,15 @@ impl Client {
     }
 
     /// The process id of the program.
+    ///
+    /// # Panics
+    /// When there is none: on a socket.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.as_ref().expect("it has a program").id()
+    }
+
+    fn program(&mut self) -> &mut Child {
+        self.child.as_mut().expect("it has a program")
     }
 
     /// Everything that has come so far.
@@ -97,7 +143,11 @@ impl Client {
     pub fn write_line(&mut self, line: impl AsRef<[u8]>) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         let line = [line.as_ref(), b"\n"].concat();
-        stdin.write_all(&line).and_then(|()| stdin.flush()).expect("the program reads its input");
+        let written = match stdin {
+            Input::Pipe(pipe) => pipe.write_all(&line).and_then(|()| pipe.flush()),
+            Input::Socket(socket) => socket.write_all(&line),
+        };
+        written.expect("the program reads its input");
     }
 
     /// Writes a request with an id of the test's own, in JSON.
@@ -252,7 +302,7 @@ impl Client {
 
     /// Waits for the program's end without reading what it still says. None when it does not end in time.
     pub fn exit_unread(&mut self, within: Duration) -> Option<Exit> {
-        exit_of(&mut self.child, within)
+        exit_of(self.program(), within)
     }
 
     /// Closes the client's end of the program's output, once a message that is on its way was read.
@@ -285,7 +335,7 @@ impl Client {
     /// When it does not end, or a process of the test outlives it by more than `slack`.
     pub fn ended(&mut self, slack: Duration) -> (Exit, String) {
         self.read_to_end();
-        let Some(exit) = exit_of(&mut self.child, PATIENCE) else { self.give_up("it did not end") };
+        let Some(exit) = exit_of(self.program(), PATIENCE) else { self.give_up("it did not end") };
         if let Err(living) = self.mark.only_left(&[], slack) {
             self.give_up(&format!("processes outlived it: {living:#?}"));
         }
@@ -349,9 +399,11 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // A test that saw the end has reaped it already; any other does not care how it ends.
-        let _gone = self.child.kill();
-        let _reaped = self.child.wait();
+        if let Some(child) = &mut self.child {
+            // A test that saw the end has reaped it already; any other does not care how it ends.
+            let _gone = child.kill();
+            let _reaped = child.wait();
+        }
     }
 }
 

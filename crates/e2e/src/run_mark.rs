@@ -38,7 +38,8 @@ impl RunMark {
         Self { value, dir: dir.to_owned() }
     }
 
-    pub(crate) fn variable(&self) -> (&'static str, &str) {
+    /// The variable that carries it, for what is started by others.
+    pub fn variable(&self) -> (&'static str, &str) {
         (VARIABLE, &self.value)
     }
 

@@ -194,24 +194,12 @@ impl Connection {
         self.finish().await;
     }
 
-    /// The client is gone: what it asked for is still answered, to whoever may read it.
+    /// The client is gone, or the host is: what was asked for is still answered, to whoever may read it.
     async fn finish(mut self) {
-        if !self.options.ends_host {
+        if self.options.ends_host {
+            self.shut_down().await;
+        } else if !self.host.is_closing() {
             return;
-        }
-        let host = self.host.clone();
-        let client = Arc::clone(&self.client.name);
-        let shutdown = host.shutdown(&client);
-        tokio::pin!(shutdown);
-        loop {
-            tokio::select! {
-                () = &mut shutdown => break,
-                done = next_done(&mut self.tasks), if !self.tasks.is_empty() => {
-                    if let Some(done) = done {
-                        self.done(done).await;
-                    }
-                }
-            }
         }
         // Agents that were still starting stop with the host, and answers are on their way to the viewers. What takes
         // longer is answered below, and only that: each request is answered once (FR-3).
@@ -240,6 +228,23 @@ impl Connection {
                 }
             }
         });
+    }
+
+    /// Ends the host; what is answered meanwhile is passed on.
+    async fn shut_down(&mut self) {
+        let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
+        let shutdown = host.shutdown(&client);
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                done = next_done(&mut self.tasks), if !self.tasks.is_empty() => {
+                    if let Some(done) = done {
+                        self.done(done).await;
+                    }
+                }
+            }
+        }
     }
 
     async fn done(&mut self, done: Done) {

@@ -171,6 +171,7 @@ impl Viewer {
 
     async fn follow(&mut self) -> Result<(), ClientGone> {
         let mut open = true;
+        self.end_history();
         self.release().await?;
         while open || self.cursor.is_some() {
             let event = tokio::select! {
@@ -193,9 +194,20 @@ impl Viewer {
             }
             self.release().await?;
             self.go_on();
+            self.end_history();
             self.release().await?;
         }
         Ok(())
+    }
+
+    /// What is only read ends with its history: what another process adds to it is not watched here.
+    fn end_history(&mut self) {
+        let until = self.page.history_until();
+        if self.live.is_none() && self.cursor.as_ref().is_some_and(|cursor| cursor.position() >= until) {
+            self.cursor = None;
+            self.ended_at = until;
+            self.finished.store(self.attachments, Ordering::Relaxed);
+        }
     }
 
     /// The client watches no more. Without events no answer has anything to stand behind.
@@ -263,7 +275,8 @@ impl Viewer {
                 other => self.deferred.push_back(other),
             }
         }
-        for event in block.events() {
+        let last = if self.live.is_some() { u64::MAX } else { self.page.history_until() };
+        for event in block.events().filter(|event| event.seq <= last) {
             if self.waiting.front().is_some_and(|answer| answer.after < event.seq) {
                 if !out.is_empty() {
                     self.outbox.send(out.split().freeze()).await?;

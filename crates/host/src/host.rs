@@ -18,9 +18,9 @@ use crate::session::{
 };
 use crate::spec::AgentSpec;
 use crate::take_up::TakeUps;
-use crate::termination::{SessionFacts, TerminationInfo, chain};
+use crate::termination::{TerminationInfo, chain};
 use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
-use acpd_supervisor::{Supervisor, Sweep, TaskScope, sweep};
+use acpd_supervisor::{Supervisor, TaskScope};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde::Deserialize;
@@ -66,6 +66,8 @@ pub(crate) struct Shared {
     /// Set when the host shuts down; no run begins any more.
     closing: AtomicBool,
     pub(crate) host_file: HostFile,
+    /// Held while what a dead host left is taken care of.
+    pub(crate) burying: tokio::sync::Mutex<()>,
 }
 
 /// What a run of a session begins with.
@@ -132,6 +134,7 @@ impl Host {
             starting: KeyedLocks::default(),
             closing: AtomicBool::new(false),
             host_file,
+            burying: tokio::sync::Mutex::default(),
         });
         let host = Self { shared };
         host.bury_the_dead().await;
@@ -357,7 +360,8 @@ impl Host {
         Ok(session)
     }
 
-    fn is_closing(&self) -> bool {
+    /// Whether it shuts down, or has.
+    pub fn is_closing(&self) -> bool {
         self.shared.closing.load(Ordering::SeqCst)
     }
 
@@ -469,49 +473,6 @@ impl Host {
             session.agent().kill();
         }
     }
-
-    async fn bury_the_dead(&self) {
-        for dead in self.shared.host_file.dead() {
-            let which = Sweep::Host(dead.id.clone());
-            let swept = tokio::task::spawn_blocking(move || sweep(&which)).await.unwrap_or(0);
-            if swept > 0 {
-                tracing::warn!(host = dead.id, swept, "ended processes that a dead host had left");
-            }
-            match self.record_lost(&dead.id).await {
-                Ok(()) => dead.forget(),
-                // The next start tries again.
-                Err(error) => tracing::error!(host = dead.id, error, "cannot record its sessions as lost"),
-            }
-        }
-        // A host that could not record the end of a session when it left has left no file.
-        let owners = self.shared.log.owners().await.unwrap_or_default();
-        for owner in owners.iter().filter(|owner| self.shared.host_file.pid_of(owner).is_none()) {
-            if let Err(error) = self.record_lost(owner).await {
-                tracing::error!(host = owner, error, "cannot record its sessions as lost");
-            }
-        }
-    }
-
-    async fn record_lost(&self, owner: &str) -> Result<(), String> {
-        let rows = self.shared.log.owned_by(owner).await.map_err(|error| chain(&error))?;
-        for row in rows {
-            let mut info: serde_json::Value = serde_json::from_slice(&row.info).unwrap_or_else(|_| json!({}));
-            let facts = SessionFacts {
-                last_event_seq: Some(row.last_seq),
-                started_ms: Some(row.created_ms),
-                ..SessionFacts::default()
-            };
-            let end = json!(TerminationInfo::daemon_lost(&facts, clock::now_ms()));
-            info["terminationInfo"] = end.clone();
-            let batch = ended_batch(&end, &info);
-            match self.shared.log.append_to(&row.id, Some(owner), batch).await {
-                // Another process was faster.
-                Ok(_) | Err(AppendError::Conflict { .. } | AppendError::Unknown { .. }) => {}
-                Err(error) => return Err(chain(&error)),
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Starts one agent without a host, to see whether it works. The caller stops it.
@@ -532,7 +493,7 @@ pub async fn check_agent(
 }
 
 /// The last event of a run, and what the index says from then on.
-fn ended_batch(end: &serde_json::Value, info: &serde_json::Value) -> Batch {
+pub(crate) fn ended_batch(end: &serde_json::Value, info: &serde_json::Value) -> Batch {
     let now = clock::now_ms();
     let mut batch = Batch::new();
     batch.push(EventKind::Ended.number(), now, end.to_string().as_bytes());

@@ -70,6 +70,11 @@ impl HostFile {
         std::fs::read_to_string(file).ok()?.trim().parse().ok()
     }
 
+    /// That host, if it is gone, with the lock that keeps other processes from taking care of it too.
+    pub(crate) fn dead_host(&self, host: &str) -> Option<DeadHost> {
+        DeadHost::take(self.path.parent()?.join(host))
+    }
+
     /// Hosts that are gone, each with the lock that keeps other processes from taking care of it too.
     pub(crate) fn dead(&self) -> Vec<DeadHost> {
         let Some(Ok(entries)) = self.path.parent().map(std::fs::read_dir) else { return Vec::new() };

@@ -11,6 +11,7 @@
 mod acp;
 mod agent;
 mod clock;
+mod dead_hosts;
 mod environment;
 mod error;
 mod event;

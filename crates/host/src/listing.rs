@@ -2,6 +2,7 @@
 //! anything.
 
 use crate::clock::iso8601;
+use crate::dead_hosts::Elsewhere;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::termination::chain;
@@ -75,7 +76,14 @@ impl Host {
     /// # Errors
     /// When the log cannot be read.
     pub async fn list(&self, query: ListQuery) -> Result<Vec<SessionSummary>, HostError> {
-        let rows = self.shared.log.list(query).await.map_err(|error| unreadable(&error))?;
+        let mut rows = self.shared.log.list(query.clone()).await.map_err(|error| unreadable(&error))?;
+        let mut have_died = false;
+        for row in &rows {
+            have_died |= self.is_elsewhere(row).await == Elsewhere::HasDied;
+        }
+        if have_died {
+            rows = self.shared.log.list(query).await.map_err(|error| unreadable(&error))?;
+        }
         Ok(rows.into_iter().map(|row| self.summary(row)).collect())
     }
 
@@ -87,9 +95,14 @@ impl Host {
         Ok(self.summary(self.stored(id).await?))
     }
 
+    /// What is stored of a session; one whose host has died is recorded as lost first.
     pub(crate) async fn stored(&self, id: &str) -> Result<SessionRow, HostError> {
-        let row = self.shared.log.get(id).await.map_err(|error| unreadable(&error))?;
-        row.ok_or_else(|| HostError::UnknownSession { id: id.to_owned() })
+        let unknown = || HostError::UnknownSession { id: id.to_owned() };
+        let row = self.shared.log.get(id).await.map_err(|error| unreadable(&error))?.ok_or_else(unknown)?;
+        if self.is_elsewhere(&row).await != Elsewhere::HasDied {
+            return Ok(row);
+        }
+        self.shared.log.get(id).await.map_err(|error| unreadable(&error))?.ok_or_else(unknown)
     }
 
     fn summary(&self, row: SessionRow) -> SessionSummary {

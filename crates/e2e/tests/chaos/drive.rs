@@ -1,13 +1,17 @@
 //! One client that does anything at any time, and remembers what it asked.
 
 use crate::dice::Dice;
-use crate::verdict::{Join, Seen};
+use crate::history::Stored;
+use crate::verdict::{Join, Seen, judge, judge_cut};
 use acpd_e2e::{Asked, Client, Message, Scratch};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Ids of the requests that are made here; those of the harness are lower.
 const FIRST_ID: u64 = 10_000;
+
+pub(crate) const DETACH: &str = "_sandboxagent/session/detach";
 
 /// A request.
 #[derive(Debug)]
@@ -19,15 +23,10 @@ pub(crate) struct Sent {
     asked: Asked,
 }
 
-impl Sent {
-    /// What makes the prompt of this request different from all others.
-    pub(crate) fn mark(&self) -> String {
-        format!("mark-{}", self.id)
-    }
-}
-
 /// A client and all its requests.
 pub(crate) struct Driver {
+    /// Begins all its prompts, and nobody else's.
+    name: String,
     pub(crate) client: Client,
     pub(crate) sent: Vec<Sent>,
     work: Value,
@@ -47,7 +46,14 @@ impl Drop for Driver {
 impl Driver {
     pub(crate) fn new(mut client: Client, scratch: &Scratch) -> Self {
         client.initialize();
-        Self { client, sent: Vec::new(), work: json!(scratch.work()) }
+        Self::uninitialized(client, scratch)
+    }
+
+    /// For a client that asks for nothing.
+    pub(crate) fn uninitialized(client: Client, scratch: &Scratch) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("client-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        Self { name, client, sent: Vec::new(), work: json!(scratch.work()) }
     }
 
     /// Sends a request without waiting.
@@ -65,9 +71,29 @@ impl Driver {
 
     /// Prompts without waiting. The first line tells this prompt from others.
     pub(crate) fn prompt(&mut self, session: &str, directive: &str) -> &Sent {
-        let text = format!("mark-{}\n{directive}", self.next_id());
+        let text = format!("{}\n{directive}", self.mark(self.next_id()));
         let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
         self.send_with("session/prompt", Some(session), &params)
+    }
+
+    /// What makes the prompt of a request different from all others.
+    pub(crate) fn mark(&self, id: u64) -> String {
+        format!("{}-prompt-{id}", self.name)
+    }
+
+    /// Whether a `prompt` event is one of its own.
+    fn said(&self, text: &str) -> bool {
+        text.contains(&format!("\"{}-prompt-", self.name))
+    }
+
+    /// Checks what it saw of a session until it was gone.
+    pub(crate) fn judge(&self, stored: &Stored) {
+        judge(stored, &self.seen(&stored.id), |prompt| self.said(prompt));
+    }
+
+    /// As [`judge`](Self::judge), when it was cut off.
+    pub(crate) fn judge_cut(&self, stored: &Stored) {
+        judge_cut(stored, &self.seen(&stored.id), |prompt| self.said(prompt));
     }
 
     fn next_id(&self) -> u64 {
@@ -84,6 +110,15 @@ impl Driver {
     /// Waits for the answer to the request that was sent as number `place`.
     pub(crate) fn wait(&mut self, place: usize) -> Message {
         self.client.answer(&self.sent[place].asked)
+    }
+
+    /// Reads some messages, or as many as come before a request is answered.
+    pub(crate) fn read_some(&mut self, count: usize, until: u64) {
+        let is_it = |message: &Message| message.is_answer() && message.json["id"] == until;
+        let mut read = 0;
+        while read < count && self.client.next_message().is_some_and(|message| !is_it(&message)) {
+            read += 1;
+        }
     }
 
     /// Waits until everything that ends by itself was answered, in the order in which it was asked.
@@ -128,6 +163,15 @@ impl Driver {
         answers
     }
 
+    /// Checks that every request was answered once; at most once if not all had to be.
+    pub(crate) fn answered(&self, all: bool) {
+        let answers = self.answers();
+        for sent in &self.sent {
+            let count = answers.get(&sent.id).map_or(0, Vec::len);
+            assert!(count == 1 || (count == 0 && !all), "{count} answers to {sent:?}");
+        }
+    }
+
     /// The sessions that it was told of.
     pub(crate) fn sessions(&self) -> Vec<String> {
         let answers = self.client.received().iter().filter(|message| message.is_answer());
@@ -135,24 +179,36 @@ impl Driver {
     }
 
     /// What it saw of a session.
-    pub(crate) fn seen(&self, session: &str) -> Vec<Seen<'_>> {
+    fn seen(&self, session: &str) -> Vec<Seen<'_>> {
         let sent: BTreeMap<u64, &Sent> = self.sent.iter().map(|sent| (sent.id, sent)).collect();
-        let of = |message: &Message| {
-            let result = message.json.get("result")?;
-            let sent = sent.get(&message.json["id"].as_u64()?)?;
-            let is_it = sent.session.as_deref() == Some(session);
-            match sent.method {
-                "session/new" => (result["sessionId"] == session).then_some(Seen::Joined(Join::New)),
-                "session/load" => is_it.then_some(Seen::Joined(Join::Load)),
-                "session/resume" => is_it.then_some(Seen::Joined(Join::Resume)),
-                "_sandboxagent/session/detach" => is_it.then_some(Seen::Left),
-                _ => None,
+        let (mut seen, mut last_join) = (Vec::new(), 0);
+        for message in self.client.received() {
+            if !message.is_answer() {
+                seen.extend((message.session() == Some(session)).then_some(Seen::Message(message)));
+                continue;
             }
-        };
-        let seen = |message| match Message::is_answer(message) {
-            true => of(message),
-            false => (message.session() == Some(session)).then_some(Seen::Message(message)),
-        };
-        self.client.received().iter().filter_map(seen).collect()
+            let Some(result) = message.json.get("result") else { continue };
+            let Some(sent) = message.json["id"].as_u64().and_then(|id| sent.get(&id)) else { continue };
+            let is_new = sent.method == "session/new" && result["sessionId"] == session;
+            if !is_new && sent.session.as_deref() != Some(session) {
+                continue;
+            }
+            let reads_only = result["_meta"]["sandboxagent.dev"]["resumable"] == false;
+            let joined = match sent.method {
+                "session/new" => Join::New,
+                "session/load" if reads_only => Join::Read,
+                "session/load" => Join::Load,
+                "session/resume" => Join::Resume,
+                DETACH => {
+                    // Where there was nothing to leave, a join that was asked for later may be answered before.
+                    seen.extend((sent.id > last_join).then_some(Seen::Left));
+                    continue;
+                }
+                _ => continue,
+            };
+            last_join = sent.id;
+            seen.push(Seen::Joined(joined));
+        }
+        seen
     }
 }

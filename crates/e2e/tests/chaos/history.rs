@@ -105,17 +105,27 @@ impl Stored {
     }
 
     pub(crate) fn ends(&self) -> usize {
-        self.events.iter().filter(|event| event.kind == ENDED).count()
+        self.causes().len()
     }
 
-    /// What a client that watches sees, and at which event.
-    pub(crate) fn live_view(&self) -> Vec<(u64, Shown)> {
-        let shown = |event: &Entry| match event.kind {
-            UPDATE | NOTIFICATION => Some((event.seq, Shown::Line(event.text.clone()))),
-            ENDED => Some((event.seq, Shown::Ended(event.json()))),
-            _ => None,
-        };
-        self.events.iter().filter_map(shown).collect()
+    /// The cause of the end of each run.
+    pub(crate) fn causes(&self) -> Vec<String> {
+        let ends = self.events.iter().filter(|event| event.kind == ENDED);
+        ends.map(|end| end.json()["cause"].as_str().expect("an end has a cause").to_owned()).collect()
+    }
+
+    /// What a client that watches sees, and at which event; what it `said` itself it does not see.
+    pub(crate) fn live_view(&self, said: impl Fn(&str) -> bool) -> Vec<(u64, Shown)> {
+        let mut view = Vec::new();
+        for event in &self.events {
+            match event.kind {
+                UPDATE | NOTIFICATION => view.push((event.seq, Shown::Line(event.text.clone()))),
+                ENDED => view.push((event.seq, Shown::Ended(event.json()))),
+                PROMPT if !said(&event.text) => view.extend(said_by_user(event)),
+                _ => {}
+            }
+        }
+        view
     }
 
     /// What a replay shows, and at which event.
@@ -124,20 +134,21 @@ impl Stored {
         for event in &self.events {
             match event.kind {
                 UPDATE => view.push((event.seq, Shown::Line(event.text.clone()))),
-                PROMPT => {
-                    let prompt = event.json();
-                    let message = json!(format!("acpd-prompt-{}", prompt["turn"]));
-                    for content in prompt["prompt"].as_array().expect("content blocks") {
-                        let chunk = json!({"sessionUpdate": "user_message_chunk",
-                            "messageId": message, "content": content});
-                        view.push((event.seq, Shown::Update(chunk)));
-                    }
-                }
+                PROMPT => view.extend(said_by_user(event)),
                 _ => {}
             }
         }
         view
     }
+}
+
+/// A prompt as others see it.
+fn said_by_user(event: &Entry) -> Vec<(u64, Shown)> {
+    let prompt = event.json();
+    let message = json!(format!("acpd-prompt-{}", prompt["turn"]));
+    let chunk = |content: &Value| json!({"sessionUpdate": "user_message_chunk", "messageId": message, "content": content});
+    let contents = prompt["prompt"].as_array().expect("content blocks");
+    contents.iter().map(|content| (event.seq, Shown::Update(chunk(content)))).collect()
 }
 
 /// What a client may see of an event.

@@ -1,7 +1,7 @@
 //! Requests in any order, without waiting: whatever happens, the promises hold.
 //!
-//! Several clients on one host come with the network; until then there is one client per `acpd stdio`, so here one
-//! connection plays all of them: it has several sessions, joins them again and again, and leaves them.
+//! One client of `acpd stdio`, which has several sessions, joins them again and again, and leaves them; and several
+//! clients of one host, that do so with each other's sessions.
 //!
 //! `ACPD_CHAOS_CASES` sets the number of cases, `ACPD_SEED` runs one of them:
 //!
@@ -10,17 +10,17 @@
 //! ```
 
 use crate::dice::{Dice, number_from, seeds};
-use crate::drive::Driver;
+use crate::drive::{DETACH, Driver};
 use crate::history::{ENDED, PROMPT, Stored, TURN_ENDED, UPDATE, stored};
-use crate::verdict::judge;
+use crate::one_host::{Example, OneHost};
 use acpd_e2e::Scratch;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 
-const CASES: usize = 24;
+const CASES: usize = 16;
 
 /// Agents that differ in what they can do and in who shares their process.
-const AGENTS: [&str; 4] = ["example", "shared", "plain", "shared_plain"];
+pub(crate) const AGENTS: [&str; 4] = ["example", "shared", "plain", "shared_plain"];
 
 const PROMPTS: [&str; 11] = [
     "text of some words",
@@ -36,10 +36,9 @@ const PROMPTS: [&str; 11] = [
     "exit 3",
 ];
 
-const DETACH: &str = "_sandboxagent/session/detach";
 const TERMINATE: &str = "_sandboxagent/session/terminate";
 
-fn scratch() -> Scratch {
+pub(crate) fn scratch() -> Scratch {
     Scratch::new()
         .example("shared", &[])
         .config("share_process = true")
@@ -48,10 +47,9 @@ fn scratch() -> Scratch {
         .config("share_process = true")
 }
 
-/// Does one thing at random.
-fn step(driver: &mut Driver, dice: &mut Dice) {
-    let sessions = driver.sessions();
-    let session = &dice.pick(&sessions);
+/// Does one thing at random with one of the sessions.
+pub(crate) fn step(driver: &mut Driver, dice: &mut Dice, sessions: &[String]) {
+    let session = &dice.pick(sessions);
     match dice.below(40) {
         0..10 => drop(driver.prompt(session, dice.pick(&PROMPTS))),
         10..15 => driver.client.notify("session/cancel", &json!({"sessionId": session})),
@@ -81,7 +79,8 @@ fn play(scratch: &Scratch, seed: u64) -> Driver {
     }
     driver.wait_for_all_but_prompts();
     for _ in 0..10 + dice.below(60) {
-        step(&mut driver, &mut dice);
+        let sessions = driver.sessions();
+        step(&mut driver, &mut dice, &sessions);
     }
     if dice.once_in(3) {
         // Gone in the middle of everything.
@@ -100,12 +99,51 @@ fn play(scratch: &Scratch, seed: u64) -> Driver {
     driver
 }
 
-fn every_request_has_one_answer(driver: &Driver) {
-    let answers = driver.answers();
-    for sent in &driver.sent {
-        let count = answers.get(&sent.id).map_or(0, Vec::len);
-        assert_eq!(count, 1, "answers to {sent:?}");
+/// Plays a case with several clients to the end of their host; some are gone before.
+fn play_together(scratch: &Scratch, seed: u64) -> Vec<Driver> {
+    let mut dice = Dice::new(seed);
+    let agents = [
+        Example { name: "example", without: "", shared: false },
+        Example { name: "shared", without: "", shared: true },
+        Example { name: "plain", without: "resume,close", shared: false },
+    ];
+    let mut host = OneHost::open(scratch, &agents);
+    let count = 2 + dice.below(3);
+    let mut drivers: Vec<Driver> =
+        (0..count).map(|_| Driver::new(host.client(scratch, dice.pick(&agents).name), scratch)).collect();
+    for driver in &mut drivers {
+        driver.send("session/new", None);
+        driver.wait_for_all_but_prompts();
     }
+    let mut gone = vec![false; count];
+    for _ in 0..20 + dice.below(100) {
+        let sessions: Vec<String> = drivers.iter().flat_map(Driver::sessions).collect();
+        let who = dice.below(count);
+        if !gone[who] && dice.once_in(100) {
+            // It still reads what is on its way, as one whose last words are in the pipe.
+            drivers[who].client.close_input();
+            gone[who] = true;
+        }
+        if !gone[who] {
+            step(&mut drivers[who], &mut dice, &sessions);
+        }
+    }
+    let sessions: Vec<String> = drivers.iter().flat_map(Driver::sessions).collect();
+    if let Some(last) = gone.iter().position(|gone| !gone).filter(|_| dice.once_in(2)) {
+        for session in &sessions {
+            drivers[last].send("session/close", Some(session));
+        }
+        drivers[last].wait_for_all_but_prompts();
+    }
+    // Each reads while the host waits for none of them.
+    std::thread::scope(|scope| {
+        for driver in &mut drivers {
+            scope.spawn(|| driver.client.read_to_end());
+        }
+        host.shut_down();
+    });
+    drivers.iter().zip(gone).for_each(|(driver, gone)| driver.answered(!gone));
+    drivers
 }
 
 /// PR-1: a prompt is answered after the updates of its turn.
@@ -123,7 +161,7 @@ fn answers_stand_behind_their_turns(driver: &Driver, sessions: &BTreeMap<String,
         if left {
             continue;
         }
-        let mark = format!("\"{}\\n", sent.mark());
+        let mark = format!("\"{}\\n", driver.mark(sent.id));
         let is_its = |event: &&crate::history::Entry| event.kind == PROMPT && event.text.contains(&mark);
         let Some(prompt) = session.events.iter().find(is_its) else { continue };
         let place = usize::try_from(prompt.seq).expect("it is in memory");
@@ -138,19 +176,30 @@ fn answers_stand_behind_their_turns(driver: &Driver, sessions: &BTreeMap<String,
 }
 
 fn holds(scratch: &Scratch, driver: &Driver) {
-    every_request_has_one_answer(driver);
+    driver.answered(true);
+    let sessions = in_order(scratch);
+    saw_what_is_stored(driver, &sessions, Driver::judge);
+    answers_stand_behind_their_turns(driver, &sessions);
+}
+
+/// All sessions of a scratch, each in good order and over.
+pub(crate) fn in_order(scratch: &Scratch) -> BTreeMap<String, Stored> {
     let sessions = stored(&scratch.state());
-    for session in sessions.values() {
-        session.is_in_order();
-    }
-    for id in driver.sessions() {
-        let session = &sessions[&id];
-        let seen = driver.seen(&id);
-        judge(session, &seen);
-        let told = driver.client.ends().iter().filter(|end| end.session() == Some(&id)).count();
+    sessions.values().for_each(Stored::is_in_order);
+    sessions
+}
+
+/// What the client saw of each session is what the log has.
+pub(crate) fn saw_what_is_stored(
+    driver: &Driver,
+    sessions: &BTreeMap<String, Stored>,
+    judge: impl Fn(&Driver, &Stored),
+) {
+    for (id, session) in sessions {
+        judge(driver, session);
+        let told = driver.client.ends().iter().filter(|end| end.session() == Some(id)).count();
         assert!(told <= session.ends(), "{id}: {told} ends were told of {}", session.ends());
     }
-    answers_stand_behind_their_turns(driver, &sessions);
 }
 
 // contract 1.1, contract 1.2, FR-3, PR-1, SE-5, SE-8, SE-14, UP-1, TM-4, SU-1
@@ -161,5 +210,21 @@ fn whatever_is_asked_in_whatever_order() {
         let scratch = scratch();
         let driver = play(&scratch, seed);
         holds(&scratch, &driver);
+    }
+}
+
+// contract 1.1, contract 1.2, MC-1, MC-2, UP-1, UP-2, FR-2, FR-3, SE-5, PR-12: several clients with each other's
+// sessions; all see the one order of the log
+#[test]
+fn whatever_several_clients_ask() {
+    for seed in seeds(number_from("ACPD_CHAOS_CASES", CASES)) {
+        eprintln!("ACPD_SEED={seed}");
+        let scratch = Scratch::new();
+        let drivers = play_together(&scratch, seed);
+        let sessions = in_order(&scratch);
+        for driver in &drivers {
+            // One that was gone did not wait for the end.
+            saw_what_is_stored(driver, &sessions, Driver::judge_cut);
+        }
     }
 }

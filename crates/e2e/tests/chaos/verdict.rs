@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 pub(crate) enum Join {
     New,
     Load,
+    /// A load of what cannot be watched: only the history.
+    Read,
     Resume,
 }
 
@@ -24,17 +26,41 @@ pub(crate) enum Seen<'a> {
     Left,
 }
 
-/// Checks what one client saw of one session until it was gone.
+/// Checks what one client saw of one session until it was gone; `said` knows its own prompts.
 ///
 /// # Panics
 /// When it is not what the log has.
-pub(crate) fn judge(stored: &Stored, seen: &[Seen<'_>]) {
+pub(crate) fn judge(stored: &Stored, seen: &[Seen<'_>], said: impl Fn(&str) -> bool) {
+    follow(stored, seen, said, |verdict, rest| {
+        verdict.at = verdict.watched(rest, rest.len());
+        verdict.at.iter().any(|at| verdict.is_over(*at))
+    });
+}
+
+/// As [`judge`], for a client that was cut off: it may have missed what came last.
+pub(crate) fn judge_cut(stored: &Stored, seen: &[Seen<'_>], said: impl Fn(&str) -> bool) {
+    follow(stored, seen, said, |verdict, rest| {
+        // Watching until then, or in the middle of a replay whose answer it did not live to see.
+        let is_cut_here = |count: &usize| {
+            let watched = *count == 0 || !verdict.watched(rest, *count).is_empty();
+            watched && (*count == rest.len() || verdict.begins_replay(&rest[*count..]))
+        };
+        (0..=rest.len()).any(|count| is_cut_here(&count))
+    });
+}
+
+fn follow(
+    stored: &Stored,
+    seen: &[Seen<'_>],
+    said: impl Fn(&str) -> bool,
+    is_good_end: impl Fn(&mut Verdict<'_>, &[&Message]) -> bool,
+) {
     let mut verdict = Verdict {
         stored,
         outline: outline(seen),
-        live: stored.live_view(),
+        live: stored.live_view(said),
         replay: stored.replay_view(),
-        at: BTreeSet::new(),
+        at: BTreeSet::from([0]),
         watching: false,
     };
     let mut part = Vec::new();
@@ -54,8 +80,7 @@ pub(crate) fn judge(stored: &Stored, seen: &[Seen<'_>]) {
         part.clear();
     }
     let before = verdict.at.clone();
-    verdict.at = verdict.watched(&part, part.len());
-    if !verdict.at.iter().any(|at| verdict.is_over(*at)) {
+    if !is_good_end(&mut verdict, &part) {
         verdict.explain("the end", &before, &part);
     }
 }
@@ -152,21 +177,24 @@ impl Verdict<'_> {
         (from..=upto).collect()
     }
 
+    /// Whether a replay begins with these messages.
+    fn begins_replay(&self, messages: &[&Message]) -> bool {
+        let shown = self.replay.get(..messages.len());
+        shown.is_some_and(|shown| shown.iter().zip(messages).all(|((_, shown), message)| shown.is(message)))
+    }
+
     fn join(&mut self, join: Join, messages: &[&Message]) {
         let mut at = BTreeSet::new();
         match join {
             Join::New if messages.is_empty() => drop(at.insert(0)),
             Join::New => {}
-            Join::Load => {
+            Join::Load | Join::Read => {
                 for count in 0..=messages.len() {
                     let watched = self.watched(messages, count);
-                    if watched.is_empty() && !self.at.is_empty() {
+                    if watched.is_empty() {
                         break;
                     }
-                    let stopped = match self.at.is_empty() {
-                        true => Some(0),
-                        false => watched.iter().find(|at| self.is_stopped(**at)).copied(),
-                    };
+                    let stopped = watched.iter().find(|at| self.is_stopped(**at)).copied();
                     let replayed = self.replayed(&messages[count..]);
                     let joined = replayed.iter().filter(|until| {
                         watched.contains(*until) || stopped.is_some_and(|stopped| stopped <= **until)
@@ -188,7 +216,7 @@ impl Verdict<'_> {
             }
         }
         self.at = at;
-        self.watching = true;
+        self.watching = join != Join::Read;
     }
 
     fn leave(&mut self, messages: &[&Message]) {

@@ -91,7 +91,9 @@ impl SessionTask {
     fn ask_to_close(&mut self, to_agent: &mut Vec<ToAgent>) -> bool {
         let Some(method) = self.parts.agent.close_method() else { return false };
         let shared = self.parts.agent.is_shared();
-        let Some(ending) = self.ending.as_mut().filter(|ending| ending.may_close(shared)) else { return false };
+        let Some(ending) = self.ending.as_mut().filter(|ending| ending.may_close(shared)) else {
+            return false;
+        };
         let params = Bytes::from(format!("{{\"sessionId\":{}}}", self.parts.native));
         let ticket = self.pending.open_own(method.to_owned(), params);
         ending.closing = Some(ticket);
