@@ -2,11 +2,11 @@
 //!
 //! Pure. Agents are always offered the same (IN-4), so what a client did not ask for is kept from it here.
 
-use acpd_host::{AgentHandle, META, update_kind};
+use acpd_host::{AgentHandle, META, Spectator, update_kind};
 use memchr::memmem::Finder;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 // Made once: making one costs as much as searching a line.
 static BOOLEAN: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"boolean\""));
@@ -18,6 +18,8 @@ pub(crate) struct ClientCapabilities {
     compaction: bool,
     boolean_options: bool,
     terminal_auth: bool,
+    forms: bool,
+    urls: bool,
 }
 
 impl ClientCapabilities {
@@ -29,7 +31,19 @@ impl ClientCapabilities {
             compaction: session["compaction"].is_object(),
             boolean_options: session["configOptions"]["boolean"].is_object(),
             terminal_auth: capabilities["auth"]["terminal"] == json!(true),
+            forms: capabilities["elicitation"]["form"].is_object(),
+            urls: capabilities["elicitation"]["url"].is_object(),
         }
+    }
+
+    /// Whether it can fill in forms.
+    pub(crate) fn has_forms(&self) -> bool {
+        self.forms
+    }
+
+    /// What a session has to know of a client with these.
+    pub(crate) fn spectator(&self, connection: &Arc<str>) -> Spectator {
+        Spectator { connection: Arc::clone(connection), forms: self.forms, urls: self.urls }
     }
 
     /// The line of an update as this client may see it: as it is, changed, or not at all.

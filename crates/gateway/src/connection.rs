@@ -5,6 +5,7 @@
 //! session in their order. Losing the client ends the connection and its viewers, and nothing else, unless the
 //! host lives for this client alone.
 
+mod answers;
 mod asked;
 mod lifecycle;
 mod list_cursor;
@@ -12,6 +13,7 @@ mod requests;
 
 use crate::capabilities::ClientCapabilities;
 use crate::outbox::Outbox;
+use crate::questions::Questions;
 use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
 use crate::wire_error::{WireError, wire_error};
 use acpd_host::{AgentHandle, AgentRef, ClientRef, Host, HostError, SessionHandle, method};
@@ -23,7 +25,7 @@ use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -81,6 +83,7 @@ pub async fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) {
         viewers: HashMap::new(),
         joining: HashMap::new(),
         unresumable: HashMap::new(),
+        questions: Questions::default(),
         open: Incoming::new(),
         tasks: JoinSet::new(),
         initializing: false,
@@ -105,6 +108,8 @@ struct Connection {
     joining: HashMap<OwnedId, String>,
     /// Sessions whose history is shown but that cannot go on, with the reason.
     unresumable: HashMap<String, HostError>,
+    /// What the client was asked and has not answered.
+    questions: Questions,
     /// Requests of the client that are not answered yet.
     open: Incoming<Asked>,
     tasks: JoinSet<Done>,
@@ -132,7 +137,8 @@ impl Watched {
 
 /// A request was answered, or is about to be.
 struct Done {
-    id: OwnedId,
+    /// None when it answered something that was no request, or not a new one.
+    id: Option<OwnedId>,
     change: Change,
 }
 
@@ -248,8 +254,10 @@ impl Connection {
     }
 
     async fn done(&mut self, done: Done) {
-        self.open.close(&done.id);
-        self.joining.remove(&done.id);
+        if let Some(id) = &done.id {
+            self.open.close(id);
+            self.joining.remove(id);
+        }
         match done.change {
             Change::None => {}
             Change::Initialized { agent, params } => {
@@ -302,7 +310,8 @@ impl Connection {
         let joining: HashSet<&String> = self.joining.values().collect();
         self.viewers.retain(|id, watched| joining.contains(id) || !watched.is_over());
         let via = Arc::clone(&self.client.connection);
-        let (handle, viewer) = Viewer::new(&id, via, attachment, self.outbox.clone(), self.capabilities);
+        let (outbox, questions) = (self.outbox.clone(), self.questions.clone());
+        let (handle, viewer) = Viewer::new(&id, via, attachment, outbox, self.capabilities, questions);
         self.viewers.insert(id, Watched { viewer: handle, live, attachments: 1 });
         self.host.scope().spawn("viewer", viewer.run());
     }
@@ -317,8 +326,10 @@ impl Connection {
                 let params = params.map(|params| slice_of(&line, params));
                 self.notification(&method, params).await;
             }
-            // Nothing was asked of the client yet, so nothing can be answered.
-            Ok(Message::Response { .. }) => {}
+            Ok(Message::Response { id, outcome }) => {
+                let outcome = outcome.map(|result| slice_of(&line, result)).map_err(|_| ());
+                self.answer(id, outcome).await;
+            }
             Err(malformed) => {
                 if let Some(code) = malformed.code() {
                     self.refuse(malformed.answer_id(), code, &malformed.to_string());
@@ -336,11 +347,10 @@ impl Connection {
     fn refuse(&mut self, id: RawId<'_>, code: i64, message: &str) {
         let mut line = BytesMut::new();
         acpd_wire::write_error(&mut line, id, code, message, None);
-        let (outbox, id) = (self.outbox.clone(), id.to_owned());
+        let outbox = self.outbox.clone();
         self.tasks.spawn(async move {
             let _gone = outbox.send(line.freeze()).await;
-            // Never opened, so closing it changes nothing.
-            Done { id, change: Change::None }
+            Done { id: None, change: Change::None }
         });
     }
 
@@ -385,7 +395,7 @@ impl Connection {
         let (outbox, line) = (self.outbox.clone(), error.to_line(&id));
         self.tasks.spawn(async move {
             let _gone = outbox.send(line).await;
-            Done { id, change: Change::None }
+            Done { id: Some(id), change: Change::None }
         });
     }
 }
@@ -418,8 +428,8 @@ async fn write_answer(outbox: &Outbox, viewer: Option<&ViewerHandle>, after: u64
     if let Some(viewer) = viewer
         && let Ok(place) = viewer.place().await
     {
-        let (written, told) = oneshot::channel();
-        place.fill(Answer { after, line: line.clone(), written: Some(written) });
+        let (answer, told) = Answer::told(after, line.clone());
+        place.fill(answer);
         if told.await.is_ok() {
             return;
         }

@@ -10,6 +10,7 @@
 mod capabilities;
 mod connection;
 mod outbox;
+mod questions;
 mod stdio;
 mod viewer;
 mod wire_error;

@@ -10,8 +10,9 @@ mod page;
 
 use crate::capabilities::ClientCapabilities;
 use crate::outbox::{ClientGone, Outbox};
+use crate::questions::Questions;
 use acpd_eventlog::{Block, Cursor, CursorError};
-use acpd_host::SessionHandle;
+use acpd_host::{OpenQuestion, Seat, SessionHandle, Spectator};
 use bytes::{Bytes, BytesMut};
 use page::Page;
 use std::collections::VecDeque;
@@ -31,6 +32,21 @@ pub(crate) struct Answer {
     pub(crate) line: Bytes,
     /// Told when it was handed to the transport.
     pub(crate) written: Option<oneshot::Sender<()>>,
+    /// What the client is asked behind it.
+    pub(crate) questions: Vec<OpenQuestion>,
+}
+
+impl Answer {
+    /// An answer that stands behind `after`.
+    pub(crate) fn new(after: u64, line: Bytes) -> Self {
+        Self { after, line, written: None, questions: Vec::new() }
+    }
+
+    /// And somebody wants to know when it was handed to the transport.
+    pub(crate) fn told(after: u64, line: Bytes) -> (Self, oneshot::Receiver<()>) {
+        let (written, told) = oneshot::channel();
+        (Self { written: Some(written), ..Self::new(after, line) }, told)
+    }
 }
 
 /// Room for one answer, taken before the request goes out.
@@ -100,8 +116,7 @@ impl ViewerHandle {
     /// Stops watching until it is told to follow again. `line` is written behind what it has written already; the
     /// receiver is told of that. The requests that are still open are answered as soon as there is an answer.
     pub(crate) async fn leave(&self, line: Bytes) -> Result<oneshot::Receiver<()>, ClientGone> {
-        let (written, told) = oneshot::channel();
-        let answer = Answer { after: 0, line, written: Some(written) };
+        let (answer, told) = Answer::told(0, line);
         self.commands.send(Command::Leave(answer)).await.map_err(|_| ClientGone)?;
         Ok(told)
     }
@@ -109,6 +124,9 @@ impl ViewerHandle {
 
 pub(crate) struct Viewer {
     live: Option<SessionHandle>,
+    spectator: Spectator,
+    /// Its place in the audience of a live session.
+    seat: Option<Seat>,
     /// None when everything was read, and when the client has left.
     cursor: Option<Cursor>,
     /// The last event that was read when the run ended, or the client left.
@@ -141,15 +159,20 @@ impl Viewer {
         attachment: Attachment,
         outbox: Outbox,
         client: ClientCapabilities,
+        questions: Questions,
     ) -> (ViewerHandle, Self) {
         let (sender, commands) = mpsc::channel(COMMANDS);
-        let page = Page::new(id, via, client, attachment.history_until);
+        let spectator = client.spectator(&via);
+        let page = Page::new(id, via, client, questions, attachment.history_until);
         let Attachment { live, cursor, answer, .. } = attachment;
+        let seat = live.as_ref().map(|live| live.take_seat(spectator.clone()));
         let (cursor, waiting) = (Some(cursor), VecDeque::from([answer]));
         let (deferred, finished) = (VecDeque::new(), Arc::new(AtomicU64::new(0)));
         let handle = ViewerHandle { commands: sender, finished: Arc::clone(&finished) };
         let viewer = Self {
             live,
+            spectator,
+            seat,
             cursor,
             ended_at: 0,
             outbox,
@@ -211,8 +234,13 @@ impl Viewer {
     }
 
     /// The client watches no more. Without events no answer has anything to stand behind.
-    fn rest(&mut self, answer: Answer) {
+    fn rest(&mut self, mut answer: Answer) {
         self.live = None;
+        self.seat = None;
+        let mut line = BytesMut::new();
+        self.page.write_left(&mut line);
+        line.extend_from_slice(&answer.line);
+        answer.line = line.freeze();
         if let Some(cursor) = self.cursor.take() {
             self.ended_at = cursor.position();
         }
@@ -238,6 +266,7 @@ impl Viewer {
         // More of it may have been written already; that is history then, and not written again.
         let seen = self.cursor.as_ref().map_or(self.ended_at, Cursor::position).max(history_until);
         answer.after = answer.after.max(seen);
+        self.seat = live.as_ref().map(|live| live.take_seat(self.spectator.clone()));
         self.live = live;
         let replays = cursor.position() < history_until;
         if replays || self.cursor.is_none() {
@@ -253,6 +282,7 @@ impl Viewer {
             tracing::error!(%error, "a viewer cannot read the log");
         }
         self.ended_at = self.cursor.take().map_or(0, |cursor| cursor.position());
+        self.seat = None;
         // Only a log that could not be written, or read, has no end.
         if let Some(live) = self.live.as_ref().filter(|live| !self.page.knows_end_after(live.began_after())) {
             let info = live.ended().await;
@@ -304,6 +334,11 @@ impl Viewer {
         while self.waiting.front().is_some_and(|answer| answer.after <= reached) {
             if let Some(answer) = self.waiting.pop_front() {
                 self.outbox.send(answer.line).await?;
+                if !answer.questions.is_empty() {
+                    let mut asked = BytesMut::new();
+                    self.page.write_open(&answer.questions, &mut asked);
+                    self.outbox.send(asked.freeze()).await?;
+                }
                 // Nobody may be waiting for that.
                 let _told = answer.written.map(|written| written.send(()));
             }

@@ -22,6 +22,12 @@ pub mod method {
     pub const SESSION_UPDATE: &str = "session/update";
     /// Asks whether a tool call may go on; a request from the agent.
     pub const REQUEST_PERMISSION: &str = "session/request_permission";
+    /// Asks the user for something; a request from the agent.
+    pub const ELICITATION: &str = "elicitation/create";
+    /// What the user was asked to do at a URL is done; a notification from the agent.
+    pub const ELICITATION_COMPLETE: &str = "elicitation/complete";
+    /// Tells a client that its answer to a request does not count, and why; a notification.
+    pub const ANSWER_REFUSED: &str = "_sandboxagent/answer_refused";
     /// Withdraws a request; a notification, either way.
     pub const CANCEL_REQUEST: &str = "$/cancel_request";
     /// The end of a run; contract 1.2.
@@ -85,6 +91,12 @@ pub(crate) const CANCELLED_RESULT: &[u8] = br#"{"stopReason":"cancelled"}"#;
 /// Decodes a view; `None` when the message does not have that shape.
 pub(crate) fn view<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Option<T> {
     serde_json::from_slice(json).ok()
+}
+
+/// The params of a message.
+pub(crate) fn params_of(line: &[u8]) -> Option<&[u8]> {
+    let message: &RawValue = serde_json::from_slice(line).ok()?;
+    acpd_wire::member(message, "params").map(|params| params.get().as_bytes())
 }
 
 /// A JSON string as text.

@@ -48,6 +48,8 @@ pub(crate) enum FromAgent {
     Request { line: Bytes, session: Option<Range<usize>>, id: OwnedId, method: String },
     /// The answer to a request of the session.
     Answer { ticket: Ticket, answer: AgentAnswer },
+    /// The agent takes a request of its own back. Which session it belongs to is not said, so each is told.
+    Withdrawn { id: OwnedId },
     /// A request of the session could not be passed on.
     NotReading { ticket: Ticket, waiting: usize },
 }

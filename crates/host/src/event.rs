@@ -27,9 +27,20 @@ pub enum EventKind {
     Ended,
     /// The user's own message, repeated by the agent; the prompt itself is an event already (PR-3).
     Echo,
+    /// The agent asks for permission: `request` is its number, `message` the raw request. `unasked` when nobody has
+    /// to be asked.
+    PermissionRequested,
+    /// The answer to a permission request, and `by` whom or what: a client, a mode, or a cause.
+    PermissionResolved,
+    /// The agent asks the user for something; as a permission request, with `only` the connection that is asked.
+    ElicitationRequested,
+    /// The answer to an elicitation.
+    ElicitationResolved,
+    /// What the user was asked to do at a URL is done; raw, for the connection `only`.
+    ElicitationCompleted,
 }
 
-const NUMBERS: [(EventKind, u16, &str); 10] = [
+const NUMBERS: [(EventKind, u16, &str); 15] = [
     (EventKind::Created, 1, "created"),
     (EventKind::RunStarted, 2, "run_started"),
     (EventKind::Prompt, 3, "prompt"),
@@ -40,6 +51,11 @@ const NUMBERS: [(EventKind, u16, &str); 10] = [
     (EventKind::AgentRequest, 8, "agent_request"),
     (EventKind::Ended, 9, "ended"),
     (EventKind::Echo, 10, "echo"),
+    (EventKind::PermissionRequested, 11, "permission_requested"),
+    (EventKind::PermissionResolved, 12, "permission_resolved"),
+    (EventKind::ElicitationRequested, 13, "elicitation_requested"),
+    (EventKind::ElicitationResolved, 14, "elicitation_resolved"),
+    (EventKind::ElicitationCompleted, 15, "elicitation_completed"),
 ];
 
 impl EventKind {

@@ -5,6 +5,7 @@ use crate::agent::{
     self, AgentAnswer, AgentHandle, AgentRef, AgentStartError, History, MethodMemory, SESSION_INPUTS,
     SessionInput,
 };
+use crate::audience::Audience;
 use crate::clock;
 use crate::error::HostError;
 use crate::event::EventKind;
@@ -314,7 +315,7 @@ impl Host {
         let (inputs_in, inputs) = mpsc::channel::<SessionInput>(SESSION_INPUTS);
         let (publish, ended) = watch::channel(None);
         let title = run.snapshot.title().map(str::to_owned);
-        let (status, status_seen) = watch::channel(SessionStatus { running: false, title });
+        let (status, status_seen) = watch::channel(SessionStatus { running: false, waiting: false, title });
         let spec = self.shared.options.agents.get(agent.name());
         let route = match agent.bind(Arc::clone(&run.native), inputs_in, history).await {
             Ok(route) => route,
@@ -324,8 +325,9 @@ impl Host {
             }
         };
         let began_after = appender.next_seq() - 1;
+        let audience = Audience::default();
         let session =
-            SessionHandle::new(id.clone(), began_after, agent.downgrade(), commands, ended, status_seen);
+            SessionHandle::new(id.clone(), began_after, agent.downgrade(), commands, ended, status_seen, audience.clone());
         let by_default = || spec.map_or_else(Default::default, |spec| spec.permission_mode);
         let task = SessionTask::new(SessionParts {
             id: id.clone(),
@@ -343,6 +345,8 @@ impl Host {
             started_ms: clock::now_ms(),
             cancel_timeout: spec.and_then(|spec| spec.cancel_timeout),
             idle_timeout: spec.and_then(|spec| spec.idle_timeout),
+            permission_timeout: spec.and_then(|spec| spec.permission_timeout),
+            audience,
             permission_mode: run.mode.unwrap_or_else(by_default),
             settle: spec.map_or(SETTLE, |spec| spec.graces.stdin.min(SETTLE)),
         });

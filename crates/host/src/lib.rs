@@ -10,6 +10,7 @@
 
 mod acp;
 mod agent;
+mod audience;
 mod clock;
 mod dead_hosts;
 mod environment;
@@ -32,6 +33,7 @@ pub use acp::{META, error_code, method};
 pub use agent::{
     AgentAnswer, AgentEnd, AgentHandle, AgentInfo, AgentRef, AgentStartError, PromptCapabilities,
 };
+pub use audience::{Seat, Spectator};
 pub use error::HostError;
 pub use event::EventKind;
 pub use host::{Host, HostOptions, NewSession, check_agent};
@@ -40,7 +42,7 @@ pub use ids::{SessionId, fresh_id};
 pub use listing::{SessionState, SessionSummary};
 pub use permission::PermissionMode;
 pub use session::{
-    Ask, Attached, ClientRef, EndOutcome, EndRequest, Reply, ReplyTo, SessionHandle, SessionStatus,
+    AnswerRefused, Ask, Attached, ClientRef, EndOutcome, EndRequest, OpenQuestion, Reply, ReplyTo, SessionHandle, SessionStatus,
     update_kind,
 };
 pub use spec::AgentSpec;

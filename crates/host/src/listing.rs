@@ -16,6 +16,8 @@ pub enum SessionState {
     Idle,
     /// A turn is running.
     Running,
+    /// Somebody has to answer the agent's question first.
+    Waiting,
     /// Its run is over.
     Ended,
 }
@@ -26,6 +28,7 @@ impl SessionState {
         match self {
             Self::Idle => "idle",
             Self::Running => "running",
+            Self::Waiting => "waiting",
             Self::Ended => "ended",
         }
     }
@@ -111,6 +114,7 @@ impl Host {
         let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
         let termination = Some(info["terminationInfo"].clone()).filter(Value::is_object);
         let state = match &live {
+            Some(status) if status.waiting => SessionState::Waiting,
             Some(status) if status.running => SessionState::Running,
             Some(_) => SessionState::Idle,
             // Another process may have it live; what it does there is not known here.

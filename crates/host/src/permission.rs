@@ -5,6 +5,7 @@
 
 use crate::acp::view;
 use serde::Deserialize;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 
 /// Who answers an agent's permission requests.
@@ -34,7 +35,24 @@ impl PermissionMode {
     }
 }
 
-/// The params of `session/request_permission`, as far as a mode looks at them.
+/// What a permission request offers, in its order: ids and kinds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offer {
+    options: Vec<(String, String)>,
+    /// The kind of the tool call, if the agent says it.
+    tool_kind: Option<String>,
+}
+
+/// What a mode does about a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// It answers with this outcome.
+    Answer(Value),
+    /// Somebody has to be asked.
+    Ask,
+}
+
+/// The params of `session/request_permission`, as far as a choice depends on them.
 #[derive(Deserialize)]
 struct RequestView<'a> {
     #[serde(borrow)]
@@ -47,8 +65,8 @@ struct RequestView<'a> {
 struct OptionView<'a> {
     #[serde(borrow, rename = "optionId")]
     id: Cow<'a, str>,
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -57,23 +75,69 @@ struct ToolCallView<'a> {
     kind: Option<Cow<'a, str>>,
 }
 
-/// The id of the option that `mode` chooses; None when somebody has to be asked.
-pub(crate) fn choose(mode: PermissionMode, params: &[u8]) -> Option<String> {
-    let request: RequestView<'_> = view(params)?;
-    let first = |kinds: [&str; 2]| {
-        let of_kind = |kind: &str| request.options.iter().find(|option| option.kind == kind);
-        kinds.into_iter().find_map(of_kind).map(|option| option.id.clone().into_owned())
+/// Reads what a request offers; nothing, when it is not readable.
+pub(crate) fn offer(params: &[u8]) -> Offer {
+    let Some(request) = view::<RequestView<'_>>(params) else { return Offer::default() };
+    let option = |option: OptionView<'_>| {
+        (option.id.into_owned(), option.kind.map(Cow::into_owned).unwrap_or_default())
     };
-    let allow = || first(["allow_once", "allow_always"]);
-    match mode {
-        PermissionMode::Default => None,
-        PermissionMode::AcceptEdits => match request.tool_call.kind.as_deref() {
-            Some("edit" | "delete" | "move") => allow(),
-            _ => None,
-        },
-        PermissionMode::BypassPermissions => allow(),
-        PermissionMode::Deny => first(["reject_once", "reject_always"]),
+    Offer {
+        options: request.options.into_iter().map(option).collect(),
+        tool_kind: request.tool_call.kind.map(Cow::into_owned),
     }
+}
+
+impl Offer {
+    /// Whether nothing is offered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.options.is_empty()
+    }
+
+    /// Whether an option has this id.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.options.iter().any(|(offered, _)| offered == id)
+    }
+
+    /// The first option of the first kind that there is.
+    fn first(&self, kinds: [&str; 2]) -> Option<&str> {
+        let of_kind = |kind: &str| self.options.iter().find(|(_, offered)| offered == kind);
+        kinds.into_iter().find_map(of_kind).map(|(id, _)| id.as_str())
+    }
+
+    /// A refusal in the agent's own words; without one, the request is cancelled (PE-4).
+    pub(crate) fn rejection(&self) -> Value {
+        self.first(["reject_once", "reject_always"]).map_or_else(cancelled, selected)
+    }
+
+    /// What `mode` does.
+    pub(crate) fn choose(&self, mode: PermissionMode) -> Choice {
+        let allow = || self.first(["allow_once", "allow_always"]).map_or(Choice::Ask, |id| Choice::Answer(selected(id)));
+        match mode {
+            PermissionMode::Default => Choice::Ask,
+            PermissionMode::AcceptEdits => match self.tool_kind.as_deref() {
+                Some("edit" | "delete" | "move") => allow(),
+                _ => Choice::Ask,
+            },
+            PermissionMode::BypassPermissions => allow(),
+            PermissionMode::Deny => Choice::Answer(self.rejection()),
+        }
+    }
+}
+
+impl std::fmt::Display for Offer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ids: Vec<&str> = self.options.iter().map(|(id, _)| id.as_str()).collect();
+        f.write_str(&ids.join(", "))
+    }
+}
+
+fn selected(id: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": id}})
+}
+
+/// The answer to a request whose turn is cancelled.
+pub(crate) fn cancelled() -> Value {
+    json!({"outcome": {"outcome": "cancelled"}})
 }
 
 #[cfg(test)]
@@ -98,6 +162,15 @@ mod tests {
         ("no", "reject_once"),
     ];
 
+    /// The option that a mode chooses; None when it asks.
+    fn choose(mode: PermissionMode, params: &[u8]) -> Option<String> {
+        match offer(params).choose(mode) {
+            Choice::Answer(answer) if answer == cancelled() => Some("cancelled".to_owned()),
+            Choice::Answer(answer) => Some(answer["outcome"]["optionId"].as_str().expect("an id").to_owned()),
+            Choice::Ask => None,
+        }
+    }
+
     // contract 2.1
     #[test]
     fn each_mode_chooses_by_kind() {
@@ -116,11 +189,13 @@ mod tests {
 
     // contract 2.1: nothing is ever allowed that no option allows
     #[test]
-    fn without_a_fitting_option_somebody_is_asked() {
+    fn without_a_fitting_option_nothing_is_allowed() {
         let rejects = request("edit", &[("no", "reject_once")]);
         assert_eq!(choose(BypassPermissions, &rejects), None);
         assert_eq!(choose(AcceptEdits, &rejects), None);
-        assert_eq!(choose(Deny, &request("edit", &[("a", "allow_always")])), None);
+        // PE-4
+        let allows = request("edit", &[("a", "allow_always")]);
+        assert_eq!(choose(Deny, &allows).as_deref(), Some("cancelled"));
         assert_eq!(
             choose(BypassPermissions, &request("edit", &[("a", "allow_always")])).as_deref(),
             Some("a")

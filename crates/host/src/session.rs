@@ -1,5 +1,6 @@
 //! One session: a handle for everybody, a task that decides.
 
+mod asks;
 mod ingest;
 mod pending;
 mod prompt;
@@ -12,6 +13,7 @@ pub(crate) use snapshot::{Snapshot, is_history, is_state};
 pub(crate) use task::{SessionParts, SessionTask};
 
 use crate::agent::AgentRef;
+use crate::audience::{Audience, Seat, Spectator};
 use crate::error::HostError;
 use crate::ids::SessionId;
 use crate::termination::{Cause, TerminationInfo};
@@ -79,6 +81,8 @@ pub struct EndOutcome {
 pub struct SessionStatus {
     /// A turn is running.
     pub running: bool,
+    /// Somebody has to answer a question first.
+    pub waiting: bool,
     /// Its title.
     pub title: Option<String>,
 }
@@ -103,6 +107,8 @@ pub(crate) enum SessionCommand {
     Withdraw { ask: u64 },
     /// End the session; answered with its last event when it has ended.
     End { request: EndRequest, initiator: Arc<str>, done: oneshot::Sender<u64> },
+    /// A client answers a question of the agent with a raw result.
+    Answer { number: u64, result: Bytes, client: ClientRef, reply: oneshot::Sender<Result<(), AnswerRefused>> },
     /// What a client that attaches now has to know.
     Attach { reply: oneshot::Sender<Attached> },
 }
@@ -116,6 +122,28 @@ pub struct ClientRef {
     pub connection: Arc<str>,
 }
 
+/// A question of the agent that nobody has answered yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenQuestion {
+    /// Its number: the event that shows it.
+    pub number: u64,
+    /// It is an elicitation, for those who can fill in forms; else a permission request, for all.
+    pub form: bool,
+    /// The only connection that is asked, if it is one only.
+    pub only: Option<Arc<str>>,
+    /// The raw request, under the session's own id and the agent's request id.
+    pub message: Bytes,
+}
+
+/// Why a client's answer does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerRefused {
+    /// For the client, with the fix.
+    pub reason: String,
+    /// The question, if it can still be answered.
+    pub again: Option<OpenQuestion>,
+}
+
 /// What a client that attaches learns, and at which event.
 #[derive(Clone, Debug)]
 pub struct Attached {
@@ -125,6 +153,8 @@ pub struct Attached {
     pub result: serde_json::Map<String, serde_json::Value>,
     /// Everything of contract 1.5.
     pub snapshot: serde_json::Value,
+    /// What it has to be asked.
+    pub open: Vec<OpenQuestion>,
     /// A turn is running.
     pub turn_active: bool,
     /// How the last turn ended, whoever had asked for it (PR-12).
@@ -145,6 +175,7 @@ pub struct SessionHandle {
     commands: mpsc::Sender<SessionCommand>,
     ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
     status: watch::Receiver<SessionStatus>,
+    audience: Audience,
     asks: Arc<std::sync::atomic::AtomicU64>,
 }
 
@@ -156,8 +187,9 @@ impl SessionHandle {
         commands: mpsc::Sender<SessionCommand>,
         ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
         status: watch::Receiver<SessionStatus>,
+        audience: Audience,
     ) -> Self {
-        Self { id, began_after, agent, commands, ended, status, asks: Arc::default() }
+        Self { id, began_after, agent, commands, ended, status, audience, asks: Arc::default() }
     }
 
     /// Its id.
@@ -226,6 +258,26 @@ impl SessionHandle {
         client: ClientRef,
     ) -> Result<(), HostError> {
         self.send(SessionCommand::Notify { method, params, client }).await
+    }
+
+    /// A seat in the audience: whoever has one may be asked.
+    pub fn take_seat(&self, spectator: Spectator) -> Seat {
+        self.audience.take_seat(spectator)
+    }
+
+    /// Passes a client's answer to question `number` on, in order with its requests; whether it counts comes later.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub async fn answer(
+        &self,
+        number: u64,
+        result: Bytes,
+        client: ClientRef,
+    ) -> Result<oneshot::Receiver<Result<(), AnswerRefused>>, HostError> {
+        let (reply, counts) = oneshot::channel();
+        self.send(SessionCommand::Answer { number, result, client, reply }).await?;
+        Ok(counts)
     }
 
     /// Withdraws a request; it is answered all the same, once.

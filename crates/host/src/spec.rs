@@ -23,6 +23,8 @@ pub struct AgentSpec {
     /// How long the agent may ignore `session/cancel` before the prompt is answered without it; None waits for
     /// ever.
     pub cancel_timeout: Option<Duration>,
+    /// How long a permission request waits for a person before a reject option is chosen; None waits for ever.
+    pub permission_timeout: Option<Duration>,
     /// How long a session may do nothing before it ends; None keeps it for ever.
     pub idle_timeout: Option<Duration>,
     /// One process for all its sessions, instead of one each.

@@ -134,7 +134,7 @@ impl Connection {
             };
             // After the end was told: the last event precedes the answer (contract 1.1).
             write_answer(&outbox, viewer.as_ref(), after, answer_line(&id, &body)).await;
-            Done { id, change: Change::None }
+            Done { id: Some(id), change: Change::None }
         });
     }
 
@@ -167,7 +167,7 @@ impl Connection {
             if !written {
                 let _gone = outbox.send(line).await;
             }
-            Done { id, change: Change::None }
+            Done { id: Some(id), change: Change::None }
         });
     }
 
@@ -209,7 +209,7 @@ impl Connection {
                     spare.map_or(Change::None, Change::Returned)
                 }
             };
-            Done { id, change }
+            Done { id: Some(id), change }
         });
         Ok(())
     }
@@ -224,7 +224,7 @@ impl Connection {
         self.tasks.spawn(async move {
             let body = work.await.map(|(_, result)| Bytes::from(result.to_string()));
             let _gone = outbox.send(answer_line(&id, &body)).await;
-            Done { id, change: Change::None }
+            Done { id: Some(id), change: Change::None }
         });
     }
 }
@@ -300,9 +300,11 @@ async fn show(
     replay: bool,
 ) -> Result<(Attaching, Map<String, Value>), HostError> {
     let mut result = Map::new();
+    let mut questions = Vec::new();
     let (live, until) = match joined {
         Some(Joined { live, attached, until }) => {
             result = attached.result;
+            questions = attached.open;
             let mut meta = json!({"turnActive": attached.turn_active});
             if let Some(reason) = attached.last_stop_reason {
                 meta["lastStopReason"] = json!(reason);
@@ -323,7 +325,7 @@ async fn show(
     let from = if replay { 0 } else { until };
     let cursor = host.cursor(session, from).await;
     let cursor = cursor.map_err(|error| HostError::History { detail: error.to_string() })?;
-    let answer = Answer { after: until, line: Bytes::new(), written: None };
+    let answer = Answer { questions, ..Answer::new(until, Bytes::new()) };
     let attachment = Attachment { live, cursor, history_until: until, answer };
     Ok((Attaching { id: session.to_owned(), attachment, unresumable, spare: None }, result))
 }

@@ -88,7 +88,7 @@ impl Connection {
                 Err(error) => Err(error.clone()),
             };
             let _gone = outbox.send(answer_line(&id, &body)).await;
-            Done { id, change: Change::Initialized { agent: agent.ok(), params } }
+            Done { id: Some(id), change: Change::Initialized { agent: agent.ok(), params } }
         });
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Connection {
             let line = answer_line(&answer_id, &body);
             // In case the viewer leaves with the answer.
             let _gone = keep.send(line.clone());
-            place.fill(Answer { after, line, written: Some(written) });
+            place.fill(Answer { written: Some(written), ..Answer::new(after, line) });
         });
         let client = self.client.clone();
         let ask = handle.request(method.to_owned(), params, client, reply).await?;
@@ -160,7 +160,7 @@ impl Connection {
                 };
                 let _gone = outbox.send(line).await;
             }
-            Done { id, change: Change::None }
+            Done { id: Some(id), change: Change::None }
         });
         Ok(())
     }
@@ -205,7 +205,7 @@ impl Connection {
                 Ok(agent) if fresh => Change::AgentStarted(agent),
                 _ => Change::None,
             };
-            Done { id, change }
+            Done { id: Some(id), change }
         });
         Ok(())
     }
@@ -273,7 +273,7 @@ async fn created_change(
     let change = match created {
         Ok(Created { new, cursor, history_until }) => {
             let result = Bytes::copy_from_slice(&capabilities.filter_result(&new.result));
-            let answer = Answer { after: history_until, line: answer_line(&id, &Ok(result)), written: None };
+            let answer = Answer::new(history_until, answer_line(&id, &Ok(result)));
             let session = new.session.id().to_string();
             let attachment = Attachment { live: Some(new.session), cursor, history_until, answer };
             Change::Attached(Box::new(Attaching { id: session, attachment, unresumable: None, spare: None }))
@@ -284,7 +284,7 @@ async fn created_change(
             agent.filter(|agent| !agent.is_gone()).map_or(Change::None, Change::Returned)
         }
     };
-    Done { id, change }
+    Done { id: Some(id), change }
 }
 
 /// Where a process for this session starts. What is wrong with it is for `session/new` to say.

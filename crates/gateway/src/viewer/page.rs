@@ -4,12 +4,14 @@
 //! conversation, without notices and without the ends of earlier runs.
 
 use crate::capabilities::ClientCapabilities;
+use crate::questions::Questions;
 use acpd_eventlog::Event;
-use acpd_host::{EventKind, TerminationInfo, method, update_kind};
-use bytes::{BufMut, BytesMut};
+use acpd_host::{EventKind, OpenQuestion, TerminationInfo, method, update_kind};
+use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) struct Page {
@@ -18,6 +20,10 @@ pub(super) struct Page {
     /// The connection; prompts that came through it are not shown to it.
     via: Arc<str>,
     client: ClientCapabilities,
+    /// What the client was asked.
+    questions: Questions,
+    /// Questions that were answered since the client attached last: what it is asked when it attaches may be older.
+    resolved: HashSet<u64>,
     history_until: u64,
     /// Events up to this one were written before, or are not asked for.
     skip_until: u64,
@@ -37,9 +43,29 @@ struct PromptEvent<'a> {
     prompt: Vec<&'a RawValue>,
 }
 
+/// An event that asks something of the client, or says that it was answered.
+#[derive(Deserialize)]
+struct QuestionEvent<'a> {
+    #[serde(default)]
+    request: u64,
+    #[serde(default)]
+    unasked: bool,
+    #[serde(default)]
+    only: Option<String>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+}
+
 impl Page {
-    pub(super) fn new(id: &str, via: Arc<str>, client: ClientCapabilities, history_until: u64) -> Self {
-        Self { id: id.to_owned(), via, client, history_until, skip_until: 0, own_turn: false, last_end: 0 }
+    pub(super) fn new(
+        id: &str,
+        via: Arc<str>,
+        client: ClientCapabilities,
+        questions: Questions,
+        history_until: u64,
+    ) -> Self {
+        let (id, resolved) = (id.to_owned(), HashSet::new());
+        Self { id, via, client, questions, resolved, history_until, skip_until: 0, own_turn: false, last_end: 0 }
     }
 
     /// The client attached anew.
@@ -78,6 +104,21 @@ impl Page {
                 }
             }
             Some(EventKind::Notification) if !history => put_line(out, event.payload),
+            Some(EventKind::PermissionRequested) if !history => self.show(event.payload, false, out),
+            Some(EventKind::ElicitationRequested) if !history => self.show(event.payload, true, out),
+            Some(EventKind::PermissionResolved | EventKind::ElicitationResolved) => {
+                if let Ok(resolved) = serde_json::from_slice::<QuestionEvent<'_>>(event.payload) {
+                    self.resolved.insert(resolved.request);
+                    self.questions.resolved(&self.id, resolved.request, out);
+                }
+            }
+            Some(EventKind::ElicitationCompleted) if !history => {
+                if let Ok(QuestionEvent { only, message: Some(message), .. }) = serde_json::from_slice(event.payload)
+                    && only.as_deref() == Some(&*self.via)
+                {
+                    put_line(out, message.get().as_bytes());
+                }
+            }
             // PR-3: the prompter's own echo is for the prompter, who does not get the message otherwise.
             Some(EventKind::Echo) if !history && self.own_turn => put_line(out, event.payload),
             Some(EventKind::Prompt) => self.write_prompt(event.payload, history, out),
@@ -89,6 +130,40 @@ impl Page {
             // Of use to REST, not part of an ACP conversation.
             _ => {}
         }
+    }
+
+    /// A question of the agent, if this client is one who is asked.
+    fn show(&mut self, payload: &[u8], form: bool, out: &mut BytesMut) {
+        let Ok(QuestionEvent { request, unasked: false, only, message: Some(message) }) =
+            serde_json::from_slice(payload)
+        else {
+            return;
+        };
+        let message = Bytes::copy_from_slice(message.get().as_bytes());
+        self.ask(&OpenQuestion { number: request, form, only: only.map(Into::into), message }, out);
+    }
+
+    fn ask(&self, question: &OpenQuestion, out: &mut BytesMut) {
+        let is_asked = match &question.only {
+            Some(only) => **only == *self.via,
+            None => !question.form || self.client.has_forms(),
+        };
+        if is_asked {
+            self.questions.ask(&self.id, question, out);
+        }
+    }
+
+    /// What a client that has just attached still has to be asked.
+    pub(super) fn write_open(&mut self, open: &[OpenQuestion], out: &mut BytesMut) {
+        for question in open.iter().filter(|question| !self.resolved.contains(&question.number)) {
+            self.ask(question, out);
+        }
+        self.resolved.clear();
+    }
+
+    /// The client does not watch any more, and need not answer.
+    pub(super) fn write_left(&self, out: &mut BytesMut) {
+        self.questions.left(&self.id, out);
     }
 
     /// PR-3: the user's message, once, for everybody but who sent it.
@@ -108,6 +183,7 @@ impl Page {
     }
 
     pub(super) fn write_ended(&self, info: &TerminationInfo, out: &mut BytesMut) {
+        self.write_left(out);
         let params = info.ended_params(&self.id).to_string();
         acpd_wire::write_notification(out, method::SESSION_ENDED, Some(params.as_bytes()));
     }
@@ -130,7 +206,7 @@ mod tests {
     }
 
     fn page(history_until: u64) -> Page {
-        Page::new("s", "me".into(), ClientCapabilities::default(), history_until)
+        Page::new("s", "me".into(), ClientCapabilities::default(), Questions::default(), history_until)
     }
 
     const PROMPT: &str = r#"{"turn":3,"by":"x","via":"me","prompt":[{"type":"text","text":"hi"}]}"#;

@@ -20,6 +20,10 @@ pub(super) enum Line {
         id: OwnedId,
         method: String,
     },
+    /// `$/cancel_request`: the agent takes this request of its own back.
+    Withdrawal {
+        id: OwnedId,
+    },
     /// `body` is where the result or error stands; no id means that nobody can be meant.
     Answer {
         id: Option<OwnedId>,
@@ -59,6 +63,10 @@ pub(super) fn read(line: Bytes) -> (Bytes, Line) {
 fn classify(line: &[u8]) -> Option<Line> {
     let session = |params: Option<&RawValue>| session_span(line, params?);
     Some(match Message::parse(line) {
+        Ok(Message::Notification { method, params }) if method == crate::acp::method::CANCEL_REQUEST => {
+            let id = params.and_then(|params| RawId::new(member(params, "requestId")?));
+            id.map_or(Line::Noise, |id| Line::Withdrawal { id: id.to_owned() })
+        }
         Ok(Message::Notification { method, params }) => Line::Notification {
             session: session(params),
             is_update: method == crate::acp::method::SESSION_UPDATE,

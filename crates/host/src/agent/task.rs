@@ -314,6 +314,11 @@ impl AgentTask {
                 let native = session.clone().map(|span| line.slice(span));
                 self.pass_on(native, FromAgent::Notification { line, session, is_update }, bytes, batches);
             }
+            Line::Withdrawal { id } => {
+                for route in &self.routes {
+                    batches.add(route.id, FromAgent::Withdrawn { id: id.clone() });
+                }
+            }
             Line::Request { session, id, method } => {
                 let bytes = line.len();
                 let native = session.clone().map(|span| line.slice(span));

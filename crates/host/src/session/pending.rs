@@ -110,6 +110,7 @@ pub(super) fn refuse(command: SessionCommand, error: &HostError, after: u64) {
         // Its sender learns from the closed channel that the end had passed.
         SessionCommand::End { .. }
         | SessionCommand::Attach { .. }
+        | SessionCommand::Answer { .. }
         | SessionCommand::Notify { .. }
         | SessionCommand::Withdraw { .. } => {}
     }

@@ -4,11 +4,14 @@
 //! to the agent, answer clients. It is the only writer of the session's log. It ends after the agent process is
 //! gone and the termination record is durable.
 
+mod asking;
 mod ending;
 mod turn;
 
+use asking::AgentRequest;
 use ending::{Ended, Ending};
 
+use super::asks::Asks;
 use super::ingest::Record;
 use super::pending::{PendingRequests, Replies};
 use super::turns::{Step, Turns};
@@ -18,14 +21,15 @@ use crate::agent::{AgentHandle, FromAgent, RouteId, SessionInput, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::ids::SessionId;
-use crate::permission::{self, PermissionMode};
+use crate::audience::Audience;
+use crate::permission::PermissionMode;
 use crate::termination::{RequestedEnd, SessionFacts, TerminationInfo};
 use acpd_eventlog::{AppendError, Appender, IndexUpdate};
-use acpd_wire::{OwnedId, codes, member, span_of};
+use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::json;
 use serde_json::value::RawValue;
-use std::ops::Range;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -52,6 +56,10 @@ pub(crate) struct SessionParts {
     /// How long the session may do nothing before it ends.
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) permission_mode: PermissionMode,
+    /// How long a question waits for an answer.
+    pub(crate) permission_timeout: Option<Duration>,
+    /// Who can be asked.
+    pub(crate) audience: Audience,
     /// How long an ending session waits for its cancelled turn before the ladder starts.
     pub(crate) settle: Duration,
 }
@@ -63,6 +71,11 @@ pub(crate) struct SessionTask {
     pending: PendingRequests,
     facts: SessionFacts,
     turn: u64,
+    asks: Asks,
+    /// Who was asked to open a URL, by the elicitation's id.
+    urls: HashMap<String, Arc<str>>,
+    /// The connection that prompted last.
+    turn_via: Arc<str>,
     /// What the running turn was prompted with.
     turn_content: Vec<serde_json::Value>,
     ending: Option<Ending>,
@@ -92,6 +105,9 @@ impl SessionTask {
             pending: PendingRequests::default(),
             facts,
             turn: parts.turns_before,
+            asks: Asks::new(parts.permission_timeout),
+            urls: HashMap::new(),
+            turn_via: "".into(),
             turn_content: Vec::new(),
             ending: None,
             snapshot: parts.snapshot.clone(),
@@ -108,7 +124,8 @@ impl SessionTask {
         let mut owned = true;
         self.idle_at = self.parts.idle_timeout.map(|idle| Self::now() + idle);
         loop {
-            let due = self.turns.deadline().into_iter().chain(self.ladder_at()).chain(self.idle_at).min();
+            let timers = [self.turns.deadline(), self.asks.deadline(), self.ladder_at(), self.idle_at];
+            let due = timers.into_iter().flatten().min();
             let event = tokio::select! {
                 biased;
                 // No sequence number is ever that high: this ends only with a failure.
@@ -194,12 +211,17 @@ impl SessionTask {
                 Some((ticket, _)) => out.to_agent.push(ToAgent::Withdraw(ticket)),
                 None => {}
             },
+            SessionCommand::Answer { number, result, client, reply } => {
+                // A client that is gone does not want to know.
+                let _gone = reply.send(self.client_answers(number, &result, &client, out));
+            }
             SessionCommand::Attach { reply } => {
                 let attached = Attached {
                     // What is not committed yet cannot be read yet; it comes after.
                     seq: self.parts.appender.committed().seq(),
                     result: self.snapshot.lifecycle_result(),
                     snapshot: self.snapshot.to_json(),
+                    open: self.open_questions(),
                     turn_active: self.turns.active(),
                     last_stop_reason: self.facts.last_stop_reason.clone(),
                 };
@@ -228,12 +250,18 @@ impl SessionTask {
                             out.record.index(IndexUpdate { info, ..IndexUpdate::default() });
                         }
                     } else if let Ok(message) = serde_json::from_slice::<serde_json::Value>(&line) {
+                        if message["method"] == method::ELICITATION_COMPLETE {
+                            self.elicitation_completed(&line, session, out);
+                            continue;
+                        }
                         self.snapshot.see_tools(&message["params"]);
                     }
                     out.record.message(kind, &line, session, self.parts.id.as_json());
                 }
+                FromAgent::Withdrawn { id } => self.agent_withdraws(&id, out),
                 FromAgent::Request { line, session, id, method } => {
-                    self.agent_request(&line, session, &id, &method, out);
+                    let request = AgentRequest { line: &line, session, id: &id, method: &method };
+                    self.agent_request(&request, out);
                 }
                 FromAgent::Answer { ticket, answer } => self.answered(ticket, answer, out),
                 FromAgent::NotReading { ticket, waiting } => {
@@ -248,38 +276,6 @@ impl SessionTask {
             }
             out.replies.stand_behind(out.record.len());
         }
-    }
-
-    /// Answers what the agent asks of its client, at once: an agent is never left waiting. What is served is decided
-    /// by a mode; everything else is not served yet, and the agent is told so.
-    fn agent_request(
-        &mut self,
-        line: &Bytes,
-        session: Option<Range<usize>>,
-        id: &OwnedId,
-        method: &str,
-        out: &mut Outputs,
-    ) {
-        let mode = self.parts.permission_mode;
-        let chosen = match method {
-            method::REQUEST_PERMISSION => params_of(line).and_then(|params| permission::choose(mode, params)),
-            _ => None,
-        };
-        let mut frame = BytesMut::new();
-        let answer = match chosen {
-            Some(option) => {
-                let result = json!({"outcome": {"outcome": "selected", "optionId": option}});
-                acpd_wire::write_result(&mut frame, id.as_id(), result.to_string().as_bytes());
-                json!({"optionId": option, "by": {"mode": mode.as_str()}})
-            }
-            None => {
-                let text = format!("method not found: {method}");
-                acpd_wire::write_error(&mut frame, id.as_id(), codes::METHOD_NOT_FOUND, &text, None);
-                json!({"error": codes::METHOD_NOT_FOUND})
-            }
-        };
-        out.record.request(line, session, self.parts.id.as_json(), &answer);
-        out.to_agent.push(ToAgent::Answer(frame.freeze()));
     }
 
     /// Outputs in their order: the log first, so that nobody sees what a restart would forget.
@@ -298,8 +294,11 @@ impl SessionTask {
             // An agent that is gone says so through its inputs.
             let _gone = self.send_to_agent(message).await;
         }
-        let status =
-            SessionStatus { running: self.turns.active(), title: self.snapshot.title().map(str::to_owned) };
+        let status = SessionStatus {
+            running: self.turns.active(),
+            waiting: !self.asks.is_empty(),
+            title: self.snapshot.title().map(str::to_owned),
+        };
         self.parts.status.send_if_modified(|known| {
             let changed = *known != status;
             *known = status;
@@ -336,12 +335,6 @@ impl SessionTask {
         acpd_wire::splice(&mut out, params, &[(span, self.parts.native.as_bytes())]);
         out.freeze()
     }
-}
-
-/// The params of a message of the agent.
-fn params_of(line: &[u8]) -> Option<&[u8]> {
-    let message: &RawValue = serde_json::from_slice(line).ok()?;
-    member(message, "params").map(|params| params.get().as_bytes())
 }
 
 /// What a decision leads to.

@@ -68,6 +68,7 @@ impl SessionTask {
         }
         let step = self.turns.cancel(Self::now());
         self.steps(step, None, out);
+        self.sweep_questions(out);
         let settle = self.turns.active().then(|| Self::now() + self.parts.settle);
         let waiting = waiting.into_iter().collect();
         self.ending = Some(Ending { requested, ladder_at: settle, waiting, closing: None });
@@ -120,6 +121,7 @@ impl SessionTask {
         }
         let step = self.turns.tick(now);
         self.steps(step, None, out);
+        self.questions_due(out);
         if let Some(ending) = &mut self.ending
             && ending.ladder_at.take_if(|at| now >= *at).is_some()
         {
@@ -137,7 +139,8 @@ impl SessionTask {
     pub(super) async fn finish(mut self, end: Ended) {
         self.facts.turn_active = self.turns.active();
         let mut record = Record::new();
-        self.facts.last_event_seq = Some(self.last_seq());
+        self.record_abandoned(&mut record);
+        self.facts.last_event_seq = Some(self.last_seq() + record.len());
         let requested = self.ending.as_ref().map(|ending| &ending.requested);
         let now = record.now_ms();
         let info = match (&self.failure, &end, requested) {

@@ -83,6 +83,7 @@ impl SessionTask {
             Some(Step::SendCancel) => {
                 let params = format!("{{\"sessionId\":{}}}", self.parts.native);
                 out.to_agent.push(ToAgent::Notify(method::SESSION_CANCEL.to_owned(), Some(params.into())));
+                self.sweep_questions(out);
             }
             Some(Step::Finish(ticket)) => {
                 let (answer, cancelled) = answer.expect("only an answer finishes a turn");
@@ -112,6 +113,7 @@ impl SessionTask {
         self.turn += 1;
         let client = &pending.client;
         let (by, via) = (json!(&*client.name), json!(&*client.connection));
+        self.turn_via = std::sync::Arc::clone(&client.connection);
         let head = format!("{{\"turn\":{},\"by\":{by},\"via\":{via},\"prompt\":", self.turn);
         let params = pending.params.as_deref().unwrap_or(b"{}");
         let raw: Option<&RawValue> = serde_json::from_slice(params).ok();

@@ -1,0 +1,77 @@
+//! What a client answers to the agent's questions.
+
+use super::{Change, Connection, Done};
+use crate::questions::{Asked, Place};
+use acpd_host::{AnswerRefused, HostError, method};
+use acpd_wire::{OwnedId, RawId, write_notification};
+use bytes::{Bytes, BytesMut};
+use serde_json::json;
+
+impl Connection {
+    /// Passes an answer to the session that asked. One that does not count changes nothing for anybody else (PE-2); the
+    /// client is told why, and asked again if the question is still open.
+    pub(super) async fn answer(&mut self, id: Option<RawId<'_>>, outcome: Result<Bytes, ()>) {
+        let Some(id) = id else { return };
+        let asked = id.as_raw().parse().map_or(Asked::Never, |id| self.questions.answered(id));
+        match (asked, outcome) {
+            (Asked::Open(place), Ok(result)) => self.pass_answer(id.to_owned(), place, result).await,
+            (Asked::Over, Ok(_)) => {
+                let reason = "it needs no answer any more";
+                self.send(refusal(None, &id.to_owned(), reason));
+            }
+            // Whoever cannot or will not answer decides nothing; and nobody is owed anything for what was never asked.
+            (_, Err(())) | (Asked::Never, Ok(_)) => {}
+        }
+    }
+
+    async fn pass_answer(&mut self, id: OwnedId, place: Place, result: Bytes) {
+        let handle = match self.host.session(&place.session).await {
+            Ok(handle) => handle.answer(place.number, result, self.client.clone()).await,
+            Err(error) => Err(error),
+        };
+        let (outbox, questions) = (self.outbox.clone(), self.questions.clone());
+        self.tasks.spawn(async move {
+            let refused = match handle {
+                Ok(counts) => match counts.await {
+                    Ok(Ok(())) => None,
+                    Ok(Err(refused)) => Some(refused),
+                    Err(_) => Some(over(&HostError::ShuttingDown)),
+                },
+                Err(error) => Some(over(&error)),
+            };
+            if let Some(AnswerRefused { reason, again }) = refused {
+                let mut lines = refusal(Some(&place.session), &id, &reason);
+                if let Some(question) = again {
+                    questions.ask(&place.session, &question, &mut lines);
+                }
+                let _gone = outbox.send(lines.freeze()).await;
+            }
+            Done { id: None, change: Change::None }
+        });
+    }
+
+    fn send(&mut self, lines: BytesMut) {
+        let outbox = self.outbox.clone();
+        self.tasks.spawn(async move {
+            let _gone = outbox.send(lines.freeze()).await;
+            Done { id: None, change: Change::None }
+        });
+    }
+}
+
+fn over(error: &HostError) -> AnswerRefused {
+    AnswerRefused { reason: error.to_string(), again: None }
+}
+
+fn refusal(session: Option<&str>, id: &OwnedId, reason: &str) -> BytesMut {
+    let mut params = json!({"reason": reason});
+    if let Some(session) = session {
+        params["sessionId"] = json!(session);
+    }
+    let mut text = params.to_string();
+    text.pop();
+    text.push_str(&format!(",\"requestId\":{}}}", id.as_raw()));
+    let mut lines = BytesMut::new();
+    write_notification(&mut lines, method::ANSWER_REFUSED, Some(text.as_bytes()));
+    lines
+}

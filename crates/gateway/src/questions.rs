@@ -1,0 +1,144 @@
+//! The agent's questions that one client was asked and has not answered: acpd's own requests to that client.
+//!
+//! Each client is asked under an id of its own (FR-2), which is never the agent's. Shared by the connection, which takes
+//! the answers, and its viewers, which ask; nobody waits while holding it.
+
+use acpd_host::OpenQuestion;
+use acpd_wire::{member, span_of, splice, write_notification};
+use bytes::{BufMut, BytesMut};
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a client was asked: the session, and the number of the question there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) session: String,
+    pub(crate) number: u64,
+}
+
+/// What the answer of a client is an answer to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// This question; it is not open at this client any more.
+    Open(Place),
+    /// Something it was asked once, and need not answer any more.
+    Over,
+    /// Nothing that it was ever asked.
+    Never,
+}
+
+/// The open questions of one client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Questions(Arc<Mutex<Table>>);
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Ids so far; they are never used again.
+    asked: u64,
+    open: BTreeMap<u64, Place>,
+}
+
+impl Questions {
+    /// Writes a question as a request of this client, unless it is open there.
+    pub(crate) fn ask(&self, session: &str, question: &OpenQuestion, out: &mut BytesMut) {
+        let mut table = self.table();
+        let place = Place { session: session.to_owned(), number: question.number };
+        if table.open.values().any(|open| *open == place) {
+            return;
+        }
+        let id = table.asked + 1;
+        if put_request(&question.message, id, out) {
+            table.asked = id;
+            table.open.insert(id, place);
+        }
+    }
+
+    /// The client has answered the request `id`.
+    pub(crate) fn answered(&self, id: u64) -> Asked {
+        let mut table = self.table();
+        match table.open.remove(&id) {
+            Some(place) => Asked::Open(place),
+            None if (1..=table.asked).contains(&id) => Asked::Over,
+            None => Asked::Never,
+        }
+    }
+
+    /// Somebody answered a question: the client need not.
+    pub(crate) fn resolved(&self, session: &str, number: u64, out: &mut BytesMut) {
+        self.withdraw(|place| place.session == session && place.number == number, out);
+    }
+
+    /// The client does not watch a session any more, or its run is over.
+    pub(crate) fn left(&self, session: &str, out: &mut BytesMut) {
+        self.withdraw(|place| place.session == session, out);
+    }
+
+    fn withdraw(&self, which: impl Fn(&Place) -> bool, out: &mut BytesMut) {
+        self.table().open.retain(|id, place| {
+            let over = which(place);
+            if over {
+                let params = json!({"requestId": id}).to_string();
+                write_notification(out, acpd_host::method::CANCEL_REQUEST, Some(params.as_bytes()));
+            }
+            !over
+        });
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes the agent's request with another id, the rest as it is.
+fn put_request(message: &[u8], id: u64, out: &mut BytesMut) -> bool {
+    let raw: Option<&RawValue> = serde_json::from_slice(message).ok();
+    let Some(span) = raw.and_then(|raw| span_of(message, member(raw, "id")?)) else { return false };
+    splice(out, message, &[(span, id.to_string().as_bytes())]);
+    out.put_u8(b'\n');
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(number: u64) -> OpenQuestion {
+        let message = r#"{"jsonrpc":"2.0","id":"agent's","method":"m","params":{"x":1.0,"id":2}}"#;
+        OpenQuestion { number, form: false, only: None, message: message.into() }
+    }
+
+    fn written(write: impl FnOnce(&mut BytesMut)) -> String {
+        let mut out = BytesMut::new();
+        write(&mut out);
+        String::from_utf8(out.to_vec()).expect("text")
+    }
+
+    // PE-1, FR-2: the request as it is, but for its id, which is the client's own
+    #[test]
+    fn each_client_is_asked_under_an_id_of_its_own() {
+        let questions = Questions::default();
+        let first = written(|out| questions.ask("s", &question(5), out));
+        assert_eq!(first, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"x\":1.0,\"id\":2}}\n");
+        assert_eq!(written(|out| questions.ask("s", &question(5), out)), "", "it is open there");
+        assert!(written(|out| questions.ask("t", &question(5), out)).contains("\"id\":2,"));
+        assert_eq!(questions.answered(1), Asked::Open(Place { session: "s".into(), number: 5 }));
+        assert_eq!((questions.answered(1), questions.answered(3)), (Asked::Over, Asked::Never));
+    }
+
+    // PE-2, PE-3: what somebody else answered, and what is not watched any more, is withdrawn
+    #[test]
+    fn what_needs_no_answer_is_withdrawn() {
+        let questions = Questions::default();
+        for (session, number) in [("s", 1), ("s", 2), ("t", 1)] {
+            written(|out| questions.ask(session, &question(number), out));
+        }
+        let withdrawn = written(|out| questions.resolved("s", 1, out));
+        assert_eq!(withdrawn, "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":1}}\n");
+        assert_eq!(written(|out| questions.resolved("s", 1, out)), "");
+        assert!(written(|out| questions.left("s", out)).contains("\"requestId\":2"));
+        assert_eq!(questions.answered(2), Asked::Over);
+        assert!(matches!(questions.answered(3), Asked::Open(_)));
+    }
+}

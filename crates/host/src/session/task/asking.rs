@@ -1,0 +1,273 @@
+//! What the session task does about the agent's questions to people: asks, takes answers, answers by itself.
+//!
+//! Every question and every answer is an event, with who gave it or what (contract 2.1).
+
+use super::{Outputs, SessionTask, ToAgent};
+use crate::acp::{self, method};
+use crate::error::HostError;
+use crate::event::EventKind;
+use crate::permission::{self, Choice};
+use crate::session::ingest::Record;
+use crate::session::asks::{Question, Refused, Topic, Unasked};
+use crate::session::{AnswerRefused, ClientRef, OpenQuestion};
+use acpd_wire::{OwnedId, codes, splice};
+use bytes::{Bytes, BytesMut};
+use serde_json::{Value, json};
+use std::ops::Range;
+
+/// A request of the agent.
+pub(super) struct AgentRequest<'a> {
+    pub(super) line: &'a Bytes,
+    pub(super) session: Option<Range<usize>>,
+    pub(super) id: &'a OwnedId,
+    pub(super) method: &'a str,
+}
+
+impl SessionTask {
+    /// `session/request_permission`: the session's mode decides, or else people.
+    pub(super) fn permission_requested(&mut self, request: &AgentRequest<'_>, out: &mut Outputs) {
+        let offer = acp::params_of(request.line).map(permission::offer).unwrap_or_default();
+        if offer.is_empty() {
+            let error = "options: an array of options, each with optionId and kind, is required";
+            self.refuse_agent(request, codes::INVALID_PARAMS, error, out);
+            return;
+        }
+        let mode = self.parts.permission_mode;
+        match offer.choose(mode) {
+            // PR-5: nobody is asked for a turn that is being cancelled.
+            _ if self.is_cancelling() => {
+                let by = json!({"cause": Unasked::Cancelled.as_str()});
+                self.answer_unasked(request, Topic::Permission, &permission::cancelled(), &by, out);
+            }
+            Choice::Answer(answer) => {
+                let by = json!({"mode": mode.as_str()});
+                self.answer_unasked(request, Topic::Permission, &answer, &by, out);
+            }
+            Choice::Ask => self.ask(request, Topic::Permission, None, out),
+        }
+    }
+
+    /// `elicitation/create`: a form goes to all who can fill it in, a URL to one who can open it (PE-5).
+    pub(super) fn elicitation_requested(&mut self, request: &AgentRequest<'_>, out: &mut Outputs) {
+        let params: Value = acp::params_of(request.line).and_then(acp::view).unwrap_or_default();
+        let audience = &self.parts.audience;
+        let only = match params["mode"].as_str() {
+            Some("form") => audience.any(|who| who.forms).then_some(None),
+            Some("url") => audience.one(&self.turn_via, |who| who.urls).map(Some),
+            _ => {
+                self.refuse_agent(request, codes::INVALID_PARAMS, "mode: form or url is required", out);
+                return;
+            }
+        };
+        match only {
+            _ if self.is_cancelling() => {
+                let by = json!({"cause": Unasked::Cancelled.as_str()});
+                self.answer_unasked(request, Topic::Elicitation, &json!({"action": "cancel"}), &by, out);
+            }
+            None => {
+                let by = json!({"cause": "nobody"});
+                self.answer_unasked(request, Topic::Elicitation, &json!({"action": "decline"}), &by, out);
+            }
+            Some(only) => {
+                if let (Some(only), Some(id)) = (&only, params["elicitationId"].as_str()) {
+                    self.urls.insert(id.to_owned(), only.clone());
+                }
+                self.ask(request, Topic::Elicitation, only, out);
+            }
+        }
+    }
+
+    /// `elicitation/complete` goes where the URL went, and nowhere else. An unknown id is nobody's.
+    pub(super) fn elicitation_completed(
+        &mut self,
+        line: &Bytes,
+        session: Option<Range<usize>>,
+        out: &mut Outputs,
+    ) {
+        let params: Value = acp::params_of(line).and_then(acp::view).unwrap_or_default();
+        let Some(only) = params["elicitationId"].as_str().and_then(|id| self.urls.remove(id)) else { return };
+        let head = format!("{{\"only\":{},\"message\":", json!(&*only));
+        out.record.around(EventKind::ElicitationCompleted, &head, &self.under_our_id(line, session), "}");
+    }
+
+    fn is_cancelling(&self) -> bool {
+        self.ending.is_some() || self.turns.cancelling() || (self.turns.busy() && !self.turns.active())
+    }
+
+    fn ask(
+        &mut self,
+        request: &AgentRequest<'_>,
+        topic: Topic,
+        only: Option<std::sync::Arc<str>>,
+        out: &mut Outputs,
+    ) {
+        if self.asks.is_full() {
+            let text = format!("{} questions are open already; wait for an answer", crate::session::asks::OPEN);
+            self.refuse_agent(request, codes::INTERNAL_ERROR, &text, out);
+            return;
+        }
+        let message = self.under_our_id(request.line, request.session.clone());
+        let number = self.record_question(topic, &message, json!({"only": only.as_deref()}), out);
+        self.asks.ask(number, topic, request.id.clone(), message, only, Self::now());
+    }
+
+    /// Records a question, and what else is to be known of it; gives its number.
+    fn record_question(&self, topic: Topic, message: &[u8], mut facts: Value, out: &mut Outputs) -> u64 {
+        let number = self.parts.appender.next_seq() + out.record.len();
+        facts["request"] = json!(number);
+        let members = facts.as_object_mut().expect("it is an object");
+        members.retain(|_, value| !value.is_null());
+        let mut head = facts.to_string();
+        head.pop();
+        let kind = match topic {
+            Topic::Permission => EventKind::PermissionRequested,
+            Topic::Elicitation => EventKind::ElicitationRequested,
+        };
+        out.record.around(kind, &format!("{head},\"message\":"), message, "}");
+        number
+    }
+
+    /// Answers what nobody is asked for; both are in the log.
+    fn answer_unasked(
+        &mut self,
+        request: &AgentRequest<'_>,
+        topic: Topic,
+        answer: &Value,
+        by: &Value,
+        out: &mut Outputs,
+    ) {
+        let message = self.under_our_id(request.line, request.session.clone());
+        let number = self.record_question(topic, &message, json!({"unasked": true}), out);
+        let answer = Bytes::from(answer.to_string());
+        Self::record_answer(topic, number, &answer, by, &mut out.record);
+        answer_agent(request.id, &answer, out);
+    }
+
+    fn record_answer(topic: Topic, number: u64, result: &[u8], by: &Value, record: &mut Record) {
+        let kind = match topic {
+            Topic::Permission => EventKind::PermissionResolved,
+            Topic::Elicitation => EventKind::ElicitationResolved,
+        };
+        let head = format!("{{\"request\":{number},\"by\":{by},\"result\":");
+        record.around(kind, &head, result, "}");
+    }
+
+    /// A client answers a question.
+    pub(super) fn client_answers(
+        &mut self,
+        number: u64,
+        result: &[u8],
+        client: &ClientRef,
+        out: &mut Outputs,
+    ) -> Result<(), AnswerRefused> {
+        match self.asks.answer(number, &client.connection, result) {
+            Ok((question, result)) => {
+                let by = json!({"client": &*client.name});
+                Self::record_answer(question.topic, number, &result, &by, &mut out.record);
+                answer_agent(&question.agent_id, &result, out);
+                Ok(())
+            }
+            Err(Refused::NotOpen) => Err(AnswerRefused { reason: "it was answered already".to_owned(), again: None }),
+            Err(Refused::Invalid(reason)) => {
+                let again = self.open_questions().into_iter().find(|question| question.number == number);
+                Err(AnswerRefused { reason, again })
+            }
+        }
+    }
+
+    /// PR-10: the agent takes a question back, by its own request id.
+    pub(super) fn agent_withdraws(&mut self, id: &OwnedId, out: &mut Outputs) {
+        if let Some(question) = self.asks.withdraw(id) {
+            Self::resolve(&question, Unasked::Withdrawn, out);
+        }
+    }
+
+    /// PR-5: the turn is over for everybody; nobody has to answer any more.
+    pub(super) fn sweep_questions(&mut self, out: &mut Outputs) {
+        for question in self.asks.sweep() {
+            Self::resolve(&question, Unasked::Cancelled, out);
+        }
+    }
+
+    /// PE-4: nobody answered in time.
+    pub(super) fn questions_due(&mut self, out: &mut Outputs) {
+        for question in self.asks.tick(Self::now()) {
+            Self::resolve(&question, Unasked::TimedOut, out);
+        }
+    }
+
+    fn resolve(question: &Question, why: Unasked, out: &mut Outputs) {
+        let answer = Self::record_unasked(question, why, &mut out.record);
+        answer_agent(&question.agent_id, &answer, out);
+    }
+
+    /// PR-5: what is still open when the run is over.
+    pub(super) fn record_abandoned(&mut self, record: &mut Record) {
+        for question in self.asks.sweep() {
+            Self::record_unasked(&question, Unasked::Cancelled, record);
+        }
+    }
+
+    fn record_unasked(question: &Question, why: Unasked, record: &mut Record) -> Bytes {
+        let answer = Bytes::from(question.default_answer(why).to_string());
+        let by = json!({"cause": why.as_str()});
+        Self::record_answer(question.topic, question.number, &answer, &by, record);
+        answer
+    }
+
+    /// What somebody who attaches now has to be asked: what can be read already.
+    pub(super) fn open_questions(&self) -> Vec<OpenQuestion> {
+        let committed = self.parts.appender.committed().seq();
+        let open = self.asks.open().iter().filter(|question| question.number <= committed);
+        open.map(|question| OpenQuestion {
+            number: question.number,
+            form: question.topic == Topic::Elicitation,
+            only: question.only.clone(),
+            message: question.message.clone(),
+        })
+        .collect()
+    }
+
+    /// An error for the agent; what it asked is in the log.
+    pub(super) fn refuse_agent(
+        &mut self,
+        request: &AgentRequest<'_>,
+        code: i64,
+        message: &str,
+        out: &mut Outputs,
+    ) {
+        let mut frame = BytesMut::new();
+        acpd_wire::write_error(&mut frame, request.id.as_id(), code, message, None);
+        let answer = json!({"error": {"code": code, "message": message}});
+        out.record.request(request.line, request.session.clone(), self.parts.id.as_json(), &answer);
+        out.to_agent.push(ToAgent::Answer(frame.freeze()));
+    }
+
+    /// The agent's message under our session id.
+    fn under_our_id(&self, line: &Bytes, session: Option<Range<usize>>) -> Bytes {
+        let Some(span) = session else { return line.clone() };
+        let mut out = BytesMut::with_capacity(line.len() + self.parts.id.as_json().len());
+        splice(&mut out, line, &[(span, self.parts.id.as_json().as_bytes())]);
+        out.freeze()
+    }
+
+    pub(super) fn refuse_unknown(&mut self, request: &AgentRequest<'_>, out: &mut Outputs) {
+        let text = HostError::MethodNotFound { method: request.method.to_owned() }.to_string();
+        self.refuse_agent(request, codes::METHOD_NOT_FOUND, &text, out);
+    }
+
+    /// Dispatches a request of the agent; an agent is never left waiting for nobody.
+    pub(super) fn agent_request(&mut self, request: &AgentRequest<'_>, out: &mut Outputs) {
+        match request.method {
+            method::REQUEST_PERMISSION => self.permission_requested(request, out),
+            method::ELICITATION => self.elicitation_requested(request, out),
+            _ => self.refuse_unknown(request, out),
+        }
+    }
+}
+
+fn answer_agent(id: &OwnedId, result: &[u8], out: &mut Outputs) {
+    let mut frame = BytesMut::new();
+    acpd_wire::write_result(&mut frame, id.as_id(), result);
+    out.to_agent.push(ToAgent::Answer(frame.freeze()));
+}
