@@ -14,7 +14,12 @@ pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
     let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
     let embedded = Embedded::open(&config).await?;
     let stop = CancellationToken::new();
-    let options = ConnectionOptions { agent: args.agent, client: "stdio".to_owned(), ends_host: true };
+    let options = ConnectionOptions {
+        agent: args.agent,
+        client: "stdio".to_owned(),
+        ends_host: true,
+        session_stop: config.compat.session_stop,
+    };
     let served = serve_stdio(embedded.host.clone(), options, embedded.line_limit, stop.clone());
     tokio::pin!(served);
     let mut asked = 0;
