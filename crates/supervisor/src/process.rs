@@ -79,6 +79,7 @@ impl ProcessHandle {
                     status: ExitStatus::Unknown,
                     leaked: 0,
                     rungs: Vec::new(),
+                    oom_kills: 0,
                     stderr: StderrRecorder::default().excerpt(),
                     containment: crate::Containment::ProcessGroup,
                 });
@@ -128,6 +129,14 @@ pub(crate) struct ProcessTask {
     stdout_done: CancellationToken,
 }
 
+/// What the keeper told of the end, or what is known without it.
+struct Ended {
+    status: ExitStatus,
+    leaked: u32,
+    rungs: Vec<Rung>,
+    oom_kills: u32,
+}
+
 enum Event {
     Request(Option<Command>),
     Stderr(io::Result<usize>),
@@ -137,7 +146,7 @@ enum Event {
 
 impl ProcessTask {
     pub(crate) async fn run(mut self) {
-        let (status, leaked, rungs) = self.serve().await;
+        let Ended { status, leaked, rungs, oom_kills } = self.serve().await;
         let exited_at = Instant::now();
         self.stdin.close();
         let by = exited_at + self.drain;
@@ -147,6 +156,7 @@ impl ProcessTask {
             status,
             leaked,
             rungs,
+            oom_kills,
             stderr: self.recorder.excerpt(),
             containment: self.started.containment,
         };
@@ -155,7 +165,7 @@ impl ProcessTask {
         self.cut.cancel();
     }
 
-    async fn serve(&mut self) -> (ExitStatus, u32, Vec<Rung>) {
+    async fn serve(&mut self) -> Ended {
         let mut overdue: Option<Instant> = None;
         let mut buffer = vec![0; STDERR_READ];
         let mut owned = true;
@@ -178,9 +188,9 @@ impl ProcessTask {
                 }
                 Event::Stderr(Ok(0) | Err(_)) => self.stderr = None,
                 Event::Stderr(Ok(read)) => self.recorder.push(&buffer[..read]),
-                Event::Keeper(Ok(Some(FromKeeper::Exited { status, leaked, rungs }))) => {
+                Event::Keeper(Ok(Some(FromKeeper::Exited { status, leaked, rungs, oom_kills }))) => {
                     self.reap_keeper().await;
-                    return (status, leaked, rungs);
+                    return Ended { status, leaked, rungs, oom_kills };
                 }
                 Event::Keeper(Ok(Some(_))) => {}
                 Event::Keeper(Ok(None) | Err(_)) => return self.keeper_lost().await,
@@ -205,13 +215,14 @@ impl ProcessTask {
     }
 
     /// Somebody killed the keeper. The program died with it; the rest is found by its mark.
-    async fn keeper_lost(&mut self) -> (ExitStatus, u32, Vec<Rung>) {
+    async fn keeper_lost(&mut self) -> Ended {
         let _gone = self.started.keeper.start_kill();
         let _status = self.started.keeper.wait().await;
         let mark = self.started.mark.clone();
         tracing::error!(mark = mark.as_str(), "the keeper was lost, sweeping what it kept");
         let swept = tokio::task::spawn_blocking(move || sweep(&Sweep::Process(mark))).await;
-        (ExitStatus::Unknown, swept.unwrap_or(0), vec![Rung::Killed])
+        let leaked = swept.unwrap_or(0);
+        Ended { status: ExitStatus::Unknown, leaked, rungs: vec![Rung::Killed], oom_kills: 0 }
     }
 
     async fn drain_stderr(&mut self) {

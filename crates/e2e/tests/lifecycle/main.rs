@@ -8,6 +8,7 @@ mod closing;
 mod forks;
 mod isolation;
 mod listing;
+mod memory;
 mod optional_methods;
 mod paging;
 mod replays;
