@@ -87,6 +87,7 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
             cancel_timeout: Some(config.timeouts.cancel),
             idle_timeout: config.timeouts.idle.limit(),
             share_process: agent.share_process,
+            spare: agent.spare == 1,
             permission_mode: host_mode(agent.permission_mode),
             line_limit: config.limits.line_bytes,
         };

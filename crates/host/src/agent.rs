@@ -8,12 +8,14 @@
 
 mod methods;
 mod read;
+mod spare;
 mod start;
 mod task;
 
 pub(crate) use methods::{AgentMethods, MethodMemory};
-pub(crate) use start::start as start_agent;
+pub(crate) use spare::Spares;
 pub use start::{AgentInfo, AgentStartError, PromptCapabilities};
+pub(crate) use start::{AgentStarter, start as start_agent};
 
 use crate::session::Snapshot;
 use acpd_supervisor::{ExitReport, ProcessHandle};

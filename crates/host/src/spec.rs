@@ -27,6 +27,9 @@ pub struct AgentSpec {
     pub idle_timeout: Option<Duration>,
     /// One process for all its sessions, instead of one each.
     pub share_process: bool,
+    /// One initialized process more than there are sessions is kept ready ([`Host::keep_spare`](crate::Host::keep_spare));
+    /// never with a shared process.
+    pub spare: bool,
     /// Who answers its permission requests, unless a session says otherwise.
     pub permission_mode: PermissionMode,
     /// The longest line the agent may write, in bytes.

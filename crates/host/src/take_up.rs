@@ -13,6 +13,7 @@ use crate::ids::SessionId;
 use crate::keyed_locks::KeyedLocks;
 use crate::session::{SessionHandle, Snapshot};
 use crate::termination::{Reason, TerminationInfo};
+use crate::tries::{TRIES, Tries, WINDOW};
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow};
 use acpd_wire::codes;
 use bytes::Bytes;
@@ -22,29 +23,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A session that keeps dying may be taken up this often in [`WINDOW`].
-const TRIES: usize = 3;
-const WINDOW: Duration = Duration::from_secs(60);
-
 /// Which sessions are being taken up now, and which were lately.
 #[derive(Debug, Default)]
 pub(crate) struct TakeUps {
     taking: KeyedLocks,
-    lately: Mutex<HashMap<String, Vec<Instant>>>,
+    lately: Mutex<HashMap<String, Tries>>,
 }
 
 impl TakeUps {
     /// Counts a try; refuses the one too many, with the wait until the next.
     fn count(&self, id: &str, now: Instant) -> Result<(), Duration> {
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        lately.retain(|_, tries| tries.last().is_some_and(|last| now - *last < WINDOW));
-        let tries = lately.entry(id.to_owned()).or_default();
-        tries.retain(|at| now - *at < WINDOW);
-        if tries.len() >= TRIES {
-            return Err(WINDOW - (now - tries[0]));
-        }
-        tries.push(now);
-        Ok(())
+        lately.retain(|_, tries| !tries.is_forgotten(now));
+        lately.entry(id.to_owned()).or_default().count(now)
     }
 }
 
@@ -226,18 +217,15 @@ fn agent_params(params: Option<Bytes>, ended: &Ended) -> Result<Bytes, HostError
 mod tests {
     use super::*;
 
-    // SU-6: a crash loop is bounded
+    // SU-6: each session has its own tries
     #[test]
-    fn the_fourth_try_in_a_minute_is_refused() {
+    fn tries_are_counted_by_session() {
         let take_ups = TakeUps::default();
-        let start = Instant::now();
-        let at = |seconds: u64| start + Duration::from_secs(seconds);
-        for seconds in [0, 10, 20] {
-            assert_eq!(take_ups.count("s", at(seconds)), Ok(()));
+        let now = Instant::now();
+        for _ in 0..TRIES {
+            assert_eq!(take_ups.count("s", now), Ok(()));
         }
-        assert_eq!(take_ups.count("s", at(30)), Err(Duration::from_secs(30)));
-        assert_eq!(take_ups.count("another", at(30)), Ok(()));
-        assert_eq!(take_ups.count("s", at(60)), Ok(()));
-        assert_eq!(take_ups.count("s", at(61)), Err(Duration::from_secs(9)));
+        assert_eq!(take_ups.count("s", now), Err(WINDOW));
+        assert_eq!(take_ups.count("another", now), Ok(()));
     }
 }

@@ -13,6 +13,8 @@ pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
     config.agent(&args.agent).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
     let embedded = Embedded::open(&config).await?;
+    // An editor may open any number of sessions.
+    embedded.host.keep_spare(&args.agent);
     let stop = CancellationToken::new();
     let options = ConnectionOptions {
         agent: args.agent,

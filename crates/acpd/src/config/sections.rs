@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 
 use super::bytes::{MIB, line_bytes, output_bytes};
 use super::names::{address, arguments, command, name, named, path, variables};
@@ -198,8 +199,8 @@ pub struct Agent {
     /// How permission requests of its sessions are answered. Default `default`.
     #[serde(default)]
     pub permission_mode: PermissionMode,
-    /// How many initialized processes are kept ready for new sessions: 0 to 255. Default 0.
-    #[serde(default)]
+    /// How many initialized processes are kept ready for new sessions: 0 or 1, and 0 with `share_process`. Default 0.
+    #[serde(default, deserialize_with = "spare")]
     pub spare: u8,
 }
 
@@ -214,6 +215,15 @@ impl Agent {
             permission_mode: PermissionMode::default(),
             spare: 0,
         }
+    }
+}
+
+/// For `deserialize_with`: more than one could only be of use to sessions that begin in the same moment.
+fn spare<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    match i64::deserialize(from)? {
+        0 => Ok(0),
+        1 => Ok(1),
+        count => Err(D::Error::custom(format_args!("{count} is out of range; allowed are 0 and 1"))),
     }
 }
 

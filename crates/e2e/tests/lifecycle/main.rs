@@ -14,6 +14,7 @@ mod paging;
 mod replays;
 mod runs;
 mod shared;
+mod spare;
 mod state;
 mod stored;
 mod tapped;

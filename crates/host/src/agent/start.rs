@@ -3,8 +3,11 @@
 use super::task::AgentTask;
 use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, MethodMemory};
 use crate::acp::{self, method};
+use crate::clock;
 use crate::environment::agent_environment;
+use crate::error::HostError;
 use crate::spec::AgentSpec;
+use crate::termination::TerminationInfo;
 use acpd_supervisor::{ProgramSpec, StartError, Supervisor, TaskScope};
 use bytes::Bytes;
 use serde_json::Value;
@@ -134,6 +137,30 @@ impl AgentInfo {
         Some(match info["version"].as_str() {
             Some(version) => format!("{name} {version}"),
             None => name.to_owned(),
+        })
+    }
+}
+
+/// Starts the agents of one host.
+#[derive(Clone, Debug)]
+pub(crate) struct AgentStarter {
+    supervisor: Supervisor,
+    scope: TaskScope,
+    memory: MethodMemory,
+}
+
+impl AgentStarter {
+    pub(crate) fn new(supervisor: Supervisor, scope: TaskScope, memory: MethodMemory) -> Self {
+        Self { supervisor, scope, memory }
+    }
+
+    /// Starts `spec` in `cwd`, with its failure as a record.
+    pub(crate) async fn start(&self, spec: &AgentSpec, cwd: &Path) -> Result<AgentHandle, HostError> {
+        let started = start(&self.supervisor, &self.scope, spec, &self.memory, cwd).await;
+        started.map_err(|error| HostError::Start {
+            agent: spec.name.clone(),
+            info: Arc::new(TerminationInfo::of_start(&error, clock::now_ms())),
+            source: Arc::new(error),
         })
     }
 }
