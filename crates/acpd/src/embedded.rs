@@ -88,6 +88,7 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
             idle_timeout: config.timeouts.idle.limit(),
             share_process: agent.share_process,
             spare: agent.spare == 1,
+            resume_with_transcript: agent.resume_with_transcript,
             permission_mode: host_mode(agent.permission_mode),
             line_limit: config.limits.line_bytes,
         };

@@ -21,6 +21,7 @@ use crate::session::{
 use crate::spec::AgentSpec;
 use crate::take_up::TakeUps;
 use crate::termination::{SessionFacts, TerminationInfo, chain};
+use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
 use acpd_supervisor::{Supervisor, Sweep, TaskScope, sweep};
 use acpd_wire::{member, span_of};
@@ -77,6 +78,8 @@ pub(crate) struct Run {
     pub(crate) snapshot: Snapshot,
     /// Turns of earlier runs.
     pub(crate) turns: u64,
+    /// What its agent is given with the next prompt, because it cannot know it.
+    pub(crate) transcript: Option<Transcript>,
     /// The session's description in the index.
     pub(crate) info: serde_json::Value,
     pub(crate) mode: Option<PermissionMode>,
@@ -190,7 +193,7 @@ impl Host {
         snapshot.see_lifecycle(&acp::view(&answer.body).unwrap_or_default());
         let info = json!({"nativeSessionId": named.native});
         let appender = self.create_record(&id, agent, &cwd, &info, client).await?;
-        let run = Run { native: named.native_json.clone(), snapshot, turns: 0, info, mode };
+        let run = Run { native: named.native_json.clone(), snapshot, turns: 0, transcript: None, info, mode };
         let born_with = appender.next_seq() - 1;
         let session = self.begin_run(&id, agent, appender, run, History::Keep).await?;
         Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
@@ -294,6 +297,7 @@ impl Host {
             info: run.info,
             snapshot: run.snapshot,
             turns_before: run.turns,
+            transcript: run.transcript,
             started_ms: clock::now_ms(),
             cancel_timeout: spec.and_then(|spec| spec.cancel_timeout),
             idle_timeout: spec.and_then(|spec| spec.idle_timeout),

@@ -26,6 +26,7 @@ mod session;
 mod spec;
 mod take_up;
 mod termination;
+mod transcript;
 mod tries;
 
 pub use acp::{META, error_code, method};

@@ -30,6 +30,9 @@ pub struct AgentSpec {
     /// One initialized process more than there are sessions is kept ready ([`Host::keep_spare`](crate::Host::keep_spare));
     /// never with a shared process.
     pub spare: bool,
+    /// A session that the agent can neither resume nor load goes on in a new session of the agent, which is given a
+    /// transcript of the history.
+    pub resume_with_transcript: bool,
     /// Who answers its permission requests, unless a session says otherwise.
     pub permission_mode: PermissionMode,
     /// The longest line the agent may write, in bytes.

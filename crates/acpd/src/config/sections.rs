@@ -202,6 +202,10 @@ pub struct Agent {
     /// How many initialized processes are kept ready for new sessions: 0 or 1, and 0 with `share_process`. Default 0.
     #[serde(default, deserialize_with = "spare")]
     pub spare: u8,
+    /// Where the agent can neither resume nor load a session, go on in a new one of its own and give it a transcript of
+    /// the history with the next prompt. Default false: the session can only be read then.
+    #[serde(default)]
+    pub resume_with_transcript: bool,
 }
 
 impl Agent {
@@ -214,6 +218,7 @@ impl Agent {
             share_process: false,
             permission_mode: PermissionMode::default(),
             spare: 0,
+            resume_with_transcript: false,
         }
     }
 }

@@ -78,6 +78,7 @@ permission_mode = "acceptEdits"
 [agents.slow]
 command = "slow"
 spare = 1
+resume_with_transcript = true
 
 [tokens.ci]
 hash = "sha256:00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff"
@@ -117,8 +118,9 @@ fn the_sample_is_read_in_full() {
     let agent = config.agent("opencode").unwrap();
     assert_eq!((agent.command.as_str(), agent.args.as_slice()), ("opencode", ["acp".to_owned()].as_slice()));
     assert_eq!(agent.env["KEY"], "value");
-    assert!(agent.share_process && agent.spare == 0);
-    assert_eq!(config.agent("slow").unwrap().spare, 1);
+    assert!(agent.share_process && agent.spare == 0 && !agent.resume_with_transcript);
+    let slow = config.agent("slow").unwrap();
+    assert!(!slow.share_process && slow.spare == 1 && slow.resume_with_transcript);
     assert_eq!(agent.permission_mode, PermissionMode::AcceptEdits);
     let token = &config.tokens["ci"];
     assert_eq!((token.hash.0[1], token.hash.0[31]), (0x11, 0xff));

@@ -19,3 +19,4 @@ mod state;
 mod stored;
 mod tapped;
 mod terminate;
+mod transcripts;

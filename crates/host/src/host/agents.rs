@@ -53,6 +53,11 @@ impl Host {
         }
     }
 
+    /// Whether a session that an agent can neither resume nor load goes on with a transcript.
+    pub(crate) fn resumes_with_transcript(&self, agent: &str) -> bool {
+        self.shared.options.agents.get(agent).is_some_and(|spec| spec.resume_with_transcript)
+    }
+
     fn shared_agents(&self) -> MutexGuard<'_, BTreeMap<String, AgentRef>> {
         self.shared.shared_agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
