@@ -15,6 +15,7 @@ use crate::ids::SessionId;
 use crate::keyed_locks::KeyedLocks;
 use crate::permission::PermissionMode;
 use crate::registry::Registry;
+use crate::secrets::Secrets;
 use crate::session::{
     COMMANDS, EndOutcome, EndRequest, SessionHandle, SessionParts, SessionStatus, SessionTask, Snapshot,
 };
@@ -218,6 +219,7 @@ impl Host {
         params: Bytes,
     ) -> Result<AgentAnswer, HostError> {
         let timeout = self.shared.options.agents.get(agent.name()).and_then(|spec| spec.initialize_timeout);
+        agent.hide(Secrets::of_session(&params));
         let asked = agent.request(method, Some(params));
         match timeout {
             Some(after) => match tokio::time::timeout(after, asked).await {

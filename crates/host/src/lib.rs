@@ -22,6 +22,7 @@ mod keyed_locks;
 mod listing;
 mod permission;
 mod registry;
+mod secrets;
 mod session;
 mod spec;
 mod take_up;

@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 
 /// Lines kept at each end.
 const LINES: usize = 50;
-/// Bytes kept of one line; the rest of it is dropped.
-const LINE_BYTES: usize = 4096;
+const LINE_BYTES: usize = StderrExcerpt::LINE_BYTES;
 
 /// What is known of a program's stderr.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +23,9 @@ pub struct StderrExcerpt {
 }
 
 impl StderrExcerpt {
+    /// Bytes kept of one line; the rest of it is dropped. A line that was cut may have up to three fewer.
+    pub const LINE_BYTES: usize = 4096;
+
     /// Nothing was written.
     pub fn is_empty(&self) -> bool {
         self.total_lines == 0

@@ -13,6 +13,7 @@ mod optional_methods;
 mod paging;
 mod replays;
 mod runs;
+mod secrets;
 mod shared;
 mod spare;
 mod state;

@@ -6,6 +6,7 @@ use crate::acp::{self, method};
 use crate::clock;
 use crate::environment::agent_environment;
 use crate::error::HostError;
+use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
 use crate::termination::TerminationInfo;
 use acpd_supervisor::{ProgramSpec, StartError, Supervisor, TaskScope};
@@ -177,12 +178,13 @@ pub(crate) async fn start(
     program.args.clone_from(&spec.args);
     program.env = agent_environment(std::env::vars_os(), &spec.env);
     program.graces = spec.graces;
+    let (secrets, hidden) = watch::channel(Secrets::of_environment(&program.env, &spec.env));
     let process = supervisor.start(program).await?;
 
     let (commands, inbox) = mpsc::channel(super::COMMANDS);
     let (publish, end) = watch::channel(None);
     let handle = process.handle.clone();
-    let task = AgentTask::new(process, spec.line_limit, inbox, publish);
+    let task = AgentTask::new(process, spec.line_limit, inbox, publish, hidden);
     scope.spawn("agent", task.run());
     let placeholder = Arc::new(AgentInfo { result: Value::Null, prompt: PromptCapabilities::default() });
     let program = || spec.command.to_string_lossy().into_owned();
@@ -194,6 +196,7 @@ pub(crate) async fn start(
         commands: commands.downgrade(),
         process: handle,
         end,
+        secrets,
     };
     let mut agent = AgentHandle { known, commands };
 
