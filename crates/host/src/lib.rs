@@ -25,6 +25,7 @@ mod registry;
 mod secrets;
 mod session;
 mod spec;
+mod stderr_log;
 mod take_up;
 mod termination;
 mod transcript;

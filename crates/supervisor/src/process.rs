@@ -12,6 +12,7 @@ use crate::spec::ProgramSpec;
 use crate::start::Started;
 use crate::stderr::StderrRecorder;
 use crate::sweep::{Sweep, sweep};
+use crate::tap::StderrTap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,6 +108,7 @@ pub(crate) fn task(
         stdin,
         stderr: Some(stderr),
         recorder: StderrRecorder::default(),
+        tap: StderrTap::new(spec.stderr_lines.clone()),
         requested,
         publish,
         cut,
@@ -123,6 +125,7 @@ pub(crate) struct ProcessTask {
     /// None after its end.
     stderr: Option<pipe::Receiver>,
     recorder: StderrRecorder,
+    tap: StderrTap,
     requested: mpsc::Receiver<Command>,
     publish: watch::Sender<Option<Arc<ExitReport>>>,
     cut: CancellationToken,
@@ -151,6 +154,9 @@ impl ProcessTask {
         self.stdin.close();
         let by = exited_at + self.drain;
         let _bound = tokio::time::timeout_at(by, self.drain_stderr()).await;
+        if let Some(line) = self.recorder.open_line() {
+            self.tap.give(&line);
+        }
         let report = ExitReport {
             pid: self.started.pid,
             status,
@@ -161,6 +167,7 @@ impl ProcessTask {
             containment: self.started.containment,
         };
         self.publish.send_replace(Some(Arc::new(report)));
+        let _bound = tokio::time::timeout_at(by, self.tap.finish()).await;
         let _bound = tokio::time::timeout_at(by, self.stdout_done.cancelled()).await;
         self.cut.cancel();
     }
@@ -187,7 +194,7 @@ impl ProcessTask {
                     overdue.get_or_insert(Instant::now() + bound);
                 }
                 Event::Stderr(Ok(0) | Err(_)) => self.stderr = None,
-                Event::Stderr(Ok(read)) => self.recorder.push(&buffer[..read]),
+                Event::Stderr(Ok(read)) => self.take_stderr(&buffer[..read]),
                 Event::Keeper(Ok(Some(FromKeeper::Exited { status, leaked, rungs, oom_kills }))) => {
                     self.reap_keeper().await;
                     return Ended { status, leaked, rungs, oom_kills };
@@ -231,8 +238,12 @@ impl ProcessTask {
             if read == 0 {
                 break;
             }
-            self.recorder.push(&buffer[..read]);
+            self.take_stderr(&buffer[..read]);
         }
+    }
+
+    fn take_stderr(&mut self, bytes: &[u8]) {
+        self.recorder.push_to(bytes, |line| self.tap.give(line));
     }
 }
 

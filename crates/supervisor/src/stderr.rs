@@ -45,7 +45,12 @@ pub struct StderrRecorder {
 
 impl StderrRecorder {
     /// Takes bytes as they were read, cut anywhere.
-    pub fn push(&mut self, mut bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.push_to(bytes, |_| {});
+    }
+
+    /// The same; each line goes to `on_line` as it is complete.
+    pub fn push_to(&mut self, mut bytes: &[u8], mut on_line: impl FnMut(&str)) {
         while !bytes.is_empty() {
             let end = bytes.iter().position(|b| *b == b'\n');
             let piece = &bytes[..end.unwrap_or(bytes.len())];
@@ -55,7 +60,9 @@ impl StderrRecorder {
             self.open = true;
             match end {
                 Some(end) => {
-                    self.finish_line();
+                    let line = excerpt_line(&self.line);
+                    on_line(&line);
+                    self.finish_line(line);
                     bytes = &bytes[end + 1..];
                 }
                 None => break,
@@ -63,8 +70,12 @@ impl StderrRecorder {
         }
     }
 
-    fn finish_line(&mut self) {
-        let line = excerpt_line(&self.line);
+    /// What has been seen of a line that is not complete; None when the last one is.
+    pub fn open_line(&self) -> Option<String> {
+        self.open.then(|| excerpt_line(&self.line))
+    }
+
+    fn finish_line(&mut self, line: String) {
         self.line.clear();
         self.open = false;
         self.total += 1;
@@ -80,7 +91,7 @@ impl StderrRecorder {
 
     /// What has been seen so far.
     pub fn excerpt(&self) -> StderrExcerpt {
-        let last = self.open.then(|| excerpt_line(&self.line));
+        let last = self.open_line();
         let total = self.total + u64::from(self.open);
         let truncated = total > 2 * LINES as u64;
         let mut head: Vec<&str> = self.head.iter().map(String::as_str).collect();

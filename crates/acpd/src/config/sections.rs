@@ -206,6 +206,9 @@ pub struct Agent {
     /// the history with the next prompt. Default false: the session can only be read then.
     #[serde(default)]
     pub resume_with_transcript: bool,
+    /// Log what its processes write to stderr, in `logs/NAME.log` in the state directory. Default false.
+    #[serde(default)]
+    pub stderr_log: bool,
 }
 
 impl Agent {
@@ -219,6 +222,7 @@ impl Agent {
             permission_mode: PermissionMode::default(),
             spare: 0,
             resume_with_transcript: false,
+            stderr_log: false,
         }
     }
 }

@@ -79,6 +79,7 @@ permission_mode = "acceptEdits"
 command = "slow"
 spare = 1
 resume_with_transcript = true
+stderr_log = true
 
 [tokens.ci]
 hash = "sha256:00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff"
@@ -121,6 +122,7 @@ fn the_sample_is_read_in_full() {
     assert!(agent.share_process && agent.spare == 0 && !agent.resume_with_transcript);
     let slow = config.agent("slow").unwrap();
     assert!(!slow.share_process && slow.spare == 1 && slow.resume_with_transcript);
+    assert!(slow.stderr_log && !agent.stderr_log);
     assert_eq!(agent.permission_mode, PermissionMode::AcceptEdits);
     let token = &config.tokens["ci"];
     assert_eq!((token.hash.0[1], token.hash.0[31]), (0x11, 0xff));

@@ -17,6 +17,7 @@ mod secrets;
 mod shared;
 mod spare;
 mod state;
+mod stderr_logs;
 mod stored;
 mod tapped;
 mod terminate;

@@ -8,6 +8,7 @@ use crate::environment::agent_environment;
 use crate::error::HostError;
 use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
+use crate::stderr_log::StderrLogTask;
 use crate::termination::TerminationInfo;
 use acpd_supervisor::{ProgramSpec, StartError, Supervisor, TaskScope};
 use bytes::Bytes;
@@ -179,7 +180,12 @@ pub(crate) async fn start(
     program.env = agent_environment(std::env::vars_os(), &spec.env);
     program.graces = spec.graces;
     let (secrets, hidden) = watch::channel(Secrets::of_environment(&program.env, &spec.env));
+    let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
+    program.stderr_lines = log.as_ref().map(|(_, lines)| lines.clone());
     let process = supervisor.start(program).await?;
+    if let Some((log, _)) = log {
+        scope.spawn("stderr log", log.run(process.handle.pid(), hidden.clone()));
+    }
 
     let (commands, inbox) = mpsc::channel(super::COMMANDS);
     let (publish, end) = watch::channel(None);
