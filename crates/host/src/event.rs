@@ -27,9 +27,12 @@ pub enum EventKind {
     Ended,
     /// The user's own message, repeated by the agent; the prompt itself is an event already (PR-3).
     Echo,
+    /// The agent was given a transcript of the history with the prompt before, because it could not take the session up
+    /// by itself: how much of the history that was.
+    Transcript,
 }
 
-const NUMBERS: [(EventKind, u16, &str); 10] = [
+const NUMBERS: [(EventKind, u16, &str); 11] = [
     (EventKind::Created, 1, "created"),
     (EventKind::RunStarted, 2, "run_started"),
     (EventKind::Prompt, 3, "prompt"),
@@ -40,6 +43,7 @@ const NUMBERS: [(EventKind, u16, &str); 10] = [
     (EventKind::AgentRequest, 8, "agent_request"),
     (EventKind::Ended, 9, "ended"),
     (EventKind::Echo, 10, "echo"),
+    (EventKind::Transcript, 11, "transcript"),
 ];
 
 impl EventKind {

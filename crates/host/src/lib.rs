@@ -23,10 +23,14 @@ mod keyed_locks;
 mod listing;
 mod permission;
 mod registry;
+mod secrets;
 mod session;
 mod spec;
+mod stderr_log;
 mod take_up;
 mod termination;
+mod transcript;
+mod tries;
 
 pub use acp::{META, error_code, method};
 pub use agent::{

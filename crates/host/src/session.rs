@@ -129,6 +129,8 @@ pub struct Attached {
     pub turn_active: bool,
     /// How the last turn ended, whoever had asked for it (PR-12).
     pub last_stop_reason: Option<String>,
+    /// How much of the history the agent knows from a transcript, if it could not take the session up by itself.
+    pub transcript: Option<serde_json::Value>,
 }
 
 /// Names a request of a client to its session, so that it can be withdrawn.

@@ -81,6 +81,9 @@ fn spec(scratch: &Scratch, agent: &Example) -> AgentSpec {
         cancel_timeout: Some(acpd_e2e::PATIENCE),
         idle_timeout: None,
         share_process: agent.shared,
+        spare: false,
+        resume_with_transcript: false,
+        stderr_log: None,
         permission_mode: PermissionMode::BypassPermissions,
         line_limit: LINE_LIMIT,
     }
@@ -135,6 +138,6 @@ async fn client(host: Host, socket: UnixStream, agent: &'static str) {
             }
         }
     });
-    let options = ConnectionOptions { agent: agent.to_owned(), client: "e2e".to_owned(), ends_host: false };
+    let options = ConnectionOptions { agent: agent.to_owned(), client: "e2e".to_owned(), ends_host: false, session_stop: false };
     serve(host, options, ConnectionIo { arrivals, gone, outbox }).await;
 }

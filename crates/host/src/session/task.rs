@@ -5,6 +5,7 @@
 //! gone and the termination record is durable.
 
 mod ending;
+mod giving;
 mod turn;
 
 use ending::{Ended, Ending};
@@ -20,6 +21,7 @@ use crate::event::EventKind;
 use crate::ids::SessionId;
 use crate::permission::{self, PermissionMode};
 use crate::termination::{RequestedEnd, SessionFacts, TerminationInfo};
+use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, IndexUpdate};
 use acpd_wire::{OwnedId, codes, member, span_of};
 use bytes::{Bytes, BytesMut};
@@ -47,6 +49,7 @@ pub(crate) struct SessionParts {
     pub(crate) snapshot: Snapshot,
     /// Turns of earlier runs.
     pub(crate) turns_before: u64,
+    pub(crate) transcript: Option<Transcript>,
     pub(crate) started_ms: i64,
     pub(crate) cancel_timeout: Option<Duration>,
     /// How long the session may do nothing before it ends.
@@ -63,6 +66,12 @@ pub(crate) struct SessionTask {
     pending: PendingRequests,
     facts: SessionFacts,
     turn: u64,
+    /// What the agent is given with the next prompt; kept until a turn with it ends well.
+    transcript: Option<Transcript>,
+    /// The content block that it was given as.
+    given: Option<serde_json::Value>,
+    /// What of the history it was, told to whoever attaches, for as long as the run lives.
+    transcript_facts: Option<serde_json::Value>,
     /// What the running turn was prompted with.
     turn_content: Vec<serde_json::Value>,
     ending: Option<Ending>,
@@ -85,13 +94,16 @@ enum Event {
 }
 
 impl SessionTask {
-    pub(crate) fn new(parts: SessionParts) -> Self {
+    pub(crate) fn new(mut parts: SessionParts) -> Self {
         let facts = SessionFacts { started_ms: Some(parts.started_ms), ..SessionFacts::default() };
         Self {
             turns: Turns::new(parts.cancel_timeout),
             pending: PendingRequests::default(),
             facts,
             turn: parts.turns_before,
+            transcript_facts: parts.transcript.as_ref().map(Transcript::facts),
+            transcript: parts.transcript.take(),
+            given: None,
             turn_content: Vec::new(),
             ending: None,
             snapshot: parts.snapshot.clone(),
@@ -202,6 +214,7 @@ impl SessionTask {
                     snapshot: self.snapshot.to_json(),
                     turn_active: self.turns.active(),
                     last_stop_reason: self.facts.last_stop_reason.clone(),
+                    transcript: self.transcript_facts.clone(),
                 };
                 let _left = reply.send(attached);
             }
@@ -215,6 +228,9 @@ impl SessionTask {
     fn messages(&mut self, messages: Vec<FromAgent>, out: &mut Outputs) {
         for message in messages {
             match message {
+                FromAgent::Notification { line, is_update: true, .. } if self.repeats_transcript(&line) => {
+                    tracing::debug!(session = %self.parts.id, "the agent repeats the transcript");
+                }
                 FromAgent::Notification { line, session, is_update } => {
                     let kind = match is_update {
                         true if self.is_echo(&line) => EventKind::Echo,
