@@ -40,7 +40,13 @@ impl Client {
         let (sender, arrivals) = mpsc::channel(ARRIVALS);
         let (outbox, pieces) = outbox();
         let io = ConnectionIo { arrivals, gone: CancellationToken::new(), outbox };
-        let options = ConnectionOptions { agent: agent.to_owned(), client: name.to_owned(), ends_host: true };
+        let options = ConnectionOptions {
+            agent: agent.to_owned(),
+            client: name.to_owned(),
+            ends_host: true,
+            // This client knows the stable names.
+            session_stop: false,
+        };
         host.scope().spawn("connection", serve(host.clone(), options, io));
         // The peer is this very program: its lines have been bounded already.
         let lines = LineBuffer::new(usize::MAX / 2);

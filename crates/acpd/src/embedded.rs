@@ -76,6 +76,8 @@ impl Embedded {
 
 /// What the host needs to know of each configured agent.
 pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
+    // The form of an agent's name is narrow enough for a file's.
+    let logs = config.storage.path.join("logs");
     let spec = |(name, agent): (&String, &config::Agent)| {
         let spec = AgentSpec {
             name: name.clone(),
@@ -85,8 +87,12 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
             graces: Graces { stdin: config.timeouts.stdin_grace, term: config.timeouts.term_grace },
             initialize_timeout: config.timeouts.initialize.limit(),
             cancel_timeout: Some(config.timeouts.cancel),
+            permission_timeout: config.timeouts.permission.limit(),
             idle_timeout: config.timeouts.idle.limit(),
             share_process: agent.share_process,
+            spare: agent.spare == 1,
+            resume_with_transcript: agent.resume_with_transcript,
+            stderr_log: agent.stderr_log.then(|| logs.join(format!("{name}.log"))),
             permission_mode: host_mode(agent.permission_mode),
             line_limit: config.limits.line_bytes,
         };

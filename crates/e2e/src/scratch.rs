@@ -139,6 +139,13 @@ impl Scratch {
         command
     }
 
+    /// Whether a program can be run by its name here.
+    pub fn finds(&self, program: &str) -> bool {
+        let mut command = self.command(program);
+        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    }
+
     /// A client of `acpd stdio` for an agent.
     pub fn stdio(&self, agent: &str) -> Client {
         let mut command = self.command(acpd());

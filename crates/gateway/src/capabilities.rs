@@ -82,7 +82,12 @@ fn drop_boolean_options(holder: &mut Value) {
 }
 
 /// The answer to a client's `initialize`: the agent's own, with the capabilities that work through acpd.
-pub(crate) fn initialize_result(agent: &AgentHandle, client: &ClientCapabilities) -> Value {
+/// `session_stop` puts the first draft of close where the stable protocol has no place for it.
+pub(crate) fn initialize_result(
+    agent: &AgentHandle,
+    client: &ClientCapabilities,
+    session_stop: bool,
+) -> Value {
     let (name, info, offers_fork) = (agent.name(), agent.info(), agent.offers("session/fork"));
     let mut result = info.result.as_object().cloned().unwrap_or_default();
     result.insert("protocolVersion".to_owned(), json!(1));
@@ -90,7 +95,11 @@ pub(crate) fn initialize_result(agent: &AgentHandle, client: &ClientCapabilities
         result.get("agentCapabilities").and_then(Value::as_object).cloned().unwrap_or_default();
     // acpd serves these from its own store, whatever the agent can do (contract 1.4).
     capabilities.insert("loadSession".to_owned(), json!(true));
+    // What the agent says under the first draft's name is acpd's to use, not the client's.
     capabilities.remove("session");
+    if session_stop {
+        capabilities.insert("session".to_owned(), json!({"stop": {}}));
+    }
     let of_agent = capabilities.remove("sessionCapabilities");
     let mut session = json!({"list": {}, "resume": {}, "close": {}, "delete": {}, "status": {}});
     // A fork is the one thing here that only the agent can do.

@@ -67,6 +67,9 @@ pub struct ConnectionOptions {
     pub client: String,
     /// The host lives for this client alone and ends with it.
     pub ends_host: bool,
+    /// Advertise close under its first draft's name in the root of the capabilities too, which the stable protocol
+    /// forbids (contract 1.4).
+    pub session_stop: bool,
 }
 
 /// Serves a client until it is gone.

@@ -120,7 +120,10 @@ mod tests {
     fn each_client_is_asked_under_an_id_of_its_own() {
         let questions = Questions::default();
         let first = written(|out| questions.ask("s", &question(5), out));
-        assert_eq!(first, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"x\":1.0,\"id\":2}}\n");
+        assert_eq!(
+            first,
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"x\":1.0,\"id\":2}}\n"
+        );
         assert_eq!(written(|out| questions.ask("s", &question(5), out)), "", "it is open there");
         assert!(written(|out| questions.ask("t", &question(5), out)).contains("\"id\":2,"));
         assert_eq!(questions.answered(1), Asked::Open(Place { session: "s".into(), number: 5 }));
@@ -135,7 +138,10 @@ mod tests {
             written(|out| questions.ask(session, &question(number), out));
         }
         let withdrawn = written(|out| questions.resolved("s", 1, out));
-        assert_eq!(withdrawn, "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":1}}\n");
+        assert_eq!(
+            withdrawn,
+            "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":1}}\n"
+        );
         assert_eq!(written(|out| questions.resolved("s", 1, out)), "");
         assert!(written(|out| questions.left("s", out)).contains("\"requestId\":2"));
         assert_eq!(questions.answered(2), Asked::Over);

@@ -8,13 +8,16 @@
 
 mod methods;
 mod read;
+mod spare;
 mod start;
 mod task;
 
 pub(crate) use methods::{AgentMethods, MethodMemory};
-pub(crate) use start::start as start_agent;
+pub(crate) use spare::Spares;
 pub use start::{AgentInfo, AgentStartError, PromptCapabilities};
+pub(crate) use start::{AgentStarter, start as start_agent};
 
+use crate::secrets::Secrets;
 use crate::session::Snapshot;
 use acpd_supervisor::{ExitReport, ProcessHandle};
 use acpd_wire::OwnedId;
@@ -154,6 +157,8 @@ pub struct AgentRef {
     commands: mpsc::WeakSender<Command>,
     process: ProcessHandle,
     end: watch::Receiver<Option<Arc<AgentEnd>>>,
+    /// What the record of its end must not tell.
+    secrets: watch::Sender<Secrets>,
 }
 
 impl AgentRef {
@@ -200,6 +205,11 @@ impl AgentHandle {
         self.known.shared
     }
 
+    /// Keeps more secrets out of the record of its end.
+    pub(crate) fn hide(&self, secrets: Secrets) {
+        self.known.secrets.send_if_modified(|known| known.extend(secrets));
+    }
+
     /// Which optional methods it has turned out to lack.
     pub(crate) fn methods(&self) -> &AgentMethods {
         &self.known.methods
@@ -227,7 +237,7 @@ impl AgentHandle {
 
     /// Waits for the end of the process.
     pub async fn ended(&self) -> Arc<AgentEnd> {
-        wait_for_end(self.known.end.clone(), &self.known.process).await
+        wait_for_end(self.known.end.clone(), &self.known.process, &self.known.secrets).await
     }
 
     /// Sends a request that belongs to no session and waits for its answer.
@@ -323,6 +333,7 @@ impl AgentHandle {
 async fn wait_for_end(
     mut end: watch::Receiver<Option<Arc<AgentEnd>>>,
     process: &ProcessHandle,
+    secrets: &watch::Sender<Secrets>,
 ) -> Arc<AgentEnd> {
     loop {
         if let Some(end) = &*end.borrow_and_update() {
@@ -332,7 +343,9 @@ async fn wait_for_end(
             // The agent task panicked. Its process handle is gone with it, so the keeper ends the process.
             process.stop();
             let fault = Some(AgentFault("acpd's own connection to the agent failed".to_owned()));
-            return Arc::new(AgentEnd { report: process.exited().await, fault });
+            let report = process.exited().await;
+            let report = secrets.borrow().redact_report(&report);
+            return Arc::new(AgentEnd { report, fault });
         }
     }
 }

@@ -27,6 +27,9 @@ pub enum EventKind {
     Ended,
     /// The user's own message, repeated by the agent; the prompt itself is an event already (PR-3).
     Echo,
+    /// The agent was given a transcript of the history with the prompt before, because it could not take the session up
+    /// by itself: how much of the history that was.
+    Transcript,
     /// The agent asks for permission: `request` is its number, `message` the raw request. `unasked` when nobody has
     /// to be asked.
     PermissionRequested,
@@ -40,7 +43,7 @@ pub enum EventKind {
     ElicitationCompleted,
 }
 
-const NUMBERS: [(EventKind, u16, &str); 15] = [
+const NUMBERS: [(EventKind, u16, &str); 16] = [
     (EventKind::Created, 1, "created"),
     (EventKind::RunStarted, 2, "run_started"),
     (EventKind::Prompt, 3, "prompt"),
@@ -51,11 +54,12 @@ const NUMBERS: [(EventKind, u16, &str); 15] = [
     (EventKind::AgentRequest, 8, "agent_request"),
     (EventKind::Ended, 9, "ended"),
     (EventKind::Echo, 10, "echo"),
-    (EventKind::PermissionRequested, 11, "permission_requested"),
-    (EventKind::PermissionResolved, 12, "permission_resolved"),
-    (EventKind::ElicitationRequested, 13, "elicitation_requested"),
-    (EventKind::ElicitationResolved, 14, "elicitation_resolved"),
-    (EventKind::ElicitationCompleted, 15, "elicitation_completed"),
+    (EventKind::Transcript, 11, "transcript"),
+    (EventKind::PermissionRequested, 12, "permission_requested"),
+    (EventKind::PermissionResolved, 13, "permission_resolved"),
+    (EventKind::ElicitationRequested, 14, "elicitation_requested"),
+    (EventKind::ElicitationResolved, 15, "elicitation_resolved"),
+    (EventKind::ElicitationCompleted, 16, "elicitation_completed"),
 ];
 
 impl EventKind {

@@ -1,9 +1,11 @@
-//! The host: starts agents, creates sessions, ends everything.
+//! The host: creates sessions, ends everything.
+
+mod agents;
 
 use crate::acp::{self, method};
 use crate::agent::{
-    self, AgentAnswer, AgentHandle, AgentRef, AgentStartError, History, MethodMemory, SESSION_INPUTS,
-    SessionInput,
+    self, AgentAnswer, AgentHandle, AgentRef, AgentStartError, AgentStarter, History, MethodMemory,
+    SESSION_INPUTS, SessionInput, Spares,
 };
 use crate::audience::Audience;
 use crate::clock;
@@ -14,12 +16,14 @@ use crate::ids::SessionId;
 use crate::keyed_locks::KeyedLocks;
 use crate::permission::PermissionMode;
 use crate::registry::Registry;
+use crate::secrets::Secrets;
 use crate::session::{
     COMMANDS, EndOutcome, EndRequest, SessionHandle, SessionParts, SessionStatus, SessionTask, Snapshot,
 };
 use crate::spec::AgentSpec;
 use crate::take_up::TakeUps;
 use crate::termination::{TerminationInfo, chain};
+use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
 use acpd_supervisor::{Supervisor, TaskScope};
 use acpd_wire::{member, span_of};
@@ -30,7 +34,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -56,11 +60,11 @@ pub struct Host {
 pub(crate) struct Shared {
     options: HostOptions,
     pub(crate) log: EventLog,
-    supervisor: Supervisor,
+    starter: AgentStarter,
+    spares: Spares,
     scope: TaskScope,
     pub(crate) registry: Registry,
     pub(crate) take_ups: TakeUps,
-    memory: MethodMemory,
     /// Processes that serve all sessions of their agent, by the agent's name.
     shared_agents: Mutex<BTreeMap<String, AgentRef>>,
     starting: KeyedLocks,
@@ -78,6 +82,8 @@ pub(crate) struct Run {
     pub(crate) snapshot: Snapshot,
     /// Turns of earlier runs.
     pub(crate) turns: u64,
+    /// What its agent is given with the next prompt, because it cannot know it.
+    pub(crate) transcript: Option<Transcript>,
     /// The session's description in the index.
     pub(crate) info: serde_json::Value,
     pub(crate) mode: Option<PermissionMode>,
@@ -123,14 +129,15 @@ impl Host {
         host_file: HostFile,
         state_dir: &Path,
     ) -> Self {
+        let memory = MethodMemory::open(state_dir);
         let shared = Arc::new(Shared {
             options,
             log,
-            supervisor,
+            starter: AgentStarter::new(supervisor, scope.clone(), memory),
+            spares: Spares::new(scope.child(tracing::Span::current())),
             scope,
             registry: Registry::default(),
             take_ups: TakeUps::default(),
-            memory: MethodMemory::open(state_dir),
             shared_agents: Mutex::default(),
             starting: KeyedLocks::default(),
             closing: AtomicBool::new(false),
@@ -142,55 +149,9 @@ impl Host {
         host
     }
 
-    /// The names of the agents that can be started.
-    pub fn agents(&self) -> impl Iterator<Item = &AgentSpec> {
-        self.shared.options.agents.values()
-    }
-
     /// The scope in which connections run their tasks.
     pub fn scope(&self) -> &TaskScope {
         &self.shared.scope
-    }
-
-    /// Starts an agent process and initializes it, in `cwd` or where acpd runs; or gives the one that all sessions of
-    /// this agent share.
-    ///
-    /// # Errors
-    /// When there is no such agent, or it does not start.
-    pub async fn connect(&self, agent: &str, cwd: Option<&Path>) -> Result<AgentHandle, HostError> {
-        let spec = self.shared.options.agents.get(agent).ok_or_else(|| HostError::UnknownAgent {
-            name: agent.to_owned(),
-            known: self.shared.options.agents.keys().cloned().collect(),
-        })?;
-        if self.is_closing() {
-            return Err(HostError::ShuttingDown);
-        }
-        if !spec.share_process {
-            return self.start_agent(spec, cwd.unwrap_or(&self.shared.options.cwd)).await;
-        }
-        // Whoever comes while it starts gets the same process.
-        let _one_at_a_time = self.shared.starting.lock(agent).await;
-        let running = self.shared_agents().get(agent).and_then(AgentRef::upgrade);
-        if let Some(running) = running {
-            return Ok(running);
-        }
-        let started = self.start_agent(spec, &self.shared.options.cwd).await?;
-        self.shared_agents().insert(agent.to_owned(), started.downgrade());
-        Ok(started)
-    }
-
-    fn shared_agents(&self) -> MutexGuard<'_, BTreeMap<String, AgentRef>> {
-        self.shared.shared_agents.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn start_agent(&self, spec: &AgentSpec, cwd: &Path) -> Result<AgentHandle, HostError> {
-        let shared = &self.shared;
-        let started = agent::start_agent(&shared.supervisor, &shared.scope, spec, &shared.memory, cwd).await;
-        started.map_err(|error| HostError::Start {
-            agent: spec.name.clone(),
-            info: Arc::new(TerminationInfo::of_start(&error, clock::now_ms())),
-            source: Arc::new(error),
-        })
     }
 
     /// Creates a session on an agent process that has none.
@@ -237,7 +198,7 @@ impl Host {
         snapshot.see_lifecycle(&acp::view(&answer.body).unwrap_or_default());
         let info = json!({"nativeSessionId": named.native});
         let appender = self.create_record(&id, agent, &cwd, &info, client).await?;
-        let run = Run { native: named.native_json.clone(), snapshot, turns: 0, info, mode };
+        let run = Run { native: named.native_json.clone(), snapshot, turns: 0, transcript: None, info, mode };
         let born_with = appender.next_seq() - 1;
         let session = self.begin_run(&id, agent, appender, run, History::Keep).await?;
         Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
@@ -262,6 +223,7 @@ impl Host {
         params: Bytes,
     ) -> Result<AgentAnswer, HostError> {
         let timeout = self.shared.options.agents.get(agent.name()).and_then(|spec| spec.initialize_timeout);
+        agent.hide(Secrets::of_session(&params));
         let asked = agent.request(method, Some(params));
         match timeout {
             Some(after) => match tokio::time::timeout(after, asked).await {
@@ -326,8 +288,15 @@ impl Host {
         };
         let began_after = appender.next_seq() - 1;
         let audience = Audience::default();
-        let session =
-            SessionHandle::new(id.clone(), began_after, agent.downgrade(), commands, ended, status_seen, audience.clone());
+        let session = SessionHandle::new(
+            id.clone(),
+            began_after,
+            agent.downgrade(),
+            commands,
+            ended,
+            status_seen,
+            audience.clone(),
+        );
         let by_default = || spec.map_or_else(Default::default, |spec| spec.permission_mode);
         let task = SessionTask::new(SessionParts {
             id: id.clone(),
@@ -342,6 +311,7 @@ impl Host {
             info: run.info,
             snapshot: run.snapshot,
             turns_before: run.turns,
+            transcript: run.transcript,
             started_ms: clock::now_ms(),
             cancel_timeout: spec.and_then(|spec| spec.cancel_timeout),
             idle_timeout: spec.and_then(|spec| spec.idle_timeout),
@@ -454,6 +424,8 @@ impl Host {
     pub async fn shutdown(self, initiator: &str) {
         let initiator: Arc<str> = initiator.into();
         self.shared.closing.store(true, Ordering::SeqCst);
+        // Beside the sessions: each has its own ladder.
+        self.shared.spares.stop();
         // Sessions end side by side; the ladder bounds each.
         let mut ends = tokio::task::JoinSet::new();
         for session in self.shared.registry.all() {

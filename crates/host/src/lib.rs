@@ -24,10 +24,14 @@ mod keyed_locks;
 mod listing;
 mod permission;
 mod registry;
+mod secrets;
 mod session;
 mod spec;
+mod stderr_log;
 mod take_up;
 mod termination;
+mod transcript;
+mod tries;
 
 pub use acp::{META, error_code, method};
 pub use agent::{
@@ -42,8 +46,8 @@ pub use ids::{SessionId, fresh_id};
 pub use listing::{SessionState, SessionSummary};
 pub use permission::PermissionMode;
 pub use session::{
-    AnswerRefused, Ask, Attached, ClientRef, EndOutcome, EndRequest, OpenQuestion, Reply, ReplyTo, SessionHandle, SessionStatus,
-    update_kind,
+    AnswerRefused, Ask, Attached, ClientRef, EndOutcome, EndRequest, OpenQuestion, Reply, ReplyTo,
+    SessionHandle, SessionStatus, update_kind,
 };
 pub use spec::AgentSpec;
 pub use take_up::TakenUp;

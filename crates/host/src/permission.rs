@@ -111,7 +111,9 @@ impl Offer {
 
     /// What `mode` does.
     pub(crate) fn choose(&self, mode: PermissionMode) -> Choice {
-        let allow = || self.first(["allow_once", "allow_always"]).map_or(Choice::Ask, |id| Choice::Answer(selected(id)));
+        let allow = || {
+            self.first(["allow_once", "allow_always"]).map_or(Choice::Ask, |id| Choice::Answer(selected(id)))
+        };
         match mode {
             PermissionMode::Default => Choice::Ask,
             PermissionMode::AcceptEdits => match self.tool_kind.as_deref() {

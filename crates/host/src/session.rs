@@ -108,7 +108,12 @@ pub(crate) enum SessionCommand {
     /// End the session; answered with its last event when it has ended.
     End { request: EndRequest, initiator: Arc<str>, done: oneshot::Sender<u64> },
     /// A client answers a question of the agent with a raw result.
-    Answer { number: u64, result: Bytes, client: ClientRef, reply: oneshot::Sender<Result<(), AnswerRefused>> },
+    Answer {
+        number: u64,
+        result: Bytes,
+        client: ClientRef,
+        reply: oneshot::Sender<Result<(), AnswerRefused>>,
+    },
     /// What a client that attaches now has to know.
     Attach { reply: oneshot::Sender<Attached> },
 }
@@ -159,6 +164,8 @@ pub struct Attached {
     pub turn_active: bool,
     /// How the last turn ended, whoever had asked for it (PR-12).
     pub last_stop_reason: Option<String>,
+    /// How much of the history the agent knows from a transcript, if it could not take the session up by itself.
+    pub transcript: Option<serde_json::Value>,
 }
 
 /// Names a request of a client to its session, so that it can be withdrawn.

@@ -3,6 +3,7 @@
 use crate::permission::PermissionMode;
 use acpd_supervisor::Graces;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// An agent that can be started by its name.
@@ -29,6 +30,14 @@ pub struct AgentSpec {
     pub idle_timeout: Option<Duration>,
     /// One process for all its sessions, instead of one each.
     pub share_process: bool,
+    /// One initialized process more than there are sessions is kept ready ([`Host::keep_spare`](crate::Host::keep_spare));
+    /// never with a shared process.
+    pub spare: bool,
+    /// A session that the agent can neither resume nor load goes on in a new session of the agent, which is given a
+    /// transcript of the history.
+    pub resume_with_transcript: bool,
+    /// The file that its stderr is logged to, if that is wanted.
+    pub stderr_log: Option<PathBuf>,
     /// Who answers its permission requests, unless a session says otherwise.
     pub permission_mode: PermissionMode,
     /// The longest line the agent may write, in bytes.

@@ -1,18 +1,22 @@
 //! Taking an ended session up again: a new run of the same session (contract 1, "Runs", and 1.4).
 //!
 //! The agent is asked to resume the session, or else to load it, and what it replays then is dropped, because acpd
-//! has the history already. One taker at a time per session; whoever comes second finds it live.
+//! has the history already. One that can do neither is asked for a new session, where its entry says so, and given a
+//! transcript with the next prompt. One taker at a time per session; whoever comes second finds it live.
 
+use crate::acp::method;
 use crate::agent::{AgentHandle, History};
 use crate::clock;
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::fork::with_session;
-use crate::host::{Host, permission_mode, session_setup};
+use crate::host::{Host, NamedSession, permission_mode, session_setup};
 use crate::ids::SessionId;
 use crate::keyed_locks::KeyedLocks;
 use crate::session::{SessionHandle, Snapshot};
 use crate::termination::{Reason, TerminationInfo};
+use crate::transcript::{Transcript, TranscriptRecorder};
+use crate::tries::{TRIES, Tries, WINDOW};
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow};
 use acpd_wire::codes;
 use bytes::Bytes;
@@ -22,34 +26,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A session that keeps dying may be taken up this often in [`WINDOW`].
-const TRIES: usize = 3;
-const WINDOW: Duration = Duration::from_secs(60);
-
 /// Which sessions are being taken up now, and which were lately.
 #[derive(Debug, Default)]
 pub(crate) struct TakeUps {
     taking: KeyedLocks,
-    lately: Mutex<HashMap<String, Vec<Instant>>>,
+    lately: Mutex<HashMap<String, Tries>>,
 }
 
 impl TakeUps {
     /// Counts a try; refuses the one too many, with the wait until the next.
     fn count(&self, id: &str, now: Instant) -> Result<(), Duration> {
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        lately.retain(|_, tries| tries.last().is_some_and(|last| now - *last < WINDOW));
-        let tries = lately.entry(id.to_owned()).or_default();
-        tries.retain(|at| now - *at < WINDOW);
-        if tries.len() >= TRIES {
-            return Err(WINDOW - (now - tries[0]));
-        }
-        tries.push(now);
-        Ok(())
+        lately.retain(|_, tries| !tries.is_forgotten(now));
+        lately.entry(id.to_owned()).or_default().count(now)
     }
 }
 
 const RESUME: &str = "session/resume";
 const LOAD: &str = "session/load";
+
+/// How an agent goes on with a session.
+struct Restored {
+    /// The method that it answered.
+    method: &'static str,
+    answer: Bytes,
+    /// The new session of its own, if it could not take up the old one.
+    named: Option<NamedSession>,
+}
 
 /// Why an agent does not go on with a session.
 enum Refusal {
@@ -118,12 +121,17 @@ impl Host {
                 ))
             })?;
         }
-        let (method, answer) = self.restore(agent, params).await.map_err(|error| match error {
+        let restored = self.restore(agent, params).await.map_err(|error| match error {
             Refusal::Host(error) => error,
             Refusal::Agent(reason) => not_resumable(reason),
         })?;
-        let (mut snapshot, turns) = self.rebuild(id).await?;
+        let Restored { method, answer, named } = restored;
+        let (mut snapshot, turns, transcript) = self.rebuild(id, named.is_some()).await?;
         snapshot.see_lifecycle(&serde_json::from_slice(&answer).unwrap_or_default());
+        if let Some(named) = &named {
+            ended.info["nativeSessionId"] = json!(named.native);
+            ended.native = Arc::clone(&named.native_json);
+        }
 
         let mut appender = self.shared.log.take_up(id, self.shared.host_file.id()).await?;
         if let Some(info) = ended.info.as_object_mut() {
@@ -131,7 +139,10 @@ impl Host {
         }
         let now = clock::now_ms();
         let mut batch = Batch::new();
-        let run = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"], "by": client, "method": method});
+        let mut run = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"], "by": client, "method": method});
+        if let Some(transcript) = &transcript {
+            run["transcript"] = transcript.facts();
+        }
         batch.push(EventKind::RunStarted.number(), now, run.to_string().as_bytes());
         batch.update_index(IndexUpdate {
             updated_ms: now,
@@ -141,15 +152,20 @@ impl Host {
         });
         appender.append_durable(batch).await?;
         let id = SessionId::from_text(id);
-        let run = crate::host::Run { native: ended.native, snapshot, turns, info: ended.info, mode };
-        let history = History::Drop(Box::new(run.snapshot.clone()));
+        let run =
+            crate::host::Run { native: ended.native, snapshot, turns, transcript, info: ended.info, mode };
+        let history = match named {
+            // It knows nothing that it could replay.
+            Some(_) => History::Keep,
+            None => History::Drop(Box::new(run.snapshot.clone())),
+        };
         let session = self.begin_run(&id, agent, appender, run, history).await?;
         Ok(TakenUp { session, fresh: true })
     }
 
-    /// Asks the agent to go on with a session: by `session/resume`, else by `session/load`. A method that it turns out
-    /// not to have is remembered and not tried again (contract 1.4).
-    async fn restore(&self, agent: &AgentHandle, params: Bytes) -> Result<(&'static str, Bytes), Refusal> {
+    /// Asks the agent to go on with a session: by `session/resume`, else by `session/load`, else by a new one, if that is
+    /// wanted. A method that it turns out not to have is remembered and not tried again (contract 1.4).
+    async fn restore(&self, agent: &AgentHandle, params: Bytes) -> Result<Restored, Refusal> {
         let info = agent.info();
         let offered = [(RESUME, info.has_resume()), (LOAD, info.has_load())];
         let mut refused = format!("agent {} can neither resume nor load a session", agent.name());
@@ -159,16 +175,37 @@ impl Host {
             }
             let answer = self.ask_for_session(agent, method, params.clone()).await.map_err(Refusal::Host)?;
             if !answer.is_error {
-                return Ok((method, answer.body));
+                return Ok(Restored { method, answer: answer.body, named: None });
             }
             let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            refused = format!("agent {} refused {method}: {error}", agent.name());
+            refused = refusal(agent, method, &error);
             if error["code"] != json!(codes::METHOD_NOT_FOUND) {
-                break;
+                // It knows the method, but not the session; what is wrong with that is not for acpd to hide (SE-9).
+                return Err(Refusal::Agent(refused));
             }
             agent.methods().remember_missing(method);
         }
-        Err(Refusal::Agent(refused))
+        match self.resumes_with_transcript(agent.name()) {
+            true => self.begin_anew(agent, &params).await,
+            false => Err(Refusal::Agent(refused)),
+        }
+    }
+
+    /// Asks for a new session of the agent's in place of the one that it cannot take up.
+    async fn begin_anew(&self, agent: &AgentHandle, params: &[u8]) -> Result<Restored, Refusal> {
+        let mut params: Value = serde_json::from_slice(params).unwrap_or_default();
+        if let Some(params) = params.as_object_mut() {
+            params.remove("sessionId");
+        }
+        let method = method::SESSION_NEW;
+        let answer = self.ask_for_session(agent, method, params.to_string().into()).await;
+        let answer = answer.map_err(Refusal::Host)?;
+        if answer.is_error {
+            let error = serde_json::from_slice(&answer.body).unwrap_or_default();
+            return Err(Refusal::Agent(refusal(agent, method, &error)));
+        }
+        let named = self.read_new_session(method, &answer.body).map_err(Refusal::Host)?;
+        Ok(Restored { method, answer: answer.body, named: Some(named) })
     }
 
     /// What is stored of a session that is to be taken up on `agent`.
@@ -194,14 +231,24 @@ impl Host {
         Ok(Ended { row, info, native, failed: reason == Some(Reason::Error) })
     }
 
-    /// Reads the whole history once: what a viewer needs to know, and how many turns there were.
-    async fn rebuild(&self, id: &str) -> Result<(Snapshot, u64), HostError> {
+    /// Reads the whole history once: what a viewer needs to know, how many turns there were, and a transcript if one
+    /// is needed and anything was said.
+    async fn rebuild(
+        &self,
+        id: &str,
+        with_transcript: bool,
+    ) -> Result<(Snapshot, u64, Option<Transcript>), HostError> {
         let (mut snapshot, mut turns) = (Snapshot::default(), 0);
+        let mut transcript = with_transcript.then(TranscriptRecorder::default);
         let failed = |error: acpd_eventlog::CursorError| HostError::History { detail: error.to_string() };
         let mut cursor = self.shared.log.cursor(id, 0).await.map_err(failed)?;
         while let Some(block) = cursor.next().await.map_err(failed)? {
             for event in block.events() {
-                match EventKind::from_number(event.kind) {
+                let kind = EventKind::from_number(event.kind);
+                if let Some(transcript) = &mut transcript {
+                    transcript.see(kind, event.payload);
+                }
+                match kind {
                     Some(EventKind::Update) => drop(snapshot.see_line(event.payload)),
                     Some(EventKind::TurnEnded) => snapshot.turn_ended(),
                     Some(EventKind::Prompt) => turns += 1,
@@ -210,8 +257,12 @@ impl Host {
             }
         }
         snapshot.turn_ended();
-        Ok((snapshot, turns))
+        Ok((snapshot, turns, transcript.and_then(TranscriptRecorder::finish)))
     }
+}
+
+fn refusal(agent: &AgentHandle, method: &str, error: &Value) -> String {
+    format!("agent {} refused {method}: {error}", agent.name())
 }
 
 /// The client's parameters, completed, with the agent's session id; or such parameters from what is stored.
@@ -226,18 +277,15 @@ fn agent_params(params: Option<Bytes>, ended: &Ended) -> Result<Bytes, HostError
 mod tests {
     use super::*;
 
-    // SU-6: a crash loop is bounded
+    // SU-6: each session has its own tries
     #[test]
-    fn the_fourth_try_in_a_minute_is_refused() {
+    fn tries_are_counted_by_session() {
         let take_ups = TakeUps::default();
-        let start = Instant::now();
-        let at = |seconds: u64| start + Duration::from_secs(seconds);
-        for seconds in [0, 10, 20] {
-            assert_eq!(take_ups.count("s", at(seconds)), Ok(()));
+        let now = Instant::now();
+        for _ in 0..TRIES {
+            assert_eq!(take_ups.count("s", now), Ok(()));
         }
-        assert_eq!(take_ups.count("s", at(30)), Err(Duration::from_secs(30)));
-        assert_eq!(take_ups.count("another", at(30)), Ok(()));
-        assert_eq!(take_ups.count("s", at(60)), Ok(()));
-        assert_eq!(take_ups.count("s", at(61)), Err(Duration::from_secs(9)));
+        assert_eq!(take_ups.count("s", now), Err(WINDOW));
+        assert_eq!(take_ups.count("another", now), Ok(()));
     }
 }

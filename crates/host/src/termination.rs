@@ -2,6 +2,8 @@
 //!
 //! Pure: facts come in, the record goes out. The session task writes it, once.
 
+mod memory;
+
 use crate::agent::{AgentEnd, AgentFault, AgentStartError};
 use crate::clock::iso8601;
 use acpd_supervisor::{ExitReport, ExitStatus, StderrExcerpt};
@@ -54,7 +56,7 @@ pub enum Cause {
     DaemonShutdown,
     /// The daemon died while the session was live.
     DaemonLost,
-    /// The operating system ran out of memory.
+    /// It ran out of memory: the kernel killed it for that, or its own runtime gave up.
     OutOfMemory,
 }
 
@@ -200,6 +202,9 @@ impl TerminationInfo {
         if let Some(AgentFault(message)) = &end.fault {
             return Self::error(Agent, Some(Cause::ProtocolError), message.clone(), at_ms);
         }
+        if let Some(why) = memory::ran_out(&end.report) {
+            return Self::out_of_memory(&end.report.status, &why, at_ms);
+        }
         match &end.report.status {
             ExitStatus::Code(0) if !turn_active => {
                 Self::bare(Reason::Completed, Agent, Some(Cause::AgentExit), at_ms)
@@ -224,6 +229,17 @@ impl TerminationInfo {
                 Self::error(Daemon, Some(Cause::AgentCrash), message, at_ms)
             }
         }
+    }
+
+    fn out_of_memory(status: &ExitStatus, why: &str, at_ms: i64) -> Self {
+        let (exit_code, signal, how) = match status {
+            ExitStatus::Code(code) => (Some(*code), None, format!("exited with {status}")),
+            ExitStatus::Signal(name) => (None, Some(name.clone()), format!("was killed by {name}")),
+            ExitStatus::Unknown => (None, None, format!("ended with {status}")),
+        };
+        let message = format!("agent {how}, out of memory: {why}");
+        let cause = Some(Cause::OutOfMemory);
+        Self { exit_code, signal, ..Self::error(TerminatedBy::Agent, cause, message, at_ms) }
     }
 
     /// An agent that never got as far as a session.

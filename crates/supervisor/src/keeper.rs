@@ -8,12 +8,14 @@
 //! Invariant: it exits only when it has no child left. Not here: pipes' contents, ACP, more than one program.
 
 mod children;
+mod memory;
 pub(crate) mod protocol;
 mod spawn;
 
 use crate::ladder::{Ladder, LadderInput, Rung};
 use crate::report::ExitStatus;
 use children::Children;
+use memory::OomKills;
 use protocol::{Command, FromKeeper, StartFrame};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
@@ -77,6 +79,8 @@ fn keep() -> io::Result<()> {
         status: None,
         ladder: Ladder::new(program.graces),
         children: Children::default(),
+        memory: OomKills::watch(),
+        oom_kills: 0,
     };
     keeper.serve_until_leader_exits()?;
     keeper.end_leftovers()?;
@@ -84,6 +88,7 @@ fn keep() -> io::Result<()> {
         status: keeper.status.unwrap_or(ExitStatus::Unknown),
         leaked: keeper.children.leaked(),
         rungs: keeper.ladder.used().to_vec(),
+        oom_kills: keeper.oom_kills,
     };
     keeper.control.tell(&report);
     Ok(())
@@ -96,6 +101,9 @@ struct Keeper {
     status: Option<ExitStatus>,
     ladder: Ladder,
     children: Children,
+    memory: OomKills,
+    /// Since the start, as the leader's end was seen: what is killed later did not end it.
+    oom_kills: u32,
 }
 
 impl Keeper {
@@ -144,6 +152,7 @@ impl Keeper {
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let dead = rustix::process::waitid(WaitId::Pid(self.leader), peek)?.is_some();
         if dead {
+            self.oom_kills = self.memory.since();
             self.ladder.handle(LadderInput::LeaderExited, now());
             self.children.see_leftovers(self.leader);
             let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);

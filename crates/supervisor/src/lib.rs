@@ -20,6 +20,7 @@ mod spec;
 mod start;
 mod stderr;
 mod sweep;
+mod tap;
 
 pub use containment::Containment;
 pub use ladder::{Graces, Ladder, LadderInput, Rung};
@@ -31,3 +32,4 @@ pub use spec::{KeeperCommand, ProgramSpec};
 pub use start::{StartError, Supervisor};
 pub use stderr::{StderrExcerpt, StderrRecorder};
 pub use sweep::{MARK, ProcessMark, Sweep, sweep};
+pub use tap::StderrLine;

@@ -12,6 +12,7 @@ use crate::spec::ProgramSpec;
 use crate::start::Started;
 use crate::stderr::StderrRecorder;
 use crate::sweep::{Sweep, sweep};
+use crate::tap::StderrTap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +80,7 @@ impl ProcessHandle {
                     status: ExitStatus::Unknown,
                     leaked: 0,
                     rungs: Vec::new(),
+                    oom_kills: 0,
                     stderr: StderrRecorder::default().excerpt(),
                     containment: crate::Containment::ProcessGroup,
                 });
@@ -106,6 +108,7 @@ pub(crate) fn task(
         stdin,
         stderr: Some(stderr),
         recorder: StderrRecorder::default(),
+        tap: StderrTap::new(spec.stderr_lines.clone()),
         requested,
         publish,
         cut,
@@ -122,10 +125,19 @@ pub(crate) struct ProcessTask {
     /// None after its end.
     stderr: Option<pipe::Receiver>,
     recorder: StderrRecorder,
+    tap: StderrTap,
     requested: mpsc::Receiver<Command>,
     publish: watch::Sender<Option<Arc<ExitReport>>>,
     cut: CancellationToken,
     stdout_done: CancellationToken,
+}
+
+/// What the keeper told of the end, or what is known without it.
+struct Ended {
+    status: ExitStatus,
+    leaked: u32,
+    rungs: Vec<Rung>,
+    oom_kills: u32,
 }
 
 enum Event {
@@ -137,25 +149,30 @@ enum Event {
 
 impl ProcessTask {
     pub(crate) async fn run(mut self) {
-        let (status, leaked, rungs) = self.serve().await;
+        let Ended { status, leaked, rungs, oom_kills } = self.serve().await;
         let exited_at = Instant::now();
         self.stdin.close();
         let by = exited_at + self.drain;
         let _bound = tokio::time::timeout_at(by, self.drain_stderr()).await;
+        if let Some(line) = self.recorder.open_line() {
+            self.tap.give(&line);
+        }
         let report = ExitReport {
             pid: self.started.pid,
             status,
             leaked,
             rungs,
+            oom_kills,
             stderr: self.recorder.excerpt(),
             containment: self.started.containment,
         };
         self.publish.send_replace(Some(Arc::new(report)));
+        let _bound = tokio::time::timeout_at(by, self.tap.finish()).await;
         let _bound = tokio::time::timeout_at(by, self.stdout_done.cancelled()).await;
         self.cut.cancel();
     }
 
-    async fn serve(&mut self) -> (ExitStatus, u32, Vec<Rung>) {
+    async fn serve(&mut self) -> Ended {
         let mut overdue: Option<Instant> = None;
         let mut buffer = vec![0; STDERR_READ];
         let mut owned = true;
@@ -177,10 +194,10 @@ impl ProcessTask {
                     overdue.get_or_insert(Instant::now() + bound);
                 }
                 Event::Stderr(Ok(0) | Err(_)) => self.stderr = None,
-                Event::Stderr(Ok(read)) => self.recorder.push(&buffer[..read]),
-                Event::Keeper(Ok(Some(FromKeeper::Exited { status, leaked, rungs }))) => {
+                Event::Stderr(Ok(read)) => self.take_stderr(&buffer[..read]),
+                Event::Keeper(Ok(Some(FromKeeper::Exited { status, leaked, rungs, oom_kills }))) => {
                     self.reap_keeper().await;
-                    return (status, leaked, rungs);
+                    return Ended { status, leaked, rungs, oom_kills };
                 }
                 Event::Keeper(Ok(Some(_))) => {}
                 Event::Keeper(Ok(None) | Err(_)) => return self.keeper_lost().await,
@@ -205,13 +222,14 @@ impl ProcessTask {
     }
 
     /// Somebody killed the keeper. The program died with it; the rest is found by its mark.
-    async fn keeper_lost(&mut self) -> (ExitStatus, u32, Vec<Rung>) {
+    async fn keeper_lost(&mut self) -> Ended {
         let _gone = self.started.keeper.start_kill();
         let _status = self.started.keeper.wait().await;
         let mark = self.started.mark.clone();
         tracing::error!(mark = mark.as_str(), "the keeper was lost, sweeping what it kept");
         let swept = tokio::task::spawn_blocking(move || sweep(&Sweep::Process(mark))).await;
-        (ExitStatus::Unknown, swept.unwrap_or(0), vec![Rung::Killed])
+        let leaked = swept.unwrap_or(0);
+        Ended { status: ExitStatus::Unknown, leaked, rungs: vec![Rung::Killed], oom_kills: 0 }
     }
 
     async fn drain_stderr(&mut self) {
@@ -220,8 +238,12 @@ impl ProcessTask {
             if read == 0 {
                 break;
             }
-            self.recorder.push(&buffer[..read]);
+            self.take_stderr(&buffer[..read]);
         }
+    }
+
+    fn take_stderr(&mut self, bytes: &[u8]) {
+        self.recorder.push_to(bytes, |line| self.tap.give(line));
     }
 }
 

@@ -47,6 +47,9 @@ pub struct ExitReport {
     pub leaked: u32,
     /// The rungs of the ladder that were used, in order; empty when nobody asked it to stop.
     pub rungs: Vec<Rung>,
+    /// How many processes the kernel killed for lack of memory while the program ran, in the memory control group that
+    /// it was started in; 0 where that cannot be known.
+    pub oom_kills: u32,
     /// Head and tail of its stderr.
     pub stderr: StderrExcerpt,
     /// How far the keeper could reach.

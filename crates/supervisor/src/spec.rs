@@ -1,9 +1,11 @@
 //! How to start a program: what the caller says, complete before anything runs.
 
 use crate::ladder::Graces;
+use crate::tap::StderrLine;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// A program to start, with everything it gets.
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ pub struct ProgramSpec {
     pub graces: Graces,
     /// How long pipes are read after the program is dead, when something that escaped still holds them.
     pub drain: Duration,
+    /// Gets each line of stderr as it comes. When it is full, lines are dropped and counted: stderr is always drained.
+    pub stderr_lines: Option<mpsc::Sender<StderrLine>>,
 }
 
 impl ProgramSpec {
@@ -35,6 +39,7 @@ impl ProgramSpec {
             cwd: cwd.into(),
             graces: Graces::default(),
             drain: Self::DEFAULT_DRAIN,
+            stderr_lines: None,
         }
     }
 }

@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 
 /// Lines kept at each end.
 const LINES: usize = 50;
-/// Bytes kept of one line; the rest of it is dropped.
-const LINE_BYTES: usize = 4096;
+const LINE_BYTES: usize = StderrExcerpt::LINE_BYTES;
 
 /// What is known of a program's stderr.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +23,9 @@ pub struct StderrExcerpt {
 }
 
 impl StderrExcerpt {
+    /// Bytes kept of one line; the rest of it is dropped. A line that was cut may have up to three fewer.
+    pub const LINE_BYTES: usize = 4096;
+
     /// Nothing was written.
     pub fn is_empty(&self) -> bool {
         self.total_lines == 0
@@ -43,7 +45,12 @@ pub struct StderrRecorder {
 
 impl StderrRecorder {
     /// Takes bytes as they were read, cut anywhere.
-    pub fn push(&mut self, mut bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.push_to(bytes, |_| {});
+    }
+
+    /// The same; each line goes to `on_line` as it is complete.
+    pub fn push_to(&mut self, mut bytes: &[u8], mut on_line: impl FnMut(&str)) {
         while !bytes.is_empty() {
             let end = bytes.iter().position(|b| *b == b'\n');
             let piece = &bytes[..end.unwrap_or(bytes.len())];
@@ -53,7 +60,9 @@ impl StderrRecorder {
             self.open = true;
             match end {
                 Some(end) => {
-                    self.finish_line();
+                    let line = excerpt_line(&self.line);
+                    on_line(&line);
+                    self.finish_line(line);
                     bytes = &bytes[end + 1..];
                 }
                 None => break,
@@ -61,8 +70,12 @@ impl StderrRecorder {
         }
     }
 
-    fn finish_line(&mut self) {
-        let line = excerpt_line(&self.line);
+    /// What has been seen of a line that is not complete; None when the last one is.
+    pub fn open_line(&self) -> Option<String> {
+        self.open.then(|| excerpt_line(&self.line))
+    }
+
+    fn finish_line(&mut self, line: String) {
         self.line.clear();
         self.open = false;
         self.total += 1;
@@ -78,7 +91,7 @@ impl StderrRecorder {
 
     /// What has been seen so far.
     pub fn excerpt(&self) -> StderrExcerpt {
-        let last = self.open.then(|| excerpt_line(&self.line));
+        let last = self.open_line();
         let total = self.total + u64::from(self.open);
         let truncated = total > 2 * LINES as u64;
         let mut head: Vec<&str> = self.head.iter().map(String::as_str).collect();

@@ -13,8 +13,15 @@ pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
     config.agent(&args.agent).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
     let embedded = Embedded::open(&config).await?;
+    // An editor may open any number of sessions.
+    embedded.host.keep_spare(&args.agent);
     let stop = CancellationToken::new();
-    let options = ConnectionOptions { agent: args.agent, client: "stdio".to_owned(), ends_host: true };
+    let options = ConnectionOptions {
+        agent: args.agent,
+        client: "stdio".to_owned(),
+        ends_host: true,
+        session_stop: config.compat.session_stop,
+    };
     let served = serve_stdio(embedded.host.clone(), options, embedded.line_limit, stop.clone());
     tokio::pin!(served);
     let mut asked = 0;

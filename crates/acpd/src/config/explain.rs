@@ -21,10 +21,13 @@ pub(super) fn path_at(table: &DeTable<'_>, at: usize) -> Option<Vec<String>> {
     })
 }
 
-/// The span of the value of `[section] key`.
-pub(super) fn value_span(table: &DeTable<'_>, section: &str, key: &str) -> Option<Range<usize>> {
-    match table.get(section)?.get_ref() {
-        DeValue::Table(section) => section.get(key).map(|value| value.span()),
+/// The span of the value that a path of keys leads to.
+pub(super) fn value_span(table: &DeTable<'_>, path: &[&str]) -> Option<Range<usize>> {
+    let (key, below) = path.split_first()?;
+    let value = table.get(*key)?;
+    match value.get_ref() {
+        _ if below.is_empty() => Some(value.span()),
+        DeValue::Table(table) => value_span(table, below),
         _ => None,
     }
 }
@@ -103,7 +106,7 @@ fn subject(path: &[String]) -> String {
 /// The deserializer's name for a type in words of the file.
 fn plain(expected: &str) -> &str {
     match expected {
-        "u8" => "a number from 0 to 255",
+        "i64" => "a whole number",
         "a sequence" => "a list such as [\"a\", \"b\"]",
         "a map" => "a table",
         "a boolean" => "true or false",

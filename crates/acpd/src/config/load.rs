@@ -109,12 +109,22 @@ fn read(text: &str, file: &Path, sources: &Sources) -> Result<Config, ConfigErro
     })?;
     let chosen = &config.server.default_agent;
     if chosen != EXAMPLE_AGENT && !config.agents.contains_key(chosen) {
-        let span = value_span(table.get_ref(), "server", "default_agent").unwrap_or_default();
+        let span = value_span(table.get_ref(), &["server", "default_agent"]).unwrap_or_default();
         let known: Vec<&str> = config.agents.keys().map(String::as_str).chain([EXAMPLE_AGENT]).collect();
         return Err(fail(span, table.get_ref(), &|_| {
             format!(
                 "no agent is called \"{chosen}\": there is no [agents.{chosen}]{}",
                 instead(chosen, &known)
+            )
+        }));
+    }
+    let sharing = |(_, agent): &(&String, &super::Agent)| agent.share_process && agent.spare > 0;
+    if let Some((name, _)) = config.agents.iter().find(sharing) {
+        let span = value_span(table.get_ref(), &["agents", name, "spare"]).unwrap_or_default();
+        return Err(fail(span, table.get_ref(), &|_| {
+            format!(
+                "\"spare\" in [agents.{name}]: there is nothing to spare with share_process = true: one process \
+                 serves all sessions; leave out one of the two"
             )
         }));
     }

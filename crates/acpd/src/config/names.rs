@@ -261,6 +261,8 @@ impl fmt::Debug for Agent {
             .field("share_process", &self.share_process)
             .field("permission_mode", &self.permission_mode)
             .field("spare", &self.spare)
+            .field("resume_with_transcript", &self.resume_with_transcript)
+            .field("stderr_log", &self.stderr_log)
             .finish()
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, Error};
 
 use super::bytes::{MIB, line_bytes, output_bytes};
 use super::names::{address, arguments, command, name, named, path, variables};
@@ -198,9 +199,16 @@ pub struct Agent {
     /// How permission requests of its sessions are answered. Default `default`.
     #[serde(default)]
     pub permission_mode: PermissionMode,
-    /// How many initialized processes are kept ready for new sessions: 0 to 255. Default 0.
-    #[serde(default)]
+    /// How many initialized processes are kept ready for new sessions: 0 or 1, and 0 with `share_process`. Default 0.
+    #[serde(default, deserialize_with = "spare")]
     pub spare: u8,
+    /// Where the agent can neither resume nor load a session, go on in a new one of its own and give it a transcript of
+    /// the history with the next prompt. Default false: the session can only be read then.
+    #[serde(default)]
+    pub resume_with_transcript: bool,
+    /// Log what its processes write to stderr, in `logs/NAME.log` in the state directory. Default false.
+    #[serde(default)]
+    pub stderr_log: bool,
 }
 
 impl Agent {
@@ -213,7 +221,18 @@ impl Agent {
             share_process: false,
             permission_mode: PermissionMode::default(),
             spare: 0,
+            resume_with_transcript: false,
+            stderr_log: false,
         }
+    }
+}
+
+/// For `deserialize_with`: more than one could only be of use to sessions that begin in the same moment.
+fn spare<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    match i64::deserialize(from)? {
+        0 => Ok(0),
+        1 => Ok(1),
+        count => Err(D::Error::custom(format_args!("{count} is out of range; allowed are 0 and 1"))),
     }
 }
 

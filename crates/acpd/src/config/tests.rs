@@ -74,7 +74,12 @@ args = ["acp"]
 env = { KEY = "value" }
 share_process = true
 permission_mode = "acceptEdits"
+
+[agents.slow]
+command = "slow"
 spare = 1
+resume_with_transcript = true
+stderr_log = true
 
 [tokens.ci]
 hash = "sha256:00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff"
@@ -114,7 +119,10 @@ fn the_sample_is_read_in_full() {
     let agent = config.agent("opencode").unwrap();
     assert_eq!((agent.command.as_str(), agent.args.as_slice()), ("opencode", ["acp".to_owned()].as_slice()));
     assert_eq!(agent.env["KEY"], "value");
-    assert!(agent.share_process && agent.spare == 1);
+    assert!(agent.share_process && agent.spare == 0 && !agent.resume_with_transcript);
+    let slow = config.agent("slow").unwrap();
+    assert!(!slow.share_process && slow.spare == 1 && slow.resume_with_transcript);
+    assert!(slow.stderr_log && !agent.stderr_log);
     assert_eq!(agent.permission_mode, PermissionMode::AcceptEdits);
     let token = &config.tokens["ci"];
     assert_eq!((token.hash.0[1], token.hash.0[31]), (0x11, 0xff));
@@ -211,7 +219,20 @@ fn errors_point_at_the_wrong_part_and_say_what_to_write() {
         ),
         (
             "[agents.x]\ncommand = \"a\"\nspare = 300\n",
-            "3:9: \"spare\" in [agents.x]: expected a number from 0 to 255, found integer `300`",
+            "3:9: \"spare\" in [agents.x]: 300 is out of range; allowed are 0 and 1",
+        ),
+        (
+            "[agents.x]\ncommand = \"a\"\nspare = 2\n",
+            "3:9: \"spare\" in [agents.x]: 2 is out of range; allowed are 0 and 1",
+        ),
+        (
+            "[agents.x]\ncommand = \"a\"\nspare = true\n",
+            "3:9: \"spare\" in [agents.x]: expected a whole number, found boolean `true`",
+        ),
+        (
+            "[agents.y]\ncommand = \"a\"\nspare = 1\n[agents.x]\ncommand = \"a\"\nshare_process = true\nspare = 1\n",
+            "7:9: \"spare\" in [agents.x]: there is nothing to spare with share_process = true: one process \
+             serves all sessions; leave out one of the two",
         ),
         (
             "[agents.\"open code\"]\ncommand = \"a\"\n",

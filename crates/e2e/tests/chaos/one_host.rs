@@ -79,8 +79,12 @@ fn spec(scratch: &Scratch, agent: &Example) -> AgentSpec {
         graces: Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) },
         initialize_timeout: Some(acpd_e2e::PATIENCE),
         cancel_timeout: Some(acpd_e2e::PATIENCE),
+        permission_timeout: None,
         idle_timeout: None,
         share_process: agent.shared,
+        spare: false,
+        resume_with_transcript: false,
+        stderr_log: None,
         permission_mode: PermissionMode::BypassPermissions,
         line_limit: LINE_LIMIT,
     }
@@ -135,6 +139,11 @@ async fn client(host: Host, socket: UnixStream, agent: &'static str) {
             }
         }
     });
-    let options = ConnectionOptions { agent: agent.to_owned(), client: "e2e".to_owned(), ends_host: false };
+    let options = ConnectionOptions {
+        agent: agent.to_owned(),
+        client: "e2e".to_owned(),
+        ends_host: false,
+        session_stop: false,
+    };
     serve(host, options, ConnectionIo { arrivals, gone, outbox }).await;
 }

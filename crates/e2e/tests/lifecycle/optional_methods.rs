@@ -191,6 +191,27 @@ fn what_works_is_offered() {
     }
 }
 
+// contract 1.4: on request, close is also advertised where its first draft had it; an old agent's own claim is not
+// passed on without that
+#[test]
+fn the_first_drafts_place_of_stop_is_opt_in() {
+    for (switch, expected) in [("", None), ("false", None), ("true", Some(json!({"stop": {}})))] {
+        let mut scratch = Scratch::new().example("old", &["--legacy-stop"]).example("new", &[]);
+        if !switch.is_empty() {
+            scratch = scratch.config(&format!("[compat]\nsession_stop = {switch}"));
+        }
+        for agent in ["old", "new"] {
+            let (mut client, capabilities) = initialized(&scratch, agent);
+            assert_eq!(capabilities.get("session"), expected.as_ref(), "{agent} {switch}");
+            assert_eq!(capabilities["sessionCapabilities"]["close"], json!({}));
+            assert_eq!(meta(&capabilities)["stop"], json!({}));
+            // A second `initialize` says the same.
+            assert_eq!(client.initialize()["agentCapabilities"], capabilities);
+            client.finish();
+        }
+    }
+}
+
 // contract 1.4: a client's `session/stop` is a close, whatever the agent calls it
 #[test]
 fn stop_is_close() {

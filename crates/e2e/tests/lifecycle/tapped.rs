@@ -22,10 +22,15 @@ fn tap(scratch: &Scratch, name: &str) -> PathBuf {
     scratch.path(&format!("{name}.heard"))
 }
 
+/// Everything that acpd sent to a tapped agent, in order.
+pub(crate) fn heard_in_full(scratch: &Scratch, name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(tap(scratch, name)).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
 /// The methods of everything that acpd sent to a tapped agent, in order; an answer has none.
 pub(crate) fn heard(scratch: &Scratch, name: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(tap(scratch, name)).unwrap_or_default();
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines = heard_in_full(scratch, name).into_iter();
     lines.filter_map(|line| line["method"].as_str().map(str::to_owned)).collect()
 }
 

@@ -309,6 +309,9 @@ async fn show(
             if let Some(reason) = attached.last_stop_reason {
                 meta["lastStopReason"] = json!(reason);
             }
+            if let Some(transcript) = attached.transcript {
+                meta["transcript"] = transcript;
+            }
             result.insert("_meta".to_owned(), json!({META: meta}));
             (Some(live), until)
         }

@@ -74,6 +74,7 @@ impl Connection {
         let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
         // A second `initialize` is negotiated like the first, with the same agent (IN-2).
         let known = self.agent.as_ref().and_then(AgentRef::upgrade);
+        let session_stop = self.options.session_stop;
         self.initializing = true;
         self.tasks.spawn(async move {
             let agent = match known {
@@ -83,7 +84,7 @@ impl Connection {
             let body = match &agent {
                 Ok(agent) => {
                     let client = crate::capabilities::ClientCapabilities::read(&params);
-                    Ok(Bytes::from(initialize_result(agent, &client).to_string()))
+                    Ok(Bytes::from(initialize_result(agent, &client, session_stop).to_string()))
                 }
                 Err(error) => Err(error.clone()),
             };

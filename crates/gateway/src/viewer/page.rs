@@ -65,7 +65,17 @@ impl Page {
         history_until: u64,
     ) -> Self {
         let (id, resolved) = (id.to_owned(), HashSet::new());
-        Self { id, via, client, questions, resolved, history_until, skip_until: 0, own_turn: false, last_end: 0 }
+        Self {
+            id,
+            via,
+            client,
+            questions,
+            resolved,
+            history_until,
+            skip_until: 0,
+            own_turn: false,
+            last_end: 0,
+        }
     }
 
     /// The client attached anew.
@@ -113,7 +123,8 @@ impl Page {
                 }
             }
             Some(EventKind::ElicitationCompleted) if !history => {
-                if let Ok(QuestionEvent { only, message: Some(message), .. }) = serde_json::from_slice(event.payload)
+                if let Ok(QuestionEvent { only, message: Some(message), .. }) =
+                    serde_json::from_slice(event.payload)
                     && only.as_deref() == Some(&*self.via)
                 {
                     put_line(out, message.get().as_bytes());

@@ -3,8 +3,13 @@
 use super::task::AgentTask;
 use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, MethodMemory};
 use crate::acp::{self, method};
+use crate::clock;
 use crate::environment::agent_environment;
+use crate::error::HostError;
+use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
+use crate::stderr_log::StderrLogTask;
+use crate::termination::TerminationInfo;
 use acpd_supervisor::{ProgramSpec, StartError, Supervisor, TaskScope};
 use bytes::Bytes;
 use serde_json::Value;
@@ -138,6 +143,30 @@ impl AgentInfo {
     }
 }
 
+/// Starts the agents of one host.
+#[derive(Clone, Debug)]
+pub(crate) struct AgentStarter {
+    supervisor: Supervisor,
+    scope: TaskScope,
+    memory: MethodMemory,
+}
+
+impl AgentStarter {
+    pub(crate) fn new(supervisor: Supervisor, scope: TaskScope, memory: MethodMemory) -> Self {
+        Self { supervisor, scope, memory }
+    }
+
+    /// Starts `spec` in `cwd`, with its failure as a record.
+    pub(crate) async fn start(&self, spec: &AgentSpec, cwd: &Path) -> Result<AgentHandle, HostError> {
+        let started = start(&self.supervisor, &self.scope, spec, &self.memory, cwd).await;
+        started.map_err(|error| HostError::Start {
+            agent: spec.name.clone(),
+            info: Arc::new(TerminationInfo::of_start(&error, clock::now_ms())),
+            source: Arc::new(error),
+        })
+    }
+}
+
 /// Starts `spec` in `cwd`.
 pub(crate) async fn start(
     supervisor: &Supervisor,
@@ -150,12 +179,18 @@ pub(crate) async fn start(
     program.args.clone_from(&spec.args);
     program.env = agent_environment(std::env::vars_os(), &spec.env);
     program.graces = spec.graces;
+    let (secrets, hidden) = watch::channel(Secrets::of_environment(&program.env, &spec.env));
+    let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
+    program.stderr_lines = log.as_ref().map(|(_, lines)| lines.clone());
     let process = supervisor.start(program).await?;
+    if let Some((log, _)) = log {
+        scope.spawn("stderr log", log.run(process.handle.pid(), hidden.clone()));
+    }
 
     let (commands, inbox) = mpsc::channel(super::COMMANDS);
     let (publish, end) = watch::channel(None);
     let handle = process.handle.clone();
-    let task = AgentTask::new(process, spec.line_limit, inbox, publish);
+    let task = AgentTask::new(process, spec.line_limit, inbox, publish, hidden);
     scope.spawn("agent", task.run());
     let placeholder = Arc::new(AgentInfo { result: Value::Null, prompt: PromptCapabilities::default() });
     let program = || spec.command.to_string_lossy().into_owned();
@@ -167,6 +202,7 @@ pub(crate) async fn start(
         commands: commands.downgrade(),
         process: handle,
         end,
+        secrets,
     };
     let mut agent = AgentHandle { known, commands };
 

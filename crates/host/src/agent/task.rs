@@ -9,6 +9,7 @@ use super::read::{Line, read};
 use super::{
     AgentAnswer, AgentEnd, AgentFault, Command, FromAgent, History, ReplyTo, RouteId, SessionInput, Ticket,
 };
+use crate::secrets::Secrets;
 use crate::session::{Snapshot, is_history, is_state, update_kind};
 use acpd_supervisor::{ExitReport, Process, ProcessHandle, Stdin, Stdout};
 use acpd_wire::{LineBuffer, Outgoing, OwnedId, codes};
@@ -35,6 +36,7 @@ pub(super) struct AgentTask {
     lines: LineBuffer,
     commands: mpsc::Receiver<Command>,
     publish: watch::Sender<Option<Arc<AgentEnd>>>,
+    secrets: watch::Receiver<Secrets>,
     /// Requests that we sent.
     requests: Outgoing<ReplyTo>,
     routes: Vec<Route>,
@@ -77,6 +79,7 @@ impl AgentTask {
         line_limit: usize,
         commands: mpsc::Receiver<Command>,
         publish: watch::Sender<Option<Arc<AgentEnd>>>,
+        secrets: watch::Receiver<Secrets>,
     ) -> Self {
         Self {
             process: process.handle,
@@ -85,6 +88,7 @@ impl AgentTask {
             lines: LineBuffer::new(line_limit),
             commands,
             publish,
+            secrets,
             requests: Outgoing::new(),
             routes: Vec::new(),
             next_route: 0,
@@ -149,6 +153,8 @@ impl AgentTask {
     }
 
     async fn finish(mut self, report: Arc<ExitReport>) {
+        // Before anybody sees it.
+        let report = self.secrets.borrow().redact_report(&report);
         let end = Arc::new(AgentEnd { report, fault: self.fault.take() });
         self.publish.send_replace(Some(Arc::clone(&end)));
         // Whoever waits for an answer now learns the end from the closed channel.

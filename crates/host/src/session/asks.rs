@@ -120,7 +120,8 @@ impl Asks {
         via: &str,
         result: &[u8],
     ) -> Result<(Question, Bytes), Refused> {
-        let place = self.open.iter().position(|question| question.number == number).ok_or(Refused::NotOpen)?;
+        let place =
+            self.open.iter().position(|question| question.number == number).ok_or(Refused::NotOpen)?;
         let question = &self.open[place];
         if question.only.as_deref().is_some_and(|only| only != via) {
             return Err(Refused::NotOpen);

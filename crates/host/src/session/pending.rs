@@ -56,6 +56,10 @@ impl PendingRequests {
         self.open.get(&ticket)
     }
 
+    pub(super) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Pending> {
+        self.open.get_mut(&ticket)
+    }
+
     pub(super) fn find(&self, ask: u64) -> Option<(Ticket, &Pending)> {
         self.open.iter().find(|(_, pending)| pending.ask == ask).map(|(ticket, pending)| (*ticket, pending))
     }

@@ -6,6 +6,7 @@
 
 mod asking;
 mod ending;
+mod giving;
 mod turn;
 
 use asking::AgentRequest;
@@ -18,12 +19,13 @@ use super::turns::{Step, Turns};
 use super::{Attached, SessionCommand, SessionStatus, Snapshot, prompt};
 use crate::acp::method;
 use crate::agent::{AgentHandle, FromAgent, RouteId, SessionInput, Ticket};
+use crate::audience::Audience;
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::ids::SessionId;
-use crate::audience::Audience;
 use crate::permission::PermissionMode;
 use crate::termination::{RequestedEnd, SessionFacts, TerminationInfo};
+use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, IndexUpdate};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
@@ -51,6 +53,7 @@ pub(crate) struct SessionParts {
     pub(crate) snapshot: Snapshot,
     /// Turns of earlier runs.
     pub(crate) turns_before: u64,
+    pub(crate) transcript: Option<Transcript>,
     pub(crate) started_ms: i64,
     pub(crate) cancel_timeout: Option<Duration>,
     /// How long the session may do nothing before it ends.
@@ -71,6 +74,12 @@ pub(crate) struct SessionTask {
     pending: PendingRequests,
     facts: SessionFacts,
     turn: u64,
+    /// What the agent is given with the next prompt; kept until a turn with it ends well.
+    transcript: Option<Transcript>,
+    /// The content block that it was given as.
+    given: Option<serde_json::Value>,
+    /// What of the history it was, told to whoever attaches, for as long as the run lives.
+    transcript_facts: Option<serde_json::Value>,
     asks: Asks,
     /// Who was asked to open a URL, by the elicitation's id.
     urls: HashMap<String, Arc<str>>,
@@ -98,13 +107,16 @@ enum Event {
 }
 
 impl SessionTask {
-    pub(crate) fn new(parts: SessionParts) -> Self {
+    pub(crate) fn new(mut parts: SessionParts) -> Self {
         let facts = SessionFacts { started_ms: Some(parts.started_ms), ..SessionFacts::default() };
         Self {
             turns: Turns::new(parts.cancel_timeout),
             pending: PendingRequests::default(),
             facts,
             turn: parts.turns_before,
+            transcript_facts: parts.transcript.as_ref().map(Transcript::facts),
+            transcript: parts.transcript.take(),
+            given: None,
             asks: Asks::new(parts.permission_timeout),
             urls: HashMap::new(),
             turn_via: "".into(),
@@ -224,6 +236,7 @@ impl SessionTask {
                     open: self.open_questions(),
                     turn_active: self.turns.active(),
                     last_stop_reason: self.facts.last_stop_reason.clone(),
+                    transcript: self.transcript_facts.clone(),
                 };
                 let _left = reply.send(attached);
             }
@@ -237,6 +250,9 @@ impl SessionTask {
     fn messages(&mut self, messages: Vec<FromAgent>, out: &mut Outputs) {
         for message in messages {
             match message {
+                FromAgent::Notification { line, is_update: true, .. } if self.repeats_transcript(&line) => {
+                    tracing::debug!(session = %self.parts.id, "the agent repeats the transcript");
+                }
                 FromAgent::Notification { line, session, is_update } => {
                     let kind = match is_update {
                         true if self.is_echo(&line) => EventKind::Echo,

@@ -10,6 +10,7 @@ fn ended(status: ExitStatus) -> AgentEnd {
         status,
         leaked: 0,
         rungs: Vec::new(),
+        oom_kills: 0,
         stderr: StderrExcerpt::default(),
         containment: Containment::Subreaper,
     };

@@ -52,7 +52,7 @@ impl Command {
 pub(crate) enum FromKeeper {
     Started { pid: u32, containment: Containment },
     NotStarted(SpawnFailure),
-    Exited { status: ExitStatus, leaked: u32, rungs: Vec<Rung> },
+    Exited { status: ExitStatus, leaked: u32, rungs: Vec<Rung>, oom_kills: u32 },
 }
 
 impl FromKeeper {

@@ -7,8 +7,8 @@ use crate::acp::{self, method};
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::permission::{self, Choice};
-use crate::session::ingest::Record;
 use crate::session::asks::{Question, Refused, Topic, Unasked};
+use crate::session::ingest::Record;
 use crate::session::{AnswerRefused, ClientRef, OpenQuestion};
 use acpd_wire::{OwnedId, codes, splice};
 use bytes::{Bytes, BytesMut};
@@ -102,7 +102,8 @@ impl SessionTask {
         out: &mut Outputs,
     ) {
         if self.asks.is_full() {
-            let text = format!("{} questions are open already; wait for an answer", crate::session::asks::OPEN);
+            let text =
+                format!("{} questions are open already; wait for an answer", crate::session::asks::OPEN);
             self.refuse_agent(request, codes::INTERNAL_ERROR, &text, out);
             return;
         }
@@ -167,7 +168,9 @@ impl SessionTask {
                 answer_agent(&question.agent_id, &result, out);
                 Ok(())
             }
-            Err(Refused::NotOpen) => Err(AnswerRefused { reason: "it was answered already".to_owned(), again: None }),
+            Err(Refused::NotOpen) => {
+                Err(AnswerRefused { reason: "it was answered already".to_owned(), again: None })
+            }
             Err(Refused::Invalid(reason)) => {
                 let again = self.open_questions().into_iter().find(|question| question.number == number);
                 Err(AnswerRefused { reason, again })

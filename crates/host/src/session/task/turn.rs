@@ -90,6 +90,7 @@ impl SessionTask {
                 self.finish_turn(ticket, answer, cancelled, out);
             }
             Some(Step::GiveUp(ticket)) => {
+                self.transcript_was_taken();
                 out.to_agent.push(ToAgent::Withdraw(ticket));
                 self.facts.last_stop_reason = Some("cancelled".to_owned());
                 let ended = json!({"turn": self.turn, "stopReason": "cancelled", "agentIgnoredCancel": true});
@@ -120,6 +121,7 @@ impl SessionTask {
         let prompt = raw.and_then(|raw| member(raw, "prompt")).map_or("[]", RawValue::get);
         out.record.around(EventKind::Prompt, &head, prompt.as_bytes(), "}");
         self.turn_content = serde_json::from_str(prompt).unwrap_or_default();
+        self.give_transcript(ticket, out);
         out.to_agent.push(ToAgent::Request(ticket));
     }
 
@@ -145,6 +147,7 @@ impl SessionTask {
         };
         match body {
             Ok(result) => {
+                self.transcript_was_taken();
                 let stop =
                     acp::view::<acp::PromptAnswerView<'_>>(&result).map(|view| view.stop_reason.into_owned());
                 let head = format!("{{\"turn\":{},\"stopReason\":{},\"result\":", self.turn, json!(stop));
