@@ -10,6 +10,7 @@
 
 mod acp;
 mod agent;
+mod attempts;
 mod clock;
 mod dead_hosts;
 mod environment;
@@ -36,6 +37,7 @@ pub use acp::{META, error_code, method};
 pub use agent::{
     AgentAnswer, AgentEnd, AgentHandle, AgentInfo, AgentRef, AgentStartError, PromptCapabilities,
 };
+pub use attempts::Attempt;
 pub use error::HostError;
 pub use event::EventKind;
 pub use host::{Host, HostOptions, NewSession, check_agent};

@@ -138,6 +138,11 @@ async fn client(host: Host, socket: UnixStream, agent: &'static str) {
             }
         }
     });
-    let options = ConnectionOptions { agent: agent.to_owned(), client: "e2e".to_owned(), ends_host: false, session_stop: false };
+    let options = ConnectionOptions {
+        agent: agent.to_owned(),
+        client: "e2e".to_owned(),
+        ends_host: false,
+        session_stop: false,
+    };
     serve(host, options, ConnectionIo { arrivals, gone, outbox }).await;
 }
