@@ -91,7 +91,7 @@ fn two_who_terminate_do_not_skip_the_graces() {
     client.finish();
 }
 
-// contract 1.1.4: the first cause wins, and who comes second is told so
+// contract 1.1: rule 4, the first cause wins, and who comes second is told so
 #[test]
 fn a_terminate_behind_a_close_tells_of_the_close() {
     let scratch = Scratch::new();
