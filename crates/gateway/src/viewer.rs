@@ -129,8 +129,11 @@ pub(crate) struct Viewer {
     seat: Option<Seat>,
     /// None when everything was read, and when the client has left.
     cursor: Option<Cursor>,
-    /// The last event that was read when the run ended, or the client left.
+    /// The last event that was read when the run ended.
     ended_at: u64,
+    /// The last event that was written before the client left. What is read from then on is not written: it only tells
+    /// which answers may be.
+    left_at: Option<u64>,
     outbox: Outbox,
     page: Page,
     commands: mpsc::Receiver<Command>,
@@ -175,6 +178,7 @@ impl Viewer {
             seat,
             cursor,
             ended_at: 0,
+            left_at: None,
             outbox,
             page,
             commands,
@@ -210,7 +214,8 @@ impl Viewer {
                 Event::Command(None) => {
                     open = false;
                     // The connection lets go. A session that goes on does so without this viewer.
-                    if self.live.as_ref().is_some_and(|live| live.ended_with().is_none()) {
+                    let goes_on = self.live.as_ref().is_some_and(|live| live.ended_with().is_none());
+                    if goes_on || self.left_at.is_some() {
                         return Ok(());
                     }
                 }
@@ -218,6 +223,7 @@ impl Viewer {
             self.release().await?;
             self.go_on();
             self.end_history();
+            self.end_rest();
             self.release().await?;
         }
         Ok(())
@@ -226,14 +232,25 @@ impl Viewer {
     /// What is only read ends with its history: what another process adds to it is not watched here.
     fn end_history(&mut self) {
         let until = self.page.history_until();
-        if self.live.is_none() && self.cursor.as_ref().is_some_and(|cursor| cursor.position() >= until) {
+        if self.live.is_none()
+            && self.left_at.is_none()
+            && self.cursor.as_ref().is_some_and(|cursor| cursor.position() >= until)
+        {
             self.cursor = None;
             self.ended_at = until;
             self.finished.store(self.attachments, Ordering::Relaxed);
         }
     }
 
-    /// The client watches no more. Without events no answer has anything to stand behind.
+    /// A client that has left is owed nothing any more, so nothing need be read.
+    fn end_rest(&mut self) {
+        let is_idle = self.commands.capacity() == self.commands.max_capacity() && self.waiting.is_empty();
+        if self.left_at.is_some() && is_idle && self.next.is_none() {
+            self.cursor = None;
+        }
+    }
+
+    /// The client watches no more. An answer that it is still owed waits until what precedes it is in the log.
     fn rest(&mut self, mut answer: Answer) {
         self.live = None;
         self.seat = None;
@@ -241,10 +258,9 @@ impl Viewer {
         self.page.write_left(&mut line);
         line.extend_from_slice(&answer.line);
         answer.line = line.freeze();
-        if let Some(cursor) = self.cursor.take() {
-            self.ended_at = cursor.position();
-        }
-        self.waiting.push_back(answer);
+        let written = self.cursor.as_ref().map_or(self.ended_at, Cursor::position);
+        self.left_at.get_or_insert(written);
+        self.waiting.push_front(answer);
         self.finished.store(self.attachments, Ordering::Relaxed);
     }
 
@@ -264,12 +280,14 @@ impl Viewer {
         let Attachment { live, cursor, history_until, mut answer } = *next;
         self.attachments += 1;
         // More of it may have been written already; that is history then, and not written again.
-        let seen = self.cursor.as_ref().map_or(self.ended_at, Cursor::position).max(history_until);
+        let left = self.left_at.take();
+        let written = || self.cursor.as_ref().map_or(self.ended_at, Cursor::position);
+        let seen = left.unwrap_or_else(written).max(history_until);
         answer.after = answer.after.max(seen);
         self.seat = live.as_ref().map(|live| live.take_seat(self.spectator.clone()));
         self.live = live;
         let replays = cursor.position() < history_until;
-        if replays || self.cursor.is_none() {
+        if replays || left.is_some() || self.cursor.is_none() {
             self.page.restart(seen, if replays { 0 } else { seen });
             self.cursor = Some(cursor);
         }
@@ -305,7 +323,8 @@ impl Viewer {
                 other => self.deferred.push_back(other),
             }
         }
-        let last = if self.live.is_some() { u64::MAX } else { self.page.history_until() };
+        let watches = self.live.is_some() || self.left_at.is_some();
+        let last = if watches { u64::MAX } else { self.page.history_until() };
         for event in block.events().filter(|event| event.seq <= last) {
             if self.waiting.front().is_some_and(|answer| answer.after < event.seq) {
                 if !out.is_empty() {
@@ -313,7 +332,9 @@ impl Viewer {
                 }
                 self.release_up_to(event.seq - 1).await?;
             }
-            self.page.write(&event, &mut out);
+            if self.left_at.is_none() {
+                self.page.write(&event, &mut out);
+            }
             if out.len() >= PIECE {
                 self.outbox.send(out.split().freeze()).await?;
             }

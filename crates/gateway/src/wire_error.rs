@@ -25,7 +25,9 @@ pub enum WireError {
 pub fn wire_error(error: &HostError) -> WireError {
     let (code, data) = match error {
         HostError::Agent { error } => return WireError::Raw(error.clone()),
-        HostError::UnknownSession { id } => (error_code::NOT_FOUND, Some(json!({"sessionId": id}))),
+        HostError::UnknownSession { id } | HostError::NotAttached { id } => {
+            (error_code::NOT_FOUND, Some(json!({"sessionId": id})))
+        }
         HostError::SessionEnded { id, info } => {
             (error_code::NOT_FOUND, Some(json!({"sessionId": id, "terminationInfo": info})))
         }
@@ -38,6 +40,10 @@ pub fn wire_error(error: &HostError) -> WireError {
         HostError::NotResumable { id, .. } => {
             (codes::INTERNAL_ERROR, Some(json!({"sessionId": id, "resumable": false})))
         }
+        HostError::Terminated { id, info } => (
+            codes::INTERNAL_ERROR,
+            Some(json!({"sessionId": id, "resumable": false, "terminationInfo": info})),
+        ),
         HostError::LiveElsewhere { id, pid } => {
             (codes::INTERNAL_ERROR, Some(json!({"sessionId": id, "pid": pid})))
         }

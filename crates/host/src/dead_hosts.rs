@@ -4,12 +4,17 @@
 //! (contract 6). Invariant: a session of a living host is never touched.
 
 use crate::clock;
+use crate::event::EventKind;
 use crate::host::{Host, ended_batch};
 use crate::host_file::DeadHost;
 use crate::termination::{SessionFacts, TerminationInfo, chain};
-use acpd_eventlog::{AppendError, SessionRow};
-use acpd_supervisor::{Sweep, sweep};
+use acpd_eventlog::{AppendError, Batch, CursorError, IndexUpdate, SessionRow};
+use acpd_supervisor::{Sweep, outlive, sweep};
 use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How much longer than its graces the processes of a dead host may take.
+const SLACK: Duration = Duration::from_secs(1);
 
 impl Host {
     /// Ends the processes of all hosts that are gone, and records their live sessions as lost.
@@ -64,15 +69,15 @@ impl Host {
     async fn try_record_lost(&self, owner: &str) -> Result<(), String> {
         let rows = self.shared.log.owned_by(owner).await.map_err(|error| chain(&error))?;
         for row in rows {
-            let mut info: Value = serde_json::from_slice(&row.info).unwrap_or_else(|_| json!({}));
-            let facts = SessionFacts {
-                last_event_seq: Some(row.last_seq),
-                started_ms: Some(row.created_ms),
-                ..SessionFacts::default()
+            let batch = match row.ended {
+                // It was being taken up, and is as it was.
+                true => Batch::index_only(IndexUpdate {
+                    updated_ms: row.updated_ms,
+                    owner: Some(None),
+                    ..IndexUpdate::default()
+                }),
+                false => self.lost_batch(&row, owner).await,
             };
-            let end = json!(TerminationInfo::daemon_lost(&facts, clock::now_ms()));
-            info["terminationInfo"] = end.clone();
-            let batch = ended_batch(&end, &info);
             match self.shared.log.append_to(&row.id, Some(owner), batch).await {
                 // Another process was faster.
                 Ok(_) | Err(AppendError::Conflict { .. } | AppendError::Unknown { .. }) => {}
@@ -81,7 +86,67 @@ impl Host {
         }
         Ok(())
     }
+
+    /// The end of a run whose host died, with what the log knows of it.
+    async fn lost_batch(&self, row: &SessionRow, owner: &str) -> Batch {
+        let mut info: Value = serde_json::from_slice(&row.info).unwrap_or_else(|_| json!({}));
+        let facts = match self.facts_in_log(row).await {
+            Ok(facts) => facts,
+            Err(error) => {
+                tracing::warn!(
+                    session = row.id,
+                    error = chain(&error),
+                    "the history of a lost session cannot be read"
+                );
+                SessionFacts { started_ms: Some(row.created_ms), ..SessionFacts::default() }
+            }
+        };
+        let facts = SessionFacts { last_event_seq: Some(row.last_seq), ..facts };
+        let end = json!(TerminationInfo::daemon_lost(&facts, clock::now_ms()));
+        info["terminationInfo"] = end.clone();
+        info[LOST_WITH] = json!(owner);
+        ended_batch(&end, &info)
+    }
+
+    /// Whether a turn was running when the log broke off, how the last one ended, and when the run began.
+    async fn facts_in_log(&self, row: &SessionRow) -> Result<SessionFacts, CursorError> {
+        let mut facts = SessionFacts { started_ms: Some(row.created_ms), ..SessionFacts::default() };
+        let mut cursor = self.shared.log.cursor(&row.id, 0).await?;
+        while cursor.position() < row.last_seq {
+            let Some(block) = cursor.next().await? else { break };
+            for event in block.events() {
+                match EventKind::from_number(event.kind) {
+                    Some(EventKind::RunStarted) => {
+                        facts = SessionFacts { started_ms: Some(event.at_ms), ..SessionFacts::default() };
+                    }
+                    Some(EventKind::Prompt) => facts.turn_active = true,
+                    Some(EventKind::TurnEnded) => {
+                        facts.turn_active = false;
+                        let ended: Value = serde_json::from_slice(event.payload).unwrap_or_default();
+                        facts.last_stop_reason = ended["stopReason"].as_str().map(str::to_owned);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(facts)
+    }
+
+    /// Waits until what a session was lost with is gone: two agents must not go on with one session side by side. The
+    /// keepers of a dead host give its agents their graces; what takes longer is killed.
+    pub(crate) async fn wait_for_the_lost(&self, info: &Value, agent: &str) {
+        let Some(owner) = info[LOST_WITH].as_str().map(str::to_owned) else { return };
+        let graces = self.graces_of(agent);
+        let within = graces.stdin + graces.term + SLACK;
+        let waited = tokio::task::spawn_blocking(move || outlive(&owner, within)).await;
+        if let Ok(killed @ 1..) = waited {
+            tracing::warn!(killed, "ended processes that a dead host had left");
+        }
+    }
 }
+
+/// The member of a lost session's description that names the host it was lost with.
+pub(crate) const LOST_WITH: &str = "lostWith";
 
 /// Where a stored session is live, if it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,6 +32,20 @@ pub enum HostError {
         /// Why.
         reason: String,
     },
+    /// The session was terminated, which is final (contract 1).
+    #[error("session cannot be taken up again: it was terminated, which is final")]
+    Terminated {
+        /// The session.
+        id: String,
+        /// How it ended.
+        info: Arc<TerminationInfo>,
+    },
+    /// The client is not attached to the session, which goes on without it.
+    #[error("not attached to this session; load or resume it first")]
+    NotAttached {
+        /// The session.
+        id: String,
+    },
     /// Another process that shares the state directory has the session.
     #[error("session is live in another acpd process{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     LiveElsewhere {
@@ -126,11 +140,4 @@ pub enum HostError {
     /// The host is shutting down.
     #[error("acpd is shutting down")]
     ShuttingDown,
-}
-
-impl HostError {
-    /// A session that was terminated is not taken up again (contract 1).
-    pub fn terminated(id: &str) -> Self {
-        Self::NotResumable { id: id.to_owned(), reason: "it was terminated, which is final".to_owned() }
-    }
 }

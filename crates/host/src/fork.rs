@@ -7,7 +7,7 @@ use crate::agent::{AgentHandle, History};
 use crate::clock;
 use crate::error::HostError;
 use crate::event::EventKind;
-use crate::host::{Host, NewSession, Run, permission_mode, session_setup};
+use crate::host::{Host, NewSession, Run, permission_mode, remember_mode, session_setup, stored_mode};
 use crate::ids::SessionId;
 use crate::session::Snapshot;
 use acpd_eventlog::{Appender, Batch, Block, Event};
@@ -44,7 +44,11 @@ impl Host {
     ) -> Result<NewSession, HostError> {
         let row = self.stored(source).await?;
         let missing = || HostError::MethodNotFound { method: FORK.to_owned() };
-        if row.agent != agent.name() || !agent.info().has_fork() || agent.methods().lacks(FORK) {
+        if row.agent != agent.name() {
+            let reason = format!("it belongs to agent {}; fork it on a connection to that agent", row.agent);
+            return Err(HostError::NotResumable { id: source.to_owned(), reason });
+        }
+        if !agent.info().has_fork() || agent.methods().lacks(FORK) {
             return Err(missing());
         }
         let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
@@ -54,7 +58,7 @@ impl Host {
             reason: "the agent never named it".to_owned(),
         })?;
         let (cwd, params) = session_setup(params)?;
-        let mode = permission_mode(&params)?;
+        let mode = permission_mode(&params)?.or_else(|| stored_mode(&info));
         let params = with_session(&params, native.as_bytes()).ok_or_else(|| HostError::InvalidParams {
             message: "sessionId: the id of the session to fork is required".to_owned(),
         })?;
@@ -71,6 +75,7 @@ impl Host {
         let id = SessionId::new();
         let title = info["title"].clone();
         let mut info = json!({"nativeSessionId": named.native, "forkedFrom": source});
+        remember_mode(&mut info, mode);
         if title.is_string() {
             info["title"] = title;
         }

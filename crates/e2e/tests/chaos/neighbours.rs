@@ -7,7 +7,7 @@ use acpd_e2e::{Exit, PATIENCE, Scratch};
 use rustix::process::Signal;
 use serde_json::json;
 
-const CASES: usize = 8;
+const CASES: usize = 6;
 
 fn start(scratch: &Scratch, dice: &mut Dice, pids: &mut Vec<u64>) -> Driver {
     let client = scratch.stdio(dice.pick(&AGENTS));

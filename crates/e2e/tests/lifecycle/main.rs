@@ -5,6 +5,7 @@ mod attaching;
 mod bounds;
 mod causes;
 mod closing;
+mod contested;
 mod forks;
 mod isolation;
 mod listing;

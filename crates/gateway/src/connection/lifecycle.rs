@@ -7,7 +7,8 @@ use super::{Attaching, Change, Connection, Done, answer_line, session_id, write_
 use crate::viewer::{Answer, Attachment};
 use acpd_eventlog::ListQuery;
 use acpd_host::{
-    AgentHandle, Attached, EndRequest, Host, HostError, META, Reason, SessionHandle, SessionSummary, TakenUp,
+    AgentHandle, Attached, Attempt, EndRequest, Host, HostError, META, Reason, SessionHandle, SessionSummary,
+    TakenUp,
 };
 use acpd_wire::OwnedId;
 use bytes::Bytes;
@@ -124,7 +125,8 @@ impl Connection {
                         result = json!({
                             "terminated": true, "reason": info.reason, "terminatedBy": info.terminated_by,
                         });
-                        if outcome.already {
+                        // Another end may have been on its way already.
+                        if outcome.already || info.reason != Reason::Terminated {
                             result["alreadyEnded"] = json!(true);
                         }
                     }
@@ -180,11 +182,13 @@ impl Connection {
         params: Option<Bytes>,
     ) -> Result<(), HostError> {
         self.joining.insert(id.clone(), session.clone());
+        // Before anything else is read: an end that comes next stops it.
+        let attempt = self.host.attempt(&session);
         let spare = self.spare.take().filter(|agent| !agent.is_gone());
         let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
         let (client, capabilities) = (Arc::clone(&self.client.name), self.capabilities);
         self.tasks.spawn(async move {
-            let joined = join(&host, &name, spare, &session, params, &client).await;
+            let joined = join(&host, attempt, &name, spare, &session, params, &client).await;
             let (joined, spare) = joined;
             let shown = match joined {
                 Ok(joined) => Ok((Some(joined), None)),
@@ -243,51 +247,68 @@ struct Joined {
     attached: Attached,
     /// What is history to the client; all that follows it sees as it comes.
     until: u64,
+    /// How the run before ended, if this one began for the client.
+    earlier: Option<Value>,
 }
 
 /// Finds the session live, or takes it up. The process that was not needed comes back.
 async fn join(
     host: &Host,
+    mut attempt: Attempt,
     name: &str,
     spare: Option<AgentHandle>,
     session: &str,
     params: Option<Bytes>,
     client: &str,
 ) -> (Result<Joined, HostError>, Option<AgentHandle>) {
-    match host.session(session).await {
-        Ok(live) => {
-            // Else it has ended just now.
-            if let Ok(attached) = live.attach().await {
-                let until = attached.seq;
-                return (Ok(Joined { live, attached, until }), spare);
-            }
-        }
-        // Final, so no process is started to find that out.
-        Err(HostError::SessionEnded { info, .. }) if info.reason == Reason::Terminated => {
-            return (Err(HostError::terminated(session)), spare);
-        }
-        // An ended one may be taken up; anything else is the answer.
-        Err(HostError::SessionEnded { .. }) => {}
+    match find_live(host, session).await {
+        Ok(Some(joined)) => return (Ok(joined), spare),
+        Ok(None) => {}
         Err(error) => return (Err(error), spare),
     }
+    attempt.wait_for_turn().await;
+    // Somebody else may have been at it.
+    match find_live(host, session).await {
+        Ok(Some(joined)) => return (Ok(joined), spare),
+        Ok(None) => {}
+        Err(error) => return (Err(error), spare),
+    }
+    let cwd = working_directory(params.as_ref());
     let agent = match spare {
         Some(agent) => Ok(agent),
-        None => host.connect(name, working_directory(params.as_ref()).as_deref()).await,
+        None => attempt.unless_stopped(host.connect(name, cwd.as_deref())).await,
     };
-    match agent {
-        Ok(agent) => match host.take_up(session, &agent, params, client).await {
-            Ok(TakenUp { session: live, fresh }) => {
-                let joined = live.attach().await.map(|attached| {
-                    // What the new run says of itself is no history, even if it has said it already.
-                    let until = if fresh { live.began_after() } else { attached.seq };
-                    Joined { live, attached, until }
-                });
-                // Somebody else may have taken it up meanwhile, on another process.
-                (joined, (!fresh).then_some(agent))
-            }
-            Err(error) => (Err(error), Some(agent)),
-        },
-        Err(error) => (Err(error), None),
+    let agent = match agent {
+        Ok(agent) => agent,
+        Err(error) => return (Err(error), None),
+    };
+    match host.take_up(attempt, session, &agent, params, client).await {
+        Ok(TakenUp { session: live, fresh, earlier }) => {
+            let joined = live.attach().await.map(|attached| {
+                // What the new run says of itself is no history, even if it has said it already.
+                let until = if fresh { live.began_after() } else { attached.seq };
+                Joined { live, attached, until, earlier }
+            });
+            (joined, (!fresh).then_some(agent))
+        }
+        Err(error) => (Err(error), Some(agent)),
+    }
+}
+
+/// A session that is live; None when it may be taken up.
+async fn find_live(host: &Host, session: &str) -> Result<Option<Joined>, HostError> {
+    match host.session(session).await {
+        // Else it has ended just now.
+        Ok(live) => Ok(live.attach().await.ok().map(|attached| {
+            let until = attached.seq;
+            Joined { live, attached, until, earlier: None }
+        })),
+        // Final, so no process is started to find that out.
+        Err(HostError::SessionEnded { id, info }) if info.reason == Reason::Terminated => {
+            Err(HostError::Terminated { id, info })
+        }
+        Err(HostError::SessionEnded { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -302,12 +323,16 @@ async fn show(
     let mut result = Map::new();
     let mut questions = Vec::new();
     let (live, until) = match joined {
-        Some(Joined { live, attached, until }) => {
+        Some(Joined { live, attached, until, earlier }) => {
             result = attached.result;
             questions = attached.open;
             let mut meta = json!({"turnActive": attached.turn_active});
             if let Some(reason) = attached.last_stop_reason {
                 meta["lastStopReason"] = json!(reason);
+            }
+            // PR-11: what was interrupted is seen by who goes on with it.
+            if let Some(earlier) = earlier {
+                meta["previousTerminationInfo"] = earlier;
             }
             if let Some(transcript) = attached.transcript {
                 meta["transcript"] = transcript;
@@ -322,6 +347,9 @@ async fn show(
         // TM-3: a replay has no ends of runs in it, so the answer says how the last one ended.
         if let Some(info) = host.inspect(session).await?.termination {
             meta["terminationInfo"] = info;
+        }
+        if let HostError::LiveElsewhere { pid: Some(pid), .. } = error {
+            meta["pid"] = json!(pid);
         }
         result.insert("_meta".to_owned(), json!({META: meta}));
     }

@@ -128,7 +128,7 @@ impl Connection {
             Err(error) => return Err(self.why_not(session, error)),
         };
         // A session is used by whoever is attached to it (MC-4).
-        let not_attached = || HostError::UnknownSession { id: session.to_owned() };
+        let not_attached = || HostError::NotAttached { id: session.to_owned() };
         let watched = self.viewers.get(session).ok_or_else(not_attached)?;
         if watched.live.as_ref().is_none_or(|live| live.began_after() != handle.began_after()) {
             // It has seen an earlier run, or the history; it is not there yet for this one.

@@ -4,6 +4,7 @@ use super::Host;
 use crate::agent::{AgentHandle, AgentRef};
 use crate::error::HostError;
 use crate::spec::AgentSpec;
+use acpd_supervisor::Graces;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{MutexGuard, PoisonError};
@@ -51,6 +52,11 @@ impl Host {
         if let Some(spec) = spec.filter(|_| !self.is_closing()) {
             self.shared.spares.keep(self.shared.starter.clone(), spec, self.shared.options.cwd.clone());
         }
+    }
+
+    /// The graces of an agent's stop ladder.
+    pub(crate) fn graces_of(&self, agent: &str) -> Graces {
+        self.shared.options.agents.get(agent).map_or_else(Graces::default, |spec| spec.graces)
     }
 
     /// Whether a session that an agent can neither resume nor load goes on with a transcript.

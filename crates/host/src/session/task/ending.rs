@@ -56,9 +56,9 @@ impl SessionTask {
     ) {
         if let Some(ending) = &mut self.ending {
             ending.waiting.extend(waiting);
-            if requested.cause == Cause::ClientTerminate {
-                // Who terminates does not wait for a gentler end; its record stays.
-                ending.ladder_at = None;
+            let gentler = ending.requested.cause != Cause::ClientTerminate;
+            // Who terminates does not wait for a gentler end to settle; its record stays. The ladder runs once.
+            if gentler && requested.cause == Cause::ClientTerminate && ending.ladder_at.take().is_some() {
                 self.let_go(&mut out.to_agent);
             }
             return;

@@ -1,0 +1,158 @@
+//! Who takes up which session now, and how often that was tried lately.
+//!
+//! One at a time per session: whoever comes second waits, and then finds it live. Whoever ends a session stops all who
+//! are still trying, so that an end is an end also for those who came a moment before it.
+
+use crate::error::HostError;
+use crate::keyed_locks::KeyedLocks;
+use crate::tries::Tries;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Attempts by session.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    taking: Arc<KeyedLocks>,
+    trying: Arc<Mutex<HashMap<String, Vec<CancellationToken>>>>,
+    lately: Mutex<HashMap<String, Tries>>,
+}
+
+/// Somebody's wish to take one session up, until it is dropped.
+#[derive(Debug)]
+pub struct Attempt {
+    id: String,
+    stopped: CancellationToken,
+    taking: Arc<KeyedLocks>,
+    trying: Arc<Mutex<HashMap<String, Vec<CancellationToken>>>>,
+    lock: Option<OwnedMutexGuard<()>>,
+}
+
+impl Attempts {
+    /// From now on an end stops this attempt, too.
+    pub(crate) fn begin(&self, id: &str) -> Attempt {
+        let stopped = CancellationToken::new();
+        lock(&self.trying).entry(id.to_owned()).or_default().push(stopped.clone());
+        let (id, taking, trying) = (id.to_owned(), Arc::clone(&self.taking), Arc::clone(&self.trying));
+        Attempt { id, stopped, taking, trying, lock: None }
+    }
+
+    /// Stops all who try, and waits until none does.
+    pub(crate) async fn stop(&self, id: &str) -> OwnedMutexGuard<()> {
+        for stopped in lock(&self.trying).get(id).into_iter().flatten() {
+            stopped.cancel();
+        }
+        self.taking.lock(id).await
+    }
+
+    /// Counts a try; refuses the one too many, with the wait until the next.
+    pub(crate) fn count(&self, id: &str, now: Instant) -> Result<(), Duration> {
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        lately.retain(|_, tries| !tries.is_forgotten(now));
+        lately.entry(id.to_owned()).or_default().count(now)
+    }
+}
+
+impl Attempt {
+    /// Waits for its turn. Whoever had to wait looks again whether the session is live.
+    pub async fn wait_for_turn(&mut self) {
+        self.lock = Some(self.taking.lock(&self.id).await);
+    }
+
+    /// Does `work`, unless somebody ends the session meanwhile.
+    ///
+    /// # Errors
+    /// Those of the work; [`HostError::NotResumable`] when it was stopped, and then the work is dropped.
+    pub async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, HostError>>,
+    ) -> Result<T, HostError> {
+        match self.stopped.run_until_cancelled(work).await {
+            Some(done) => done,
+            None => Err(HostError::NotResumable {
+                id: self.id.clone(),
+                reason: "it was ended while it was being taken up".to_owned(),
+            }),
+        }
+    }
+
+    /// Whether somebody has ended the session meanwhile.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.is_cancelled()
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let mut trying = lock(&self.trying);
+        if let Some(tokens) = trying.get_mut(&self.id) {
+            // Each has a token of its own; those that were stopped need none any more.
+            self.stopped.cancel();
+            tokens.retain(|token| !token.is_cancelled());
+            if tokens.is_empty() {
+                trying.remove(&self.id);
+            }
+        }
+    }
+}
+
+fn lock(
+    trying: &Mutex<HashMap<String, Vec<CancellationToken>>>,
+) -> MutexGuard<'_, HashMap<String, Vec<CancellationToken>>> {
+    trying.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tries::{TRIES, WINDOW};
+
+    // SU-6: each session has its own tries
+    #[test]
+    fn tries_are_counted_by_session() {
+        let attempts = Attempts::default();
+        let now = Instant::now();
+        for _ in 0..TRIES {
+            assert_eq!(attempts.count("s", now), Ok(()));
+        }
+        assert_eq!(attempts.count("s", now), Err(WINDOW));
+        assert_eq!(attempts.count("another", now), Ok(()));
+    }
+
+    // contract 1.1: an end stops those who try, and those who wait to
+    #[tokio::test]
+    async fn an_end_stops_all_who_try() {
+        let attempts = Arc::new(Attempts::default());
+        let (mut first, mut second) = (attempts.begin("s"), attempts.begin("s"));
+        first.wait_for_turn().await;
+        assert!(
+            futures_poll(std::pin::pin!(second.wait_for_turn())).await.is_none(),
+            "it waits for its turn"
+        );
+        let stopping = attempts.stop("s");
+        tokio::pin!(stopping);
+        assert!(futures_poll(stopping.as_mut()).await.is_none());
+        let work = first.unless_stopped(std::future::pending::<Result<(), HostError>>());
+        assert!(matches!(work.await, Err(HostError::NotResumable { .. })));
+        drop(first);
+        assert!(second.is_stopped());
+        drop(second);
+        drop(stopping.await);
+        assert!(!attempts.begin("s").is_stopped());
+        assert!(lock(&attempts.trying).is_empty());
+    }
+
+    /// Polls once.
+    async fn futures_poll<T>(mut future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        std::future::poll_fn(|context| {
+            std::task::Poll::Ready(match future.as_mut().poll(context) {
+                std::task::Poll::Ready(done) => Some(done),
+                std::task::Poll::Pending => None,
+            })
+        })
+        .await
+    }
+}
