@@ -11,7 +11,6 @@
 mod acp;
 mod agent;
 mod clock;
-mod environment;
 mod error;
 mod event;
 mod fork;

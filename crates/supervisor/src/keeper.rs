@@ -74,6 +74,7 @@ fn keep() -> io::Result<()> {
         leader,
         status: None,
         ladder: Ladder::new(program.graces),
+        linger: program.linger,
         children: Children::default(),
     };
     keeper.serve_until_leader_exits()?;
@@ -93,6 +94,7 @@ struct Keeper {
     leader: Pid,
     status: Option<ExitStatus>,
     ladder: Ladder,
+    linger: Duration,
     children: Children,
 }
 
@@ -142,12 +144,37 @@ impl Keeper {
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let dead = rustix::process::waitid(WaitId::Pid(self.leader), peek)?.is_some();
         if dead {
+            self.let_leftovers_finish()?;
             self.ladder.handle(LadderInput::LeaderExited, now());
             self.children.see_leftovers(self.leader);
             let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);
         }
         self.reap()?;
         Ok(dead)
+    }
+
+    /// What the program started may write its last output, for instance the other end of `make > >(tee log)`.
+    /// Not when the program was stopped, and not when somebody wants an end now.
+    fn let_leftovers_finish(&mut self) -> io::Result<()> {
+        if self.linger.is_zero() || self.control.lost || !self.ladder.used().is_empty() {
+            return Ok(());
+        }
+        let until = now() + self.linger;
+        while self.children.live_beside(self.leader) {
+            let left = until.saturating_duration_since(now());
+            if left.is_zero() {
+                break;
+            }
+            let (control, signal) = self.wait(Some(left))?;
+            let stopped = signal && self.signals.drain();
+            if control {
+                let _command = self.control.next();
+            }
+            if control || stopped {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Reaps every dead child; false when no child is left at all.

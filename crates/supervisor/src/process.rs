@@ -92,7 +92,7 @@ pub(crate) fn task(
     spec: &ProgramSpec,
     started: Started,
     stdin: Arc<StdinShared>,
-    stderr: pipe::Receiver,
+    stderr: Option<pipe::Receiver>,
     cut: CancellationToken,
     stdout_done: CancellationToken,
 ) -> (ProcessHandle, ProcessTask) {
@@ -104,7 +104,7 @@ pub(crate) fn task(
         graces: spec.graces,
         drain: spec.drain,
         stdin,
-        stderr: Some(stderr),
+        stderr,
         recorder: StderrRecorder::default(),
         requested,
         publish,
@@ -119,7 +119,7 @@ pub(crate) struct ProcessTask {
     graces: Graces,
     drain: Duration,
     stdin: Arc<StdinShared>,
-    /// None after its end.
+    /// None after its end, and when it is the same as stdout.
     stderr: Option<pipe::Receiver>,
     recorder: StderrRecorder,
     requested: mpsc::Receiver<Command>,

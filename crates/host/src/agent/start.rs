@@ -3,9 +3,8 @@
 use super::task::AgentTask;
 use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, MethodMemory};
 use crate::acp::{self, method};
-use crate::environment::agent_environment;
 use crate::spec::AgentSpec;
-use acpd_supervisor::{ProgramSpec, StartError, Supervisor, TaskScope};
+use acpd_supervisor::{ProgramSpec, StartError, Supervisor, TaskScope, program_environment};
 use bytes::Bytes;
 use serde_json::Value;
 use std::path::Path;
@@ -148,7 +147,7 @@ pub(crate) async fn start(
 ) -> Result<AgentHandle, AgentStartError> {
     let mut program = ProgramSpec::new(spec.command.clone(), cwd);
     program.args.clone_from(&spec.args);
-    program.env = agent_environment(std::env::vars_os(), &spec.env);
+    program.env = program_environment(std::env::vars_os(), &spec.env);
     program.graces = spec.graces;
     let process = supervisor.start(program).await?;
 

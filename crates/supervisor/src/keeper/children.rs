@@ -23,6 +23,11 @@ pub(super) struct Children {
 }
 
 impl Children {
+    /// Whether anything but the program lives.
+    pub(super) fn live_beside(&self, leader: Pid) -> bool {
+        own_children().into_iter().any(|pid| pid != leader && is_alive(pid))
+    }
+
     /// The program is dead and not reaped: whatever else lives now has outlived it.
     pub(super) fn see_leftovers(&mut self, leader: Pid) {
         for pid in own_children().into_iter().filter(|pid| *pid != leader && is_alive(*pid)) {
