@@ -153,6 +153,8 @@ impl Stdout {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn read_buf(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        // A program that floods always has something to read, and its reader must not keep the others waiting.
+        tokio::task::coop::consume_budget().await;
         loop {
             match self.source.try_read_buf(buffer) {
                 Ok(read) => {

@@ -76,10 +76,10 @@ pub(super) fn start(program: &WireProgram, pipes: Pipes) -> Result<Pid, SpawnFai
 fn exists(program: &WireProgram) -> bool {
     let command = Path::new(&program.command);
     if command.components().count() > 1 || command.is_absolute() {
-        return program.cwd.join(command).exists();
+        return program.cwd.join(command).is_file();
     }
     let path = program.env.iter().rev().find(|(name, _)| name == OsStr::new("PATH"));
-    path.is_some_and(|(_, dirs)| std::env::split_paths(dirs).any(|dir| dir.join(command).exists()))
+    path.is_some_and(|(_, dirs)| std::env::split_paths(dirs).any(|dir| dir.join(command).is_file()))
 }
 
 /// The program leads a new session, and with it a new process group, whose terminal is its stdin.
