@@ -27,7 +27,7 @@ async fn merged_output_keeps_its_order() {
     bench.nothing_left().await;
 }
 
-// SU-8: who reads gets the end at once and does not hang
+// TE-1: who reads gets the end at once and does not hang
 #[tokio::test]
 async fn a_merged_programs_stdin_is_empty() {
     let bench = Bench::new();

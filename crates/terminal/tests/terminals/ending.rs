@@ -117,7 +117,7 @@ async fn the_last_bytes_are_there_when_the_wait_returns() {
     bench.nothing_left().await;
 }
 
-// SU-8: a command that closes its output and runs on has not ended
+// contract 2.3: a command that closes its output and runs on has not ended
 #[tokio::test]
 async fn an_end_of_output_is_no_end() {
     let bench = Bench::new();
