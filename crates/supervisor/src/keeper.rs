@@ -139,18 +139,21 @@ impl Keeper {
     }
 
     /// Reaps what died, the leader last: as long as it is a zombie, its process group id cannot be reused, so
-    /// the group can be killed without hitting a stranger.
+    /// the group can be killed without hitting a stranger. It may die at any moment, also between the look at it
+    /// and the reaping of others.
     fn leader_is_dead(&mut self) -> io::Result<bool> {
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let dead = rustix::process::waitid(WaitId::Pid(self.leader), peek)?.is_some();
-        if dead {
-            self.let_leftovers_finish()?;
-            self.ladder.handle(LadderInput::LeaderExited, now());
-            self.children.see_leftovers(self.leader);
-            let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);
+        if !dead {
+            self.children.reap_others(self.leader);
+            return Ok(false);
         }
+        self.let_leftovers_finish()?;
+        self.ladder.handle(LadderInput::LeaderExited, now());
+        self.children.see_leftovers(self.leader);
+        let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);
         self.reap()?;
-        Ok(dead)
+        Ok(true)
     }
 
     /// What the program started may write its last output, for instance the other end of `make > >(tee log)`.

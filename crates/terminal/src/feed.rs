@@ -15,7 +15,8 @@ pub struct FeedPace {
     pub interval: Duration,
     /// Bytes of one piece at most; that many are told without waiting. At least 4. Default: 64 KiB.
     pub piece: usize,
-    /// Bytes held for a slow reader at most. Default: 128 KiB.
+    /// Bytes held for a slow reader at most. Less than a piece and what one read can bring (192 KiB) would make
+    /// quick readers miss something too. Default: 256 KiB.
     pub held: usize,
     /// Bytes that are told before the rate matters. Default: 4 MiB.
     pub burst: u64,
@@ -28,7 +29,7 @@ impl Default for FeedPace {
         Self {
             interval: Duration::from_millis(50),
             piece: 64 * 1024,
-            held: 128 * 1024,
+            held: 256 * 1024,
             burst: 4 * 1024 * 1024,
             rate: 64 * 1024,
         }

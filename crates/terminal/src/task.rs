@@ -5,7 +5,7 @@
 
 use crate::decoder::Decoder;
 use crate::event::TerminalEvent;
-use crate::feed::{Feed, FeedPace};
+use crate::feed::{Feed, FeedPace, Piece};
 use crate::handle::{QUESTIONS, Question, TerminalHandle};
 use crate::life::{Life, LifeInput, LifeOutput};
 use crate::report::{TerminalReport, TerminalSnapshot};
@@ -24,6 +24,9 @@ use tokio_util::sync::{CancellationToken, PollSender};
 /// Bytes taken in one read: what a pipe holds.
 const READ: usize = 64 * 1024;
 
+/// How long a host that shuts down waits for a feed's reader to take what is left, after the command is gone.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// Where it is said whether the command was started.
 pub(crate) type Started = oneshot::Receiver<Result<(), StartError>>;
 
@@ -35,8 +38,8 @@ pub(crate) struct Plan {
     pub(crate) feed: Option<(FeedPace, mpsc::Sender<TerminalEvent>)>,
 }
 
-/// Makes the two ends of a terminal, which is released by `shutdown` at the latest. The answer says whether the command was started; when nobody waits for it any
-/// more, the terminal is released.
+/// Makes the two ends of a terminal, which is released by `shutdown` at the latest. The answer says whether the
+/// command was started; when nobody waits for it any more, the terminal is released.
 pub(crate) fn terminal(
     supervisor: Supervisor,
     plan: Plan,
@@ -45,7 +48,7 @@ pub(crate) fn terminal(
     let id = TerminalId::fresh();
     let (ask, questions) = mpsc::channel(QUESTIONS);
     let (publish, report) = watch::channel(None);
-    let (kill, release) = (CancellationToken::new(), shutdown.child_token());
+    let (kill, release, shutdown) = (CancellationToken::new(), CancellationToken::new(), shutdown.clone());
     let handle = TerminalHandle {
         id: id.clone(),
         questions: ask,
@@ -54,7 +57,7 @@ pub(crate) fn terminal(
         report,
     };
     let (started, answer) = oneshot::channel();
-    let task = TerminalTask { id, supervisor, plan, questions, kill, release, publish, started };
+    let task = TerminalTask { id, supervisor, plan, questions, kill, release, shutdown, publish, started };
     (handle, task, answer)
 }
 
@@ -66,6 +69,7 @@ pub(crate) struct TerminalTask {
     questions: mpsc::Receiver<Question>,
     kill: CancellationToken,
     release: CancellationToken,
+    shutdown: CancellationToken,
     publish: watch::Sender<Option<TerminalReport>>,
     started: oneshot::Sender<Result<(), StartError>>,
 }
@@ -102,6 +106,9 @@ impl TerminalTask {
             asked_to_kill: false,
             kill: self.kill,
             release: self.release,
+            shutdown: self.shutdown,
+            is_shutdown: false,
+            farewell: None,
             publish: self.publish,
         };
         running.serve().await;
@@ -129,6 +136,10 @@ struct Running {
     asked_to_kill: bool,
     kill: CancellationToken,
     release: CancellationToken,
+    shutdown: CancellationToken,
+    is_shutdown: bool,
+    /// Until when the feed's reader has to take what is left.
+    farewell: Option<Instant>,
     publish: watch::Sender<Option<TerminalReport>>,
 }
 
@@ -144,6 +155,26 @@ impl OpenFeed {
     fn due(&self, now: Instant) -> Option<Instant> {
         self.pieces.due().or_else(|| self.last.is_some().then_some(now))
     }
+
+    /// What is to be told next.
+    fn take(&mut self, terminal: &TerminalId, now: Instant) -> Option<TerminalEvent> {
+        if self.pieces.due().is_none() {
+            return self.last.take();
+        }
+        let Piece { dropped, text } = self.pieces.take(now);
+        Some(TerminalEvent::Output { terminal: terminal.clone(), dropped, text })
+    }
+
+    /// Tells what is due as long as there is room. A reader that keeps up would miss something if it depended on
+    /// which of two events comes first, more output or its room.
+    fn tell_now(&mut self, terminal: &TerminalId, now: Instant) {
+        while self.pieces.due().is_some_and(|due| due <= now) {
+            let Some(sender) = self.sender.get_ref().cloned() else { return };
+            let Ok(room) = sender.try_reserve() else { return };
+            let Some(event) = self.take(terminal, now) else { return };
+            room.send(event);
+        }
+    }
 }
 
 enum Event {
@@ -151,6 +182,8 @@ enum Event {
     Kill,
     /// Asked for, or nobody is left who could ask for anything.
     Release,
+    /// The host ends.
+    Shutdown,
     Read(io::Result<usize>),
     Exited(Arc<ExitReport>),
     /// The feed's reader takes another event, or is gone.
@@ -167,6 +200,9 @@ impl Running {
         while !self.is_done() {
             let event = self.next_event(&mut buffer).await;
             self.handle(event, &mut buffer);
+            if self.is_shutdown && self.life.has_ended() {
+                self.farewell.get_or_insert_with(|| now() + FAREWELL);
+            }
         }
     }
 
@@ -181,11 +217,13 @@ impl Running {
         let released = self.life.is_released();
         let told_at = self.feed.as_ref().and_then(|feed| feed.due(now));
         let is_told = told_at.is_some_and(|due| due <= now);
-        let tick = [self.life.deadline(), told_at.filter(|_| !is_told)].into_iter().flatten().min();
+        let tick =
+            [self.life.deadline(), told_at.filter(|_| !is_told), self.farewell].into_iter().flatten().min();
         tokio::select! {
             question = self.questions.recv(), if !released => question.map_or(Event::Release, Event::Question),
             () = self.kill.cancelled(), if !self.asked_to_kill => Event::Kill,
             () = self.release.cancelled(), if !released => Event::Release,
+            () = self.shutdown.cancelled(), if !self.is_shutdown => Event::Shutdown,
             read = self.process.stdout.read_buf(buffer), if self.reading => Event::Read(read),
             exit = self.process.handle.exited(), if self.exit.is_none() => Event::Exited(exit),
             is_open = room(self.feed.as_mut()), if is_told => Event::Room { is_open },
@@ -200,13 +238,11 @@ impl Running {
                 self.asked_to_kill = true;
                 self.live(LifeInput::Kill);
             }
-            Event::Release => {
-                self.live(LifeInput::Release);
-                // Questions that wait are refused with it.
-                self.questions.close();
-                while self.questions.try_recv().is_ok() {}
-                if self.life.has_ended() {
-                    self.tail = Tail::new(0);
+            Event::Release => self.release(),
+            Event::Shutdown => {
+                self.is_shutdown = true;
+                if !self.life.is_released() {
+                    self.release();
                 }
             }
             Event::Read(Ok(0)) => self.output_ended(),
@@ -225,7 +261,22 @@ impl Running {
                 self.end_if_complete();
             }
             Event::Room { is_open } => self.tell(is_open),
-            Event::Tick => self.live(LifeInput::Tick),
+            Event::Tick => {
+                self.live(LifeInput::Tick);
+                if self.farewell.is_some_and(|until| now() >= until) && self.feed.take().is_some() {
+                    tracing::warn!(terminal = self.id.as_str(), "nobody took the last of a command's output");
+                }
+            }
+        }
+    }
+
+    fn release(&mut self) {
+        self.live(LifeInput::Release);
+        // Questions that wait are refused with it.
+        self.questions.close();
+        while self.questions.try_recv().is_ok() {}
+        if self.life.has_ended() {
+            self.tail = Tail::new(0);
         }
     }
 
@@ -258,7 +309,9 @@ impl Running {
     fn keep(&mut self, text: &str) {
         self.tail.push(text);
         if let Some(feed) = &mut self.feed {
-            feed.pieces.push(text, now());
+            let now = now();
+            feed.pieces.push(text, now);
+            feed.tell_now(&self.id, now);
         }
     }
 
@@ -294,15 +347,7 @@ impl Running {
 
     fn tell(&mut self, is_open: bool) {
         let Some(feed) = &mut self.feed else { return };
-        let piece = feed.pieces.due().map(|_| feed.pieces.take(now()));
-        let event = match piece {
-            Some(piece) => Some(TerminalEvent::Output {
-                terminal: self.id.clone(),
-                dropped: piece.dropped,
-                text: piece.text,
-            }),
-            None => feed.last.take(),
-        };
+        let event = feed.take(&self.id, now());
         let is_last = matches!(event, Some(TerminalEvent::Ended { .. }));
         let sent = is_open && event.is_some_and(|event| feed.sender.send_item(event).is_ok());
         if !sent || is_last {

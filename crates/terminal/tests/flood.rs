@@ -50,7 +50,7 @@ async fn memory_is_bounded_whatever_is_written() {
     assert!((ceiling - 3..=ceiling).contains(&all.text.len()) && all.truncated);
     assert!(all.text.ends_with("abcdefghijkl\u{20AC}\nthe end\u{1F980}"));
     let growth = peak() - before;
-    println!("{mib} MiB of output, {} MiB of memory, asked {asked} times", growth / MIB);
+    eprintln!("{mib} MiB of output, {} MiB of memory, asked {asked} times", growth / MIB);
     assert!(growth < 100 * MIB, "memory grew by {} MiB", growth / MIB);
 
     let mut counted = 0;

@@ -84,7 +84,8 @@ impl Bench {
     pub(crate) async fn nothing_left_alone(self) {
         let Self { terminals, scope, host } = self;
         drop(terminals);
-        scope.finished().await;
+        let ended = tokio::time::timeout(Duration::from_secs(60), scope.finished()).await;
+        ended.expect("every task ends");
         let mark = format!("{host}.");
         for name in ["ACPD_PROCESS=", "ACPD_KEEPER="] {
             assert_eq!(processes_with(format!("{name}{mark}").as_bytes()), Vec::<u32>::new(), "left behind");

@@ -52,7 +52,7 @@ async fn a_stalled_reader_misses_the_middle() {
     let told: u64 = pieces.iter().map(|(_, text)| text.len() as u64).sum();
     let dropped: u64 = pieces.iter().map(|(dropped, _)| dropped).sum();
     assert_eq!(told + dropped, 20_000_009);
-    assert!(told <= 4 * 64 * 1024, "one waited in the channel, the rest is what is held: {told}");
+    assert!(told <= 5 * 64 * 1024, "one waited in the channel, the rest is what is held: {told}");
     assert!(pieces.last().expect("there is one").1.ends_with("last"));
     bench.nothing_left().await;
 }
@@ -106,6 +106,20 @@ async fn a_release_tells_the_final_output() {
     assert_eq!((report.state, report.exit_code()), (TerminalState::Released, Some(7)));
     assert_eq!(output.text, "ready\nbye\n");
     bench.nothing_left().await;
+}
+
+// TE-11: a reader that stalls for ever does not keep the host from ending
+#[tokio::test]
+async fn a_stalled_reader_does_not_hold_up_a_shutdown() {
+    let bench = Bench::new();
+    let (sender, receiver) = mpsc::channel(1);
+    let id = bench.terminals.create(OWNER, shell("yes"), Some(sender)).await.expect("sh starts");
+    while receiver.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    bench.terminals.release(OWNER, &id).await.expect("it is there");
+    bench.nothing_left().await;
+    drop(receiver);
 }
 
 // TE-10: terminals may share a feed; none keeps another from being told
