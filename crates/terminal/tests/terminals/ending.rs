@@ -3,6 +3,7 @@
 use super::bench::{Bench, Gate, shell, snapshot, text};
 use acpd_supervisor::ExitStatus;
 use acpd_terminal::{TerminalReport, TerminalState};
+use std::io::Write;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -87,6 +88,28 @@ async fn a_grandchild_with_the_pipe_does_not_keep_anybody_waiting() {
         assert_eq!(text(&terminal).await, "done\n");
         assert_eq!(bench.alive(), Vec::<u32>::new(), "what was left is gone");
     }
+    bench.nothing_left().await;
+}
+
+// TE-5, TE-9: somebody out of our reach holds the pipe; what comes within the bound counts, and then it is over
+#[tokio::test]
+async fn who_holds_the_pipe_from_outside_is_heard_and_not_waited_for() {
+    let bench = Bench::new();
+    let gate = Gate::new();
+    let script = format!("echo $$; cat <{}; exit 4", gate.path().display());
+    let (terminal, feed) = bench.told(&script, "\n").await;
+    let pipe = format!("/proc/{}/fd/1", feed.text.trim());
+    let mut pipe = std::fs::OpenOptions::new().write(true).open(pipe).expect("the command's stdout");
+    gate.pass(b"").await;
+    while !bench.alive().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let gone = Instant::now();
+    pipe.write_all(b"late").expect("somebody reads");
+    assert_eq!(terminal.wait_for_exit().await.exit_code(), Some(4));
+    let took = gone.elapsed();
+    assert!((Duration::from_millis(100)..Duration::from_secs(2)).contains(&took), "{took:?}");
+    assert_eq!(text(&terminal).await, feed.text + "late");
     bench.nothing_left().await;
 }
 
