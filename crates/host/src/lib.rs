@@ -14,7 +14,6 @@ mod attempts;
 mod audience;
 mod clock;
 mod dead_hosts;
-mod environment;
 mod error;
 mod event;
 mod fork;

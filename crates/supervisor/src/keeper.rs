@@ -78,6 +78,7 @@ fn keep() -> io::Result<()> {
         leader,
         status: None,
         ladder: Ladder::new(program.graces),
+        linger: program.linger,
         children: Children::default(),
         memory: OomKills::watch(),
         oom_kills: 0,
@@ -100,6 +101,7 @@ struct Keeper {
     leader: Pid,
     status: Option<ExitStatus>,
     ladder: Ladder,
+    linger: Duration,
     children: Children,
     memory: OomKills,
     /// Since the start, as the leader's end was seen: what is killed later did not end it.
@@ -147,18 +149,46 @@ impl Keeper {
     }
 
     /// Reaps what died, the leader last: as long as it is a zombie, its process group id cannot be reused, so
-    /// the group can be killed without hitting a stranger.
+    /// the group can be killed without hitting a stranger. It may die at any moment, also between the look at it
+    /// and the reaping of others.
     fn leader_is_dead(&mut self) -> io::Result<bool> {
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         let dead = rustix::process::waitid(WaitId::Pid(self.leader), peek)?.is_some();
-        if dead {
-            self.oom_kills = self.memory.since();
-            self.ladder.handle(LadderInput::LeaderExited, now());
-            self.children.see_leftovers(self.leader);
-            let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);
+        if !dead {
+            self.children.reap_others(self.leader);
+            return Ok(false);
         }
+        self.oom_kills = self.memory.since();
+        self.let_leftovers_finish()?;
+        self.ladder.handle(LadderInput::LeaderExited, now());
+        self.children.see_leftovers(self.leader);
+        let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);
         self.reap()?;
-        Ok(dead)
+        Ok(true)
+    }
+
+    /// What the program started may write its last output, for instance the other end of `make > >(tee log)`.
+    /// Not when the program was stopped, and not when somebody wants an end now.
+    fn let_leftovers_finish(&mut self) -> io::Result<()> {
+        if self.linger.is_zero() || self.control.lost || !self.ladder.used().is_empty() {
+            return Ok(());
+        }
+        let until = now() + self.linger;
+        while self.children.live_beside(self.leader) {
+            let left = until.saturating_duration_since(now());
+            if left.is_zero() {
+                break;
+            }
+            let (control, signal) = self.wait(Some(left))?;
+            let stopped = signal && self.signals.drain();
+            if control {
+                let _command = self.control.next();
+            }
+            if control || stopped {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Reaps every dead child; false when no child is left at all.

@@ -10,6 +10,7 @@
 //! Boundary: knows pipes, signals and processes; no lines of stdout, no JSON-RPC, no ACP.
 
 mod containment;
+mod environment;
 pub mod keeper;
 mod ladder;
 mod pipes;
@@ -19,10 +20,12 @@ mod scope;
 mod spec;
 mod start;
 mod stderr;
+mod streams;
 mod sweep;
 mod tap;
 
 pub use containment::Containment;
+pub use environment::program_environment;
 pub use ladder::{Graces, Ladder, LadderInput, Rung};
 pub use pipes::{Stdin, Stdout};
 pub use process::{Process, ProcessHandle};
@@ -31,5 +34,6 @@ pub use scope::TaskScope;
 pub use spec::{KeeperCommand, ProgramSpec};
 pub use start::{StartError, Supervisor};
 pub use stderr::{StderrExcerpt, StderrRecorder};
+pub use streams::{Streams, WindowSize};
 pub use sweep::{MARK, ProcessMark, Sweep, outlive, sweep};
 pub use tap::StderrLine;

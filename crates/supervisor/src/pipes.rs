@@ -3,6 +3,8 @@
 //! Plain bytes, no framing. Both ends obey the process task: it can close stdin at any time (the first rung of
 //! the ladder), and it cuts stdout off when the program is dead and something that escaped holds the pipe.
 
+use crate::streams::{Output, WindowSize};
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,11 +44,14 @@ impl StdinShared {
 }
 
 impl Stdin {
-    pub(crate) fn new(end: OwnedFd) -> io::Result<(Self, Arc<StdinShared>)> {
-        let shared = Arc::new(StdinShared {
-            pipe: Mutex::new(Some(Arc::new(pipe::Sender::from_owned_fd(end)?))),
-            closed: CancellationToken::new(),
-        });
+    /// Without an end it is closed from the beginning.
+    pub(crate) fn new(end: Option<OwnedFd>) -> io::Result<(Self, Arc<StdinShared>)> {
+        let pipe = end.map(pipe::Sender::from_owned_fd).transpose()?.map(Arc::new);
+        let closed = CancellationToken::new();
+        if pipe.is_none() {
+            closed.cancel();
+        }
+        let shared = Arc::new(StdinShared { pipe: Mutex::new(pipe), closed });
         Ok((Self { shared: Arc::clone(&shared) }, shared))
     }
 
@@ -116,7 +121,8 @@ impl Drop for Stdin {
 /// The program's stdout.
 #[derive(Debug)]
 pub struct Stdout {
-    pipe: pipe::Receiver,
+    source: pipe::Receiver,
+    is_pty: bool,
     cut: CancellationToken,
     after_cut: usize,
     /// Tells the process task that nobody reads any more.
@@ -124,8 +130,21 @@ pub struct Stdout {
 }
 
 impl Stdout {
-    pub(crate) fn new(end: OwnedFd, cut: CancellationToken, done: DropGuard) -> io::Result<Self> {
-        Ok(Self { pipe: pipe::Receiver::from_owned_fd(end)?, cut, after_cut: 0, _done: done })
+    pub(crate) fn new(end: Output, cut: CancellationToken, done: DropGuard) -> io::Result<Self> {
+        let (source, is_pty) = match end {
+            Output::Pipe(end) => (pipe::Receiver::from_owned_fd(end)?, false),
+            // Unchecked since it is no pipe; non-blocking and readable like one, which is all that counts.
+            Output::Pty(master) => (pipe::Receiver::from_owned_fd_unchecked(master)?, true),
+        };
+        Ok(Self { source, is_pty, cut, after_cut: 0, _done: done })
+    }
+
+    /// Changes the size of the window; the program is told by SIGWINCH.
+    ///
+    /// # Errors
+    /// `Unsupported` when the program writes to a pipe; what the operating system says else.
+    pub fn resize(&self, size: WindowSize) -> io::Result<()> {
+        if self.is_pty { size.set_on(&self.source) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
     /// Reads what is there into the free capacity of `buffer`, waiting for at least one byte. 0 means the end:
@@ -134,8 +153,10 @@ impl Stdout {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn read_buf(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        // A program that floods always has something to read, and its reader must not keep the others waiting.
+        tokio::task::coop::consume_budget().await;
         loop {
-            match self.pipe.try_read_buf(buffer) {
+            match self.source.try_read_buf(buffer) {
                 Ok(read) => {
                     self.after_cut += if self.cut.is_cancelled() { read } else { 0 };
                     return Ok(if self.after_cut > AFTER_CUT { 0 } else { read });
@@ -145,9 +166,13 @@ impl Stdout {
                         return Ok(0);
                     }
                     tokio::select! {
-                        ready = self.pipe.readable() => ready?,
+                        ready = self.source.readable() => ready?,
                         () = self.cut.cancelled() => {}
                     }
+                }
+                // What a pseudo-terminal says when nobody holds the other end any more.
+                Err(error) if self.is_pty && error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+                    return Ok(0);
                 }
                 Err(error) => return Err(error),
             }

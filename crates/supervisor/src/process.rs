@@ -94,7 +94,7 @@ pub(crate) fn task(
     spec: &ProgramSpec,
     started: Started,
     stdin: Arc<StdinShared>,
-    stderr: pipe::Receiver,
+    stderr: Option<pipe::Receiver>,
     cut: CancellationToken,
     stdout_done: CancellationToken,
 ) -> (ProcessHandle, ProcessTask) {
@@ -106,7 +106,7 @@ pub(crate) fn task(
         graces: spec.graces,
         drain: spec.drain,
         stdin,
-        stderr: Some(stderr),
+        stderr,
         recorder: StderrRecorder::default(),
         tap: StderrTap::new(spec.stderr_lines.clone()),
         requested,
@@ -122,7 +122,7 @@ pub(crate) struct ProcessTask {
     graces: Graces,
     drain: Duration,
     stdin: Arc<StdinShared>,
-    /// None after its end.
+    /// None after its end, and when it is the same as stdout.
     stderr: Option<pipe::Receiver>,
     recorder: StderrRecorder,
     tap: StderrTap,

@@ -1,6 +1,7 @@
 //! How to start a program: what the caller says, complete before anything runs.
 
 use crate::ladder::Graces;
+use crate::streams::Streams;
 use crate::tap::StderrLine;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,8 +19,13 @@ pub struct ProgramSpec {
     pub env: Vec<(OsString, OsString)>,
     /// The working directory; it has to exist.
     pub cwd: PathBuf,
+    /// What it gets as stdin, stdout and stderr.
+    pub streams: Streams,
     /// The waits of the stop ladder.
     pub graces: Graces,
+    /// How long what the program started may go on after the program has exited by itself; then it is killed.
+    /// Zero, the default: not at all. Nobody lingers when the program was stopped.
+    pub linger: Duration,
     /// How long pipes are read after the program is dead, when something that escaped still holds them.
     pub drain: Duration,
     /// Gets each line of stderr as it comes. When it is full, lines are dropped and counted: stderr is always drained.
@@ -30,14 +36,16 @@ impl ProgramSpec {
     /// The bound of architecture section 4 for reading on after the exit.
     pub const DEFAULT_DRAIN: Duration = Duration::from_millis(250);
 
-    /// A spec with default graces, no arguments and an empty environment.
+    /// A spec with three pipes, default graces, no arguments and an empty environment.
     pub fn new(command: impl Into<OsString>, cwd: impl Into<PathBuf>) -> Self {
         Self {
             command: command.into(),
             args: Vec::new(),
             env: Vec::new(),
             cwd: cwd.into(),
+            streams: Streams::default(),
             graces: Graces::default(),
+            linger: Duration::ZERO,
             drain: Self::DEFAULT_DRAIN,
             stderr_lines: None,
         }

@@ -6,8 +6,8 @@ use crate::pipes::{Stdin, Stdout};
 use crate::process::{self, Process};
 use crate::scope::TaskScope;
 use crate::spec::{KeeperCommand, ProgramSpec};
+use crate::streams::Ours;
 use crate::sweep::{KEEPER_MARK, MARK, ProcessMark};
-use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -113,12 +113,12 @@ impl Supervisor {
             .encode()
             .map_err(|error| StartError::Unrepresentable { detail: format!("{command}: {error}") })?;
 
-        let pipes = Pipes::open().map_err(keeper_failed)?;
+        let (streams, theirs_of_program) = spec.streams.open().map_err(keeper_failed)?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(keeper_failed)?;
         let keeper = self.spawn_keeper(theirs.into(), &mark).map_err(keeper_failed)?;
-        let child_ends = [pipes.stdin.0.as_fd(), pipes.stdout.1.as_fd(), pipes.stderr.1.as_fd()];
+        let child_ends = theirs_of_program.each_ref().map(AsFd::as_fd);
         StartFrame::send_head(&ours, body.len(), child_ends).map_err(keeper_failed)?;
-        let Pipes { stdin: (_, stdin), stdout: (stdout, _), stderr: (stderr, _) } = pipes;
+        drop(theirs_of_program);
 
         ours.set_nonblocking(true).map_err(keeper_failed)?;
         let (read, mut write) = UnixStream::from_std(ours).map_err(keeper_failed)?.into_split();
@@ -132,8 +132,7 @@ impl Supervisor {
         match answer.map_err(keeper_failed)? {
             Some(FromKeeper::Started { pid, containment }) => {
                 let started = Started { pid, containment, mark, keeper, reports, control: write };
-                let ends = (stdin, stdout, stderr);
-                self.adopt(spec, started, ends).map_err(keeper_failed)
+                self.adopt(spec, started, streams).map_err(keeper_failed)
             }
             Some(FromKeeper::NotStarted(failure)) => {
                 reap(keeper).await;
@@ -161,16 +160,11 @@ impl Supervisor {
         command.spawn()
     }
 
-    fn adopt(
-        &self,
-        spec: ProgramSpec,
-        started: Started,
-        (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd),
-    ) -> io::Result<Process> {
-        let (stdin, stdin_shared) = Stdin::new(stdin)?;
+    fn adopt(&self, spec: ProgramSpec, started: Started, ours: Ours) -> io::Result<Process> {
+        let (stdin, stdin_shared) = Stdin::new(ours.stdin)?;
         let (cut, stdout_done) = (CancellationToken::new(), CancellationToken::new());
-        let stdout = Stdout::new(stdout, cut.clone(), stdout_done.clone().drop_guard())?;
-        let stderr = tokio::net::unix::pipe::Receiver::from_owned_fd(stderr)?;
+        let stdout = Stdout::new(ours.stdout, cut.clone(), stdout_done.clone().drop_guard())?;
+        let stderr = ours.stderr.map(tokio::net::unix::pipe::Receiver::from_owned_fd).transpose()?;
         let (handle, task) = process::task(&spec, started, stdin_shared, stderr, cut, stdout_done);
         self.scope.spawn("process", task.run());
         Ok(Process { stdin, stdout, handle })
@@ -214,35 +208,23 @@ impl Reports {
     }
 }
 
-/// Pipe pairs as (reading end, writing end), all closed on exec.
-struct Pipes {
-    stdin: (OwnedFd, OwnedFd),
-    stdout: (OwnedFd, OwnedFd),
-    stderr: (OwnedFd, OwnedFd),
-}
-
-impl Pipes {
-    fn open() -> io::Result<Self> {
-        let open = || pipe_with(PipeFlags::CLOEXEC);
-        let pipes = Self { stdin: open()?, stdout: open()?, stderr: open()? };
-        // Only our ends: the flag belongs to one end of a pipe, and programs expect theirs to block.
-        for ours in [&pipes.stdin.1, &pipes.stdout.0, &pipes.stderr.0] {
-            rustix::fs::fcntl_setfl(ours, rustix::fs::OFlags::NONBLOCK)?;
-        }
-        Ok(pipes)
-    }
-}
-
 fn wire_program(spec: &ProgramSpec, mark: &ProcessMark) -> WireProgram {
     let mut env: Vec<_> =
         spec.env.iter().filter(|(name, _)| name != MARK && name != KEEPER_MARK).cloned().collect();
     env.push((MARK.into(), mark.as_str().into()));
+    let mut graces = spec.graces;
+    if !spec.streams.has_stdin() {
+        // That rung says nothing to this program.
+        graces.stdin = Duration::ZERO;
+    }
     WireProgram {
         command: spec.command.clone(),
         args: spec.args.clone(),
         env,
         cwd: spec.cwd.clone(),
-        graces: spec.graces,
+        graces,
+        linger: spec.linger,
+        controls_terminal: spec.streams.controls_terminal(),
     }
 }
 

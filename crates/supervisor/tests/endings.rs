@@ -146,6 +146,25 @@ async fn orphans_that_end_early_are_reaped() {
     bench.nothing_left().await;
 }
 
+// SU-1: a leader that dies while the keeper reaps others is not taken for one of them
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exit_among_other_ends_is_seen() {
+    let bench = Bench::new();
+    for _round in 0..20 {
+        let mut ends = tokio::task::JoinSet::new();
+        for code in 0..8 {
+            let script =
+                format!("i=0; while [ $i -lt 30 ]; do (setsid true &); i=$((i+1)); done; exit {code}");
+            let handle = bench.sh(&script).await.handle;
+            ends.spawn(async move { (ExitStatus::Code(code), handle.exited().await.status.clone()) });
+        }
+        for (expected, seen) in ends.join_all().await {
+            assert_eq!(seen, expected);
+        }
+    }
+    bench.nothing_left().await;
+}
+
 // SU-4: a flood on stderr neither blocks the program nor costs memory
 #[tokio::test]
 async fn stderr_is_always_drained() {

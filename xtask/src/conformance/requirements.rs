@@ -55,6 +55,7 @@ const fn later(id: &'static str, summary: &'static str, reason: &'static str) ->
 }
 
 const SERVICES: &str = "comes with files and terminals";
+const UNOFFERED: &str = "the library has it; agents are not offered it yet";
 const QUESTIONS: &str = "comes with permissions and elicitation";
 const NETWORK: &str = "comes with the network front door";
 
@@ -251,17 +252,17 @@ pub(crate) const GROUPS: &[Group] = &[
         title: "terminals for agents",
         untested: Untested::Because(SERVICES),
         requirements: &[
-            row("TE-1", "create answers at once, without a shell, with or without viewers"),
-            row("TE-2", "exit status appears after the exit: a code or a signal"),
-            row("TE-3", "limited output is its tail, cut between characters"),
-            row("TE-4", "memory stays bounded and the command never blocks"),
-            row("TE-5", "stdout and stderr in order, the last bytes included"),
-            row("TE-6", "any number of waits, each answered, each withdrawn alone"),
-            row("TE-7", "kill ends the whole group; the id stays valid"),
-            row("TE-8", "release ends everything; the id is invalid, also for others"),
-            row("TE-9", "a wait ends with the process, whoever holds its pipe"),
-            row("TE-10", "final output stays visible after release"),
-            row("TE-11", "no terminal outlives session, agent or host"),
+            part("TE-1", "create answers at once, without a shell, with or without viewers", UNOFFERED),
+            part("TE-2", "exit status appears after the exit: a code or a signal", UNOFFERED),
+            part("TE-3", "limited output is its tail, cut between characters", UNOFFERED),
+            part("TE-4", "memory stays bounded and the command never blocks", UNOFFERED),
+            part("TE-5", "stdout and stderr in order, the last bytes included", UNOFFERED),
+            part("TE-6", "any number of waits, each answered, each withdrawn alone", UNOFFERED),
+            part("TE-7", "kill ends the whole group; the id stays valid", UNOFFERED),
+            part("TE-8", "release ends everything; the id is invalid, also for others", UNOFFERED),
+            part("TE-9", "a wait ends with the process, whoever holds its pipe", UNOFFERED),
+            part("TE-10", "final output stays visible after release", UNOFFERED),
+            part("TE-11", "no terminal outlives session, agent or host", UNOFFERED),
         ],
     },
     Group {

@@ -4,13 +4,12 @@ use super::task::AgentTask;
 use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, MethodMemory};
 use crate::acp::{self, method};
 use crate::clock;
-use crate::environment::agent_environment;
 use crate::error::HostError;
 use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
 use crate::termination::TerminationInfo;
-use acpd_supervisor::{ProgramSpec, StartError, Supervisor, TaskScope};
+use acpd_supervisor::{ProgramSpec, StartError, Supervisor, TaskScope, program_environment};
 use bytes::Bytes;
 use serde_json::Value;
 use std::path::Path;
@@ -177,7 +176,7 @@ pub(crate) async fn start(
 ) -> Result<AgentHandle, AgentStartError> {
     let mut program = ProgramSpec::new(spec.command.clone(), cwd);
     program.args.clone_from(&spec.args);
-    program.env = agent_environment(std::env::vars_os(), &spec.env);
+    program.env = program_environment(std::env::vars_os(), &spec.env);
     program.graces = spec.graces;
     let (secrets, hidden) = watch::channel(Secrets::of_environment(&program.env, &spec.env));
     let log = spec.stderr_log.as_deref().map(StderrLogTask::new);

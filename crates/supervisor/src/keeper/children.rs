@@ -3,7 +3,7 @@
 //! A child that was not reaped keeps its pid, so killing by pid is safe here. Not here: the program itself.
 
 use crate::containment::Containment;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::HashSet;
 
 /// Makes this process adopt whatever below it loses its parent; says how far that reaches here.
@@ -23,6 +23,20 @@ pub(super) struct Children {
 }
 
 impl Children {
+    /// Reaps every dead child but the program. Without `/proc` there is none: nothing is adopted there.
+    pub(super) fn reap_others(&mut self, leader: Pid) {
+        for pid in own_children().into_iter().filter(|pid| *pid != leader) {
+            if let Ok(Some(_)) = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG) {
+                self.reaped(pid);
+            }
+        }
+    }
+
+    /// Whether anything but the program lives.
+    pub(super) fn live_beside(&self, leader: Pid) -> bool {
+        own_children().into_iter().any(|pid| pid != leader && is_alive(pid))
+    }
+
     /// The program is dead and not reaped: whatever else lives now has outlived it.
     pub(super) fn see_leftovers(&mut self, leader: Pid) {
         for pid in own_children().into_iter().filter(|pid| *pid != leader && is_alive(*pid)) {

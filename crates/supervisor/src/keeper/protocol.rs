@@ -87,6 +87,10 @@ pub(crate) struct WireProgram {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
     pub(crate) graces: Graces,
+    /// How long leftovers of a program that was not stopped may go on.
+    pub(crate) linger: Duration,
+    /// Its streams are a terminal, which it is to control.
+    pub(crate) controls_terminal: bool,
 }
 
 /// A string that cannot be given to a program.
@@ -97,11 +101,12 @@ pub(crate) struct NulByte {
 }
 
 impl WireProgram {
-    /// Strings separated by NUL: counts and graces, then cwd, command, arguments, environment pairs.
+    /// Strings separated by NUL: counts, times and the terminal, then cwd, command, arguments, environment pairs.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, NulByte> {
-        let numbers = [self.args.len(), self.env.len(), millis(self.graces.stdin), millis(self.graces.term)];
+        let times = [self.graces.stdin, self.graces.term, self.linger].map(millis);
+        let counts = [self.args.len(), self.env.len(), usize::from(self.controls_terminal)];
         let mut body = Vec::new();
-        for number in numbers {
+        for number in counts.into_iter().chain(times) {
             body.extend_from_slice(number.to_string().as_bytes());
             body.push(0);
         }
@@ -128,14 +133,14 @@ impl WireProgram {
     fn decode(body: &[u8]) -> Option<Self> {
         let mut fields = body.strip_suffix(&[0])?.split(|byte| *byte == 0);
         let mut number = || -> Option<usize> { std::str::from_utf8(fields.next()?).ok()?.parse().ok() };
-        let (args, env, stdin, term) = (number()?, number()?, number()?, number()?);
+        let (args, env, controls_terminal) = (number()?, number()?, number()? != 0);
+        let mut time = || Some(Duration::from_millis(number()? as u64));
+        let (graces, linger) = (Graces { stdin: time()?, term: time()? }, time()?);
         let mut string = || fields.next().map(|bytes| OsString::from_vec(bytes.to_vec()));
         let (cwd, command) = (PathBuf::from(string()?), string()?);
         let args = (0..args).map(|_| string()).collect::<Option<_>>()?;
         let env = (0..env).map(|_| Some((string()?, string()?))).collect::<Option<_>>()?;
-        let graces =
-            Graces { stdin: Duration::from_millis(stdin as u64), term: Duration::from_millis(term as u64) };
-        Some(Self { command, args, env, cwd, graces })
+        Some(Self { command, args, env, cwd, graces, linger, controls_terminal })
     }
 }
 
@@ -205,10 +210,12 @@ mod tests {
             command in text(), cwd in text(),
             args in proptest::collection::vec(text(), 0..5),
             env in proptest::collection::vec((text(), text()), 0..5),
-            stdin in 0u64..100_000, term in 0u64..100_000,
+            stdin in 0u64..100_000, term in 0u64..100_000, linger in 0u64..100_000, controls_terminal: bool,
         ) {
             let graces = Graces { stdin: Duration::from_millis(stdin), term: Duration::from_millis(term) };
-            let program = WireProgram { command, args, env, cwd: cwd.into(), graces };
+            let linger = Duration::from_millis(linger);
+            let cwd = cwd.into();
+            let program = WireProgram { command, args, env, cwd, graces, linger, controls_terminal };
             let body = program.encode().expect("there is no NUL in it");
             prop_assert_eq!(WireProgram::decode(&body), Some(program));
         }
@@ -227,6 +234,8 @@ mod tests {
             env: Vec::new(),
             cwd: "/".into(),
             graces: Graces::default(),
+            linger: Duration::ZERO,
+            controls_terminal: false,
         };
         assert_eq!(program.encode().expect_err("NUL").to_string(), "the argument list contains a NUL byte");
     }

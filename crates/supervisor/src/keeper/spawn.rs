@@ -28,7 +28,8 @@ pub(super) fn close_inherited() {
     }
 }
 
-/// Starts `program` in a process group of its own, with `pipes` as its stdin, stdout and stderr.
+/// Starts `program` in a process group of its own, with `pipes` as its stdin, stdout and stderr. If they are a
+/// terminal, the group is that of a new session, and the session controls the terminal.
 pub(super) fn start(program: &WireProgram, pipes: Pipes) -> Result<Pid, SpawnFailure> {
     let errno = |error: &io::Error| error.raw_os_error().unwrap_or(0);
     // Looked at first: after a fork, a missing directory and a missing program are the same ENOENT.
@@ -48,8 +49,12 @@ pub(super) fn start(program: &WireProgram, pipes: Pipes) -> Result<Pid, SpawnFai
         .current_dir(&program.cwd)
         .stdin(stdin)
         .stdout(stdout)
-        .stderr(stderr)
-        .process_group(0);
+        .stderr(stderr);
+    if program.controls_terminal {
+        control_terminal(&mut command);
+    } else {
+        command.process_group(0);
+    }
     die_with_keeper(&mut command);
     match command.spawn() {
         Ok(child) => Ok(Pid::from_child(&child)),
@@ -71,10 +76,26 @@ pub(super) fn start(program: &WireProgram, pipes: Pipes) -> Result<Pid, SpawnFai
 fn exists(program: &WireProgram) -> bool {
     let command = Path::new(&program.command);
     if command.components().count() > 1 || command.is_absolute() {
-        return program.cwd.join(command).exists();
+        return program.cwd.join(command).is_file();
     }
     let path = program.env.iter().rev().find(|(name, _)| name == OsStr::new("PATH"));
-    path.is_some_and(|(_, dirs)| std::env::split_paths(dirs).any(|dir| dir.join(command).exists()))
+    path.is_some_and(|(_, dirs)| std::env::split_paths(dirs).any(|dir| dir.join(command).is_file()))
+}
+
+/// The program leads a new session, and with it a new process group, whose terminal is its stdin.
+fn control_terminal(command: &mut Command) {
+    let take = || {
+        rustix::process::setsid()?;
+        // This runs in the child, where 0 is the terminal by now.
+        rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+        Ok(())
+    };
+    #[expect(unsafe_code, reason = "pre_exec is unsafe by signature")]
+    // SAFETY: the closure makes two system calls and touches no memory that another thread could hold a lock
+    // on; the keeper has one thread.
+    unsafe {
+        command.pre_exec(take);
+    }
 }
 
 /// The program is killed when the keeper dies, whatever kills the keeper.

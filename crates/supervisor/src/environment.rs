@@ -1,4 +1,4 @@
-//! The environment of an agent: the user's own, without acpd's, plus what the agent's entry says (SU-7).
+//! The environment of a program: the user's own, without acpd's, plus what the caller says (SU-7).
 
 use std::ffi::{OsStr, OsString};
 
@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 const OWN_PREFIX: &[u8] = b"ACPD_";
 
 /// `inherited` minus acpd's own variables, overridden by `own`.
-pub(crate) fn agent_environment(
+pub fn program_environment(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
     own: &[(OsString, OsString)],
 ) -> Vec<(OsString, OsString)> {
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn the_users_environment_passes_and_acpds_own_does_not() {
         let inherited = pairs(&[("PATH", "/bin"), ("ACPD_TOKEN", "secret"), ("OTEL_X", "1"), ("KEY", "old")]);
-        let got = agent_environment(inherited, &pairs(&[("KEY", "new"), ("ACPD_FOR_AGENT", "meant")]));
+        let got = program_environment(inherited, &pairs(&[("KEY", "new"), ("ACPD_FOR_AGENT", "meant")]));
         let expected =
             pairs(&[("PATH", "/bin"), ("OTEL_X", "1"), ("KEY", "new"), ("ACPD_FOR_AGENT", "meant")]);
         assert_eq!(got, expected);

@@ -1,0 +1,372 @@
+//! The terminal task: one command, from its start to its release.
+//!
+//! Owner of the process and of its output. One loop picks an event and handles it; nothing is awaited in between
+//! but the next event. Output is read always, so the command is never held up by who reads it.
+
+use crate::decoder::Decoder;
+use crate::event::TerminalEvent;
+use crate::feed::{Feed, FeedPace, Piece};
+use crate::handle::{QUESTIONS, Question, TerminalHandle};
+use crate::life::{Life, LifeInput, LifeOutput};
+use crate::report::{TerminalReport, TerminalSnapshot};
+use crate::settings::OutputLimits;
+use crate::spec::TerminalId;
+use crate::tail::Tail;
+use acpd_supervisor::{ExitReport, Process, ProgramSpec, StartError, Supervisor};
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::bytes::BytesMut;
+use tokio_util::sync::{CancellationToken, PollSender};
+
+/// Bytes taken in one read: what a pipe holds.
+const READ: usize = 64 * 1024;
+
+/// How long a host that shuts down waits for a feed's reader to take what is left, after the command is gone.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Where it is said whether the command was started.
+pub(crate) type Started = oneshot::Receiver<Result<(), StartError>>;
+
+/// Everything a terminal is made of.
+pub(crate) struct Plan {
+    pub(crate) program: ProgramSpec,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) limits: OutputLimits,
+    pub(crate) feed: Option<(FeedPace, mpsc::Sender<TerminalEvent>)>,
+}
+
+/// Makes the two ends of a terminal, which is released by `shutdown` at the latest. The answer says whether the
+/// command was started; when nobody waits for it any more, the terminal is released.
+pub(crate) fn terminal(
+    supervisor: Supervisor,
+    plan: Plan,
+    shutdown: &CancellationToken,
+) -> (TerminalHandle, TerminalTask, Started) {
+    let id = TerminalId::fresh();
+    let (ask, questions) = mpsc::channel(QUESTIONS);
+    let (publish, report) = watch::channel(None);
+    let (kill, release, shutdown) = (CancellationToken::new(), CancellationToken::new(), shutdown.clone());
+    let handle = TerminalHandle {
+        id: id.clone(),
+        questions: ask,
+        kill: kill.clone(),
+        release: release.clone(),
+        report,
+    };
+    let (started, answer) = oneshot::channel();
+    let task = TerminalTask { id, supervisor, plan, questions, kill, release, shutdown, publish, started };
+    (handle, task, answer)
+}
+
+/// A terminal whose command is not started yet.
+pub(crate) struct TerminalTask {
+    id: TerminalId,
+    supervisor: Supervisor,
+    plan: Plan,
+    questions: mpsc::Receiver<Question>,
+    kill: CancellationToken,
+    release: CancellationToken,
+    shutdown: CancellationToken,
+    publish: watch::Sender<Option<TerminalReport>>,
+    started: oneshot::Sender<Result<(), StartError>>,
+}
+
+impl TerminalTask {
+    pub(crate) async fn run(self) {
+        let Plan { program, timeout, limits, feed } = self.plan;
+        let process = match self.supervisor.start(program).await {
+            Ok(process) => process,
+            Err(error) => {
+                let _nobody_waits = self.started.send(Err(error));
+                return;
+            }
+        };
+        let now = now();
+        if self.started.send(Ok(())).is_err() {
+            self.release.cancel();
+        }
+        let running = Running {
+            id: self.id,
+            process,
+            reading: true,
+            exit: None,
+            life: Life::new(timeout.and_then(|timeout| now.checked_add(timeout))),
+            limits,
+            decoder: Decoder::default(),
+            tail: Tail::new(limits.kept),
+            feed: feed.map(|(pace, sender)| OpenFeed {
+                pieces: Feed::new(pace, now),
+                last: None,
+                sender: PollSender::new(sender),
+            }),
+            questions: self.questions,
+            asked_to_kill: false,
+            kill: self.kill,
+            release: self.release,
+            shutdown: self.shutdown,
+            is_shutdown: false,
+            farewell: None,
+            publish: self.publish,
+        };
+        running.serve().await;
+    }
+}
+
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+/// A terminal whose command runs or ran.
+struct Running {
+    id: TerminalId,
+    process: Process,
+    /// Its output has not ended yet.
+    reading: bool,
+    exit: Option<Arc<ExitReport>>,
+    life: Life,
+    limits: OutputLimits,
+    decoder: Decoder,
+    tail: Tail,
+    /// None when nobody reads it, or after its last event.
+    feed: Option<OpenFeed>,
+    questions: mpsc::Receiver<Question>,
+    asked_to_kill: bool,
+    kill: CancellationToken,
+    release: CancellationToken,
+    shutdown: CancellationToken,
+    is_shutdown: bool,
+    /// Until when the feed's reader has to take what is left.
+    farewell: Option<Instant>,
+    publish: watch::Sender<Option<TerminalReport>>,
+}
+
+struct OpenFeed {
+    pieces: Feed,
+    /// Told after the last piece.
+    last: Option<TerminalEvent>,
+    sender: PollSender<TerminalEvent>,
+}
+
+impl OpenFeed {
+    /// From when on there is something to tell; the last event follows the last piece at once.
+    fn due(&self, now: Instant) -> Option<Instant> {
+        self.pieces.due().or_else(|| self.last.is_some().then_some(now))
+    }
+
+    /// What is to be told next.
+    fn take(&mut self, terminal: &TerminalId, now: Instant) -> Option<TerminalEvent> {
+        if self.pieces.due().is_none() {
+            return self.last.take();
+        }
+        let Piece { dropped, text } = self.pieces.take(now);
+        Some(TerminalEvent::Output { terminal: terminal.clone(), dropped, text })
+    }
+
+    /// Tells what is due as long as there is room. A reader that keeps up would miss something if it depended on
+    /// which of two events comes first, more output or its room.
+    fn tell_now(&mut self, terminal: &TerminalId, now: Instant) {
+        while self.pieces.due().is_some_and(|due| due <= now) {
+            let Some(sender) = self.sender.get_ref().cloned() else { return };
+            let Ok(room) = sender.try_reserve() else { return };
+            let Some(event) = self.take(terminal, now) else { return };
+            room.send(event);
+        }
+    }
+}
+
+enum Event {
+    Question(Question),
+    Kill,
+    /// Asked for, or nobody is left who could ask for anything.
+    Release,
+    /// The host ends.
+    Shutdown,
+    Read(io::Result<usize>),
+    Exited(Arc<ExitReport>),
+    /// The feed's reader takes another event, or is gone.
+    Room {
+        is_open: bool,
+    },
+    /// A deadline has passed.
+    Tick,
+}
+
+impl Running {
+    async fn serve(mut self) {
+        let mut buffer = BytesMut::with_capacity(READ);
+        while !self.is_done() {
+            let event = self.next_event(&mut buffer).await;
+            self.handle(event, &mut buffer);
+            if self.is_shutdown && self.life.has_ended() {
+                self.farewell.get_or_insert_with(|| now() + FAREWELL);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.life.has_ended() && self.life.is_released() && self.feed.is_none()
+    }
+
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    async fn next_event(&mut self, buffer: &mut BytesMut) -> Event {
+        let now = now();
+        let released = self.life.is_released();
+        let told_at = self.feed.as_ref().and_then(|feed| feed.due(now));
+        let is_told = told_at.is_some_and(|due| due <= now);
+        let tick =
+            [self.life.deadline(), told_at.filter(|_| !is_told), self.farewell].into_iter().flatten().min();
+        tokio::select! {
+            question = self.questions.recv(), if !released => question.map_or(Event::Release, Event::Question),
+            () = self.kill.cancelled(), if !self.asked_to_kill => Event::Kill,
+            () = self.release.cancelled(), if !released => Event::Release,
+            () = self.shutdown.cancelled(), if !self.is_shutdown => Event::Shutdown,
+            read = self.process.stdout.read_buf(buffer), if self.reading => Event::Read(read),
+            exit = self.process.handle.exited(), if self.exit.is_none() => Event::Exited(exit),
+            is_open = room(self.feed.as_mut()), if is_told => Event::Room { is_open },
+            () = sleep_until(tick), if tick.is_some() => Event::Tick,
+        }
+    }
+
+    fn handle(&mut self, event: Event, buffer: &mut BytesMut) {
+        match event {
+            Event::Question(question) => self.answer(question),
+            Event::Kill => {
+                self.asked_to_kill = true;
+                self.live(LifeInput::Kill);
+            }
+            Event::Release => self.release(),
+            Event::Shutdown => {
+                self.is_shutdown = true;
+                if !self.life.is_released() {
+                    self.release();
+                }
+            }
+            Event::Read(Ok(0)) => self.output_ended(),
+            Event::Read(Ok(_)) => {
+                let mut text = String::new();
+                self.decoder.push(buffer, &mut text);
+                buffer.clear();
+                self.keep(&text);
+            }
+            Event::Read(Err(error)) => {
+                tracing::warn!(terminal = self.id.as_str(), %error, "cannot read the output of a command");
+                self.output_ended();
+            }
+            Event::Exited(report) => {
+                self.exit = Some(report);
+                self.end_if_complete();
+            }
+            Event::Room { is_open } => self.tell(is_open),
+            Event::Tick => {
+                self.live(LifeInput::Tick);
+                if self.farewell.is_some_and(|until| now() >= until) && self.feed.take().is_some() {
+                    tracing::warn!(terminal = self.id.as_str(), "nobody took the last of a command's output");
+                }
+            }
+        }
+    }
+
+    fn release(&mut self) {
+        self.live(LifeInput::Release);
+        // Questions that wait are refused with it.
+        self.questions.close();
+        while self.questions.try_recv().is_ok() {}
+        if self.life.has_ended() {
+            self.tail = Tail::new(0);
+        }
+    }
+
+    fn live(&mut self, input: LifeInput) {
+        match self.life.handle(input, now()) {
+            Ok(Some(LifeOutput::Stop)) => self.process.handle.stop(),
+            Ok(Some(LifeOutput::Report(state))) => {
+                let status = self.exit.as_ref().map(|exit| exit.status.clone());
+                let status = status.expect("the end is reported after the exit");
+                self.report(TerminalReport { state, status });
+            }
+            Ok(None) => {}
+            Err(error) => tracing::error!(terminal = self.id.as_str(), %error, "a terminal went wrong"),
+        }
+    }
+
+    fn answer(&self, question: Question) {
+        match question {
+            Question::Output { limit, answer } => {
+                let output = self.tail.last(self.limits.of_question(limit));
+                let report = self.publish.borrow().clone();
+                let _gave_up = answer.send(TerminalSnapshot { output, report });
+            }
+            Question::Resize { size, answer } => {
+                let _gave_up = answer.send(self.process.stdout.resize(size));
+            }
+        }
+    }
+
+    fn keep(&mut self, text: &str) {
+        self.tail.push(text);
+        if let Some(feed) = &mut self.feed {
+            let now = now();
+            feed.pieces.push(text, now);
+            feed.tell_now(&self.id, now);
+        }
+    }
+
+    fn output_ended(&mut self) {
+        self.reading = false;
+        let mut text = String::new();
+        self.decoder.finish(&mut text);
+        self.keep(&text);
+        self.end_if_complete();
+    }
+
+    /// The command is gone and all it wrote is read. The supervisor bounds the time between the two.
+    fn end_if_complete(&mut self) {
+        if let (Some(exit), false) = (&self.exit, self.reading) {
+            self.live(LifeInput::Ended { stopped: !exit.rungs.is_empty() });
+        }
+    }
+
+    fn report(&mut self, report: TerminalReport) {
+        if let Some(feed) = &mut self.feed {
+            feed.pieces.end();
+            feed.last = Some(TerminalEvent::Ended {
+                terminal: self.id.clone(),
+                report: report.clone(),
+                output: self.tail.last(self.limits.shown),
+            });
+        }
+        if self.life.is_released() {
+            self.tail = Tail::new(0);
+        }
+        self.publish.send_replace(Some(report));
+    }
+
+    fn tell(&mut self, is_open: bool) {
+        let Some(feed) = &mut self.feed else { return };
+        let event = feed.take(&self.id, now());
+        let is_last = matches!(event, Some(TerminalEvent::Ended { .. }));
+        let sent = is_open && event.is_some_and(|event| feed.sender.send_item(event).is_ok());
+        if !sent || is_last {
+            self.feed = None;
+        }
+    }
+}
+
+/// Waits until the feed's reader takes another event; false when it is gone.
+///
+/// # Cancel safety
+/// Nothing is lost when the future is dropped, not even the place in the queue.
+async fn room(feed: Option<&mut OpenFeed>) -> bool {
+    let Some(feed) = feed else { return false };
+    poll_fn(|cx| feed.sender.poll_reserve(cx)).await.is_ok()
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    if let Some(at) = at {
+        tokio::time::sleep_until(at.into()).await;
+    }
+}

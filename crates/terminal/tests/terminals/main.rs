@@ -1,0 +1,12 @@
+//! Terminals with real commands, through real keepers.
+
+#[path = "../support/bench.rs"]
+mod bench;
+mod ending;
+mod feeding;
+mod killing;
+mod output;
+mod owning;
+mod pty;
+mod starting;
+mod timeouts;

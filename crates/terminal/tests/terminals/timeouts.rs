@@ -1,0 +1,110 @@
+//! Commands whose time is over.
+
+use super::bench::{Bench, Gate, STUBBORN, command, shell, text, upon_sigterm};
+use acpd_supervisor::{ExitStatus, StartError};
+use acpd_terminal::{RunOutcome, TerminalOutput, TerminalSettings, TerminalState};
+use std::collections::HashMap;
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_millis(150);
+const LONG: Duration = Duration::from_secs(600);
+
+fn output(text: &str) -> TerminalOutput {
+    TerminalOutput { text: text.into(), truncated: false }
+}
+
+// contract 2.3: run a command with a timeout, which it does not need
+#[tokio::test]
+async fn a_command_finishes_in_time() {
+    let bench = Bench::new();
+    for (script, status) in [
+        ("echo out; exit 3", ExitStatus::Code(3)),
+        ("echo out; kill -TERM $$", ExitStatus::Signal("SIGTERM".into())),
+    ] {
+        let outcome = bench.terminals.run_with_timeout(shell(script), LONG).await.expect("sh starts");
+        assert_eq!(outcome, RunOutcome::Finished(status, output("out\n")));
+    }
+    bench.nothing_left().await;
+}
+
+// contract 2.3: killed, the final output kept, and the exit status that the kill really produced
+#[tokio::test]
+async fn a_commands_time_is_over() {
+    let bench = Bench::new();
+    for (script, status, text) in [
+        ("echo out; exec sleep 1000".to_owned(), ExitStatus::Signal("SIGTERM".into()), "out\n"),
+        (upon_sigterm("echo bye; exit 7"), ExitStatus::Code(7), "ready\nbye\n"),
+        (upon_sigterm("exit 0"), ExitStatus::Code(0), "ready\n"),
+        (STUBBORN.to_owned(), ExitStatus::Signal("SIGKILL".into()), "ready\n"),
+    ] {
+        let outcome = bench.terminals.run_with_timeout(shell(&script), SHORT).await.expect("sh starts");
+        assert_eq!(outcome, RunOutcome::TimedOut(status, output(text)), "{script}");
+        assert_eq!(bench.alive(), Vec::<u32>::new());
+    }
+    bench.nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_command_that_does_not_start_is_no_outcome() {
+    let bench = Bench::new();
+    let outcome = bench.terminals.run_with_timeout(command("no-such-command", &[]), LONG).await;
+    assert!(matches!(outcome, Err(StartError::NotFound { .. })), "{outcome:?}");
+    bench.nothing_left().await;
+}
+
+// TE-11: nobody is left who wants the command
+#[tokio::test]
+async fn a_run_that_is_dropped_is_killed() {
+    let bench = Bench::new();
+    let gate = Gate::new();
+    let script = format!("cat <{}; exec sleep 1000", gate.path().display());
+    let mut run = Box::pin(bench.terminals.run_with_timeout(shell(&script), LONG));
+    tokio::select! {
+        outcome = &mut run => panic!("it ended: {outcome:?}"),
+        () = gate.pass(b"") => {}
+    }
+    drop(run);
+    bench.nothing_left_alone().await;
+}
+
+// contract 2.3: timeouts by the base name of the command are consulted
+#[tokio::test]
+async fn a_commands_name_has_its_own_time() {
+    let bench = Bench::with(TerminalSettings {
+        command_timeouts: HashMap::from([("sleep".into(), Some(SHORT)), ("printf".into(), Some(LONG))]),
+        ..TerminalSettings::default()
+    });
+    let sleep = std::env::split_paths(&std::env::var_os("PATH").expect("PATH is set"))
+        .map(|dir| dir.join("sleep"))
+        .find(|path| path.exists())
+        .expect("sleep is installed");
+    for name in ["sleep", sleep.to_str().expect("text")] {
+        let terminal = bench.create(command(name, &["1000"])).await.expect("sleep starts");
+        let report = terminal.wait_for_exit().await;
+        assert_eq!((report.state, report.signal()), (TerminalState::TimedOut, Some("SIGTERM")), "{name}");
+    }
+    let terminal = bench.create(command("printf", &["in time"])).await.expect("printf starts");
+    assert_eq!(terminal.wait_for_exit().await.state, TerminalState::Finished);
+    // Not by what its arguments say.
+    let terminal = bench.sh("sleep 1000").await;
+    let gave_up = tokio::time::timeout(SHORT * 2, terminal.wait_for_exit()).await;
+    assert!(gave_up.is_err(), "{gave_up:?}");
+    bench.nothing_left().await;
+}
+
+// contract 2.3: the default time, which a name may lift
+#[tokio::test]
+async fn the_default_time_is_for_all_others() {
+    let bench = Bench::with(TerminalSettings {
+        default_execution_timeout: Some(SHORT),
+        command_timeouts: HashMap::from([("sleep".into(), None)]),
+        ..TerminalSettings::default()
+    });
+    let without = bench.create(command("sleep", &["1000"])).await.expect("sleep starts");
+    let terminal = bench.sh("echo out; exec sleep 1000").await;
+    let report = terminal.wait_for_exit().await;
+    assert_eq!((report.state, report.signal()), (TerminalState::TimedOut, Some("SIGTERM")));
+    assert_eq!(text(&terminal).await, "out\n", "the id stays valid");
+    assert_eq!(without.report(), None, "the one that was started before still runs");
+    bench.nothing_left().await;
+}
