@@ -221,6 +221,8 @@ impl Viewer {
                 }
             }
             self.release().await?;
+            // First what there is, then what comes next: when nothing is left to read, that can begin at once.
+            self.end_history();
             self.go_on();
             self.end_history();
             self.end_rest();
