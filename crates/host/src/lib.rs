@@ -16,6 +16,7 @@ mod dead_hosts;
 mod environment;
 mod error;
 mod event;
+mod files;
 mod fork;
 mod host;
 mod host_file;
@@ -40,6 +41,7 @@ pub use agent::{
 pub use audience::{Seat, Spectator};
 pub use error::HostError;
 pub use event::EventKind;
+pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};
 pub use host::{Host, HostOptions, NewSession, check_agent};
 pub use host_file::{HostFile, HostFileError};
 pub use ids::{SessionId, fresh_id};
