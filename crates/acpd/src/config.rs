@@ -22,7 +22,7 @@ pub use error::{ConfigError, UnknownAgent};
 pub use load::Sources;
 pub use names::{NameError, check_agent_name};
 pub use sections::{
-    Agent, Compat, Config, Durability, Limits, PermissionMode, Scope, Sees, Server, Storage, Terminal,
+    Agent, Compat, Config, Durability, Files, Limits, PermissionMode, Scope, Sees, Server, Storage, Terminal,
     Timeouts, Token, TokenHash,
 };
 pub use wait::{Wait, WaitError};

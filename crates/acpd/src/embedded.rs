@@ -4,7 +4,7 @@ use crate::config::{self, Config, EXAMPLE_AGENT, Sources};
 use crate::exit::{Failure, chain};
 use crate::process;
 use acpd_eventlog::{EventLog, Options};
-use acpd_host::{AgentSpec, Graces, Host, HostFile, HostOptions, PermissionMode, TaskScope};
+use acpd_host::{AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, PermissionMode, TaskScope};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -95,6 +95,7 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
             stderr_log: agent.stderr_log.then(|| logs.join(format!("{name}.log"))),
             permission_mode: host_mode(agent.permission_mode),
             line_limit: config.limits.line_bytes,
+            files: FileRules { confine: config.files.confine, max_bytes: config.files.max_bytes },
         };
         (name.clone(), spec)
     };

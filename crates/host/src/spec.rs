@@ -1,5 +1,6 @@
 //! How an agent is run: one entry of the configuration, complete.
 
+use crate::files::FileRules;
 use crate::permission::PermissionMode;
 use acpd_supervisor::Graces;
 use std::ffi::OsString;
@@ -42,4 +43,6 @@ pub struct AgentSpec {
     pub permission_mode: PermissionMode,
     /// The longest line the agent may write, in bytes.
     pub line_limit: usize,
+    /// Which files its sessions are served.
+    pub files: FileRules,
 }

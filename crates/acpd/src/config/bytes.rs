@@ -19,6 +19,11 @@ pub(super) fn output_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D:
     from.deserialize_any(ByteCount { least: 1, most: 256 * MIB })
 }
 
+/// For `deserialize_with`: the longest content of a file that is read or written, 1 byte to 256 MiB.
+pub(super) fn file_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    from.deserialize_any(ByteCount { least: 1, most: 256 * MIB })
+}
+
 struct ByteCount {
     least: u64,
     most: u64,

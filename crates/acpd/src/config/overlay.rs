@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 use super::ConfigError;
 
 /// The sections whose keys are single values. Agents and tokens are tables by name and belong in the file.
-const SECTIONS: [&str; 6] = ["server", "storage", "timeouts", "terminal", "limits", "compat"];
+const SECTIONS: [&str; 7] = ["server", "storage", "timeouts", "terminal", "files", "limits", "compat"];
 
 /// The variables that were laid over the file.
 pub(super) struct Overlay {
@@ -80,11 +80,11 @@ fn section_and_key(name: &str) -> Option<(&'static str, String)> {
     })
 }
 
-/// All keys read a text, apart from the switches of `[compat]`.
+/// All keys read a text, apart from the switches of `[compat]` and `[files]`.
 fn scalar(section: &str, value: &OsStr) -> Option<DeValue<'static>> {
     let text = value.to_str()?;
     Some(match text.parse() {
-        Ok(switch) if section == "compat" => DeValue::Boolean(switch),
+        Ok(switch) if matches!(section, "compat" | "files") => DeValue::Boolean(switch),
         _ => DeValue::String(Cow::Owned(text.to_owned())),
     })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
-use super::bytes::{MIB, line_bytes, output_bytes};
+use super::bytes::{MIB, file_bytes, line_bytes, output_bytes};
 use super::names::{address, arguments, command, name, named, path, variables};
 use super::wait::{Wait, bounded};
 use super::{EXAMPLE_AGENT, UnknownAgent};
@@ -26,6 +26,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// `[terminal]`: commands that agents run.
     pub terminal: Terminal,
+    /// `[files]`: files that agents read and write through acpd.
+    pub files: Files,
     /// `[limits]`: bounds on what a peer can make acpd hold.
     pub limits: Limits,
     /// `[compat]`: deviations from the stable protocol for the sake of older peers.
@@ -152,6 +154,24 @@ impl Default for Terminal {
             output_byte_limit: MIB,
             command_timeouts: BTreeMap::new(),
         }
+    }
+}
+
+/// `[files]`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Files {
+    /// Serve only the files in a session's directories, wherever links lead. Default true.
+    pub confine: bool,
+    /// The longest content that is read or written at once, in bytes: 1 to 256 MiB, as a number or as `"1 MiB"`.
+    /// Default 16 MiB.
+    #[serde(deserialize_with = "file_bytes")]
+    pub max_bytes: u64,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Files { confine: true, max_bytes: 16 * MIB }
     }
 }
 

@@ -62,6 +62,10 @@ output_byte_limit = 4096
 [terminal.command_timeouts]
 npm = "10m"
 
+[files]
+confine = false
+max_bytes = "1 MiB"
+
 [limits]
 line_bytes = "128 MiB"
 
@@ -114,6 +118,7 @@ fn the_sample_is_read_in_full() {
             command_timeouts: [("npm".to_owned(), seconds(600))].into(),
         }
     );
+    assert_eq!(config.files, Files { confine: false, max_bytes: 1 << 20 });
     assert_eq!(config.limits.line_bytes, 128 << 20);
     assert!(config.compat.session_stop);
     let agent = config.agent("opencode").unwrap();
@@ -138,9 +143,11 @@ fn every_key_is_optional() {
     assert_eq!(config.storage.path, Path::new("/srv/me/.local/state/acpd"));
     assert_eq!(config.timeouts.initialize.to_string(), "1m");
     assert_eq!(config.timeouts.cancel, Duration::from_secs(10));
+    assert_eq!(config.files, Files { confine: true, max_bytes: 16 << 20 });
     assert_eq!(config.limits.line_bytes, 64 << 20);
     assert_eq!(config.terminal.output_byte_limit, 1_048_576);
-    let sections = "[server]\n[storage]\n[timeouts]\n[terminal]\n[limits]\n[compat]\n[agents]\n[tokens]\n";
+    let sections =
+        "[server]\n[storage]\n[timeouts]\n[terminal]\n[files]\n[limits]\n[compat]\n[agents]\n[tokens]\n";
     let empty_sections = bench(sections).load().unwrap();
     assert_eq!(Config { file: None, ..empty_sections }, Config { file: None, ..config });
 }
@@ -166,7 +173,7 @@ fn errors_point_at_the_wrong_part_and_say_what_to_write() {
         (
             "listen = 'x'\n",
             "1:1: unknown section or key \"listen\"; the sections are server, storage, timeouts, terminal, \
-             limits, compat, agents, tokens",
+             files, limits, compat, agents, tokens",
         ),
         ("[storage]\ncolour = 1\n", "2:1: unknown key \"colour\" in [storage]; known: path, durability"),
         (
@@ -191,6 +198,14 @@ fn errors_point_at_the_wrong_part_and_say_what_to_write() {
         (
             "[server]\ndefault_agent = \"opencod\"\n[agents.opencode]\ncommand = \"x\"\n",
             "2:17: no agent is called \"opencod\": there is no [agents.opencod]; did you mean \"opencode\"?",
+        ),
+        (
+            "[files]\nmax_bytes = \"1 GiB\"\n",
+            "2:13: \"max_bytes\" in [files]: \"1 GiB\" is out of range; allowed are 1 to 256 MiB",
+        ),
+        (
+            "[files]\nconfine = \"no\"\n",
+            "2:11: \"confine\" in [files]: expected true or false, found string \"no\"",
         ),
         (
             "[limits]\nline_bytes = 100\n",
@@ -315,6 +330,8 @@ fn variables_override_every_scalar_key() {
     .with("ACPD_TERMINAL_GRACEFUL_SHUTDOWN_TIMEOUT", "7ms")
     .with("ACPD_TERMINAL_DEFAULT_EXECUTION_TIMEOUT", "8ms")
     .with("ACPD_TERMINAL_OUTPUT_BYTE_LIMIT", "9")
+    .with("ACPD_FILES_CONFINE", "false")
+    .with("ACPD_FILES_MAX_BYTES", "2 KiB")
     .with("ACPD_LIMITS_LINE_BYTES", "1 MiB")
     .with("ACPD_COMPAT_SESSION_STOP", "true")
     .load()
@@ -336,6 +353,7 @@ fn variables_override_every_scalar_key() {
     assert_eq!(changed.terminal.graceful_shutdown_timeout, millis(7));
     assert_eq!(changed.terminal.default_execution_timeout, Wait::After(millis(8)));
     assert_eq!(changed.terminal.output_byte_limit, 9);
+    assert_eq!(changed.files, Files { confine: false, max_bytes: 2048 });
     assert_eq!(changed.limits.line_bytes, 1 << 20);
     assert!(changed.compat.session_stop);
 }

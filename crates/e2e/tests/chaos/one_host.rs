@@ -6,7 +6,7 @@
 use acpd_e2e::{Client, Scratch, acpd};
 use acpd_eventlog::{EventLog, Options};
 use acpd_gateway::{Arrival, ConnectionIo, ConnectionOptions, outbox, serve};
-use acpd_host::{AgentSpec, Graces, Host, HostFile, HostOptions, PermissionMode, TaskScope};
+use acpd_host::{AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, PermissionMode, TaskScope};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use bytes::Bytes;
 use std::os::unix::net::UnixStream;
@@ -87,6 +87,7 @@ fn spec(scratch: &Scratch, agent: &Example) -> AgentSpec {
         stderr_log: None,
         permission_mode: PermissionMode::BypassPermissions,
         line_limit: LINE_LIMIT,
+        files: FileRules::default(),
     }
 }
 

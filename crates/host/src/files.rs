@@ -1,0 +1,210 @@
+//! Files for agents: `fs/read_text_file` and `fs/write_text_file`, confined to the session's directories.
+//!
+//! Owned by the session, which hands over the raw `params` of a request and gets the raw `result`. Invariants: nothing
+//! outside the roots is read or written, whatever links are swapped meanwhile; a file is replaced as a whole or not at
+//! all; no request blocks an async thread. Not here: who is asked first when a client offers files itself, and what
+//! the agent is told it may call.
+
+mod error;
+mod params;
+mod read;
+mod roots;
+mod write;
+
+pub use error::FileError;
+
+use bytes::Bytes;
+use roots::Roots;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, RwLock, Semaphore};
+use tokio::task::{JoinError, spawn_blocking};
+use tokio_util::sync::CancellationToken;
+
+/// Requests that one session has under way; more would only compete for the same disk. Full: they wait.
+const READERS: u32 = 4;
+
+/// Requests that all sessions have under way, so that a disk that hangs does not take every thread there is. Full: they
+/// wait.
+const SLOTS: usize = 32;
+
+/// `{"content": "..."}` with the content at hand.
+#[derive(serde::Serialize)]
+struct Content<'a> {
+    content: &'a str,
+}
+
+/// What the configuration says of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileRules {
+    /// Only the session's directories are served; else whatever the user can reach.
+    pub confine: bool,
+    /// The longest content of one read or write, in bytes of UTF-8.
+    pub max_bytes: u64,
+}
+
+impl Default for FileRules {
+    /// Confined, and 16 MiB.
+    fn default() -> Self {
+        Self { confine: true, max_bytes: 16 << 20 }
+    }
+}
+
+/// Which files a session's agent is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilesSpec {
+    /// The session's working directory and its additional ones, absolute. One that cannot be opened is left out.
+    pub directories: Vec<PathBuf>,
+    /// What the configuration says.
+    pub rules: FileRules,
+}
+
+impl FilesSpec {
+    /// Reads `cwd` and `additionalDirectories` of the params of `session/new`, `load`, `resume` or `fork`. What is not
+    /// an absolute path is left out: a name that depends on where acpd runs is no directory of the session.
+    pub fn of_session(params: &[u8], rules: FileRules) -> Self {
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Session {
+            cwd: serde_json::Value,
+            additional_directories: serde_json::Value,
+        }
+        let session: Session = crate::acp::view(params).unwrap_or_default();
+        let additional = session.additional_directories.as_array().into_iter().flatten();
+        let directories = std::iter::once(&session.cwd).chain(additional).filter_map(|path| path.as_str());
+        let directories = directories.map(PathBuf::from).filter(|path| path.is_absolute()).collect();
+        Self { directories, rules }
+    }
+}
+
+/// The bound on requests that are under way in all sessions of a host. Clones share it.
+#[derive(Clone, Debug)]
+pub struct FileSlots(Arc<Semaphore>);
+
+impl Default for FileSlots {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(SLOTS)))
+    }
+}
+
+/// The files of one session. Clones serve the same session.
+///
+/// Requests take effect in the order in which their futures are first polled: a write waits for what came before it,
+/// and what comes after a write sees what it wrote.
+#[derive(Clone, Debug)]
+pub struct Files {
+    roots: Arc<Roots>,
+    max_bytes: u64,
+    turns: Arc<RwLock<()>>,
+    slots: FileSlots,
+}
+
+impl Files {
+    /// Opens the directories. They stay the same ones though their names come to mean others.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe.
+    pub async fn open(spec: FilesSpec, slots: &FileSlots) -> Self {
+        let FilesSpec { directories, rules } = spec;
+        let open = move || if rules.confine { Roots::open(&directories) } else { Roots::everything() };
+        let roots = on_a_blocking_thread(open).await.unwrap_or_default();
+        Self {
+            roots: Arc::new(roots),
+            max_bytes: rules.max_bytes,
+            turns: Arc::new(RwLock::with_max_readers((), READERS)),
+            slots: slots.clone(),
+        }
+    }
+
+    /// Serves `fs/read_text_file`: raw params to raw result.
+    ///
+    /// Lines end with LF and keep their line ends, so pieces that follow each other make up the file. `line` 0 counts
+    /// as 1.
+    ///
+    /// # Errors
+    /// [`FileError`]; nothing is read by halves.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the work stops soon, unheard.
+    pub fn read(&self, params: Bytes) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<> {
+        let Self { roots, max_bytes, turns, slots } = self.clone();
+        async move {
+            let turn = turns.read_owned().await;
+            let slot = slots.take().await?;
+            let stop = CancellationToken::new();
+            let _stop_when_dropped = stop.clone().drop_guard();
+            let work = move || {
+                let _held = (turn, slot);
+                let request = params::ReadRequest::parse(&params)?;
+                let stopped = || stop.is_cancelled();
+                let content = read::read(&roots, &request, max_bytes, &stopped)?;
+                let result = serde_json::to_vec(&Content { content: &content });
+                Ok(result.expect("a string is JSON").into())
+            };
+            on_a_blocking_thread(work).await.unwrap_or(Err(FileError::ShuttingDown))
+        }
+    }
+
+    /// Serves `fs/write_text_file`: raw params to raw result.
+    ///
+    /// # Errors
+    /// [`FileError`]; the file is then as it was. Directories that were made for it stay.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: either nothing was begun, or the file is replaced as a whole, unheard.
+    pub fn write(&self, params: Bytes) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<> {
+        let Self { roots, max_bytes, turns, slots } = self.clone();
+        async move {
+            let turn = turns.write_owned().await;
+            let slot = slots.take().await?;
+            let work = move || {
+                let _held = (turn, slot);
+                let request = params::WriteRequest::parse(&params)?;
+                write::write(&roots, &request, max_bytes)?;
+                Ok(Bytes::from_static(b"{}"))
+            };
+            on_a_blocking_thread(work).await.unwrap_or(Err(FileError::ShuttingDown))
+        }
+    }
+}
+
+impl FileSlots {
+    async fn take(&self) -> Result<OwnedSemaphorePermit, FileError> {
+        Arc::clone(&self.0).acquire_owned().await.map_err(|_| FileError::ShuttingDown)
+    }
+}
+
+/// None when the runtime shuts down.
+async fn on_a_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    match spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
+        Ok(done) => Some(done),
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_)) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // SE-3, FS-1: the roots are the session's own directories, and only full paths name any
+    #[test]
+    fn the_directories_are_those_of_the_session() {
+        for (params, expected) in [
+            (r#"{"cwd":"/a","mcpServers":[]}"#, vec!["/a"]),
+            (r#"{"cwd":"/a","additionalDirectories":["/b","/c"]}"#, vec!["/a", "/b", "/c"]),
+            (r#"{"cwd":"/a","additionalDirectories":["b","../c",7,null]}"#, vec!["/a"]),
+            (r#"{"cwd":"/a","additionalDirectories":null}"#, vec!["/a"]),
+            (r#"{"cwd":"a"}"#, vec![]),
+            ("[]", vec![]),
+        ] {
+            let spec = FilesSpec::of_session(params.as_bytes(), FileRules::default());
+            let expected: Vec<PathBuf> = expected.into_iter().map(PathBuf::from).collect();
+            assert_eq!(spec.directories, expected, "{params}");
+        }
+    }
+}

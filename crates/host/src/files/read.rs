@@ -1,0 +1,169 @@
+//! Reading the lines of a text file.
+//!
+//! Memory is bounded by what is returned, not by the file: lines before the first are only counted. Nothing waits for a
+//! pipe or a device, since neither is opened.
+
+use super::FileError;
+use super::params::ReadRequest;
+use super::roots::Roots;
+use cap_std::fs::{Metadata, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
+use std::io::{self, Read};
+
+/// How much is read at once, in bytes.
+const PIECE: usize = 64 * 1024;
+
+/// Why the lines were not read.
+enum Fault {
+    Io(io::Error),
+    TooLarge,
+}
+
+/// The text that was asked for. `stopped` says that nobody waits for it any more.
+pub(super) fn read(
+    roots: &Roots,
+    request: &ReadRequest,
+    max_bytes: u64,
+    stopped: &dyn Fn() -> bool,
+) -> Result<String, FileError> {
+    let path = &request.path;
+    let fail = |error: io::Error| match FileError::of_io(path, error) {
+        // A file has nothing below it.
+        FileError::NotDirectory { path } => FileError::NotFound { path },
+        error => error,
+    };
+    let place = roots.resolve(path)?;
+    // Looked at before it is opened: opening a device or a pipe can have effects.
+    check(path, &place.root.metadata(&place.below).map_err(fail)?)?;
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let file = place.root.open_with(&place.below, &options).map_err(fail)?;
+    let metadata = file.metadata().map_err(fail)?;
+    check(path, &metadata)?;
+    let too_large = || FileError::TooLarge {
+        path: path.clone(),
+        limit: max_bytes,
+        instead: "read it in pieces, with line and limit",
+    };
+    let first = request.line.unwrap_or(1).saturating_sub(1);
+    if first == 0 && request.limit.is_none() && metadata.len() > max_bytes {
+        return Err(too_large());
+    }
+    let limit = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+    match lines(file.into_std(), first, request.limit, limit, stopped) {
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_not_utf8| FileError::NotText { path: path.clone() }),
+        Err(Fault::TooLarge) => Err(too_large()),
+        Err(Fault::Io(error)) => Err(fail(error)),
+    }
+}
+
+fn check(path: &str, metadata: &Metadata) -> Result<(), FileError> {
+    let path = || path.to_owned();
+    match metadata {
+        file if file.is_file() => Ok(()),
+        directory if directory.is_dir() => Err(FileError::Directory { path: path() }),
+        _ => Err(FileError::Special { path: path() }),
+    }
+}
+
+/// `count` lines (or all) behind the first `skip`, with their line ends.
+fn lines(
+    mut file: impl Read,
+    mut skip: u64,
+    count: Option<u64>,
+    max_bytes: usize,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Vec<u8>, Fault> {
+    let mut wanted = count;
+    let mut text = Vec::new();
+    let mut piece = vec![0; PIECE];
+    while wanted != Some(0) {
+        if stopped() {
+            return Err(Fault::Io(io::ErrorKind::Interrupted.into()));
+        }
+        let mut rest = match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => &piece[..length],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Fault::Io(error)),
+        };
+        rest = skip_lines(rest, &mut skip);
+        if let Some(wanted) = &mut wanted {
+            let after = skip_lines(rest, wanted);
+            rest = &rest[..rest.len() - after.len()];
+        }
+        if text.len() + rest.len() > max_bytes {
+            return Err(Fault::TooLarge);
+        }
+        text.extend_from_slice(rest);
+    }
+    Ok(text)
+}
+
+/// What comes behind the first `count` line ends, which is counted down to those that are still missing.
+fn skip_lines<'a>(bytes: &'a [u8], count: &mut u64) -> &'a [u8] {
+    if *count == 0 {
+        return bytes;
+    }
+    for end in memchr::memchr_iter(b'\n', bytes) {
+        *count -= 1;
+        if *count == 0 {
+            return &bytes[end + 1..];
+        }
+    }
+    &[]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives its text in pieces of one byte, and is interrupted before each.
+    struct Slowly<'a>(&'a [u8], bool);
+
+    impl Read for Slowly<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            self.0.read(&mut buffer[..1])
+        }
+    }
+
+    // FS-2: the same lines, however the bytes come
+    #[test]
+    fn lines_are_counted_across_pieces() {
+        let text = b"one\r\n\ntwo\rthree\nlast";
+        let expected: [&[u8]; 4] = [b"one\r\n", b"\n", b"two\rthree\n", b"last"];
+        for skip in 0..6 {
+            for count in 0..6 {
+                let wanted: Vec<u8> =
+                    expected.iter().skip(skip).take(count).copied().flatten().copied().collect();
+                let read = lines(Slowly(text, false), skip as u64, Some(count as u64), 100, &|| false);
+                assert_eq!(read.ok(), Some(wanted), "{count} lines behind {skip}");
+            }
+        }
+    }
+
+    // FS-3: what is returned is bounded, to the byte; what is only counted is not
+    #[test]
+    fn the_bound_is_on_what_is_returned() {
+        let text = b"0123456789\nabc\n";
+        let read = |skip, max_bytes| lines(Slowly(text, false), skip, None, max_bytes, &|| false).ok();
+        assert_eq!(read(1, 4).as_deref(), Some(b"abc\n".as_slice()));
+        assert_eq!(read(1, 3), None);
+        assert_eq!(read(0, text.len()).as_deref(), Some(text.as_slice()));
+        assert_eq!(read(0, text.len() - 1), None);
+    }
+
+    // contract 2.2: a read that nobody waits for does not go on for ever
+    #[test]
+    fn an_endless_file_is_left_when_nobody_waits() {
+        let left = std::cell::Cell::new(100);
+        let stopped = || left.replace(left.get() - 1) == 0;
+        assert!(lines(io::repeat(b'x'), u64::MAX, None, 10, &stopped).is_err());
+        assert_eq!(left.get(), -1);
+    }
+}

@@ -1,0 +1,9 @@
+//! Files for agents, on real directories.
+
+mod bench;
+mod confinement;
+mod meanwhile;
+mod permissions;
+mod reading;
+mod swapping;
+mod writing;

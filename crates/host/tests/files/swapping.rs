@@ -1,0 +1,114 @@
+//! Links that change between the look and the use.
+
+use crate::bench::{Bench, Refusal};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// How often is read and written while the links change.
+const ROUNDS: usize = 1500;
+
+/// Swaps two names, again and again, as fast as it can.
+struct Swapper {
+    stop: Arc<AtomicBool>,
+    swaps: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Swapper {
+    fn new(one: PathBuf, other: PathBuf) -> Self {
+        let (stop, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stopped, count) = (Arc::clone(&stop), Arc::clone(&swaps));
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).expect("both are there");
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Self { stop, swaps, thread: Some(thread) }
+    }
+}
+
+impl Drop for Swapper {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            assert!(thread.join().is_ok() || std::thread::panicking());
+        }
+    }
+}
+
+/// Reads and writes while the two names are swapped. What is read is what is inside; how often it was refused as
+/// outside is told.
+async fn attack(bench: &Bench, names: [&str; 2], reads: &str, writes: &str) -> (usize, usize) {
+    let swapper = Swapper::new(bench.path(names[0]), bench.path(names[1]));
+    let (mut served, mut refused) = (0, 0);
+    let mut note = |name: &str, done: Result<(), Refusal>| match done {
+        Ok(()) => served += 1,
+        Err(refusal) => {
+            assert_eq!(refusal.data["path"], bench.text(name));
+            refused += usize::from(refusal == bench.outside(name));
+        }
+    };
+    for round in 0..ROUNDS {
+        let read = bench.read(reads).await;
+        if let Ok(text) = &read {
+            assert!(text == "inside\n" || text.starts_with("written"), "{text:?} was read");
+        }
+        note(reads, read.map(drop));
+        note(writes, bench.write(writes, &format!("written {round}\n")).await);
+    }
+    assert!(swapper.swaps.load(Ordering::Relaxed) > 100, "nothing was swapped meanwhile");
+    drop(swapper);
+    bench.assert_outside_is_untouched();
+    (served, refused)
+}
+
+// contract 2.2, FS-1: a directory that becomes a link to the outside, and back, and so on
+#[tokio::test]
+async fn a_directory_that_is_swapped_for_a_link_does_not_let_out() {
+    let bench = Bench::new().await;
+    std::fs::create_dir(bench.path("cwd/directory")).unwrap();
+    bench.put("cwd/directory/secret", "inside\n");
+    bench.link("cwd/link", bench.path("outside"));
+    let names = ["cwd/directory", "cwd/link"];
+    let (served, refused) = attack(&bench, names, "cwd/directory/secret", "cwd/directory/new").await;
+    assert!(served > 0 && refused > 0, "{served} served, {refused} refused: the race was not run");
+}
+
+// contract 2.2, FS-1: the same by way of `..`
+#[tokio::test]
+async fn a_relative_link_that_is_swapped_does_not_let_out() {
+    let bench = Bench::new().await;
+    std::fs::create_dir_all(bench.path("cwd/deep/directory")).unwrap();
+    bench.put("cwd/deep/directory/secret", "inside\n");
+    bench.link("cwd/link", "../../outside");
+    let names = ["cwd/deep/directory", "cwd/link"];
+    let reads = "cwd/deep/directory/secret";
+    let (served, refused) = attack(&bench, names, reads, "cwd/deep/directory/made/new").await;
+    assert!(served > 0 && refused > 0, "{served} served, {refused} refused: the race was not run");
+}
+
+// contract 2.2, FS-1: the file itself becomes a link to the outside
+#[tokio::test]
+async fn a_file_that_is_swapped_for_a_link_does_not_let_out() {
+    let bench = Bench::new().await;
+    bench.put("cwd/file", "inside\n");
+    bench.link("cwd/link", bench.path("outside/secret"));
+    let (served, _refused) = attack(&bench, ["cwd/file", "cwd/link"], "cwd/file", "cwd/file").await;
+    assert!(served > 0, "the race was not run");
+}
+
+// contract 2.2, FS-1: a link inside becomes one that leads out
+#[tokio::test]
+async fn a_link_that_is_swapped_for_another_does_not_let_out() {
+    let bench = Bench::new().await;
+    std::fs::create_dir(bench.path("more/directory")).unwrap();
+    bench.put("more/directory/secret", "inside\n");
+    bench.link("cwd/in", bench.path("more/directory"));
+    bench.link("cwd/out", bench.path("outside"));
+    let (served, refused) = attack(&bench, ["cwd/in", "cwd/out"], "cwd/in/secret", "cwd/in/new").await;
+    assert!(served > 0 && refused > 0, "{served} served, {refused} refused: the race was not run");
+}
