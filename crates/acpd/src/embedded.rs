@@ -4,7 +4,10 @@ use crate::config::{self, Config, EXAMPLE_AGENT, Sources};
 use crate::exit::{Failure, chain};
 use crate::process;
 use acpd_eventlog::{EventLog, Options};
-use acpd_host::{AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, PermissionMode, TaskScope};
+use acpd_host::{
+    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, TaskScope,
+    TerminalSettings,
+};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -60,7 +63,7 @@ impl Embedded {
         let cwd = std::env::current_dir().map_err(|error| {
             Failure::Failed(format!("cannot use the current directory: {}", chain(&error)))
         })?;
-        let options = HostOptions { agents: agent_specs(config), cwd };
+        let options = HostOptions { agents: agent_specs(config), cwd, terminal: terminal_settings(config) };
         let host = Host::open(options, log, supervisor, scope, host_file, state_dir).await;
         let end_bound = config.timeouts.stdin_grace * 2 + config.timeouts.term_grace + END_SLACK;
         Ok(Self { host, line_limit: config.limits.line_bytes, end_bound })
@@ -95,11 +98,24 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
             stderr_log: agent.stderr_log.then(|| logs.join(format!("{name}.log"))),
             permission_mode: host_mode(agent.permission_mode),
             line_limit: config.limits.line_bytes,
+            offered: Offered { files: agent.files, terminals: agent.terminals },
             files: FileRules { confine: config.files.confine, max_bytes: config.files.max_bytes },
         };
         (name.clone(), spec)
     };
     config.agents.iter().map(spec).collect()
+}
+
+fn terminal_settings(config: &Config) -> TerminalSettings {
+    let terminal = &config.terminal;
+    let timeouts = terminal.command_timeouts.iter();
+    TerminalSettings {
+        graceful_shutdown_timeout: terminal.graceful_shutdown_timeout,
+        default_execution_timeout: terminal.default_execution_timeout.limit(),
+        command_timeouts: timeouts.map(|(name, wait)| (name.into(), wait.limit())).collect(),
+        output_byte_limit: usize::try_from(terminal.output_byte_limit).unwrap_or(usize::MAX),
+        ..TerminalSettings::default()
+    }
 }
 
 /// The configuration's word in the host's words.

@@ -378,6 +378,19 @@ impl Client {
         self.has_no_zombies(within);
     }
 
+    /// Waits until nothing of this test lives but the program itself, its keepers, and what has `part` in its command line.
+    ///
+    /// # Panics
+    /// When something else lives.
+    pub fn is_alone_but_for(&mut self, part: &str, within: Duration) {
+        let spared: Vec<u32> =
+            ["keeper", part].iter().flat_map(|part| self.mark.running(part)).map(|m| m.pid).collect();
+        let spared: Vec<u32> = spared.into_iter().chain([self.pid()]).collect();
+        if let Err(living) = self.mark.only_left(&spared, within) {
+            self.give_up(&format!("processes were left: {living:#?}"));
+        }
+    }
+
     /// A child may be dead for a moment before it is waited for; not longer.
     fn has_no_zombies(&self, within: Duration) {
         let deadline = Deadline::after(within);

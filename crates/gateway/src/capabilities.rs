@@ -20,6 +20,7 @@ pub(crate) struct ClientCapabilities {
     terminal_auth: bool,
     forms: bool,
     urls: bool,
+    terminals: bool,
 }
 
 impl ClientCapabilities {
@@ -33,12 +34,18 @@ impl ClientCapabilities {
             terminal_auth: capabilities["auth"]["terminal"] == json!(true),
             forms: capabilities["elicitation"]["form"].is_object(),
             urls: capabilities["elicitation"]["url"].is_object(),
+            terminals: capabilities["_meta"][META]["terminals"] == json!(true),
         }
     }
 
     /// Whether it can fill in forms.
     pub(crate) fn has_forms(&self) -> bool {
         self.forms
+    }
+
+    /// Whether it wants to know what the session's terminals say.
+    pub(crate) fn watches_terminals(&self) -> bool {
+        self.terminals
     }
 
     /// What a session has to know of a client with these.

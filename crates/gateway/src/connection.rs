@@ -87,6 +87,7 @@ pub async fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) {
         joining: HashMap::new(),
         unresumable: HashMap::new(),
         questions: Questions::default(),
+        gone: CancellationToken::new(),
         open: Incoming::new(),
         tasks: JoinSet::new(),
         initializing: false,
@@ -113,6 +114,8 @@ struct Connection {
     unresumable: HashMap<String, HostError>,
     /// What the client was asked and has not answered.
     questions: Questions,
+    /// Cancelled when the client is gone and its viewers have nothing to do any more.
+    gone: CancellationToken,
     /// Requests of the client that are not answered yet.
     open: Incoming<Asked>,
     tasks: JoinSet<Done>,
@@ -208,6 +211,7 @@ impl Connection {
         if self.options.ends_host {
             self.shut_down().await;
         } else if !self.host.is_closing() {
+            self.gone.cancel();
             return;
         }
         // Agents that were still starting stop with the host, and answers are on their way to the viewers. What takes
@@ -314,7 +318,8 @@ impl Connection {
         self.viewers.retain(|id, watched| joining.contains(id) || !watched.is_over());
         let via = Arc::clone(&self.client.connection);
         let (outbox, questions) = (self.outbox.clone(), self.questions.clone());
-        let (handle, viewer) = Viewer::new(&id, via, attachment, outbox, self.capabilities, questions);
+        let (client, gone) = (self.capabilities, self.gone.clone());
+        let (handle, viewer) = Viewer::new(&id, via, attachment, outbox, client, questions, gone);
         self.viewers.insert(id, Watched { viewer: handle, live, attachments: 1 });
         self.host.scope().spawn("viewer", viewer.run());
     }

@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 /// Places for commands: as many as a client may have requests open, so that nobody ever waits for one.
 const COMMANDS: usize = crate::connection::OPEN_REQUESTS;
@@ -137,6 +138,8 @@ pub(crate) struct Viewer {
     outbox: Outbox,
     page: Page,
     commands: mpsc::Receiver<Command>,
+    /// Cancelled when the client is gone, and the session goes on without it.
+    gone: CancellationToken,
     /// Attachments so far.
     attachments: u64,
     /// As many of them as were over when a run ended, or the client left.
@@ -163,6 +166,7 @@ impl Viewer {
         outbox: Outbox,
         client: ClientCapabilities,
         questions: Questions,
+        gone: CancellationToken,
     ) -> (ViewerHandle, Self) {
         let (sender, commands) = mpsc::channel(COMMANDS);
         let spectator = client.spectator(&via);
@@ -182,6 +186,7 @@ impl Viewer {
             outbox,
             page,
             commands,
+            gone,
             attachments: 1,
             finished,
             deferred,
@@ -193,7 +198,9 @@ impl Viewer {
 
     /// Runs until the connection lets go of it, or the client is gone.
     pub(crate) async fn run(mut self) {
-        let _gone = self.follow().await;
+        // Though others may still hold places for answers: they are nobody's now.
+        let gone = self.gone.clone();
+        let _gone = gone.run_until_cancelled(self.follow()).await;
     }
 
     async fn follow(&mut self) -> Result<(), ClientGone> {

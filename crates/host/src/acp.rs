@@ -3,6 +3,7 @@
 //! Messages are stored and forwarded as raw bytes; this is the one module that knows the typed schema. A view
 //! that does not decode is no error: the message goes on untouched.
 
+use crate::services::Offered;
 use agent_client_protocol_schema::v1 as schema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -28,6 +29,8 @@ pub mod method {
     pub const ELICITATION_COMPLETE: &str = "elicitation/complete";
     /// Tells a client that its answer to a request does not count, and why; a notification.
     pub const ANSWER_REFUSED: &str = "_sandboxagent/answer_refused";
+    /// What a terminal of the session said; a notification to clients that want it.
+    pub const TERMINAL: &str = "_sandboxagent/terminal";
     /// Withdraws a request; a notification, either way.
     pub const CANCEL_REQUEST: &str = "$/cancel_request";
     /// The end of a run; contract 1.2.
@@ -49,7 +52,7 @@ pub const META: &str = "sandboxagent.dev";
 pub(crate) const PROTOCOL_VERSION: u64 = 1;
 
 /// The `initialize` that every agent gets, whichever client is attached (IN-4): what acpd itself can serve.
-pub(crate) fn initialize_params() -> Vec<u8> {
+pub(crate) fn initialize_params(offered: Offered) -> Vec<u8> {
     let session = schema::ClientSessionCapabilities::new()
         .notices(schema::NoticeCapabilities::default())
         .compaction(schema::CompactionCapabilities::default())
@@ -57,8 +60,19 @@ pub(crate) fn initialize_params() -> Vec<u8> {
             schema::SessionConfigOptionsCapabilities::new()
                 .boolean(schema::BooleanConfigOptionCapabilities::new()),
         );
+    let files =
+        schema::FileSystemCapabilities::new().read_text_file(offered.files).write_text_file(offered.files);
+    // Whoever is there is asked; when nobody is, it is declined.
+    let elicitation = schema::ElicitationCapabilities::new()
+        .form(schema::ElicitationFormCapabilities::default())
+        .url(schema::ElicitationUrlCapabilities::default());
+    let capabilities = schema::ClientCapabilities::new()
+        .session(session)
+        .fs(files)
+        .terminal(offered.terminals)
+        .elicitation(elicitation);
     let request = schema::InitializeRequest::new(agent_client_protocol_schema::ProtocolVersion::V1)
-        .client_capabilities(schema::ClientCapabilities::new().session(session))
+        .client_capabilities(capabilities)
         .client_info(schema::Implementation::new("acpd", env!("CARGO_PKG_VERSION")).title("acpd".to_owned()));
     serde_json::to_vec(&request).expect("the schema's own types are JSON")
 }
@@ -106,15 +120,19 @@ pub(crate) fn text(raw: &RawValue) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::Offered;
+
     // IN-4: what is advertised is what acpd serves
     #[test]
     fn agents_are_offered_what_is_served() {
-        let params: serde_json::Value = serde_json::from_slice(&super::initialize_params()).expect("JSON");
+        let params = super::initialize_params(Offered { files: true, terminals: false });
+        let params: serde_json::Value = serde_json::from_slice(&params).expect("JSON");
         assert_eq!(params["protocolVersion"], 1);
         let offered = &params["clientCapabilities"];
         assert_eq!(offered["session"]["configOptions"]["boolean"], serde_json::json!({}));
         assert_ne!(offered["terminal"], true);
-        assert_ne!(offered["fs"]["readTextFile"], true);
+        assert_eq!(offered["fs"], serde_json::json!({"readTextFile": true, "writeTextFile": true}));
+        assert!(offered["elicitation"]["form"].is_object() && offered["elicitation"]["url"].is_object());
         assert_eq!(params["clientInfo"]["name"], "acpd");
     }
 }

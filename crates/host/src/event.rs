@@ -41,9 +41,11 @@ pub enum EventKind {
     ElicitationResolved,
     /// What the user was asked to do at a URL is done; raw, for the connection `only`.
     ElicitationCompleted,
+    /// A terminal of the session wrote something, or its command ended.
+    Terminal,
 }
 
-const NUMBERS: [(EventKind, u16, &str); 16] = [
+const NUMBERS: [(EventKind, u16, &str); 17] = [
     (EventKind::Created, 1, "created"),
     (EventKind::RunStarted, 2, "run_started"),
     (EventKind::Prompt, 3, "prompt"),
@@ -60,6 +62,7 @@ const NUMBERS: [(EventKind, u16, &str); 16] = [
     (EventKind::ElicitationRequested, 14, "elicitation_requested"),
     (EventKind::ElicitationResolved, 15, "elicitation_resolved"),
     (EventKind::ElicitationCompleted, 16, "elicitation_completed"),
+    (EventKind::Terminal, 17, "terminal"),
 ];
 
 impl EventKind {

@@ -62,6 +62,7 @@ impl Host {
         let params = with_session(&params, native.as_bytes()).ok_or_else(|| HostError::InvalidParams {
             message: "sessionId: the id of the session to fork is required".to_owned(),
         })?;
+        let setup = params.clone();
         let answer = self.ask_for_session(agent, FORK, params).await?;
         if answer.is_error {
             let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -82,7 +83,8 @@ impl Host {
         let mut appender = self.create_record(&id, agent, &cwd, &info, client).await?;
         let (mut snapshot, turns) = self.copy_history(source, row.last_seq, &id, &mut appender).await?;
         snapshot.see_lifecycle(&serde_json::from_slice(&answer.body).unwrap_or_default());
-        let run = Run { native: named.native_json.clone(), snapshot, turns, transcript: None, info, mode };
+        let run =
+            Run { native: named.native_json.clone(), snapshot, turns, transcript: None, info, mode, setup };
         let born_with = appender.next_seq() - 1;
         let history = History::Drop(Box::new(run.snapshot.clone()));
         let session = self.begin_run(&id, agent, appender, run, history).await?;

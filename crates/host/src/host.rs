@@ -12,12 +12,14 @@ use crate::audience::Audience;
 use crate::clock;
 use crate::error::HostError;
 use crate::event::EventKind;
+use crate::files::{FileSlots, Files, FilesSpec};
 use crate::host_file::HostFile;
 use crate::ids::SessionId;
 use crate::keyed_locks::KeyedLocks;
 use crate::permission::PermissionMode;
 use crate::registry::Registry;
 use crate::secrets::Secrets;
+use crate::services::Services;
 use crate::session::{
     COMMANDS, EndOutcome, EndRequest, SessionHandle, SessionParts, SessionStatus, SessionTask, Snapshot,
 };
@@ -26,6 +28,7 @@ use crate::termination::{TerminationInfo, chain};
 use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
 use acpd_supervisor::{Supervisor, TaskScope};
+use acpd_terminal::{TerminalSettings, Terminals};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde::Deserialize;
@@ -42,6 +45,9 @@ use tokio::sync::{mpsc, watch};
 /// ladder's graces an end stays below their sum and a second (contract 1.1.6).
 const SETTLE: Duration = Duration::from_millis(300);
 
+/// What terminals say, on its way to the session. Full: they leave out what is in the middle, and say how much.
+const FEED: usize = 64;
+
 /// What a host is made of.
 #[derive(Debug)]
 pub struct HostOptions {
@@ -49,6 +55,8 @@ pub struct HostOptions {
     pub agents: BTreeMap<String, AgentSpec>,
     /// Where agents are started before a session says where it works.
     pub cwd: PathBuf,
+    /// Times and bounds of the terminals that agents are given.
+    pub terminal: TerminalSettings,
 }
 
 /// Hosts sessions. Cheap to clone; [`Host::shutdown`] ends it.
@@ -61,6 +69,8 @@ pub(crate) struct Shared {
     options: HostOptions,
     pub(crate) log: EventLog,
     starter: AgentStarter,
+    terminals: Terminals,
+    file_slots: FileSlots,
     spares: Spares,
     scope: TaskScope,
     pub(crate) registry: Registry,
@@ -87,6 +97,8 @@ pub(crate) struct Run {
     /// The session's description in the index.
     pub(crate) info: serde_json::Value,
     pub(crate) mode: Option<PermissionMode>,
+    /// The params of `session/new`, `load`, `resume` or `fork`: where the session works.
+    pub(crate) setup: Bytes,
 }
 
 /// A session that was just created.
@@ -130,10 +142,18 @@ impl Host {
         state_dir: &Path,
     ) -> Self {
         let memory = MethodMemory::open(state_dir);
+        let terminals = Terminals::new(
+            supervisor.clone(),
+            scope.child(tracing::Span::current()),
+            std::env::vars_os(),
+            options.terminal.clone(),
+        );
         let shared = Arc::new(Shared {
             options,
             log,
             starter: AgentStarter::new(supervisor, scope.clone(), memory),
+            terminals,
+            file_slots: FileSlots::default(),
             spares: Spares::new(scope.child(tracing::Span::current())),
             scope,
             registry: Registry::default(),
@@ -188,6 +208,7 @@ impl Host {
     ) -> Result<NewSession, HostError> {
         let (cwd, params) = session_setup(params)?;
         let mode = permission_mode(&params)?;
+        let setup = params.clone();
         let answer = self.ask_for_session(agent, method::SESSION_NEW, params).await?;
         if answer.is_error {
             return Err(HostError::Agent { error: answer.body });
@@ -199,7 +220,15 @@ impl Host {
         let mut info = json!({"nativeSessionId": named.native});
         remember_mode(&mut info, mode);
         let appender = self.create_record(&id, agent, &cwd, &info, client).await?;
-        let run = Run { native: named.native_json.clone(), snapshot, turns: 0, transcript: None, info, mode };
+        let run = Run {
+            native: named.native_json.clone(),
+            snapshot,
+            turns: 0,
+            transcript: None,
+            info,
+            mode,
+            setup,
+        };
         let born_with = appender.next_seq() - 1;
         let session = self.begin_run(&id, agent, appender, run, History::Keep).await?;
         Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
@@ -299,28 +328,43 @@ impl Host {
             audience.clone(),
         );
         let by_default = || spec.map_or_else(Default::default, |spec| spec.permission_mode);
-        let task = SessionTask::new(SessionParts {
-            id: id.clone(),
-            native: run.native,
-            agent: agent.clone(),
-            route,
-            appender,
-            commands: inbox,
-            inputs,
-            ended: publish,
-            status,
-            info: run.info,
-            snapshot: run.snapshot,
-            turns_before: run.turns,
-            transcript: run.transcript,
-            started_ms: clock::now_ms(),
-            cancel_timeout: spec.and_then(|spec| spec.cancel_timeout),
-            idle_timeout: spec.and_then(|spec| spec.idle_timeout),
-            permission_timeout: spec.and_then(|spec| spec.permission_timeout),
-            audience,
-            permission_mode: run.mode.unwrap_or_else(by_default),
-            settle: spec.map_or(SETTLE, |spec| spec.graces.stdin.min(SETTLE)),
-        });
+        let (feed_in, feed) = mpsc::channel(FEED);
+        let setup = FilesSpec::of_session(&run.setup, spec.map_or_else(Default::default, |spec| spec.files));
+        let services = Services {
+            offered: spec.map_or_else(Default::default, |spec| spec.offered),
+            cwd: setup.directories.first().cloned().unwrap_or_else(|| self.shared.options.cwd.clone()),
+            files: Files::open(setup, &self.shared.file_slots).await,
+            terminals: self.shared.terminals.clone(),
+            owner: id.to_string(),
+            feed: feed_in,
+        };
+        let task = SessionTask::new(
+            SessionParts {
+                id: id.clone(),
+                native: run.native,
+                agent: agent.clone(),
+                route,
+                appender,
+                commands: inbox,
+                inputs,
+                ended: publish,
+                status,
+                info: run.info,
+                snapshot: run.snapshot,
+                turns_before: run.turns,
+                transcript: run.transcript,
+                started_ms: clock::now_ms(),
+                cancel_timeout: spec.and_then(|spec| spec.cancel_timeout),
+                idle_timeout: spec.and_then(|spec| spec.idle_timeout),
+                permission_timeout: spec.and_then(|spec| spec.permission_timeout),
+                audience,
+                services,
+                scope: self.shared.scope.child(tracing::Span::current()),
+                permission_mode: run.mode.unwrap_or_else(by_default),
+                settle: spec.map_or(SETTLE, |spec| spec.graces.stdin.min(SETTLE)),
+            },
+            feed,
+        );
         self.shared.registry.insert(session.clone());
         let (registry, key) = (self.shared.registry.clone(), id.clone());
         self.shared.scope.spawn("session", async move {

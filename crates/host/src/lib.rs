@@ -26,6 +26,7 @@ mod listing;
 mod permission;
 mod registry;
 mod secrets;
+mod services;
 mod session;
 mod spec;
 mod stderr_log;
@@ -48,6 +49,7 @@ pub use host_file::{HostFile, HostFileError};
 pub use ids::{SessionId, fresh_id};
 pub use listing::{SessionState, SessionSummary};
 pub use permission::PermissionMode;
+pub use services::Offered;
 pub use session::{
     AnswerRefused, Ask, Attached, ClientRef, EndOutcome, EndRequest, OpenQuestion, Reply, ReplyTo,
     SessionHandle, SessionStatus, update_kind,
@@ -57,3 +59,4 @@ pub use take_up::TakenUp;
 pub use termination::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
 
 pub use acpd_supervisor::{Graces, TaskScope};
+pub use acpd_terminal::TerminalSettings;

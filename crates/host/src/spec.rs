@@ -2,6 +2,7 @@
 
 use crate::files::FileRules;
 use crate::permission::PermissionMode;
+use crate::services::Offered;
 use acpd_supervisor::Graces;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ pub struct AgentSpec {
     pub permission_mode: PermissionMode,
     /// The longest line the agent may write, in bytes.
     pub line_limit: usize,
+    /// What it is offered by its client, which is acpd.
+    pub offered: Offered,
     /// Which files its sessions are served.
     pub files: FileRules,
 }

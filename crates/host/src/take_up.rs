@@ -63,6 +63,7 @@ struct NextRun<'a> {
     ended: Ended,
     restored: Restored,
     mode: Option<PermissionMode>,
+    setup: Bytes,
     client: &'a str,
 }
 
@@ -112,6 +113,7 @@ impl Host {
         let ended = self.ended_session(id, agent).await?;
         let not_resumable = |reason: String| HostError::NotResumable { id: id.to_owned(), reason };
         let params = agent_params(params, &ended)?;
+        let setup = params.clone();
         let mode = permission_mode(&params)?.or_else(|| stored_mode(&ended.info));
         if ended.failed {
             self.shared.attempts.count(id, Instant::now()).map_err(|wait| {
@@ -138,7 +140,7 @@ impl Host {
             .await;
         match restored {
             Ok(restored) => {
-                let next = NextRun { ended, restored, mode, client };
+                let next = NextRun { ended, restored, mode, setup, client };
                 self.record_next_run(id, agent, appender, next).await
             }
             Err(error) => {
@@ -163,7 +165,7 @@ impl Host {
         mut appender: Appender,
         next: NextRun<'_>,
     ) -> Result<TakenUp, HostError> {
-        let NextRun { mut ended, restored: Restored { method, answer, named }, mode, client } = next;
+        let NextRun { mut ended, restored: Restored { method, answer, named }, mode, setup, client } = next;
         let last = appender.next_seq() - 1;
         let (mut snapshot, turns, transcript) = self.rebuild(id, last, named.is_some()).await?;
         snapshot.see_lifecycle(&serde_json::from_slice(&answer).unwrap_or_default());
@@ -192,8 +194,15 @@ impl Host {
         });
         appender.append_durable(batch).await?;
         let id = SessionId::from_text(id);
-        let run =
-            crate::host::Run { native: ended.native, snapshot, turns, transcript, info: ended.info, mode };
+        let run = crate::host::Run {
+            native: ended.native,
+            snapshot,
+            turns,
+            transcript,
+            info: ended.info,
+            mode,
+            setup,
+        };
         let history = match named {
             // It knows nothing that it could replay.
             Some(_) => History::Keep,

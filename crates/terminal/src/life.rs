@@ -20,6 +20,19 @@ pub enum TerminalState {
     Released,
 }
 
+impl TerminalState {
+    /// As it is told to others.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Killed => "killed",
+            Self::TimedOut => "timed_out",
+            Self::Released => "released",
+        }
+    }
+}
+
 /// What can happen to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LifeInput {

@@ -229,6 +229,12 @@ pub struct Agent {
     /// Log what its processes write to stderr, in `logs/NAME.log` in the state directory. Default false.
     #[serde(default)]
     pub stderr_log: bool,
+    /// Offer the agent files (`fs/*`). Default true.
+    #[serde(default = "yes")]
+    pub files: bool,
+    /// Offer the agent terminals (`terminal/*`). Default true.
+    #[serde(default = "yes")]
+    pub terminals: bool,
 }
 
 impl Agent {
@@ -243,8 +249,14 @@ impl Agent {
             spare: 0,
             resume_with_transcript: false,
             stderr_log: false,
+            files: true,
+            terminals: true,
         }
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// For `deserialize_with`: more than one could only be of use to sessions that begin in the same moment.

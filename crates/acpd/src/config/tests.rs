@@ -84,6 +84,8 @@ command = "slow"
 spare = 1
 resume_with_transcript = true
 stderr_log = true
+files = false
+terminals = false
 
 [tokens.ci]
 hash = "sha256:00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff"
@@ -127,6 +129,7 @@ fn the_sample_is_read_in_full() {
     assert!(agent.share_process && agent.spare == 0 && !agent.resume_with_transcript);
     let slow = config.agent("slow").unwrap();
     assert!(!slow.share_process && slow.spare == 1 && slow.resume_with_transcript);
+    assert!(agent.files && agent.terminals && !slow.files && !slow.terminals);
     assert!(slow.stderr_log && !agent.stderr_log);
     assert_eq!(agent.permission_mode, PermissionMode::AcceptEdits);
     let token = &config.tokens["ci"];

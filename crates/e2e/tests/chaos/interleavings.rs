@@ -103,9 +103,9 @@ fn play(scratch: &Scratch, seed: u64) -> Driver {
 fn play_together(scratch: &Scratch, seed: u64) -> Vec<Driver> {
     let mut dice = Dice::new(seed);
     let agents = [
-        Example { name: "example", without: "", shared: false },
-        Example { name: "shared", without: "", shared: true },
-        Example { name: "plain", without: "resume,close", shared: false },
+        Example { name: "example", without: "", shared: false, asks: false },
+        Example { name: "shared", without: "", shared: true, asks: false },
+        Example { name: "plain", without: "resume,close", shared: false, asks: false },
     ];
     let mut host = OneHost::open(scratch, &agents);
     let count = 2 + dice.below(3);

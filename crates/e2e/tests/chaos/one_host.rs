@@ -6,7 +6,10 @@
 use acpd_e2e::{Client, Scratch, acpd};
 use acpd_eventlog::{EventLog, Options};
 use acpd_gateway::{Arrival, ConnectionIo, ConnectionOptions, outbox, serve};
-use acpd_host::{AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, PermissionMode, TaskScope};
+use acpd_host::{
+    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, TaskScope,
+    TerminalSettings,
+};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use bytes::Bytes;
 use std::os::unix::net::UnixStream;
@@ -26,6 +29,8 @@ pub(crate) struct Example {
     pub(crate) name: &'static str,
     pub(crate) without: &'static str,
     pub(crate) shared: bool,
+    /// Permission requests go to people.
+    pub(crate) asks: bool,
 }
 
 /// A host on a thread of its own.
@@ -37,7 +42,8 @@ pub(crate) struct OneHost {
 impl OneHost {
     pub(crate) fn open(scratch: &Scratch, agents: &[Example]) -> Self {
         let specs = agents.iter().map(|agent| (agent.name.to_owned(), spec(scratch, agent))).collect();
-        let options = HostOptions { agents: specs, cwd: scratch.work() };
+        let options =
+            HostOptions { agents: specs, cwd: scratch.work(), terminal: TerminalSettings::default() };
         let state = scratch.state();
         #[expect(clippy::disallowed_methods, reason = "as many as a test has clients")]
         let (sender, clients) = mpsc::unbounded_channel();
@@ -85,8 +91,12 @@ fn spec(scratch: &Scratch, agent: &Example) -> AgentSpec {
         spare: false,
         resume_with_transcript: false,
         stderr_log: None,
-        permission_mode: PermissionMode::BypassPermissions,
+        permission_mode: match agent.asks {
+            true => PermissionMode::Default,
+            false => PermissionMode::BypassPermissions,
+        },
         line_limit: LINE_LIMIT,
+        offered: Offered::default(),
         files: FileRules::default(),
     }
 }

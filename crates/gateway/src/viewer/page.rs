@@ -132,6 +132,9 @@ impl Page {
             }
             // PR-3: the prompter's own echo is for the prompter, who does not get the message otherwise.
             Some(EventKind::Echo) if !history && self.own_turn => put_line(out, event.payload),
+            Some(EventKind::Terminal) if self.client.watches_terminals() => {
+                self.write_terminal(event.payload, history, out);
+            }
             Some(EventKind::Prompt) => self.write_prompt(event.payload, history, out),
             Some(EventKind::Ended) if !history => {
                 if let Ok(info) = serde_json::from_slice(event.payload) {
@@ -175,6 +178,17 @@ impl Page {
     /// The client does not watch any more, and need not answer.
     pub(super) fn write_left(&self, out: &mut BytesMut) {
         self.questions.left(&self.id, out);
+    }
+
+    /// TE-10: what a terminal said, as it comes; of the past, what it said in the end.
+    fn write_terminal(&self, payload: &[u8], history: bool, out: &mut BytesMut) {
+        let Ok(serde_json::Value::Object(mut params)) = serde_json::from_slice(payload) else { return };
+        if history && !params.contains_key("finalOutput") {
+            return;
+        }
+        params.insert("sessionId".to_owned(), json!(self.id));
+        let params = json!(params).to_string();
+        acpd_wire::write_notification(out, method::TERMINAL, Some(params.as_bytes()));
     }
 
     /// PR-3: the user's message, once, for everybody but who sent it.

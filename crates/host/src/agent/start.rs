@@ -205,7 +205,7 @@ pub(crate) async fn start(
     };
     let mut agent = AgentHandle { known, commands };
 
-    let asked = agent.try_request(method::INITIALIZE, Some(acp::initialize_params().into()));
+    let asked = agent.try_request(method::INITIALIZE, Some(acp::initialize_params(spec.offered).into()));
     let answer = match spec.initialize_timeout {
         Some(after) => match tokio::time::timeout(after, asked).await {
             Ok(answer) => answer,

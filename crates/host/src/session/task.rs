@@ -7,10 +7,12 @@
 mod asking;
 mod ending;
 mod giving;
+mod serving;
 mod turn;
 
 use asking::AgentRequest;
 use ending::{Ended, Ending};
+use serving::{Happened, Serving};
 
 use super::asks::Asks;
 use super::ingest::Record;
@@ -24,9 +26,12 @@ use crate::error::HostError;
 use crate::event::EventKind;
 use crate::ids::SessionId;
 use crate::permission::PermissionMode;
+use crate::services::Services;
 use crate::termination::{RequestedEnd, SessionFacts, TerminationInfo};
 use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, IndexUpdate};
+use acpd_supervisor::TaskScope;
+use acpd_terminal::TerminalEvent;
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::json;
@@ -63,6 +68,10 @@ pub(crate) struct SessionParts {
     pub(crate) permission_timeout: Option<Duration>,
     /// Who can be asked.
     pub(crate) audience: Audience,
+    /// What acpd serves the agent.
+    pub(crate) services: Services,
+    /// Where services run.
+    pub(crate) scope: TaskScope,
     /// How long an ending session waits for its cancelled turn before the ladder starts.
     pub(crate) settle: Duration,
 }
@@ -81,6 +90,7 @@ pub(crate) struct SessionTask {
     /// What of the history it was, told to whoever attaches, for as long as the run lives.
     transcript_facts: Option<serde_json::Value>,
     asks: Asks,
+    serving: Serving,
     /// Who was asked to open a URL, by the elicitation's id.
     urls: HashMap<String, Arc<str>>,
     /// The connection that prompted last.
@@ -102,12 +112,13 @@ pub(crate) struct SessionTask {
 enum Event {
     Command(Option<SessionCommand>),
     Input(Option<SessionInput>),
+    Service(Happened),
     Timer,
     LogFailed(AppendError),
 }
 
 impl SessionTask {
-    pub(crate) fn new(mut parts: SessionParts) -> Self {
+    pub(crate) fn new(mut parts: SessionParts, feed: mpsc::Receiver<TerminalEvent>) -> Self {
         let facts = SessionFacts { started_ms: Some(parts.started_ms), ..SessionFacts::default() };
         Self {
             turns: Turns::new(parts.cancel_timeout),
@@ -118,6 +129,7 @@ impl SessionTask {
             transcript: parts.transcript.take(),
             given: None,
             asks: Asks::new(parts.permission_timeout),
+            serving: Serving::new(feed),
             urls: HashMap::new(),
             turn_via: "".into(),
             turn_content: Vec::new(),
@@ -144,6 +156,7 @@ impl SessionTask {
                 Err(error) = committed.wait_for(u64::MAX), if self.failure.is_none() => Event::LogFailed(error),
                 command = self.parts.commands.recv(), if owned => Event::Command(command),
                 input = self.parts.inputs.recv() => Event::Input(input),
+                happened = self.serving.next() => Event::Service(happened),
                 () = sleep_until(due), if due.is_some() => Event::Timer,
             };
             let mut out = Outputs::default();
@@ -161,6 +174,7 @@ impl SessionTask {
                     let end = self.parts.agent.ended().await;
                     return self.finish(Ended::Gone(end)).await;
                 }
+                Event::Service(happened) => self.happened(happened, &mut out),
                 Event::Timer => self.timer(&mut out),
                 Event::LogFailed(error) => self.log_failed(error, &mut out.to_agent),
             }
@@ -274,7 +288,10 @@ impl SessionTask {
                     }
                     out.record.message(kind, &line, session, self.parts.id.as_json());
                 }
-                FromAgent::Withdrawn { id } => self.agent_withdraws(&id, out),
+                FromAgent::Withdrawn { id } => {
+                    self.agent_withdraws(&id, out);
+                    self.withdraw_service(&id);
+                }
                 FromAgent::Request { line, session, id, method } => {
                     let request = AgentRequest { line: &line, session, id: &id, method: &method };
                     self.agent_request(&request, out);

@@ -264,7 +264,10 @@ impl SessionTask {
         match request.method {
             method::REQUEST_PERMISSION => self.permission_requested(request, out),
             method::ELICITATION => self.elicitation_requested(request, out),
-            _ => self.refuse_unknown(request, out),
+            method => match self.parts.services.of_method(method) {
+                Some(service) => self.serve(service, request, out),
+                None => self.refuse_unknown(request, out),
+            },
         }
     }
 }

@@ -69,6 +69,7 @@ impl SessionTask {
         let step = self.turns.cancel(Self::now());
         self.steps(step, None, out);
         self.sweep_questions(out);
+        self.begin_release();
         let settle = self.turns.active().then(|| Self::now() + self.parts.settle);
         let waiting = waiting.into_iter().collect();
         self.ending = Some(Ending { requested, ladder_at: settle, waiting, closing: None });
@@ -107,6 +108,7 @@ impl SessionTask {
     pub(super) fn let_go(&mut self, to_agent: &mut Vec<ToAgent>) {
         if self.parts.agent.is_shared() {
             self.ask_to_close(to_agent);
+            self.answer_running(to_agent);
             self.released = true;
         } else {
             self.parts.agent.stop();
@@ -135,9 +137,23 @@ impl SessionTask {
         self.let_go(to_agent);
     }
 
+    /// TE-10, TE-11: nothing of the session's terminals lives when it has ended, and what they said last is in the log.
+    async fn record_last_output(&mut self) {
+        let mut out = Outputs::default();
+        self.release_terminals(&mut out).await;
+        if !out.record.is_empty()
+            && self.failure.is_none()
+            && let Err(error) = self.parts.appender.append(out.record.into_batch()).await
+        {
+            tracing::error!(session = %self.parts.id, error = chain(&error), "the last output cannot be recorded");
+            self.failure = Some(error);
+        }
+    }
+
     /// The run is over: the record becomes durable, then everybody is told.
     pub(super) async fn finish(mut self, end: Ended) {
         self.facts.turn_active = self.turns.active();
+        self.record_last_output().await;
         let mut record = Record::new();
         self.record_abandoned(&mut record);
         self.facts.last_event_seq = Some(self.last_seq() + record.len());

@@ -88,9 +88,11 @@ impl SessionTask {
             Some(Step::Finish(ticket)) => {
                 let (answer, cancelled) = answer.expect("only an answer finishes a turn");
                 self.finish_turn(ticket, answer, cancelled, out);
+                self.end_terminals_of_turn(cancelled);
             }
             Some(Step::GiveUp(ticket)) => {
                 self.transcript_was_taken();
+                self.end_terminals_of_turn(true);
                 out.to_agent.push(ToAgent::Withdraw(ticket));
                 self.facts.last_stop_reason = Some("cancelled".to_owned());
                 let ended = json!({"turn": self.turn, "stopReason": "cancelled", "agentIgnoredCancel": true});

@@ -1,0 +1,11 @@
+//! What acpd is to its agents as their client: permissions, elicitation, files and terminals.
+
+#[path = "../chaos/one_host.rs"]
+mod one_host;
+
+mod answering;
+mod elicitation;
+mod files;
+mod permissions;
+mod terminals;
+mod together;

@@ -1,0 +1,62 @@
+//! Why a service did not do what an agent asked, in the words of the wire.
+
+use crate::acp::error_code;
+use crate::files::FileError;
+use acpd_terminal::{CreateError, ResizeError, TerminalNotFound};
+use acpd_wire::codes;
+use serde_json::{Value, json};
+
+/// A JSON-RPC error for the agent.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServiceError {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: Option<Value>,
+}
+
+impl ServiceError {
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// A field of the params is wrong.
+    pub(super) fn invalid(field: &str, problem: &str) -> Self {
+        let data = Some(json!({"field": field}));
+        Self { data, ..Self::new(codes::INVALID_PARAMS, format!("{field}: {problem}")) }
+    }
+
+    /// The agent took its request back.
+    pub(crate) fn withdrawn() -> Self {
+        Self::new(codes::REQUEST_CANCELLED, "request cancelled")
+    }
+}
+
+impl From<FileError> for ServiceError {
+    fn from(error: FileError) -> Self {
+        let (code, message, data) = error.to_wire();
+        Self { code, message, data: Some(data) }
+    }
+}
+
+impl From<TerminalNotFound> for ServiceError {
+    fn from(error: TerminalNotFound) -> Self {
+        let data = Some(json!({"terminalId": error.terminal.as_str()}));
+        Self { data, ..Self::new(error_code::NOT_FOUND, "terminal not found") }
+    }
+}
+
+impl From<CreateError> for ServiceError {
+    fn from(error: CreateError) -> Self {
+        Self::new(codes::INTERNAL_ERROR, crate::termination::chain(&error))
+    }
+}
+
+impl From<ResizeError> for ServiceError {
+    fn from(error: ResizeError) -> Self {
+        match error {
+            ResizeError::NotFound(not_found) => not_found.into(),
+            ResizeError::NoWindow => Self::new(codes::INVALID_PARAMS, error.to_string()),
+            ResizeError::Refused(_) => Self::new(codes::INTERNAL_ERROR, crate::termination::chain(&error)),
+        }
+    }
+}
