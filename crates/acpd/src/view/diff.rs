@@ -20,12 +20,34 @@ enum Line<'a> {
     Gap,
 }
 
+/// Stands for equal lines that were left out.
+const GAP: &str = "⋮";
+
 /// The counts and the first changed lines, ready to print.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) added: usize,
     pub(super) removed: usize,
-    pub(super) lines: Vec<String>,
+    lines: Vec<String>,
+}
+
+impl Shown {
+    /// How many lines there are to show at most.
+    pub(super) fn kept(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The first `most` changed lines, and how many more there are.
+    pub(super) fn lines(&self, most: usize, paint: Paint) -> Vec<String> {
+        let mut lines: Vec<String> = self.lines.iter().take(most).cloned().collect();
+        let gap = paint.dim(GAP);
+        let shown = lines.iter().filter(|line| **line != gap).count();
+        let hidden = self.added + self.removed - shown;
+        if hidden > 0 {
+            lines.push(paint.dim(format_args!("... {hidden} more")));
+        }
+        lines
+    }
 }
 
 /// The change from `old` (`None`: there was no file) to `new`.
@@ -36,19 +58,15 @@ pub(super) fn show(old: Option<&str>, new: &str, paint: Paint) -> Shown {
     let count = |wanted: fn(&Line<'_>) -> bool| changes.iter().filter(|line| wanted(line)).count();
     let added = count(|line| matches!(line, Line::Added(_)));
     let removed = count(|line| matches!(line, Line::Removed(_)));
-    let mut lines: Vec<String> = changes
+    let lines: Vec<String> = changes
         .iter()
         .take(SHOWN_LINES)
         .map(|line| match line {
             Line::Added(text) => paint.good(format_args!("+ {}", verbatim(text, SHOWN_WIDTH))),
             Line::Removed(text) => paint.bad(format_args!("- {}", verbatim(text, SHOWN_WIDTH))),
-            Line::Gap => paint.dim("⋮"),
+            Line::Gap => paint.dim(GAP),
         })
         .collect();
-    let hidden = changes.iter().skip(SHOWN_LINES).filter(|line| **line != Line::Gap).count();
-    if hidden > 0 {
-        lines.push(paint.dim(format_args!("... {hidden} more")));
-    }
     Shown { added, removed, lines }
 }
 
@@ -105,7 +123,7 @@ mod tests {
 
     fn shown(old: Option<&str>, new: &str) -> (usize, usize, String) {
         let shown = show(old, new, Paint::new(false));
-        (shown.added, shown.removed, shown.lines.join("\n"))
+        (shown.added, shown.removed, shown.lines(usize::MAX, Paint::new(false)).join("\n"))
     }
 
     // contract 6: the terminal view shows what an edit changed
@@ -116,6 +134,14 @@ mod tests {
         assert_eq!(shown(Some("a\nb\nc\n"), "a\nB\nc\n"), (1, 1, "- b\n+ B".into()));
         assert_eq!(shown(Some("same"), "same"), (0, 0, String::new()));
         assert_eq!(shown(Some("1\n2\n3\n4\n5\n6"), "0\n2\n3\n4\n5\n7\n6"), (2, 1, "- 1\n+ 0\n⋮\n+ 7".into()));
+    }
+
+    // contract 6: a change that has to fit says how much more there is
+    #[test]
+    fn a_change_is_cut_to_fit() {
+        let shown = show(Some("1\n2\n3\n4\n5"), "a\n2\nb\n4\nc", Paint::new(false));
+        assert_eq!(shown.lines(3, Paint::new(false)), ["- 1", "+ a", "⋮", "... 4 more"]);
+        assert_eq!(shown.lines(0, Paint::new(false)), ["... 6 more"]);
     }
 
     // contract 6: the terminal view is bounded, whatever the agent sends
