@@ -34,7 +34,7 @@ const ROWS: u16 = 24;
 #[derive(Debug)]
 pub(crate) enum Typed {
     Key(Key),
-    /// The process was stopped and goes on: the screen shows something else now.
+    /// The process was stopped and goes on; meanwhile somebody else had the terminal and its screen.
     Continued,
     /// The terminal is gone.
     Gone,
@@ -121,7 +121,10 @@ impl Keyboard {
                     self.settles = None;
                     self.keys.extend(self.decoder.settle());
                 }
-                _ = self.continued.recv() => return Typed::Continued,
+                // After a stop of our own the mode is set again already, and the screen is ours.
+                _ = self.continued.recv() => if !self.is_entered() {
+                    return Typed::Continued;
+                },
             }
         }
     }
@@ -137,6 +140,12 @@ impl Keyboard {
         let terminal = self.terminal.get_ref();
         tcsetattr(terminal, OptionalActions::Now, &mode)?;
         Ok(tcflush(terminal, QueueSelector::IFlush)?)
+    }
+
+    /// Whether the mode is still the one of [`enter`](Self::enter).
+    fn is_entered(&self) -> bool {
+        let ours = |mode: Termios| !mode.local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO);
+        tcgetattr(self.terminal.get_ref()).is_ok_and(ours)
     }
 
     fn leave(&self) -> io::Result<()> {

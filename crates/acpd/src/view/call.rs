@@ -15,6 +15,8 @@ use super::paint::Paint;
 const TITLE_KEPT: usize = 1_000;
 /// Characters of a title in a line about the call.
 const TITLE_WIDTH: usize = 200;
+/// Characters of a title in a sentence.
+const NAME_WIDTH: usize = 60;
 const PATH_WIDTH: usize = 120;
 const SHOWN_LOCATIONS: usize = 3;
 const SHOWN_DIFFS: usize = 10;
@@ -101,7 +103,7 @@ impl Call {
         if let Some(content) = update.get("content").and_then(Value::as_array) {
             let diffs: Vec<&Value> = content.iter().filter(|item| item["type"] == "diff").collect();
             if !diffs.is_empty() {
-                let seen = |diff: &&Value| seen_change(diff, cwd, paint);
+                let seen = |diff: &&Value| seen_change(diff, cwd);
                 self.changes = diffs.iter().take(SHOWN_DIFFS).filter_map(seen).collect();
                 self.more_changes = diffs.len().saturating_sub(SHOWN_DIFFS);
             }
@@ -120,7 +122,7 @@ impl Call {
 
     /// Its kind and title, for a sentence.
     pub(super) fn name(&self) -> String {
-        format!("{} {}", self.kind(), self.title(TITLE_WIDTH))
+        format!("{} {}", self.kind(), self.title(NAME_WIDTH))
     }
 
     /// The line about it, with `mark` in front.
@@ -310,8 +312,8 @@ fn seen_path(path: &str, cwd: Option<&Path>) -> Option<String> {
     (!shown.is_empty()).then_some(shown)
 }
 
-fn seen_change(diff: &Value, cwd: Option<&Path>, paint: Paint) -> Option<FileChange> {
-    let change = diff::show(diff["oldText"].as_str(), diff["newText"].as_str()?, paint);
+fn seen_change(diff: &Value, cwd: Option<&Path>) -> Option<FileChange> {
+    let change = diff::show(diff["oldText"].as_str(), diff["newText"].as_str()?);
     let path = diff["path"].as_str().and_then(|path| seen_path(path, cwd)).unwrap_or_default();
     Some(FileChange { path, change })
 }

@@ -3,6 +3,7 @@
 //! Pure. Invariant: bounded; what is the same is one line. Not here: how the turn ended, see [`ending`](super::ending).
 
 use super::call::Call;
+use super::clean::line;
 use super::paint::Paint;
 use super::question::Kind;
 
@@ -10,6 +11,8 @@ use super::question::Kind;
 const KEPT: usize = 256;
 /// So many of each sort are shown.
 const SHOWN: usize = 10;
+/// Characters of an option's name.
+const OPTION_WIDTH: usize = 40;
 
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -55,7 +58,7 @@ impl Tally {
 
     /// A permission request was answered: `answer` in words, for what, and the name of the option.
     pub(super) fn answered(&mut self, answer: &'static str, what: &str, option: &str) {
-        let what = format!("{what} ({option})");
+        let what = format!("{what} ({})", line(option, OPTION_WIDTH));
         match self.answers.iter().position(|(before, known, _)| *before == answer && *known == what) {
             Some(at) => self.answers[at].2 += 1,
             None if self.answers.len() == KEPT => self.more_answers += 1,

@@ -118,6 +118,29 @@ fn a_signal_at_a_question_gives_the_terminal_back() {
     }
 }
 
+// contract 6: Ctrl-Z gives the terminal back to the shell; the question is there again when the shell goes on with it,
+// and also when somebody else stopped it, and left the terminal in another mode
+#[test]
+fn a_question_survives_a_stop() {
+    let scratch = Scratch::new();
+    let mut running = asking(&scratch, &["ask edit Write it"]);
+    running.press("\u{1a}");
+    running.wait_until_stopped();
+    for again in [true, false] {
+        running.signal(Signal::CONT);
+        running.wait_for("esc cancels the turn");
+        assert!(running.is_asking());
+        if again {
+            running.signal(Signal::STOP);
+            running.give_back();
+            running.wait_until_stopped();
+        }
+    }
+    running.press("n");
+    running.wait_for("permission selected reject-once");
+    assert_eq!(running.end().1.code(), Some(0));
+}
+
 // contract 6, SU-1: a window that is closed at a question ends the run, and nothing spins or stays
 #[test]
 fn a_closed_window_at_a_question_is_the_end() {
@@ -195,7 +218,10 @@ fn without_a_terminal_questions_are_refused() {
     // For programs: stdout has updates only.
     let (exit, out, err) = run(&["--json", "ask edit Write it"]);
     assert_eq!(exit, acpd_e2e::Exit::Code(0));
-    assert!(out.lines().all(|line| line.starts_with("{\"sessionUpdate\":")) && !out.is_empty(), "{out}");
+    let is_update = |line: &str| {
+        serde_json::from_str::<Value>(line).is_ok_and(|update| update["sessionUpdate"].is_string())
+    };
+    assert!(out.lines().all(is_update) && !out.is_empty(), "{out}");
     let said = "refused: edit Write it (Reject once): nobody could be asked: --json shows updates only; \
                 `--permission-mode acceptEdits` would allow it\n";
     assert_eq!(err, said);

@@ -62,7 +62,8 @@ impl Conversation {
             return Ok(());
         }
         let Some(question) = Question::read(params) else {
-            self.client.refuse(&id, codes::INVALID_PARAMS, "options: at least one is required").await;
+            // Not an error, which would answer nothing: acpd goes on to ask whoever else is there.
+            self.client.answer(&id, &cancelled()).await;
             return Ok(());
         };
         if self.interrupted {

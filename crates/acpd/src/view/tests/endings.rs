@@ -149,3 +149,39 @@ fn a_good_end_is_one_line() {
     );
     assert_eq!(ended(json!(null)), "✗ the session failed: no message\n  session: ended by ?\n");
 }
+
+// contract 6: run says what a turn came to: what was changed, but not what failed, bounded
+#[test]
+fn the_summary_names_what_was_changed() {
+    let diff =
+        |path: &str, new: &str| json!([{"type": "diff", "path": path, "oldText": "a\n", "newText": new}]);
+    let done = |id: &str, kind: &str, fields: Value| {
+        call(id, with(json!({"kind": kind, "status": "completed"}), fields))
+    };
+    let mut view = piped();
+    for update in [
+        done("1", "edit", json!({"content": diff("/src/a", "b\nc\n")})),
+        done("2", "edit", json!({"content": diff("/src/a", "a\nd\n")})),
+        done("3", "delete", json!({"locations": [{"path": "/src/b", "line": 3}]})),
+        done("4", "move", json!({"locations": [{"path": "/src/c"}, {"path": "/d"}]})),
+        done("5", "read", json!({"locations": [{"path": "/src/e"}]})),
+        call("6", json!({"kind": "edit", "status": "failed", "content": diff("/src/f", "x")})),
+        call("7", json!({"kind": "edit", "content": diff("/src/g", "x")})),
+    ] {
+        view.update_value(&update).unwrap();
+    }
+    view.turn_ended("end_turn", Duration::ZERO).unwrap();
+    let shown = texts(view).1;
+    let summary = "  edited   a +3 -1\n  deleted  b\n  moved    c\n  moved    /d\n\
+                   ✓ end_turn · 0 ms · 7 tool calls, 1 failed\n";
+    assert!(shown.ends_with(summary) && shown.matches("  edited").count() == 1, "{shown}");
+
+    let mut view = piped();
+    for n in 0..1_000 {
+        let path = format!("/src/{n}");
+        view.update_value(&done(&path, "edit", json!({"locations": [{"path": path}]}))).unwrap();
+    }
+    view.turn_failed("no", Duration::ZERO, None).unwrap();
+    let shown = texts(view).1;
+    assert!(shown.contains("  edited   9\n  and 990 more files\n✗ the turn failed: no\n"), "{shown}");
+}

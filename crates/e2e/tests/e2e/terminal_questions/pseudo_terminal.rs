@@ -6,11 +6,13 @@
 use acpd_e2e::{Deadline, PATIENCE, Scratch, acpd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, OptionalActions, Termios, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 /// A terminal that no program uses yet.
@@ -50,6 +52,8 @@ impl PseudoTerminal {
         let mut command = scratch.command(acpd());
         command.arg("run").arg("--state-dir").arg(scratch.state()).arg("--config").arg(scratch.config_file());
         command.args(args).env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side());
+        // As a shell would: what stops it must not stop the test.
+        command.process_group(0);
         let child = command.spawn().expect("acpd starts");
         let before = self.mode();
         Running { terminal: self, child, before, shown: Vec::new(), seen: 0 }
@@ -78,6 +82,25 @@ impl Running {
     /// Whether keys come one by one, without being shown.
     pub(super) fn is_asking(&self) -> bool {
         !self.terminal.mode().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO)
+    }
+
+    /// Sets the terminal's mode to what it was, as a shell does when a program stops.
+    pub(super) fn give_back(&self) {
+        tcsetattr(&self.terminal.program, OptionalActions::Now, &self.before).expect("it is a terminal");
+    }
+
+    /// Waits until it is stopped, as by Ctrl-Z. The terminal is as it was, or the test fails.
+    pub(super) fn wait_until_stopped(&self) {
+        let (pid, (sender, stopped)) = (pid_of(&self.child), sync_channel(1));
+        // There is nothing to poll for it. When it does not come, the child is killed, and that ends the wait.
+        std::thread::spawn(move || sender.send(waitpid(Some(pid), WaitOptions::UNTRACED)));
+        let status = stopped.recv_timeout(PATIENCE).expect("it stops").expect("it is our child");
+        assert!(status.is_some_and(|(_, status)| status.stopped()), "{status:?}");
+        assert_eq!(
+            format!("{:?}", self.before),
+            format!("{:?}", self.terminal.mode()),
+            "the terminal's mode"
+        );
     }
 
     /// Waits until this is shown, after what was waited for before.
