@@ -130,7 +130,7 @@ fn updates_wait_for_the_answer() {
     assert!(terminal.text().ends_with("xxx\n\n  ✓ allowed: Yes"));
 }
 
-// PR-10, PR-5: a question that needs no answer any more goes away and says why
+// contract 6: a question that needs no answer any more goes away and says why
 #[test]
 fn a_question_is_taken_back() {
     let (terminal, mut view) = on_terminal();
