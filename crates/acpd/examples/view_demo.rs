@@ -50,14 +50,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         view.tick(elapsed)?;
     }
     if turn == TURN {
-        view.turn_failed("agent exited with exit status: 1", elapsed)?;
         let head: String = (1..=50).map(|n| format!("crash line {n}\n")).collect();
         let tail: String = (201..=250).map(|n| format!("crash line {n}\n")).collect();
-        view.session_ended(&json!({
+        let info = json!({
             "reason": "error", "terminatedBy": "agent", "cause": "agent_crash", "exitCode": 1,
             "message": "agent exited with exit status: 1",
             "stderr": {"head": head, "tail": tail, "truncated": true, "totalLines": 250},
-        }))?;
+        });
+        view.turn_failed("agent exited with exit status: 1", elapsed, Some(&info))?;
     } else {
         view.turn_ended("end_turn", elapsed)?;
     }

@@ -107,7 +107,8 @@ pub struct Places {
 /// `acpd run`
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = "\
-The answer goes to stdout, everything else to stderr.
+The answer goes to stdout, everything else to stderr. When the agent asks for permission, the
+terminal asks you; without a terminal, and with --json, it is refused.
 Exit code: 0 when the agent ended its turn, 1 when it stopped for another reason or failed, 2 for
 a usage error.
 

@@ -4,9 +4,10 @@
 
 use acpd_gateway::{Arrival, ConnectionIo, ConnectionOptions, outbox, serve};
 use acpd_host::Host;
-use acpd_wire::{LineBuffer, Message, RawId};
+use acpd_wire::{LineBuffer, Message, OwnedId, RawId};
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +22,9 @@ pub(crate) enum Incoming {
     Answer { id: u64, outcome: Result<Value, Value> },
     /// A notification; its params as they came.
     Notification { method: String, params: Bytes },
-    /// A request that this client does not serve was refused already.
-    Refused,
+    /// A request of the agent's or of acpd's own; its params as they came. It wants [`Client::answer`] or
+    /// [`Client::refuse`].
+    Request { id: OwnedId, method: String, params: Bytes },
 }
 
 /// A connection to the host in this process.
@@ -69,6 +71,20 @@ impl Client {
         self.send(line).await;
     }
 
+    /// Answers a request.
+    pub(crate) async fn answer(&mut self, id: &OwnedId, result: &Value) {
+        let mut line = BytesMut::new();
+        acpd_wire::write_result(&mut line, id.as_id(), result.to_string().as_bytes());
+        self.send(line).await;
+    }
+
+    /// Answers a request with an error.
+    pub(crate) async fn refuse(&mut self, id: &OwnedId, code: i64, message: &str) {
+        let mut line = BytesMut::new();
+        acpd_wire::write_error(&mut line, id.as_id(), code, message, None);
+        self.send(line).await;
+    }
+
     async fn send(&mut self, mut line: BytesMut) {
         line.truncate(line.len() - 1);
         if let Some(arrivals) = &self.arrivals {
@@ -101,21 +117,24 @@ impl Client {
         while let Ok(Some(line)) = self.lines.next_line() {
             let incoming = match Message::parse(&line) {
                 Ok(Message::Response { id, outcome }) => id.as_ref().and_then(RawId::as_u64).map(|id| {
-                    let value = |raw: &serde_json::value::RawValue| {
-                        serde_json::from_str(raw.get()).unwrap_or(Value::Null)
-                    };
+                    let value = |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or(Value::Null);
                     Incoming::Answer { id, outcome: outcome.map(value).map_err(value) }
                 }),
-                Ok(Message::Notification { method, params }) => Some(Incoming::Notification {
+                Ok(Message::Notification { method, params }) => {
+                    Some(Incoming::Notification { method: method.into_owned(), params: copied(params) })
+                }
+                Ok(Message::Request { id, method, params }) => Some(Incoming::Request {
+                    id: id.to_owned(),
                     method: method.into_owned(),
-                    params: params
-                        .map(|params| Bytes::copy_from_slice(params.get().as_bytes()))
-                        .unwrap_or_default(),
+                    params: copied(params),
                 }),
-                Ok(Message::Request { .. }) => Some(Incoming::Refused),
                 Err(_) => None,
             };
             self.ready.extend(incoming);
         }
     }
+}
+
+fn copied(params: Option<&RawValue>) -> Bytes {
+    params.map(|params| Bytes::copy_from_slice(params.get().as_bytes())).unwrap_or_default()
 }

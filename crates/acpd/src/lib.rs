@@ -13,6 +13,7 @@ mod commands;
 pub mod config;
 mod embedded;
 mod exit;
+mod keyboard;
 mod logging;
 mod nearest;
 mod process;

@@ -5,16 +5,21 @@
 //! the answer and nothing but the answer.
 //!
 //! Invariants: no control character of an agent reaches a writer; no update, however malformed, is an error (the
-//! only errors are the writers'); what is kept of a session is bounded. Not here: permission questions, which need
-//! an answer, and `--json`, which needs no view.
+//! only errors are the writers'); what is kept of a session is bounded. Not here: where keys come from and answers
+//! go, and `--json`, which needs no view.
 
+mod asking;
+mod call;
 mod calls;
 mod clean;
 mod diff;
 mod ending;
 mod facts;
+mod menu;
 mod page;
 mod paint;
+mod question;
+mod tally;
 
 #[cfg(test)]
 mod tests;
@@ -25,12 +30,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+pub(crate) use asking::not_asked;
 use calls::{Calls, Change};
 use clean::line;
 use ending::{spoken, spoken_calls};
 use facts::Facts;
 use page::{Block, Page, Paragraph};
 pub use paint::Screen;
+pub(crate) use question::{Choice, Question};
+use tally::Tally;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// How long one picture of the spinner stands; also the pace at which [`View::tick`] wants to be called.
@@ -46,11 +54,12 @@ pub struct View<O, E> {
     cwd: Option<PathBuf>,
     agent: String,
     phase: Phase,
-    /// The error that was shown last.
-    told: Option<String>,
     elapsed: Duration,
     calls: Calls,
+    tally: Tally,
     facts: Facts,
+    /// The question on the screen.
+    asking: Option<asking::Asking>,
     answer: clean::Stream,
     thought: clean::Stream,
     message: Option<String>,
@@ -72,10 +81,11 @@ impl<O: Write, E: Write> View<O, E> {
             cwd,
             agent: "NAME".to_owned(),
             phase: Phase::Over,
-            told: None,
             elapsed: Duration::ZERO,
             calls: Calls::default(),
+            tally: Tally::default(),
             facts: Facts::default(),
+            asking: None,
             answer: clean::Stream::default(),
             thought: clean::Stream::default(),
             message: None,
@@ -111,6 +121,16 @@ impl<O: Write, E: Write> View<O, E> {
 
     /// The `update` object of a `session/update`, as raw JSON.
     pub fn update(&mut self, update: &str) -> io::Result<()> {
+        match &mut self.asking {
+            Some(asking) => match asking.hold(update) {
+                Some(held) => self.show_behind_the_question(&held),
+                None => Ok(()),
+            },
+            None => self.show(update),
+        }
+    }
+
+    fn show(&mut self, update: &str) -> io::Result<()> {
         match serde_json::from_str(update) {
             Ok(update) => self.update_value(&update),
             Err(_) => self.unknown("an update that is not JSON"),
@@ -161,28 +181,34 @@ impl<O: Write, E: Write> View<O, E> {
     /// The turn ended with `stop_reason` after `took`.
     pub fn turn_ended(&mut self, stop_reason: &str, took: Duration) -> io::Result<()> {
         self.close_turn()?;
-        let lines = ending::turn(stop_reason, &self.summary(took), self.page.paint());
+        let mut lines = self.tally.lines(self.page.paint());
+        lines.extend(ending::turn(stop_reason, &self.summary(took), self.page.paint()));
         self.page.block(Block::Ending, Paragraph::Ends, &lines)
     }
 
-    /// The prompt was answered with an error after `took`; `message` is the error's.
-    pub fn turn_failed(&mut self, message: &str, took: Duration) -> io::Result<()> {
+    /// The prompt was answered with an error after `took`; `message` is the error's. `ended` is the session's
+    /// `terminationInfo`, when its end is the reason.
+    pub fn turn_failed(&mut self, message: &str, took: Duration, ended: Option<&Value>) -> io::Result<()> {
         self.close_turn()?;
         let paint = self.page.paint();
+        let mut said = ended.map(|info| ending::stderr(info, paint)).unwrap_or_default();
+        said.extend(self.tally.lines(paint));
         let facts = paint.dim(format_args!("after {}", self.summary(took).join(" · ")));
         let message = line(message, 300);
-        let said = vec![
-            format!("{} {}", paint.bad("✗"), paint.bold(format_args!("the turn failed: {message}"))),
-            format!("  {facts}"),
-        ];
-        self.told = Some(message);
+        said.push(format!("{} {}", paint.bad("✗"), paint.bold(format_args!("the turn failed: {message}"))));
+        said.push(format!("  {facts}"));
+        said.extend(
+            ended.map(|info| ending::session(info, &self.agent, Some(&message), paint)).unwrap_or_default(),
+        );
         self.page.block(Block::Ending, Paragraph::Ends, &said)
     }
 
     /// The session ended; `termination_info` is its `terminationInfo`.
     pub fn session_ended(&mut self, termination_info: &Value) -> io::Result<()> {
         self.close_turn()?;
-        let lines = ending::session(termination_info, &self.agent, self.told.as_deref(), self.page.paint());
+        let paint = self.page.paint();
+        let mut lines = ending::stderr(termination_info, paint);
+        lines.extend(ending::session(termination_info, &self.agent, None, paint));
         self.page.block(Block::Ending, Paragraph::Ends, &lines)
     }
 
@@ -228,6 +254,9 @@ impl<O: Write, E: Write> View<O, E> {
             Change::Changed => self.show_progress(),
             Change::Finished => {
                 let lines = self.calls.finished(update, paint);
+                if let Some(call) = self.calls.completed(update) {
+                    self.tally.completed(call);
+                }
                 self.page.set_live(Vec::new())?;
                 self.page.block(Block::Calls, Paragraph::Ends, &lines)?;
                 self.show_progress()
@@ -246,7 +275,7 @@ impl<O: Write, E: Write> View<O, E> {
 
     /// The live lines: the start, the open tool calls, or that the agent is at work.
     fn show_progress(&mut self) -> io::Result<()> {
-        if !self.page.is_terminal() {
+        if !self.page.is_terminal() || self.asking.is_some() {
             return Ok(());
         }
         let paint = self.page.paint();
@@ -274,6 +303,7 @@ impl<O: Write, E: Write> View<O, E> {
 
     /// Nothing more comes from the turn: calls that are still open stay so.
     fn close_turn(&mut self) -> io::Result<()> {
+        self.take_back("the turn is over")?;
         self.phase = Phase::Over;
         self.page.set_live(Vec::new())?;
         let paint = self.page.paint();

@@ -54,9 +54,6 @@ const fn later(id: &'static str, summary: &'static str, reason: &'static str) ->
     Requirement { id, summary, gap: Gap::All(reason) }
 }
 
-const SERVICES: &str = "comes with files and terminals";
-const UNOFFERED: &str = "the library has it; agents are not offered it yet";
-const QUESTIONS: &str = "comes with permissions and elicitation";
 const NETWORK: &str = "comes with the network front door";
 
 /// The requirement with this id.
@@ -80,7 +77,7 @@ pub(crate) const GROUPS: &[Group] = &[
             part(
                 "IN-7",
                 "updates reach only clients that said they understand them",
-                "plan updates, subagents, terminals and elicitation come with those services",
+                "plan updates and subagents are unstable parts of ACP and not offered to agents",
             ),
         ],
     },
@@ -106,11 +103,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 "the list spans agents, endings and restarts, and starts nothing",
                 "who may see which session comes with the network front door",
             ),
-            part(
-                "SE-14",
-                "close in a turn cancels, answers what is open, ends an idle process",
-                "releasing terminals comes with files and terminals",
-            ),
+            row("SE-14", "close in a turn cancels, answers what is open, ends an idle process"),
             row("SE-15", "other viewers learn of an end; closed sessions stay listed and loadable"),
             row("SE-16", "delete is idempotent and closes first; deleted sessions are unknown"),
             row("SE-17", "close succeeds also when the agent cannot close"),
@@ -133,16 +126,12 @@ pub(crate) const GROUPS: &[Group] = &[
             row("PR-2", "text and links always pass; content the agent cannot take is refused"),
             row("PR-3", "everybody sees the user's message exactly once, history too"),
             row("PR-4", "a cancelled prompt gets a result, after late updates"),
-            part("PR-5", "cancel and every end settle open questions, for agent and viewers", QUESTIONS),
+            row("PR-5", "cancel and every end settle open questions, for agent and viewers"),
             row("PR-6", "an agent that ignores cancel does not hold the prompt up"),
             row("PR-7", "cancel hits the running turn only, never process or next turn"),
             row("PR-8", "more prompts queue in order, bounded, each with its own answer"),
             row("PR-9", "a client withdraws its own request, answered once, no other's"),
-            later(
-                "PR-10",
-                "an agent withdraws its own request, answered once, question dismissed",
-                "what agents may ask comes with files, terminals, permissions and elicitation",
-            ),
+            row("PR-10", "an agent withdraws its own request, answered once, question dismissed"),
             row("PR-11", "an agent's death in a turn answers the prompt with the record"),
             row("PR-12", "a turn goes on without its prompter; its stop reason is kept"),
         ],
@@ -226,7 +215,7 @@ pub(crate) const GROUPS: &[Group] = &[
     Group {
         name: "PE",
         title: "permissions and elicitation",
-        untested: Untested::Because(QUESTIONS),
+        untested: Untested::Fails,
         requirements: &[
             row("PE-1", "options pass unchanged; only an offered one can be chosen"),
             row("PE-2", "all eligible viewers are asked; the first valid answer wins"),
@@ -238,31 +227,35 @@ pub(crate) const GROUPS: &[Group] = &[
     Group {
         name: "FS",
         title: "files for agents",
-        untested: Untested::Because(SERVICES),
+        untested: Untested::Fails,
         requirements: &[
             row("FS-1", "relative paths and paths out of the roots are refused"),
             row("FS-2", "line and limit count as specified; line ends stay"),
             row("FS-3", "missing, binary and huge files are clean errors"),
             row("FS-4", "writing is atomic, makes parents, keeps the mode"),
-            row("FS-5", "who serves files is decided by configuration, unseen by agents"),
+            later(
+                "FS-5",
+                "who serves files is decided by configuration, unseen by agents",
+                "acpd serves them always; handing them to an editor is not built yet",
+            ),
         ],
     },
     Group {
         name: "TE",
         title: "terminals for agents",
-        untested: Untested::Because(SERVICES),
+        untested: Untested::Fails,
         requirements: &[
-            part("TE-1", "create answers at once, without a shell, with or without viewers", UNOFFERED),
-            part("TE-2", "exit status appears after the exit: a code or a signal", UNOFFERED),
-            part("TE-3", "limited output is its tail, cut between characters", UNOFFERED),
-            part("TE-4", "memory stays bounded and the command never blocks", UNOFFERED),
-            part("TE-5", "stdout and stderr in order, the last bytes included", UNOFFERED),
-            part("TE-6", "any number of waits, each answered, each withdrawn alone", UNOFFERED),
-            part("TE-7", "kill ends the whole group; the id stays valid", UNOFFERED),
-            part("TE-8", "release ends everything; the id is invalid, also for others", UNOFFERED),
-            part("TE-9", "a wait ends with the process, whoever holds its pipe", UNOFFERED),
-            part("TE-10", "final output stays visible after release", UNOFFERED),
-            part("TE-11", "no terminal outlives session, agent or host", UNOFFERED),
+            row("TE-1", "create answers at once, without a shell, with or without viewers"),
+            row("TE-2", "exit status appears after the exit: a code or a signal"),
+            row("TE-3", "limited output is its tail, cut between characters"),
+            row("TE-4", "memory stays bounded and the command never blocks"),
+            row("TE-5", "stdout and stderr in order, the last bytes included"),
+            row("TE-6", "any number of waits, each answered, each withdrawn alone"),
+            row("TE-7", "kill ends the whole group; the id stays valid"),
+            row("TE-8", "release ends everything; the id is invalid, also for others"),
+            row("TE-9", "a wait ends with the process, whoever holds its pipe"),
+            row("TE-10", "final output stays visible after release"),
+            row("TE-11", "no terminal outlives session, agent or host"),
         ],
     },
     Group {

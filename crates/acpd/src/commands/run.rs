@@ -1,5 +1,7 @@
 //! `acpd run`: one prompt through a hosted session, shown to a person or as JSON lines.
 
+mod questions;
+
 use crate::cli::{Prompt, Run};
 use crate::client::{Client, Incoming};
 use crate::embedded::{Embedded, host_mode, load_config};
@@ -8,6 +10,7 @@ use crate::signals::StopSignals;
 use crate::view::{Screen, TICK, View};
 use acpd_host::{META, PermissionMode, method};
 use acpd_wire::member;
+use questions::Questions;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Read, Stderr, Stdout, Write};
@@ -36,16 +39,18 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let cwd = working_directory(args.cwd)?;
     let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
     let embedded = Embedded::open(&config).await?;
+    let screen = Screen::of_process();
+    let questions = Questions::new(args.json, screen);
     let show = match args.json {
         true => Show::Json(std::io::stdout()),
         false => {
-            let view =
-                View::new(std::io::stdout(), std::io::stderr(), Screen::of_process(), Some(cwd.clone()));
+            let view = View::new(std::io::stdout(), std::io::stderr(), screen, Some(cwd.clone()));
             Show::View(Box::new(view))
         }
     };
     let client = Client::connect(&embedded.host, &agent, "acpd run");
-    let mut conversation = Conversation::new(client, show, agent, args.permission_mode.map(host_mode));
+    let mut conversation =
+        Conversation::new(client, show, questions, agent, args.permission_mode.map(host_mode));
     let outcome = conversation.hold(&cwd, &prompt, &mut signals, &embedded).await;
     drop(conversation);
     embedded.close().await;
@@ -86,6 +91,7 @@ enum Phase {
 struct Conversation {
     client: Client,
     show: Show,
+    questions: Questions,
     agent: String,
     permission_mode: Option<PermissionMode>,
     session: Option<String>,
@@ -96,9 +102,16 @@ struct Conversation {
 }
 
 impl Conversation {
-    fn new(client: Client, show: Show, agent: String, permission_mode: Option<PermissionMode>) -> Self {
+    fn new(
+        client: Client,
+        show: Show,
+        questions: Questions,
+        agent: String,
+        permission_mode: Option<PermissionMode>,
+    ) -> Self {
         let begun = Instant::now();
-        Self { client, show, agent, permission_mode, session: None, begun, interrupted: false, outcome: None }
+        let (session, interrupted, outcome) = (None, false, None);
+        Self { client, show, questions, agent, permission_mode, session, begun, interrupted, outcome }
     }
 
     async fn hold(
@@ -127,18 +140,13 @@ impl Conversation {
                 _ = ticks.tick() => if let Show::View(view) = &mut self.show {
                     view.tick(self.begun.elapsed()).map_err(closed)?;
                 },
-                _ = signals.next() => {
-                    if self.interrupted || self.session.is_none() {
-                        embedded.host.hurry();
-                        phase = Phase::Over;
-                    } else {
-                        self.interrupted = true;
-                        self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
-                        self.remark("cancelling; once more to stop at once")?;
-                    }
-                }
+                typed = self.questions.typed() => if self.pressed(typed).await? {
+                    phase = self.interrupt(phase, embedded).await?;
+                },
+                _ = signals.next() => phase = self.interrupt(phase, embedded).await?,
             }
         }
+        self.forget_questions();
         self.client.hang_up();
         // The host ends the session before the connection closes.
         loop {
@@ -154,6 +162,19 @@ impl Conversation {
         self.outcome.take().unwrap_or_else(unfinished)
     }
 
+    /// The person wants the turn to end; the second time, at once.
+    async fn interrupt(&mut self, phase: Phase, embedded: &Embedded) -> Result<Phase, Failure> {
+        if self.interrupted || self.session.is_none() {
+            embedded.host.hurry();
+            return Ok(Phase::Over);
+        }
+        self.interrupted = true;
+        self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
+        self.cancel_questions().await?;
+        self.remark("cancelling; once more to stop at once")?;
+        Ok(phase)
+    }
+
     async fn take(
         &mut self,
         incoming: Incoming,
@@ -163,12 +184,19 @@ impl Conversation {
     ) -> Result<Phase, Failure> {
         match incoming {
             Incoming::Notification { method, params } => {
-                if method == method::SESSION_UPDATE && self.outcome.is_none() {
-                    self.update(&params)?;
+                match method.as_str() {
+                    method::SESSION_UPDATE if self.outcome.is_none() => self.update(&params)?,
+                    method::CANCEL_REQUEST => self.withdrawn(&params).await?,
+                    _ => {}
                 }
                 Ok(phase)
             }
-            Incoming::Refused => Ok(phase),
+            Incoming::Request { id, method, params } => {
+                if phase != Phase::Over {
+                    self.requested(id, &method, &params).await?;
+                }
+                Ok(phase)
+            }
             Incoming::Answer { id, outcome } => match (phase, outcome) {
                 (Phase::Initialize(asked), Ok(result)) if asked == id => {
                     if let Show::View(view) = &mut self.show {
@@ -219,6 +247,7 @@ impl Conversation {
     }
 
     fn turn_ended(&mut self, stop_reason: &str) -> Result<(), Failure> {
+        self.forget_questions();
         if let Show::View(view) = &mut self.show {
             view.turn_ended(stop_reason, self.begun.elapsed()).map_err(closed)?;
         }
@@ -235,12 +264,11 @@ impl Conversation {
     fn failed(&mut self, error: &Value) -> Result<(), Failure> {
         let message = error["message"].as_str().unwrap_or("the agent answered an error without a message");
         let info = &error["data"]["terminationInfo"];
+        self.forget_questions();
         match &mut self.show {
             Show::View(view) => {
-                view.turn_failed(message, self.begun.elapsed()).map_err(closed)?;
-                if info.is_object() {
-                    view.session_ended(info).map_err(closed)?;
-                }
+                let ended = Some(info).filter(|info| info.is_object());
+                view.turn_failed(message, self.begun.elapsed(), ended).map_err(closed)?;
                 self.outcome = Some(Err(Failure::Told));
             }
             Show::Json(_) => {

@@ -1,27 +1,22 @@
-//! The tool calls of a turn: what is known of each from its updates, and the lines that show it.
+//! The tool calls of a turn, told apart by their ids.
 //!
-//! Invariants: a call is told as finished once; what is kept of a call is bounded and clean. An update of an
-//! unknown call opens it, because agents ask for permission, and report, before they announce.
+//! Invariants: a call is told as finished once; what is kept is bounded. An update of an unknown call opens it, because
+//! agents ask for permission, and report, before they announce.
 
 use std::collections::VecDeque;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::clean::{line, verbatim};
-use super::diff;
+use super::call::{Call, FileChange, State};
 use super::paint::Paint;
 
 /// At most this many calls are remembered; the oldest are forgotten, open or not.
 const REMEMBERED: usize = 512;
 /// So many bytes of an id tell calls apart; real ones have about 40.
 const ID_BYTES: usize = 256;
-const TITLE_WIDTH: usize = 200;
-const PATH_WIDTH: usize = 120;
-const SHOWN_LOCATIONS: usize = 3;
-const SHOWN_DIFFS: usize = 10;
-/// Lines of an error that a failed call brought.
-const SHOWN_REASON: usize = 3;
+/// Changes that a question has shown need not be shown again when they are made. Of so many questions.
+const TOLD: usize = 16;
 
 /// What an update changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,25 +41,7 @@ pub(super) struct Calls {
     pub(super) total: usize,
     /// How many failed.
     pub(super) failed: usize,
-}
-
-#[derive(Debug, Default)]
-struct Call {
-    id: String,
-    title: String,
-    kind: String,
-    locations: Vec<String>,
-    diffs: Vec<String>,
-    reason: Vec<String>,
-    state: State,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Open,
-    Completed,
-    Failed,
+    told: VecDeque<(String, Vec<FileChange>)>,
 }
 
 impl Calls {
@@ -104,7 +81,7 @@ impl Calls {
             self.calls.pop_front();
         }
         self.total += 1;
-        self.calls.push_back(Call { id: id.to_owned(), ..Call::default() });
+        self.calls.push_back(Call::new(id));
         self.calls.len() - 1
     }
 
@@ -127,7 +104,8 @@ impl Calls {
         let Some(call) = self.find(update) else { return Vec::new() };
         let failed = call.state == State::Failed;
         let mark = if failed { paint.bad("✗") } else { paint.good("✓") };
-        let details = if failed { &call.reason } else { &call.diffs };
+        let told = self.told.iter().rfind(|(id, _)| *id == call.id).map(|(_, changes)| changes.as_slice());
+        let details = if failed { call.reason(paint) } else { call.change_lines(usize::MAX, told, paint) };
         let mut lines = vec![call.line(&mark, paint)];
         lines.extend(details.iter().map(|detail| format!("    {detail}")));
         lines
@@ -140,6 +118,27 @@ impl Calls {
         lines.into_iter().map(|line| format!("{line}  {}", paint.dim("not finished"))).collect()
     }
 
+    /// The call that a permission request is about: what was known of it, and what the request says.
+    pub(super) fn asked(&mut self, call: &Value, cwd: Option<&Path>, paint: Paint) -> Call {
+        let unknown = || Call::new(call_id(call).unwrap_or("a tool call"));
+        let mut asked = self.find(call).cloned().unwrap_or_else(unknown);
+        asked.merge(call, cwd, paint);
+        asked
+    }
+
+    /// A question has shown what the call changes.
+    pub(super) fn told(&mut self, call: &Call) {
+        if self.told.len() == TOLD {
+            self.told.pop_front();
+        }
+        self.told.push_back((call.id.clone(), call.changes.clone()));
+    }
+
+    /// The finished call that `update` is about, if it did not fail.
+    pub(super) fn completed(&self, update: &Value) -> Option<&Call> {
+        self.find(update).filter(|call| call.state == State::Completed)
+    }
+
     fn find(&self, update: &Value) -> Option<&Call> {
         let id = call_id(update)?;
         self.calls.iter().rfind(|call| call.id == id)
@@ -149,93 +148,4 @@ impl Calls {
 fn call_id(update: &Value) -> Option<&str> {
     let id = update.get("toolCallId")?.as_str()?;
     Some(&id[..id.floor_char_boundary(ID_BYTES)])
-}
-
-impl Call {
-    /// Present fields replace; content without a change keeps the changes, which agents send once.
-    fn merge(&mut self, update: &Value, cwd: Option<&Path>, paint: Paint) {
-        if let Some(title) = update.get("title").and_then(Value::as_str) {
-            self.title = line(title, TITLE_WIDTH);
-        }
-        if let Some(kind) = update.get("kind").and_then(Value::as_str) {
-            self.kind = kind_word(kind);
-        }
-        if let Some(locations) = update.get("locations").and_then(Value::as_array) {
-            self.locations = locations.iter().filter_map(|location| shown_location(location, cwd)).collect();
-        }
-        if let Some(content) = update.get("content").and_then(Value::as_array) {
-            let diffs: Vec<&Value> = content.iter().filter(|item| item["type"] == "diff").collect();
-            if !diffs.is_empty() {
-                self.diffs =
-                    diffs.iter().take(SHOWN_DIFFS).flat_map(|diff| shown_diff(diff, cwd, paint)).collect();
-                if diffs.len() > SHOWN_DIFFS {
-                    let more = diffs.len() - SHOWN_DIFFS;
-                    self.diffs.push(paint.dim(format_args!("... {more} more files")));
-                }
-            }
-            let text = content.iter().find_map(|item| item.pointer("/content/text")?.as_str());
-            self.reason = text.map(|text| shown_reason(text, paint)).unwrap_or_default();
-        }
-        if self.reason.is_empty() {
-            let raw =
-                update.get("rawOutput").and_then(|raw| raw.as_str().or_else(|| raw.get("error")?.as_str()));
-            self.reason = raw.map(|text| shown_reason(text, paint)).unwrap_or_default();
-        }
-    }
-
-    fn line(&self, mark: &str, paint: Paint) -> String {
-        let kind = if self.kind.is_empty() { "tool" } else { &self.kind };
-        let title = if self.title.is_empty() { &self.id } else { &self.title };
-        let title = line(title, TITLE_WIDTH);
-        let mut shown = format!("{mark} {} {title}", paint.kind(format_args!("{kind:<6}")));
-        // A title often is the path already.
-        let places: Vec<&str> =
-            self.locations.iter().map(String::as_str).filter(|place| !title.contains(place)).collect();
-        for place in places.iter().take(SHOWN_LOCATIONS) {
-            shown.push_str("  ");
-            shown.push_str(&paint.dim(place));
-        }
-        if places.len() > SHOWN_LOCATIONS {
-            shown.push_str(&paint.dim(format_args!("  +{}", places.len() - SHOWN_LOCATIONS)));
-        }
-        shown
-    }
-}
-
-/// ACP's kinds in words of at most six letters, so that titles stand in a column.
-fn kind_word(kind: &str) -> String {
-    match kind {
-        "execute" => "run".to_owned(),
-        "switch_mode" => "mode".to_owned(),
-        "other" => "tool".to_owned(),
-        kind => line(kind, 12),
-    }
-}
-
-fn shown_location(location: &Value, cwd: Option<&Path>) -> Option<String> {
-    let path = shown_path(location.get("path")?.as_str()?, cwd)?;
-    Some(match location.get("line").and_then(Value::as_u64) {
-        Some(number) => format!("{path}:{number}"),
-        None => path,
-    })
-}
-
-/// The path as seen from the session's directory; `None` for that directory itself.
-fn shown_path(path: &str, cwd: Option<&Path>) -> Option<String> {
-    let below = cwd.and_then(|cwd| Path::new(path).strip_prefix(cwd).ok()?.to_str());
-    let shown = line(below.unwrap_or(path), PATH_WIDTH);
-    (!shown.is_empty()).then_some(shown)
-}
-
-fn shown_diff(diff: &Value, cwd: Option<&Path>, paint: Paint) -> Vec<String> {
-    let Some(new) = diff["newText"].as_str() else { return Vec::new() };
-    let change = diff::show(diff["oldText"].as_str(), new, paint);
-    let path = diff["path"].as_str().and_then(|path| shown_path(path, cwd)).unwrap_or_default();
-    let head = paint.dim(format_args!("{path} +{} -{}", change.added, change.removed));
-    std::iter::once(head).chain(change.lines).collect()
-}
-
-fn shown_reason(text: &str, paint: Paint) -> Vec<String> {
-    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("```"));
-    lines.take(SHOWN_REASON).map(|line| paint.dim(verbatim(line, TITLE_WIDTH))).collect()
 }

@@ -50,7 +50,8 @@ pub(super) fn turn(stop_reason: &str, facts: &[String], paint: Paint) -> Vec<Str
     lines
 }
 
-/// The end of a session from its `terminationInfo`: one line when all is well, the record and a hint when not.
+/// The end of a session from its `terminationInfo`: one line when all is well, the record and a hint when not. Its
+/// [`stderr`] belongs before it, so that what went wrong and what to do are the last lines on the screen.
 /// `told` is the error that was shown last; it is not said twice.
 pub(super) fn session(info: &Value, agent: &str, told: Option<&str>, paint: Paint) -> Vec<String> {
     let text = |key: &str| info.get(key).and_then(Value::as_str).map(|text| line(text, WIDTH));
@@ -88,14 +89,13 @@ fn failure(
         facts.push("processes it left behind were killed".to_owned());
     }
     lines.push(format!("  {}", paint.dim(facts.join(" · "))));
-    if let Some(stderr) = info.get("stderr") {
-        lines.extend(stderr_lines(stderr, paint));
-    }
     lines.extend(hint(info, agent).map(|hint| format!("  {} {hint}", paint.kind("next:"))));
     lines
 }
 
-fn stderr_lines(stderr: &Value, paint: Paint) -> Vec<String> {
+/// The first and last lines of the stderr of a process, from its `terminationInfo`.
+pub(super) fn stderr(info: &Value, paint: Paint) -> Vec<String> {
+    let Some(stderr) = info.get("stderr") else { return Vec::new() };
     let part = |key: &str| -> Vec<&str> {
         stderr.get(key).and_then(Value::as_str).unwrap_or_default().lines().collect()
     };
@@ -114,7 +114,7 @@ fn stderr_lines(stderr: &Value, paint: Paint) -> Vec<String> {
     }
     let shown = |text: &&str| format!("  {} {}", paint.dim("│"), verbatim(text, WIDTH));
     let lines = if total == 1 { "1 line".to_owned() } else { format!("{} lines", grouped(total)) };
-    let mut said = vec![format!("  {}", paint.dim(format_args!("its stderr, {lines}:")))];
+    let mut said = vec![format!("  {}", paint.dim(format_args!("stderr of the agent, {lines}:")))];
     said.extend(first.iter().map(shown));
     if total > told {
         said.push(format!("  {}", paint.dim(format_args!("┊ {} lines left out", grouped(total - told)))));

@@ -21,6 +21,7 @@ pub(super) enum Block {
     Calls,
     Plan,
     Note,
+    Question,
     Ending,
 }
 
@@ -44,6 +45,8 @@ pub(super) struct Page<O, E> {
     err_open: bool,
     last: Option<Block>,
     live: Vec<String>,
+    /// What the live lines are.
+    live_block: Block,
     drawn: usize,
     notes: Vec<String>,
 }
@@ -59,6 +62,7 @@ impl<O: Write, E: Write> Page<O, E> {
             err_open: false,
             last: None,
             live: Vec::new(),
+            live_block: Block::Calls,
             drawn: 0,
             notes: Vec::new(),
         }
@@ -165,6 +169,16 @@ impl<O: Write, E: Write> Page<O, E> {
         self.put_live()
     }
 
+    /// The screen shows something else now: there are no live lines on it to take away.
+    pub(super) fn forget_drawn(&mut self) {
+        self.drawn = 0;
+    }
+
+    /// Replaces the live lines by those of a question, which has to know how many fit the screen.
+    pub(super) fn set_menu(&mut self, lines: Vec<String>) -> io::Result<()> {
+        self.draw(Block::Question, lines)
+    }
+
     /// Replaces the live lines. They show on a terminal only, and only while nothing is in the middle of a line.
     pub(super) fn set_live(&mut self, mut lines: Vec<String>) -> io::Result<()> {
         let more = lines.len().saturating_sub(LIVE_LINES);
@@ -172,10 +186,15 @@ impl<O: Write, E: Write> Page<O, E> {
             lines.truncate(LIVE_LINES - 1);
             lines.push(self.paint.dim(format_args!("  and {} more", more + 1)));
         }
+        self.draw(Block::Calls, lines)
+    }
+
+    fn draw(&mut self, block: Block, lines: Vec<String>) -> io::Result<()> {
         if !self.screen.terminal || (lines == self.live && self.drawn > 0) {
             return Ok(());
         }
         let taken = self.take_live();
+        self.live_block = block;
         self.live = lines;
         let put = self.live_text();
         self.say(&(taken + &put))
@@ -259,7 +278,7 @@ impl<O: Write, E: Write> Page<O, E> {
         if self.live.is_empty() || self.drawn > 0 || open {
             return String::new();
         }
-        let apart = self.is_apart(Block::Calls);
+        let apart = self.is_apart(self.live_block);
         self.drawn = self.live.len() + usize::from(apart);
         let gap = if apart { "\n" } else { "" };
         format!("{gap}\u{1b}[?7l{}\u{1b}[?7h", self.live.join("\n"))

@@ -49,7 +49,7 @@ pub(super) struct Paint {
 }
 
 impl Paint {
-    pub(super) fn new(colour: bool) -> Self {
+    pub(super) const fn new(colour: bool) -> Self {
         Paint { colour }
     }
 

@@ -145,5 +145,6 @@ fn with(mut update: Value, fields: Value) -> Value {
 
 mod endings;
 mod hostile;
+mod questions;
 mod terminal;
 mod variants;

@@ -172,6 +172,13 @@ impl Driver {
         }
     }
 
+    /// Whether it ever had to do with a session.
+    pub(crate) fn knows(&self, session: &str) -> bool {
+        self.sent.iter().any(|sent| sent.session.as_deref() == Some(session))
+            || self.client.received().iter().any(|message| message.session() == Some(session))
+            || self.sessions().iter().any(|known| known == session)
+    }
+
     /// The sessions that it was told of.
     pub(crate) fn sessions(&self) -> Vec<String> {
         let answers = self.client.received().iter().filter(|message| message.is_answer());

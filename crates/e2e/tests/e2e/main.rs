@@ -14,4 +14,5 @@ mod leaving;
 mod leftovers;
 mod misbehaving;
 mod sessions;
+mod terminal_questions;
 mod turns;

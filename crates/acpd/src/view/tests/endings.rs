@@ -56,9 +56,7 @@ fn a_crash_is_shown_with_its_stderr() {
     let info = json!({"reason": "error", "terminatedBy": "agent", "message": "agent exited with exit status: 1",
         "exitCode": 1, "cause": "agent_crash", "leaked": true,
         "stderr": {"head": lines(1..=50), "tail": lines(201..=250), "truncated": true, "totalLines": 250}});
-    let expected_record =
-        "  session: error by agent · agent crash · exit code 1 · processes it left behind were killed
-  its stderr, 250 lines:
+    let stderr = "  stderr of the agent, 250 lines:
   │ line 1
   │ line 2
   │ line 3
@@ -80,20 +78,22 @@ fn a_crash_is_shown_with_its_stderr() {
   │ line 248
   │ line 249
   │ line 250
+";
+    let record =
+        "  session: error by agent · agent crash · exit code 1 · processes it left behind were killed
   next: its stderr, if any, is the best lead; `acpd agents check opencode` shows if it starts at all
 ";
     assert_eq!(
         ended(info.clone()),
-        format!("✗ the session failed: agent exited with exit status: 1\n{expected_record}")
+        format!("{stderr}✗ the session failed: agent exited with exit status: 1\n{record}")
     );
-    // The same message is not said twice.
+    // The same message is not said twice, and what went wrong is never scrolled away by the stderr.
     let mut view = piped();
     view.starting("opencode").unwrap();
-    view.turn_failed("agent exited with exit status: 1", Duration::from_millis(5)).unwrap();
-    view.session_ended(&info).unwrap();
+    view.turn_failed("agent exited with exit status: 1", Duration::from_millis(5), Some(&info)).unwrap();
     assert_eq!(
         texts(view).1,
-        format!("✗ the turn failed: agent exited with exit status: 1\n  after 5 ms\n{expected_record}")
+        format!("{stderr}✗ the turn failed: agent exited with exit status: 1\n  after 5 ms\n{record}")
     );
 }
 
@@ -106,12 +106,12 @@ fn a_short_stderr_is_shown_in_full() {
     };
     assert_eq!(
         ended(info("  a\n\tb", 2)),
-        "✗ the session failed: gone\n  session: error by daemon · killed by SIGKILL\n  its stderr, 2 lines:\n  │   a\n  │  b\n"
+        "  stderr of the agent, 2 lines:\n  │   a\n  │  b\n✗ the session failed: gone\n  session: error by daemon · killed by SIGKILL\n"
     );
     let long: String = (1..=50).map(|n| format!("{n}\n")).collect();
     let shown = ended(info(&long, 50));
     assert!(
-        shown.contains("  │ 8\n  ┊ 30 lines left out\n  │ 39\n") && shown.ends_with("  │ 50\n"),
+        shown.contains("  │ 8\n  ┊ 30 lines left out\n  │ 39\n") && shown.contains("  │ 50\n✗ the session"),
         "{shown}"
     );
 }
@@ -148,4 +148,40 @@ fn a_good_end_is_one_line() {
         "! session terminated by ci\n"
     );
     assert_eq!(ended(json!(null)), "✗ the session failed: no message\n  session: ended by ?\n");
+}
+
+// contract 6: run says what a turn came to: what was changed, but not what failed, bounded
+#[test]
+fn the_summary_names_what_was_changed() {
+    let diff =
+        |path: &str, new: &str| json!([{"type": "diff", "path": path, "oldText": "a\n", "newText": new}]);
+    let done = |id: &str, kind: &str, fields: Value| {
+        call(id, with(json!({"kind": kind, "status": "completed"}), fields))
+    };
+    let mut view = piped();
+    for update in [
+        done("1", "edit", json!({"content": diff("/src/a", "b\nc\n")})),
+        done("2", "edit", json!({"content": diff("/src/a", "a\nd\n")})),
+        done("3", "delete", json!({"locations": [{"path": "/src/b", "line": 3}]})),
+        done("4", "move", json!({"locations": [{"path": "/src/c"}, {"path": "/d"}]})),
+        done("5", "read", json!({"locations": [{"path": "/src/e"}]})),
+        call("6", json!({"kind": "edit", "status": "failed", "content": diff("/src/f", "x")})),
+        call("7", json!({"kind": "edit", "content": diff("/src/g", "x")})),
+    ] {
+        view.update_value(&update).unwrap();
+    }
+    view.turn_ended("end_turn", Duration::ZERO).unwrap();
+    let shown = texts(view).1;
+    let summary = "  edited   a +3 -1\n  deleted  b\n  moved    c\n  moved    /d\n\
+                   ✓ end_turn · 0 ms · 7 tool calls, 1 failed\n";
+    assert!(shown.ends_with(summary) && shown.matches("  edited").count() == 1, "{shown}");
+
+    let mut view = piped();
+    for n in 0..1_000 {
+        let path = format!("/src/{n}");
+        view.update_value(&done(&path, "edit", json!({"locations": [{"path": path}]}))).unwrap();
+    }
+    view.turn_failed("no", Duration::ZERO, None).unwrap();
+    let shown = texts(view).1;
+    assert!(shown.contains("  edited   9\n  and 990 more files\n✗ the turn failed: no\n"), "{shown}");
 }

@@ -1,0 +1,215 @@
+//! What an agent asks during `acpd run`: the person at the terminal answers, or nobody can and it is refused.
+//!
+//! Owned by the conversation. Invariants: every question gets one answer; one is on the screen, the others wait in
+//! their order; the keyboard is open while one is there and not longer. Nothing is allowed that nobody allowed.
+
+use super::{Conversation, Show, closed};
+use crate::exit::Failure;
+use crate::keyboard::{Key, Keyboard, Typed};
+use crate::view::{Choice, Question, Screen, not_asked};
+use acpd_host::method;
+use acpd_wire::{OwnedId, RawId, codes, member};
+use rustix::process::Signal;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::io::{IsTerminal, Write};
+
+/// The agent's open questions. The host bounds how many there are.
+pub(super) struct Questions {
+    /// Why nobody can be asked, if so.
+    nobody: Option<String>,
+    open: VecDeque<(OwnedId, Question)>,
+    keyboard: Option<Keyboard>,
+}
+
+impl Questions {
+    /// Looks whether there is somebody to ask.
+    pub(super) fn new(json: bool, screen: Screen) -> Self {
+        let why = match () {
+            () if json => Some("--json shows updates only"),
+            () if !std::io::stdin().is_terminal() => Some("stdin is not a terminal"),
+            () if !std::io::stderr().is_terminal() => Some("stderr is not a terminal"),
+            () if !screen.terminal => Some("this terminal cannot move its cursor, says TERM"),
+            () => None,
+        };
+        Self { nobody: why.map(str::to_owned), open: VecDeque::new(), keyboard: None }
+    }
+
+    /// What the person does about the question on the screen; never, when there is none.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(super) async fn typed(&mut self) -> Typed {
+        match &mut self.keyboard {
+            Some(keyboard) => keyboard.next().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Conversation {
+    /// A request of the agent, or of acpd's.
+    pub(super) async fn requested(
+        &mut self,
+        id: OwnedId,
+        method: &str,
+        params: &[u8],
+    ) -> Result<(), Failure> {
+        if method != method::REQUEST_PERMISSION {
+            let text = format!("acpd run does not have {method}");
+            self.client.refuse(&id, codes::METHOD_NOT_FOUND, &text).await;
+            return Ok(());
+        }
+        let Some(question) = Question::read(params) else {
+            // Not an error, which would answer nothing: acpd goes on to ask whoever else is there.
+            self.client.answer(&id, &cancelled()).await;
+            return Ok(());
+        };
+        if self.interrupted {
+            self.client.answer(&id, &cancelled()).await;
+            return Ok(());
+        }
+        self.questions.open.push_back((id, question));
+        match self.questions.open.len() {
+            1 => self.ask().await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The person at the terminal did something. True when that was to cancel the turn.
+    pub(super) async fn pressed(&mut self, typed: Typed) -> Result<bool, Failure> {
+        let (Some(keyboard), Show::View(view)) = (&mut self.questions.keyboard, &mut self.show) else {
+            return Ok(false);
+        };
+        let key = match typed {
+            Typed::Key(key) => key,
+            Typed::Gone => return self.nobody("the terminal is gone").await.map(|()| false),
+            Typed::Continued => {
+                let back = keyboard.enter_again();
+                view.back_on_screen().map_err(closed)?;
+                return self.still_there(back).await.map(|()| false);
+            }
+        };
+        match key {
+            Key::Interrupt | Key::Escape => return Ok(true),
+            Key::Suspend | Key::Quit => {
+                view.leave_screen().map_err(closed)?;
+                let back = keyboard.stop(if key == Key::Quit { Signal::QUIT } else { Signal::TSTP });
+                view.back_on_screen().map_err(closed)?;
+                self.still_there(back).await?;
+            }
+            key => {
+                if let Some(choice) = view.press(key).map_err(closed)? {
+                    if let Some((id, _)) = self.questions.open.pop_front() {
+                        self.client.answer(&id, &selected(&choice)).await;
+                    }
+                    self.ask().await?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// `$/cancel_request`: a question needs no answer any more.
+    pub(super) async fn withdrawn(&mut self, params: &[u8]) -> Result<(), Failure> {
+        let raw: Option<&RawValue> = serde_json::from_slice(params).ok();
+        let id = raw.and_then(|raw| RawId::new(member(raw, "requestId")?)).map(|id| id.to_owned());
+        let Some(at) = self.questions.open.iter().position(|(open, _)| Some(open) == id.as_ref()) else {
+            return Ok(());
+        };
+        self.questions.open.remove(at);
+        if at > 0 {
+            return Ok(());
+        }
+        if let Show::View(view) = &mut self.show {
+            view.take_back("taken back: the agent does not wait for an answer any more").map_err(closed)?;
+        }
+        self.ask().await
+    }
+
+    /// The turn is being cancelled, and so are its questions.
+    pub(super) async fn cancel_questions(&mut self) -> Result<(), Failure> {
+        self.questions.keyboard = None;
+        if let Show::View(view) = &mut self.show {
+            view.take_back("not answered: the turn is cancelled").map_err(closed)?;
+        }
+        for (id, _) in std::mem::take(&mut self.questions.open) {
+            self.client.answer(&id, &cancelled()).await;
+        }
+        Ok(())
+    }
+
+    /// The turn is over: nobody waits for answers.
+    pub(super) fn forget_questions(&mut self) {
+        self.questions.keyboard = None;
+        self.questions.open.clear();
+    }
+
+    /// Puts the next question on the screen, or closes the keyboard when there is none.
+    async fn ask(&mut self) -> Result<(), Failure> {
+        let Some((_, question)) = self.questions.open.front() else {
+            self.questions.keyboard = None;
+            return Ok(());
+        };
+        if self.questions.nobody.is_some() {
+            return self.refuse_all().await;
+        }
+        let question = question.clone();
+        let (Ok(rows), Show::View(view)) = (self.questions.listen(), &mut self.show) else {
+            return self.nobody("the terminal cannot be read").await;
+        };
+        view.ask(question, rows).map_err(closed)
+    }
+
+    async fn still_there(&mut self, back: std::io::Result<()>) -> Result<(), Failure> {
+        match back {
+            Ok(()) => Ok(()),
+            Err(error) => self.nobody(&format!("the terminal cannot be read: {error}")).await,
+        }
+    }
+
+    /// From now on nobody can be asked.
+    async fn nobody(&mut self, why: &str) -> Result<(), Failure> {
+        self.questions.keyboard = None;
+        self.questions.nobody = Some(why.to_owned());
+        if let Show::View(view) = &mut self.show {
+            view.take_back(why).map_err(closed)?;
+        }
+        self.refuse_all().await
+    }
+
+    /// PE-4: what nobody can be asked is refused in the agent's own words.
+    async fn refuse_all(&mut self) -> Result<(), Failure> {
+        let why = self.questions.nobody.clone().unwrap_or_default();
+        for (id, question) in std::mem::take(&mut self.questions.open) {
+            let choice = question.rejection();
+            let told = match &mut self.show {
+                Show::View(view) => view.not_asked(&question, choice, &why),
+                Show::Json(_) => writeln!(anstream::stderr(), "{}", not_asked(&question, choice, &why)),
+            };
+            self.client.answer(&id, &choice.map_or_else(cancelled, selected)).await;
+            told.map_err(closed)?;
+        }
+        Ok(())
+    }
+}
+
+impl Questions {
+    /// Opens the keyboard, or forgets what was typed before; gives the rows of the screen.
+    fn listen(&mut self) -> std::io::Result<usize> {
+        match &mut self.keyboard {
+            Some(keyboard) => keyboard.forget()?,
+            None => self.keyboard = Some(Keyboard::open()?),
+        }
+        Ok(self.keyboard.as_ref().map_or(0, Keyboard::rows))
+    }
+}
+
+fn selected(choice: &Choice) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": choice.id}})
+}
+
+fn cancelled() -> Value {
+    json!({"outcome": {"outcome": "cancelled"}})
+}

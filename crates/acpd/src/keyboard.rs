@@ -1,0 +1,200 @@
+//! The keyboard while a question is asked: keys one by one, without echo.
+//!
+//! Owned by whoever asks, for as long as it asks. Invariants: the terminal's mode is changed only while a keyboard is
+//! open and is put back when it is dropped, on every way out; what was typed before a question answers nothing; no
+//! thread waits for input. Not here: what a key means.
+
+mod keys;
+
+pub(crate) use keys::Key;
+
+use keys::Decoder;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Signal, kill_current_process_group};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetwinsize,
+    tcsetattr,
+};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+/// How long an escape waits for the rest of a sequence: longer than a terminal or a slow line tears one, shorter than
+/// anybody notices.
+const TORN: Duration = Duration::from_millis(60);
+/// Rows of a terminal that does not tell its size.
+const ROWS: u16 = 24;
+
+/// What came from the person.
+#[derive(Debug)]
+pub(crate) enum Typed {
+    Key(Key),
+    /// The process was stopped and goes on; meanwhile somebody else had the terminal and its screen.
+    Continued,
+    /// The terminal is gone.
+    Gone,
+}
+
+/// The terminal on stdin, in a mode in which every key comes at once.
+pub(crate) struct Keyboard {
+    terminal: AsyncFd<OwnedFd>,
+    /// The mode to go back to.
+    before: Termios,
+    decoder: Decoder,
+    keys: VecDeque<Key>,
+    /// When what the decoder waits for will not come any more.
+    settles: Option<Instant>,
+    continued: tokio::signal::unix::Signal,
+}
+
+impl Keyboard {
+    /// Opens the terminal on stdin. Fails when stdin is none, or is not ours to use.
+    pub(crate) fn open() -> io::Result<Self> {
+        let owned = rustix::stdio::stdin().try_clone_to_owned()?;
+        let before = tcgetattr(&owned)?;
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe for descriptors that are not owned; this one is"
+        )]
+        let terminal = AsyncFd::new(owned)?;
+        let continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
+        let (decoder, keys) = (Decoder::default(), VecDeque::new());
+        let keyboard = Self { terminal, before, decoder, keys, settles: None, continued };
+        keyboard.enter()?;
+        Ok(keyboard)
+    }
+
+    /// Rows of the screen.
+    pub(crate) fn rows(&self) -> usize {
+        let told = tcgetwinsize(self.terminal.get_ref()).map_or(0, |size| size.ws_row);
+        usize::from(if told == 0 { ROWS } else { told })
+    }
+
+    /// Forgets what was typed so far.
+    pub(crate) fn forget(&mut self) -> io::Result<()> {
+        (self.decoder, self.settles) = (Decoder::default(), None);
+        self.keys.clear();
+        Ok(tcflush(self.terminal.get_ref(), QueueSelector::IFlush)?)
+    }
+
+    /// Does what Ctrl-Z and Ctrl-\ do outside of a question: sends `signal` to the processes of the terminal's
+    /// foreground, this one too, with the terminal as it was. Comes back when the process is continued.
+    pub(crate) fn stop(&mut self, signal: Signal) -> io::Result<()> {
+        self.leave()?;
+        kill_current_process_group(signal)?;
+        self.enter_again()
+    }
+
+    /// Sets the mode again, which a shell may have changed meanwhile.
+    pub(crate) fn enter_again(&mut self) -> io::Result<()> {
+        self.enter()?;
+        self.forget()
+    }
+
+    /// The next thing that the person does.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) -> Typed {
+        loop {
+            if let Some(key) = self.keys.pop_front() {
+                return Typed::Key(key);
+            }
+            tokio::select! {
+                ready = self.terminal.readable() => {
+                    let Ok(mut ready) = ready else { return Typed::Gone };
+                    match read_now(self.terminal.get_ref()) {
+                        Ok(Read::Nothing) => ready.clear_ready(),
+                        Ok(Read::Bytes(bytes)) => {
+                            self.keys.extend(self.decoder.keys(&bytes));
+                            self.settles = self.decoder.is_waiting().then(|| Instant::now() + TORN);
+                        }
+                        Err(_) => return Typed::Gone,
+                    }
+                }
+                () = until(self.settles) => {
+                    self.settles = None;
+                    self.keys.extend(self.decoder.settle());
+                }
+                // After a stop of our own the mode is set again already, and the screen is ours.
+                _ = self.continued.recv() => if !self.is_entered() {
+                    return Typed::Continued;
+                },
+            }
+        }
+    }
+
+    /// Keys at once and without echo, and no signals of the terminal's: they would leave it in this mode. Output is
+    /// processed as before.
+    fn enter(&self) -> io::Result<()> {
+        let mut mode = self.before.clone();
+        mode.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
+        // A read of nothing returns at once.
+        mode.special_codes[SpecialCodeIndex::VMIN] = 0;
+        mode.special_codes[SpecialCodeIndex::VTIME] = 0;
+        let terminal = self.terminal.get_ref();
+        tcsetattr(terminal, OptionalActions::Now, &mode)?;
+        Ok(tcflush(terminal, QueueSelector::IFlush)?)
+    }
+
+    /// Whether the mode is still the one of [`enter`](Self::enter).
+    fn is_entered(&self) -> bool {
+        let ours = |mode: Termios| !mode.local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO);
+        tcgetattr(self.terminal.get_ref()).is_ok_and(ours)
+    }
+
+    fn leave(&self) -> io::Result<()> {
+        // Not after the output has drained: it may have been stopped by Ctrl-S.
+        Ok(tcsetattr(self.terminal.get_ref(), OptionalActions::Now, &self.before)?)
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no mode.
+        let _gone = self.leave();
+    }
+}
+
+enum Read {
+    /// Perhaps none: there may be more.
+    Bytes(Vec<u8>),
+    /// For now.
+    Nothing,
+}
+
+/// What there is to read, without waiting in any mode of the terminal. An error when there will never be anything.
+fn read_now(terminal: &OwnedFd) -> io::Result<Read> {
+    let mut ready = [PollFd::new(terminal, PollFlags::IN)];
+    match poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok(Read::Bytes(Vec::new())),
+        Err(error) => return Err(error.into()),
+    }
+    let ready = ready[0].revents();
+    if ready.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    if !ready.contains(PollFlags::IN) {
+        return Ok(Read::Nothing);
+    }
+    let mut bytes = [0; 256];
+    match rustix::io::read(terminal.as_fd(), &mut bytes) {
+        Ok(0) | Err(Errno::AGAIN) => Ok(Read::Nothing),
+        Err(Errno::INTR) => Ok(Read::Bytes(Vec::new())),
+        Ok(count) => Ok(Read::Bytes(bytes[..count].to_vec())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,124 @@
+//! A permission request of an agent, as far as somebody decides by it.
+//!
+//! Pure. Invariants: an option is told by its kind, never by its place or name; its id is kept as it came, all that is
+//! shown of it is clean. Not here: what the tool call is about, see [`call`](super::call).
+
+use serde_json::Value;
+
+use super::clean::line;
+
+const NAME_WIDTH: usize = 100;
+
+/// What an agent asks.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    /// The `toolCall`, as an update of it.
+    pub(super) call: Value,
+    /// In the agent's order; at least one.
+    options: Vec<Choice>,
+}
+
+/// An option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// Goes back to the agent as it came.
+    pub(crate) id: String,
+    /// Clean, and not empty.
+    pub(super) name: String,
+    pub(super) kind: Kind,
+}
+
+/// What an option does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    AllowOnce,
+    AllowAlways,
+    RejectOnce,
+    RejectAlways,
+    /// One that acpd does not know.
+    Other,
+}
+
+impl Question {
+    /// Reads the params of `session/request_permission`; None when they offer nothing.
+    pub(crate) fn read(params: &[u8]) -> Option<Self> {
+        let params: Value = serde_json::from_slice(params).ok()?;
+        let options: Vec<Choice> = params["options"].as_array()?.iter().filter_map(choice).collect();
+        (!options.is_empty()).then(|| Self { call: params["toolCall"].clone(), options })
+    }
+
+    pub(crate) fn options(&self) -> &[Choice] {
+        &self.options
+    }
+
+    /// PE-4: the agent's own way to be refused.
+    pub(crate) fn rejection(&self) -> Option<&Choice> {
+        let of_kind = |kind| self.options.iter().find(|choice| choice.kind == kind);
+        of_kind(Kind::RejectOnce).or_else(|| of_kind(Kind::RejectAlways))
+    }
+
+    /// The permission mode that would allow it without asking (contract 2.1), the narrower one first.
+    pub(super) fn allowed_by(&self) -> Option<&'static str> {
+        let allows =
+            self.options.iter().any(|choice| matches!(choice.kind, Kind::AllowOnce | Kind::AllowAlways));
+        let edits = matches!(self.call["kind"].as_str(), Some("edit" | "delete" | "move"));
+        allows.then_some(if edits { "acceptEdits" } else { "bypassPermissions" })
+    }
+}
+
+fn choice(option: &Value) -> Option<Choice> {
+    let id = option.get("optionId")?.as_str()?.to_owned();
+    let name = line(option.get("name").and_then(Value::as_str).unwrap_or_default(), NAME_WIDTH);
+    let name = if name.is_empty() { line(&id, NAME_WIDTH) } else { name };
+    let kind = match option.get("kind").and_then(Value::as_str) {
+        Some("allow_once") => Kind::AllowOnce,
+        Some("allow_always") => Kind::AllowAlways,
+        Some("reject_once") => Kind::RejectOnce,
+        Some("reject_always") => Kind::RejectAlways,
+        _ => Kind::Other,
+    };
+    Some(Choice { id, name, kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn question(kind: &str, options: &[(&str, &str)]) -> Option<Question> {
+        let options: Vec<Value> =
+            options.iter().map(|(id, kind)| json!({"optionId": id, "name": "", "kind": kind})).collect();
+        let params = json!({"toolCall": {"toolCallId": "a", "kind": kind}, "options": options});
+        Question::read(params.to_string().as_bytes())
+    }
+
+    // PE-4: a refusal is the agent's own, once before always, whatever the order; contract 2.1: what would allow it
+    #[test]
+    fn the_kind_of_an_option_decides() {
+        for (kind, options, rejection, mode) in [
+            (
+                "edit",
+                vec![("x", "reject_always"), ("y", "allow_always"), ("z", "reject_once")],
+                Some("z"),
+                Some("acceptEdits"),
+            ),
+            (
+                "delete",
+                vec![("reject_once", "allow_once"), ("y", "reject_always")],
+                Some("y"),
+                Some("acceptEdits"),
+            ),
+            ("execute", vec![("y", "allow_once")], None, Some("bypassPermissions")),
+            ("edit", vec![("y", "reject_once")], Some("y"), None),
+            ("", vec![("reject_once", "surprise")], None, None),
+        ] {
+            let question = question(kind, &options).expect("it offers something");
+            assert_eq!(question.rejection().map(|choice| choice.id.as_str()), rejection, "{options:?}");
+            assert_eq!(question.allowed_by(), mode, "{options:?}");
+        }
+        assert!(question("edit", &[]).is_none());
+        for params in ["", "null", "[]", "{\"options\":7}", "{\"options\":[{\"optionId\":7}]}"] {
+            assert!(Question::read(params.as_bytes()).is_none(), "{params}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `acpd run` on a pseudo-terminal: what it shows there, keys that are pressed, and the mode of the terminal.
+//!
+//! Owned by one test. Invariant: waits for what is shown or for the end, with a bound. It is nobody's controlling
+//! terminal: keys reach the program as keys, never as signals.
+
+use acpd_e2e::{Deadline, PATIENCE, Scratch, acpd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, OptionalActions, Termios, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+/// A terminal that no program uses yet.
+pub(super) struct PseudoTerminal {
+    /// The person's side.
+    person: OwnedFd,
+    /// The program's side; the test keeps it to look at the mode, also when the program is gone.
+    program: OwnedFd,
+}
+
+impl PseudoTerminal {
+    pub(super) fn new() -> Self {
+        let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+        let person = person.expect("a pseudo-terminal");
+        grantpt(&person).expect("it is ours");
+        unlockpt(&person).expect("it is ours");
+        let name = ptsname(&person, Vec::new()).expect("it has a name");
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let program = open(name, flags, Mode::empty()).expect("its other side opens");
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&program, size).expect("it has a size");
+        Self { person, program }
+    }
+
+    pub(super) fn press(&self, keys: &str) {
+        assert_eq!(rustix::io::write(&self.person, keys.as_bytes()), Ok(keys.len()));
+    }
+
+    /// The terminal's mode.
+    pub(super) fn mode(&self) -> Termios {
+        tcgetattr(&self.program).expect("it is a terminal")
+    }
+
+    /// Runs `acpd run` on it with these arguments.
+    pub(super) fn run(self, scratch: &Scratch, args: &[&str]) -> Running {
+        let side = || Stdio::from(self.program.try_clone().expect("a descriptor"));
+        let mut command = scratch.command(acpd());
+        command.arg("run").arg("--state-dir").arg(scratch.state()).arg("--config").arg(scratch.config_file());
+        command.args(args).env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side());
+        // As a shell would: what stops it must not stop the test.
+        command.process_group(0);
+        let child = command.spawn().expect("acpd starts");
+        let before = self.mode();
+        Running { terminal: self, child, before, shown: Vec::new(), seen: 0 }
+    }
+}
+
+/// `acpd run` on a terminal.
+pub(super) struct Running {
+    terminal: PseudoTerminal,
+    child: Child,
+    before: Termios,
+    shown: Vec<u8>,
+    /// How much of it was waited for.
+    seen: usize,
+}
+
+impl Running {
+    pub(super) fn press(&self, keys: &str) {
+        self.terminal.press(keys);
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process(pid_of(&self.child), signal).expect("it lives");
+    }
+
+    /// Whether keys come one by one, without being shown.
+    pub(super) fn is_asking(&self) -> bool {
+        !self.terminal.mode().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO)
+    }
+
+    /// Sets the terminal's mode to what it was, as a shell does when a program stops.
+    pub(super) fn give_back(&self) {
+        tcsetattr(&self.terminal.program, OptionalActions::Now, &self.before).expect("it is a terminal");
+    }
+
+    /// Waits until it is stopped, as by Ctrl-Z. The terminal is as it was, or the test fails.
+    pub(super) fn wait_until_stopped(&self) {
+        let (pid, (sender, stopped)) = (pid_of(&self.child), sync_channel(1));
+        // There is nothing to poll for it. When it does not come, the child is killed, and that ends the wait.
+        std::thread::spawn(move || sender.send(waitpid(Some(pid), WaitOptions::UNTRACED)));
+        let status = stopped.recv_timeout(PATIENCE).expect("it stops").expect("it is our child");
+        assert!(status.is_some_and(|(_, status)| status.stopped()), "{status:?}");
+        assert_eq!(
+            format!("{:?}", self.before),
+            format!("{:?}", self.terminal.mode()),
+            "the terminal's mode"
+        );
+    }
+
+    /// Waits until this is shown, after what was waited for before.
+    pub(super) fn wait_for(&mut self, text: &str) {
+        let deadline = Deadline::after(PATIENCE);
+        loop {
+            let unseen = &self.shown[self.seen..];
+            if let Some(at) = unseen.windows(text.len()).position(|part| part == text.as_bytes()) {
+                self.seen += at + text.len();
+                return;
+            }
+            if poll_in([&self.terminal.person], deadline) == [false] {
+                panic!("{text:?} did not come: {:?}", String::from_utf8_lossy(&self.shown));
+            }
+            self.take();
+        }
+    }
+
+    /// Waits for the end; gives what was shown and how it ended. The terminal is as it was, or the test fails.
+    pub(super) fn end(mut self) -> (String, ExitStatus) {
+        let exit = pidfd_open(pid_of(&self.child), PidfdFlags::empty()).expect("it is our child");
+        let deadline = Deadline::after(PATIENCE);
+        loop {
+            match poll_in([&self.terminal.person, &exit], deadline) {
+                [true, _] => self.take(),
+                [_, true] => break,
+                _ => panic!("it did not end: {:?}", String::from_utf8_lossy(&self.shown)),
+            }
+        }
+        let status = self.child.wait().expect("it is our child");
+        // What it wrote just before its end.
+        while poll_in([&self.terminal.person], Deadline::after(Duration::ZERO)) == [true] {
+            self.take();
+        }
+        let (before, after) = (&self.before, self.terminal.mode());
+        assert_eq!(format!("{before:?}"), format!("{after:?}"), "the terminal's mode");
+        (String::from_utf8(std::mem::take(&mut self.shown)).expect("text"), status)
+    }
+
+    /// The person closes the window; gives how the program ended.
+    pub(super) fn close_window(mut self) -> ExitStatus {
+        let exit = pidfd_open(pid_of(&self.child), PidfdFlags::empty()).expect("it is our child");
+        // Its last descriptor goes; another takes its place until this is dropped.
+        self.terminal.person = exit.try_clone().expect("a descriptor");
+        assert_eq!(poll_in([&exit], Deadline::after(PATIENCE)), [true], "it did not end");
+        self.child.wait().expect("it is our child")
+    }
+
+    fn take(&mut self) {
+        let mut bytes = [0; 4096];
+        let count = rustix::io::read(&self.terminal.person, &mut bytes).expect("the other side is open");
+        self.shown.extend(&bytes[..count]);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail for one that has ended, and that is well.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+fn pid_of(child: &Child) -> Pid {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("children have ids")
+}
+
+/// Waits until one of them can be read; says which can.
+fn poll_in<const N: usize>(fds: [&OwnedFd; N], deadline: Deadline) -> [bool; N] {
+    let left = deadline.left();
+    let left = Timespec {
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: left.subsec_nanos().into(),
+    };
+    let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::IN));
+    poll(&mut fds, Some(&left)).expect("it can be waited for");
+    fds.map(|fd| !fd.revents().is_empty())
+}
