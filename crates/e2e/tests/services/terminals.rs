@@ -108,7 +108,7 @@ fn what_a_terminal_said_stays_visible() {
             "clientCapabilities": {"_meta": {"sandboxagent.dev": {"terminals": true}}}}),
     );
     later.call("session/load", &json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []}));
-    assert_eq!(told(&later), [last.clone()]);
+    assert_eq!(told(&later), std::slice::from_ref(last));
     later.finish();
     // Who does not ask for it is not told.
     let mut other = scratch.stdio("example");
