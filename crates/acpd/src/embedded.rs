@@ -99,7 +99,11 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
             permission_mode: host_mode(agent.permission_mode),
             line_limit: config.limits.line_bytes,
             offered: Offered { files: agent.files, terminals: agent.terminals },
-            files: FileRules { confine: config.files.confine, max_bytes: config.files.max_bytes },
+            files: FileRules {
+                confine: config.files.confine,
+                max_bytes: config.files.max_bytes,
+                forward: config.files.forward,
+            },
         };
         (name.clone(), spec)
     };

@@ -21,6 +21,8 @@ pub(crate) struct ClientCapabilities {
     forms: bool,
     urls: bool,
     terminals: bool,
+    reads: bool,
+    writes: bool,
 }
 
 impl ClientCapabilities {
@@ -34,6 +36,8 @@ impl ClientCapabilities {
             terminal_auth: capabilities["auth"]["terminal"] == json!(true),
             forms: capabilities["elicitation"]["form"].is_object(),
             urls: capabilities["elicitation"]["url"].is_object(),
+            reads: capabilities["fs"]["readTextFile"] == json!(true),
+            writes: capabilities["fs"]["writeTextFile"] == json!(true),
             terminals: capabilities["_meta"][META]["terminals"] == json!(true),
         }
     }
@@ -50,7 +54,13 @@ impl ClientCapabilities {
 
     /// What a session has to know of a client with these.
     pub(crate) fn spectator(&self, connection: &Arc<str>) -> Spectator {
-        Spectator { connection: Arc::clone(connection), forms: self.forms, urls: self.urls }
+        Spectator {
+            connection: Arc::clone(connection),
+            forms: self.forms,
+            urls: self.urls,
+            reads: self.reads,
+            writes: self.writes,
+        }
     }
 
     /// The line of an update as this client may see it: as it is, changed, or not at all.

@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Follow(Box<Attachment>),
     /// With the answer to write behind everything before.
     Leave(Answer),
+    /// Ask the client again, unless somebody has answered.
+    Ask(OpenQuestion),
 }
 
 /// Sends to a viewer.
@@ -107,6 +109,12 @@ impl ViewerHandle {
     /// Goes on from another place of the session, or with its next run.
     pub(crate) async fn follow(&self, attachment: Attachment) -> Result<(), ClientGone> {
         self.commands.send(Command::Follow(Box::new(attachment))).await.map_err(|_| ClientGone)
+    }
+
+    /// Asks the client again, in order with what it is told of the question.
+    pub(crate) async fn ask(&self, question: OpenQuestion) {
+        // A client that is gone is not asked.
+        let _gone = self.commands.send(Command::Ask(question)).await;
     }
 
     /// Whether nothing is queued for it and nobody holds a place.
@@ -218,6 +226,7 @@ impl Viewer {
                 Event::Command(Some(Command::Answer(answer))) => self.hold(answer),
                 Event::Command(Some(Command::Follow(attachment))) => self.next = Some(attachment),
                 Event::Command(Some(Command::Leave(answer))) => self.rest(answer),
+                Event::Command(Some(Command::Ask(question))) => self.ask(&[question]).await?,
                 Event::Command(None) => {
                     open = false;
                     // The connection lets go. A session that goes on does so without this viewer.
@@ -354,6 +363,18 @@ impl Viewer {
         Ok(())
     }
 
+    /// Puts questions to the client that were open a moment ago.
+    async fn ask(&mut self, questions: &[OpenQuestion]) -> Result<(), ClientGone> {
+        let mut asked = BytesMut::new();
+        if self.left_at.is_none() {
+            self.page.write_open(questions, &mut asked);
+        }
+        match asked.is_empty() {
+            true => Ok(()),
+            false => self.outbox.send(asked.freeze()).await,
+        }
+    }
+
     /// Writes the answers whose events were written.
     async fn release(&mut self) -> Result<(), ClientGone> {
         let reached = self.cursor.as_ref().map_or(u64::MAX, Cursor::position);
@@ -364,11 +385,7 @@ impl Viewer {
         while self.waiting.front().is_some_and(|answer| answer.after <= reached) {
             if let Some(answer) = self.waiting.pop_front() {
                 self.outbox.send(answer.line).await?;
-                if !answer.questions.is_empty() {
-                    let mut asked = BytesMut::new();
-                    self.page.write_open(&answer.questions, &mut asked);
-                    self.outbox.send(asked.freeze()).await?;
-                }
+                self.ask(&answer.questions).await?;
                 // Nobody may be waiting for that.
                 let _told = answer.written.map(|written| written.send(()));
             }

@@ -1,9 +1,10 @@
 //! Who watches a session, as far as the session has to know: who may be asked what.
 //!
 //! A viewer takes a seat and keeps it while it watches. The session looks when it has a question that not every
-//! client understands; it never waits for anybody's coming or going.
+//! client understands, and when somebody has left to whom alone it was put.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
 /// What a viewer can be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,11 +15,18 @@ pub struct Spectator {
     pub forms: bool,
     /// It can open a URL (mode `url`).
     pub urls: bool,
+    /// It reads files for agents, unsaved ones too.
+    pub reads: bool,
+    /// It writes files for agents.
+    pub writes: bool,
 }
 
 /// The viewers of one session.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Audience(Arc<Mutex<Seats>>);
+pub(crate) struct Audience {
+    seats: Arc<Mutex<Seats>>,
+    left: Arc<Notify>,
+}
 
 #[derive(Debug, Default)]
 struct Seats {
@@ -56,14 +64,28 @@ impl Audience {
         found.map(|spectator| Arc::clone(&spectator.connection))
     }
 
+    /// Whether a connection has a seat.
+    pub(crate) fn has(&self, connection: &str) -> bool {
+        self.any(|spectator| *spectator.connection == *connection)
+    }
+
+    /// Waits until somebody has left since this was awaited last.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn somebody_left(&self) {
+        self.left.notified().await;
+    }
+
     fn seats(&self) -> MutexGuard<'_, Seats> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         self.audience.seats().taken.retain(|(number, _)| *number != self.number);
+        self.audience.left.notify_one();
     }
 }
 
@@ -72,7 +94,7 @@ mod tests {
     use super::*;
 
     fn spectator(connection: &str, urls: bool) -> Spectator {
-        Spectator { connection: connection.into(), forms: false, urls }
+        Spectator { connection: connection.into(), forms: false, urls, reads: false, writes: false }
     }
 
     // PE-5: url mode is for one client, the prompter if it can

@@ -43,9 +43,13 @@ pub enum EventKind {
     ElicitationCompleted,
     /// A terminal of the session wrote something, or its command ended.
     Terminal,
+    /// A file request of the agent was forwarded to the connection `only`.
+    FileForwarded,
+    /// A forwarded file request was answered, or is served by acpd after all.
+    FileResolved,
 }
 
-const NUMBERS: [(EventKind, u16, &str); 17] = [
+const NUMBERS: [(EventKind, u16, &str); 19] = [
     (EventKind::Created, 1, "created"),
     (EventKind::RunStarted, 2, "run_started"),
     (EventKind::Prompt, 3, "prompt"),
@@ -63,6 +67,8 @@ const NUMBERS: [(EventKind, u16, &str); 17] = [
     (EventKind::ElicitationResolved, 15, "elicitation_resolved"),
     (EventKind::ElicitationCompleted, 16, "elicitation_completed"),
     (EventKind::Terminal, 17, "terminal"),
+    (EventKind::FileForwarded, 18, "file_forwarded"),
+    (EventKind::FileResolved, 19, "file_resolved"),
 ];
 
 impl EventKind {

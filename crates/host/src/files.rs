@@ -42,12 +42,14 @@ pub struct FileRules {
     pub confine: bool,
     /// The longest content of one read or write, in bytes of UTF-8.
     pub max_bytes: u64,
+    /// A client that serves files itself, and may know what is not saved yet, is asked instead (FS-5).
+    pub forward: bool,
 }
 
 impl Default for FileRules {
-    /// Confined, and 16 MiB.
+    /// Confined, 16 MiB, and acpd's own business.
     fn default() -> Self {
-        Self { confine: true, max_bytes: 16 << 20 }
+        Self { confine: true, max_bytes: 16 << 20, forward: false }
     }
 }
 

@@ -331,6 +331,7 @@ impl Host {
         let (feed_in, feed) = mpsc::channel(FEED);
         let setup = FilesSpec::of_session(&run.setup, spec.map_or_else(Default::default, |spec| spec.files));
         let services = Services {
+            forwards_files: setup.rules.forward,
             offered: spec.map_or_else(Default::default, |spec| spec.offered),
             cwd: setup.directories.first().cloned().unwrap_or_else(|| self.shared.options.cwd.clone()),
             files: Files::open(setup, &self.shared.file_slots).await,

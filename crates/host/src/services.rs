@@ -66,6 +66,8 @@ impl Served {
 #[derive(Clone, Debug)]
 pub(crate) struct Services {
     pub(crate) offered: Offered,
+    /// Clients that serve files themselves are asked first.
+    pub(crate) forwards_files: bool,
     pub(crate) files: Files,
     pub(crate) terminals: Terminals,
     /// The owner of its terminals.

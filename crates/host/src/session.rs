@@ -107,10 +107,10 @@ pub(crate) enum SessionCommand {
     Withdraw { ask: u64 },
     /// End the session; answered with its last event when it has ended.
     End { request: EndRequest, initiator: Arc<str>, done: oneshot::Sender<u64> },
-    /// A client answers a question of the agent with a raw result.
+    /// A client answers a question of the agent with a raw result, or with an error.
     Answer {
         number: u64,
-        result: Bytes,
+        result: Option<Bytes>,
         client: ClientRef,
         reply: oneshot::Sender<Result<(), AnswerRefused>>,
     },
@@ -273,13 +273,14 @@ impl SessionHandle {
     }
 
     /// Passes a client's answer to question `number` on, in order with its requests; whether it counts comes later.
+    /// Without a result it answered an error.
     ///
     /// # Errors
     /// When the session has ended.
     pub async fn answer(
         &self,
         number: u64,
-        result: Bytes,
+        result: Option<Bytes>,
         client: ClientRef,
     ) -> Result<oneshot::Receiver<Result<(), AnswerRefused>>, HostError> {
         let (reply, counts) = oneshot::channel();

@@ -233,11 +233,7 @@ pub(crate) const GROUPS: &[Group] = &[
             row("FS-2", "line and limit count as specified; line ends stay"),
             row("FS-3", "missing, binary and huge files are clean errors"),
             row("FS-4", "writing is atomic, makes parents, keeps the mode"),
-            later(
-                "FS-5",
-                "who serves files is decided by configuration, unseen by agents",
-                "acpd serves them always; handing them to an editor is not built yet",
-            ),
+            row("FS-5", "who serves files is decided by configuration, unseen by agents"),
         ],
     },
     Group {

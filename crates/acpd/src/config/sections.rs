@@ -167,11 +167,13 @@ pub struct Files {
     /// Default 16 MiB.
     #[serde(deserialize_with = "file_bytes")]
     pub max_bytes: u64,
+    /// Ask a client that serves files itself, such as an editor with unsaved changes, instead. Default false.
+    pub forward: bool,
 }
 
 impl Default for Files {
     fn default() -> Self {
-        Files { confine: true, max_bytes: 16 * MIB }
+        Files { confine: true, max_bytes: 16 * MIB, forward: false }
     }
 }
 

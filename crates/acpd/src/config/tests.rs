@@ -65,6 +65,7 @@ npm = "10m"
 [files]
 confine = false
 max_bytes = "1 MiB"
+forward = true
 
 [limits]
 line_bytes = "128 MiB"
@@ -120,7 +121,7 @@ fn the_sample_is_read_in_full() {
             command_timeouts: [("npm".to_owned(), seconds(600))].into(),
         }
     );
-    assert_eq!(config.files, Files { confine: false, max_bytes: 1 << 20 });
+    assert_eq!(config.files, Files { confine: false, max_bytes: 1 << 20, forward: true });
     assert_eq!(config.limits.line_bytes, 128 << 20);
     assert!(config.compat.session_stop);
     let agent = config.agent("opencode").unwrap();
@@ -146,7 +147,7 @@ fn every_key_is_optional() {
     assert_eq!(config.storage.path, Path::new("/srv/me/.local/state/acpd"));
     assert_eq!(config.timeouts.initialize.to_string(), "1m");
     assert_eq!(config.timeouts.cancel, Duration::from_secs(10));
-    assert_eq!(config.files, Files { confine: true, max_bytes: 16 << 20 });
+    assert_eq!(config.files, Files { confine: true, max_bytes: 16 << 20, forward: false });
     assert_eq!(config.limits.line_bytes, 64 << 20);
     assert_eq!(config.terminal.output_byte_limit, 1_048_576);
     let sections =
@@ -356,7 +357,7 @@ fn variables_override_every_scalar_key() {
     assert_eq!(changed.terminal.graceful_shutdown_timeout, millis(7));
     assert_eq!(changed.terminal.default_execution_timeout, Wait::After(millis(8)));
     assert_eq!(changed.terminal.output_byte_limit, 9);
-    assert_eq!(changed.files, Files { confine: false, max_bytes: 2048 });
+    assert_eq!(changed.files, Files { confine: false, max_bytes: 2048, forward: false });
     assert_eq!(changed.limits.line_bytes, 1 << 20);
     assert!(changed.compat.session_stop);
 }

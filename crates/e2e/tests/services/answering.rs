@@ -13,6 +13,17 @@ pub(crate) fn until_permission(client: &mut Client) -> Message {
     until_asked(client, "session/request_permission")
 }
 
+/// Waits until the client was asked for permission so often; gives the last of these.
+pub(crate) fn until_permission_number(client: &mut Client, number: usize) -> Message {
+    loop {
+        let is_it = |message: &&Message| message.method() == Some("session/request_permission");
+        if let Some(asked) = client.received().iter().filter(is_it).nth(number - 1) {
+            return asked.clone();
+        }
+        client.next_message().expect("there is more");
+    }
+}
+
 /// Answers a request.
 pub(crate) fn answer(client: &mut Client, asked: &Message, result: &Value) {
     client.write_line(json!({"jsonrpc": "2.0", "id": asked.json["id"], "result": result}).to_string());

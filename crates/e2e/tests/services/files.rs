@@ -1,5 +1,6 @@
 //! Files that an agent reads and writes through acpd.
 
+use crate::answering::{answer, until_asked, until_withdrawn};
 use crate::together::events;
 use acpd_e2e::{Client, Scratch};
 use serde_json::json;
@@ -44,6 +45,43 @@ fn confinement_can_be_switched_off() {
     let (mut client, session) = scratch.session("example");
     let file = scratch.path("outside.txt");
     assert_eq!(said(&mut client, &session, &format!("write {} far", file.display())), "wrote 3 bytes");
+    client.finish();
+}
+
+// FS-5: an editor that serves files itself is asked, if that is configured; where it cannot, or has left, acpd serves them,
+// and the agent sees no difference
+#[test]
+fn an_editor_may_serve_files() {
+    let scratch = Scratch::new().config("[files]\nforward = true");
+    let mut client = scratch.stdio("example");
+    let fs = json!({"readTextFile": true, "writeTextFile": true});
+    client.call(
+        "initialize",
+        &json!({"protocolVersion": 1, "clientCapabilities": {"fs": fs}, "clientInfo": {"name": "e2e", "version": "1"}}),
+    );
+    let session = client.new_session();
+    let file = scratch.work().join("notes.txt");
+    std::fs::write(&file, "saved").unwrap();
+    let read = format!("read {}", file.display());
+    let prompt = client.prompt(&session, &read);
+    let asked = until_asked(&mut client, "fs/read_text_file");
+    assert_eq!(asked.json["params"], json!({"sessionId": session, "path": file}));
+    answer(&mut client, &asked, &json!({"content": "not saved yet"}));
+    client.result(&prompt);
+    assert_eq!(client.text_since(&prompt, &session), "not saved yet");
+    let prompt = client.prompt(&session, &read);
+    let asked = until_asked(&mut client, "fs/read_text_file");
+    let error = json!({"code": -32603, "message": "not open"});
+    client.write_line(json!({"jsonrpc": "2.0", "id": asked.json["id"], "error": error}).to_string());
+    client.result(&prompt);
+    assert_eq!(client.text_since(&prompt, &session), "saved");
+    let prompt = client.prompt(&session, &format!("write {} changed", file.display()));
+    let asked = until_asked(&mut client, "fs/write_text_file");
+    let left = client.request("_sandboxagent/session/detach", &json!({"sessionId": session}));
+    until_withdrawn(&mut client, &asked);
+    client.result(&left);
+    client.result(&prompt);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "changed");
     client.finish();
 }
 

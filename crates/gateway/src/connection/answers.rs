@@ -14,22 +14,22 @@ impl Connection {
         let Some(id) = id else { return };
         let asked = id.as_raw().parse().map_or(Asked::Never, |id| self.questions.answered(id));
         match (asked, outcome) {
-            (Asked::Open(place), Ok(result)) => self.pass_answer(id.to_owned(), place, result).await,
+            (Asked::Open(place), outcome) => self.pass_answer(id.to_owned(), place, outcome.ok()).await,
             (Asked::Over, Ok(_)) => {
                 let reason = "it needs no answer any more";
                 self.send(refusal(None, &id.to_owned(), reason));
             }
-            // Whoever cannot or will not answer decides nothing; and nobody is owed anything for what was never asked.
-            (_, Err(())) | (Asked::Never, Ok(_)) => {}
+            // Nobody is owed anything for what was never asked, nor for an error that comes late.
+            (Asked::Over, Err(())) | (Asked::Never, _) => {}
         }
     }
 
-    async fn pass_answer(&mut self, id: OwnedId, place: Place, result: Bytes) {
+    async fn pass_answer(&mut self, id: OwnedId, place: Place, result: Option<Bytes>) {
         let handle = match self.host.session(&place.session).await {
             Ok(handle) => handle.answer(place.number, result, self.client.clone()).await,
             Err(error) => Err(error),
         };
-        let (outbox, questions) = (self.outbox.clone(), self.questions.clone());
+        let (outbox, viewer) = (self.outbox.clone(), self.viewer_of(&place.session));
         self.tasks.spawn(async move {
             let refused = match handle {
                 Ok(counts) => match counts.await {
@@ -40,11 +40,11 @@ impl Connection {
                 Err(error) => Some(over(&error)),
             };
             if let Some(AnswerRefused { reason, again }) = refused {
-                let mut lines = refusal(Some(&place.session), &id, &reason);
-                if let Some(question) = again {
-                    questions.ask(&place.session, &question, &mut lines);
+                let line = refusal(Some(&place.session), &id, &reason);
+                let _gone = outbox.send(line.freeze()).await;
+                if let (Some(question), Some(viewer)) = (again, viewer) {
+                    viewer.ask(question).await;
                 }
-                let _gone = outbox.send(lines.freeze()).await;
             }
             Done { id: None, change: Change::None }
         });

@@ -22,7 +22,7 @@ pub(super) struct Page {
     client: ClientCapabilities,
     /// What the client was asked.
     questions: Questions,
-    /// Questions that were answered since the client attached last: what it is asked when it attaches may be older.
+    /// Questions of this run that were answered: what a client is asked when it attaches may be older than that.
     resolved: HashSet<u64>,
     history_until: u64,
     /// Events up to this one were written before, or are not asked for.
@@ -99,6 +99,7 @@ impl Page {
         let kind = EventKind::from_number(event.kind);
         if kind == Some(EventKind::Ended) {
             self.last_end = self.last_end.max(event.seq);
+            self.resolved.clear();
         }
         if event.seq <= self.skip_until {
             return;
@@ -116,7 +117,10 @@ impl Page {
             Some(EventKind::Notification) if !history => put_line(out, event.payload),
             Some(EventKind::PermissionRequested) if !history => self.show(event.payload, false, out),
             Some(EventKind::ElicitationRequested) if !history => self.show(event.payload, true, out),
-            Some(EventKind::PermissionResolved | EventKind::ElicitationResolved) => {
+            Some(EventKind::FileForwarded) if !history => self.show(event.payload, false, out),
+            Some(
+                EventKind::PermissionResolved | EventKind::ElicitationResolved | EventKind::FileResolved,
+            ) => {
                 if let Ok(resolved) = serde_json::from_slice::<QuestionEvent<'_>>(event.payload) {
                     self.resolved.insert(resolved.request);
                     self.questions.resolved(&self.id, resolved.request, out);
@@ -172,7 +176,6 @@ impl Page {
         for question in open.iter().filter(|question| !self.resolved.contains(&question.number)) {
             self.ask(question, out);
         }
-        self.resolved.clear();
     }
 
     /// The client does not watch any more, and need not answer.

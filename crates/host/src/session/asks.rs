@@ -23,6 +23,8 @@ pub(super) enum Topic {
     Permission,
     /// `elicitation/create`.
     Elicitation,
+    /// `fs/*`, forwarded to a client that serves files itself.
+    File,
 }
 
 /// An open question.
@@ -60,6 +62,8 @@ pub(super) enum Unasked {
     Withdrawn,
     /// Nobody answered in time.
     TimedOut,
+    /// Who was asked will not answer, or is gone.
+    Declined,
 }
 
 impl Unasked {
@@ -69,6 +73,7 @@ impl Unasked {
             Self::Cancelled => "cancel",
             Self::Withdrawn => "agent",
             Self::TimedOut => "timeout",
+            Self::Declined => "declined",
         }
     }
 }
@@ -130,6 +135,20 @@ impl Asks {
         Ok((self.open.remove(place), Bytes::copy_from_slice(result)))
     }
 
+    /// The client of this connection will not answer, or is gone. What was put to it alone needs another answer.
+    pub(super) fn decline(&mut self, number: u64, via: &str) -> Option<Question> {
+        let is_it = |question: &Question| question.number == number && question.only.as_deref() == Some(via);
+        let place = self.open.iter().position(is_it)?;
+        Some(self.open.remove(place))
+    }
+
+    /// Takes what was put to a client alone that is not there any more.
+    pub(super) fn orphans(&mut self, is_there: impl Fn(&str) -> bool) -> Vec<Question> {
+        self.open
+            .extract_if(.., |question| question.only.as_deref().is_some_and(|only| !is_there(only)))
+            .collect()
+    }
+
     /// The agent takes a question back.
     pub(super) fn withdraw(&mut self, agent_id: &OwnedId) -> Option<Question> {
         let place = self.open.iter().position(|question| question.agent_id == *agent_id)?;
@@ -158,7 +177,10 @@ impl Question {
         match (self.topic, why) {
             (Topic::Permission, Unasked::TimedOut) => self.offer.rejection(),
             (Topic::Permission, _) => permission::cancelled(),
+            (Topic::Elicitation, Unasked::Declined) => json!({"action": "decline"}),
             (Topic::Elicitation, _) => json!({"action": "cancel"}),
+            // Served by acpd itself, or nobody is there to read it.
+            (Topic::File, _) => Value::Null,
         }
     }
 
@@ -180,6 +202,10 @@ impl Question {
                     _ => Err("outcome.outcome: selected or cancelled is required".to_owned()),
                 }
             }
+            Topic::File => match result.is_object() {
+                true => Ok(()),
+                false => Err("result: an object is required".to_owned()),
+            },
             Topic::Elicitation => match result["action"].as_str() {
                 Some(_) => Ok(()),
                 None => Err("action: accept, decline or cancel is required".to_owned()),

@@ -113,6 +113,7 @@ enum Event {
     Command(Option<SessionCommand>),
     Input(Option<SessionInput>),
     Service(Happened),
+    SomebodyLeft,
     Timer,
     LogFailed(AppendError),
 }
@@ -145,6 +146,7 @@ impl SessionTask {
 
     pub(crate) async fn run(mut self) {
         let mut committed = self.parts.appender.committed();
+        let audience = self.parts.audience.clone();
         let mut owned = true;
         self.idle_at = self.parts.idle_timeout.map(|idle| Self::now() + idle);
         loop {
@@ -157,6 +159,7 @@ impl SessionTask {
                 command = self.parts.commands.recv(), if owned => Event::Command(command),
                 input = self.parts.inputs.recv() => Event::Input(input),
                 happened = self.serving.next() => Event::Service(happened),
+                () = audience.somebody_left() => Event::SomebodyLeft,
                 () = sleep_until(due), if due.is_some() => Event::Timer,
             };
             let mut out = Outputs::default();
@@ -175,6 +178,7 @@ impl SessionTask {
                     return self.finish(Ended::Gone(end)).await;
                 }
                 Event::Service(happened) => self.happened(happened, &mut out),
+                Event::SomebodyLeft => self.somebody_left(&mut out),
                 Event::Timer => self.timer(&mut out),
                 Event::LogFailed(error) => self.log_failed(error, &mut out.to_agent),
             }
@@ -238,8 +242,15 @@ impl SessionTask {
                 None => {}
             },
             SessionCommand::Answer { number, result, client, reply } => {
+                let counts = match result {
+                    Some(result) => self.client_answers(number, &result, &client, out),
+                    None => {
+                        self.client_declines(number, &client, out);
+                        Ok(())
+                    }
+                };
                 // A client that is gone does not want to know.
-                let _gone = reply.send(self.client_answers(number, &result, &client, out));
+                let _gone = reply.send(counts);
             }
             SessionCommand::Attach { reply } => {
                 let attached = Attached {

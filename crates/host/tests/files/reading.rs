@@ -153,7 +153,7 @@ async fn what_is_no_text_is_refused() {
 // FS-3: devices and files that are none, where nothing confines the session
 #[tokio::test]
 async fn devices_and_files_of_the_kernel_do_not_block() {
-    let bench = Bench::with(FileRules { confine: false, max_bytes: 1 << 16 }).await;
+    let bench = Bench::with(FileRules { confine: false, max_bytes: 1 << 16, ..FileRules::default() }).await;
     let read = async |path: &str| read(&bench.files, json!({"path": path})).await;
     for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/urandom"] {
         if std::fs::exists(device).unwrap() {
@@ -175,7 +175,7 @@ async fn devices_and_files_of_the_kernel_do_not_block() {
 // FS-3: over the bound is an error, but the lines of a huge file can be read
 #[tokio::test]
 async fn size_is_bounded_by_what_is_returned() {
-    let bench = Bench::with(FileRules { confine: true, max_bytes: 1000 }).await;
+    let bench = Bench::with(FileRules { confine: true, max_bytes: 1000, ..FileRules::default() }).await;
     bench.put("cwd/file", "x".repeat(1000));
     assert_eq!(lines(&bench, Value::Null, Value::Null).await.unwrap().len(), 1000);
     bench.put("cwd/file", "x".repeat(1001));

@@ -107,7 +107,7 @@ async fn what_is_no_file_is_not_replaced() {
 // FS-3: content is bounded before anything is done
 #[tokio::test]
 async fn size_is_bounded() {
-    let bench = Bench::with(FileRules { confine: true, max_bytes: 10 }).await;
+    let bench = Bench::with(FileRules { confine: true, max_bytes: 10, ..FileRules::default() }).await;
     bench.write("cwd/file", "0123456789").await.unwrap();
     let refused = bench.write("cwd/new/file", "0123456789a").await.unwrap_err();
     let path = bench.text("cwd/new/file");

@@ -7,6 +7,7 @@ use crate::acp::{self, method};
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::permission::{self, Choice};
+use crate::services::{Service, ServiceError};
 use crate::session::asks::{Question, Refused, Topic, Unasked};
 use crate::session::ingest::Record;
 use crate::session::{AnswerRefused, ClientRef, OpenQuestion};
@@ -123,6 +124,7 @@ impl SessionTask {
         let kind = match topic {
             Topic::Permission => EventKind::PermissionRequested,
             Topic::Elicitation => EventKind::ElicitationRequested,
+            Topic::File => EventKind::FileForwarded,
         };
         out.record.around(kind, &format!("{head},\"message\":"), message, "}");
         number
@@ -148,6 +150,11 @@ impl SessionTask {
         let kind = match topic {
             Topic::Permission => EventKind::PermissionResolved,
             Topic::Elicitation => EventKind::ElicitationResolved,
+            Topic::File => {
+                // What is in a file is in the file.
+                record.object(EventKind::FileResolved, &json!({"request": number, "by": by}));
+                return;
+            }
         };
         let head = format!("{{\"request\":{number},\"by\":{by},\"result\":");
         record.around(kind, &head, result, "}");
@@ -178,30 +185,88 @@ impl SessionTask {
         }
     }
 
+    /// A client answers an error: it decides nothing for others, but what was put to it alone goes another way.
+    pub(super) fn client_declines(&mut self, number: u64, client: &ClientRef, out: &mut Outputs) {
+        if let Some(question) = self.asks.decline(number, &client.connection) {
+            self.resolve(&question, Unasked::Declined, out);
+        }
+    }
+
+    /// Somebody has left; so did who was asked alone, perhaps.
+    pub(super) fn somebody_left(&mut self, out: &mut Outputs) {
+        let audience = self.parts.audience.clone();
+        for question in self.asks.orphans(|only| audience.has(only)) {
+            self.resolve(&question, Unasked::Declined, out);
+        }
+    }
+
+    /// FS-5: a client that serves files itself knows what is not saved yet.
+    pub(super) fn forward_file(
+        &mut self,
+        service: Service,
+        request: &AgentRequest<'_>,
+        out: &mut Outputs,
+    ) -> bool {
+        let audience = &self.parts.audience;
+        let only = match service {
+            Service::Read => audience.one(&self.turn_via, |who| who.reads),
+            Service::Write => audience.one(&self.turn_via, |who| who.writes),
+            _ => None,
+        };
+        let forwards = self.parts.services.forwards_files && self.ending.is_none() && !self.asks.is_full();
+        let Some(only) = only.filter(|_| forwards) else { return false };
+        self.ask(request, Topic::File, Some(only), out);
+        true
+    }
+
     /// PR-10: the agent takes a question back, by its own request id.
     pub(super) fn agent_withdraws(&mut self, id: &OwnedId, out: &mut Outputs) {
         if let Some(question) = self.asks.withdraw(id) {
-            Self::resolve(&question, Unasked::Withdrawn, out);
+            self.resolve(&question, Unasked::Withdrawn, out);
         }
     }
 
     /// PR-5: the turn is over for everybody; nobody has to answer any more.
     pub(super) fn sweep_questions(&mut self, out: &mut Outputs) {
         for question in self.asks.sweep() {
-            Self::resolve(&question, Unasked::Cancelled, out);
+            self.resolve(&question, Unasked::Cancelled, out);
         }
     }
 
     /// PE-4: nobody answered in time.
     pub(super) fn questions_due(&mut self, out: &mut Outputs) {
         for question in self.asks.tick(Self::now()) {
-            Self::resolve(&question, Unasked::TimedOut, out);
+            self.resolve(&question, Unasked::TimedOut, out);
         }
     }
 
-    fn resolve(question: &Question, why: Unasked, out: &mut Outputs) {
+    fn resolve(&mut self, question: &Question, why: Unasked, out: &mut Outputs) {
         let answer = Self::record_unasked(question, why, &mut out.record);
-        answer_agent(&question.agent_id, &answer, out);
+        match (question.topic, why) {
+            (Topic::File, Unasked::Withdrawn) => {
+                let mut frame = BytesMut::new();
+                let error = ServiceError::withdrawn();
+                acpd_wire::write_error(
+                    &mut frame,
+                    question.agent_id.as_id(),
+                    error.code,
+                    &error.message,
+                    None,
+                );
+                out.to_agent.push(ToAgent::Answer(frame.freeze()));
+            }
+            // The agent sees no difference.
+            (Topic::File, _) => {
+                let method: Value = acp::view(&question.message).unwrap_or_default();
+                let method = method["method"].as_str().unwrap_or_default().to_owned();
+                let (line, id) = (&question.message, &question.agent_id);
+                let request = AgentRequest { line, session: None, id, method: &method };
+                if let Some(service) = self.parts.services.of_method(&method) {
+                    self.serve(service, &request, out);
+                }
+            }
+            _ => answer_agent(&question.agent_id, &answer, out),
+        }
     }
 
     /// PR-5: what is still open when the run is over.
@@ -265,6 +330,7 @@ impl SessionTask {
             method::REQUEST_PERMISSION => self.permission_requested(request, out),
             method::ELICITATION => self.elicitation_requested(request, out),
             method => match self.parts.services.of_method(method) {
+                Some(service) if self.forward_file(service, request, out) => {}
                 Some(service) => self.serve(service, request, out),
                 None => self.refuse_unknown(request, out),
             },
