@@ -237,13 +237,17 @@ pub(crate) const GROUPS: &[Group] = &[
     Group {
         name: "FS",
         title: "files for agents",
-        untested: Untested::Because(SERVICES),
+        untested: Untested::Fails,
         requirements: &[
             row("FS-1", "relative paths and paths out of the roots are refused"),
             row("FS-2", "line and limit count as specified; line ends stay"),
             row("FS-3", "missing, binary and huge files are clean errors"),
             row("FS-4", "writing is atomic, makes parents, keeps the mode"),
-            row("FS-5", "who serves files is decided by configuration, unseen by agents"),
+            later(
+                "FS-5",
+                "who serves files is decided by configuration, unseen by agents",
+                "acpd serves files itself; clients that offer their unsaved ones are not asked",
+            ),
         ],
     },
     Group {

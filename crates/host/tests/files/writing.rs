@@ -8,7 +8,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 fn mode(bench: &Bench, name: &str) -> u32 {
-    std::fs::metadata(bench.path(name)).unwrap().mode() & 0o7777
+    std::fs::metadata(bench.path(name)).expect("it is there").mode() & 0o7777
 }
 
 // contract 2.2, FS-4: a file is made or replaced, to the letter, and nothing else is left
