@@ -17,6 +17,13 @@ pub(crate) struct Bench {
     pub(crate) files: Files,
 }
 
+/// Runs a test in which a thread that blocks would be a failure, and not the end of all tests.
+pub(crate) fn without_waiting_for_threads(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    // Dropping it would wait for them.
+    std::mem::ManuallyDrop::new(runtime).block_on(test);
+}
+
 /// An error as it goes to the agent.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Refusal {

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 /// A session with many links: `cwd/NAME` leads to `cwd/inner/file` for those that stay inside.
 async fn linked(rules: FileRules) -> Bench {
     let bench = Bench::with(rules).await;
-    std::fs::create_dir(bench.path("cwd/inner")).expect("made");
+    std::fs::create_dir(bench.path("cwd/inner")).expect("a directory");
     bench.put("cwd/inner/file", "inner\n");
     bench.put("more/file", "more\n");
     bench.link("cwd/relative", "inner/file");

@@ -21,11 +21,10 @@ async fn writes_at_the_same_time_are_each_whole() {
         let files = Files::open(spec, &slots).await;
         let (path, content) = (path.clone(), letter.repeat(SIZE));
         sessions.spawn(async move {
-            for _ in 0..20 {
+            for _ in 0..15 {
                 write(&files, &path, &content).await.unwrap();
                 let read = read(&files, json!({"path": path})).await.unwrap();
-                assert_eq!(read.len(), SIZE);
-                assert!(read.bytes().all(|byte| byte == read.as_bytes()[0]), "a mixture was read");
+                assert!(read == read[..1].repeat(SIZE), "a mixture was read");
             }
         });
     }

@@ -20,7 +20,7 @@ fn as_a_user(test: impl Future<Output = ()>) {
 }
 
 fn allow(bench: &Bench, name: &str, bits: u32) {
-    std::fs::set_permissions(bench.path(name), Permissions::from_mode(bits)).expect("set");
+    std::fs::set_permissions(bench.path(name), Permissions::from_mode(bits)).expect("the mode is set");
 }
 
 // FS-4: what the user may not write is not replaced, though the directory would allow it

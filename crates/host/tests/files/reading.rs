@@ -1,6 +1,6 @@
 //! What is read.
 
-use crate::bench::{Bench, PATIENCE, Refusal, bytes, read, reason, refusal};
+use crate::bench::{Bench, PATIENCE, Refusal, bytes, read, reason, refusal, without_waiting_for_threads};
 use acpd_host::FileRules;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
@@ -150,26 +150,50 @@ async fn what_is_no_text_is_refused() {
     assert_eq!(first.as_deref(), Ok("text\n"), "only what is returned has to be text");
 }
 
-// FS-3: devices and files that are none, where nothing confines the session
+// FS-3: what is no regular file is not even opened, which could wake up whoever is at its other end
+#[cfg(target_os = "linux")]
 #[tokio::test]
-async fn devices_and_files_of_the_kernel_do_not_block() {
-    let bench = Bench::with(FileRules { confine: false, max_bytes: 1 << 16, ..FileRules::default() }).await;
-    let read = async |path: &str| read(&bench.files, json!({"path": path})).await;
-    for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/urandom"] {
-        if std::fs::exists(device).unwrap() {
-            assert_eq!(reason(read(device).await), (-32602, "special".to_owned()), "{device}");
+async fn a_pipe_is_not_opened() {
+    use rustix::fs::inotify;
+    let bench = Bench::new().await;
+    bench.put("cwd/file", "text");
+    mknodat(CWD, bench.path("cwd/pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    for name in ["cwd/pipe", "cwd/file"] {
+        inotify::add_watch(&watch, bench.path(name), inotify::WatchFlags::OPEN).unwrap();
+    }
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut opened = inotify::Reader::new(&watch, &mut buffer);
+    assert_eq!(reason(bench.read("cwd/pipe").await), (-32602, "special".to_owned()));
+    assert_eq!(reason(bench.write("cwd/pipe", "x").await), (-32602, "special".to_owned()));
+    assert_eq!(opened.next().err(), Some(rustix::io::Errno::AGAIN));
+    bench.read("cwd/file").await.unwrap();
+    assert!(opened.next().is_ok(), "an opening is seen");
+}
+
+// FS-3: devices and files that are none, where nothing confines the session
+#[test]
+fn devices_and_files_of_the_kernel_do_not_block() {
+    without_waiting_for_threads(async {
+        let bench =
+            Bench::with(FileRules { confine: false, max_bytes: 1 << 16, ..FileRules::default() }).await;
+        let read = async |path: &str| read(&bench.files, json!({"path": path})).await;
+        for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/urandom"] {
+            if std::fs::exists(device).unwrap() {
+                assert_eq!(reason(read(device).await), (-32602, "special".to_owned()), "{device}");
+            }
         }
-    }
-    if std::fs::exists("/proc/self/mem").unwrap() {
-        // Says that it has no bytes, and gives some.
-        assert!(read("/proc/self/status").await.unwrap().contains("Pid:"));
-        assert_eq!(reason(read("/proc/self/mem").await), (-32603, "failed".to_owned()));
-        assert_eq!(reason(read("/proc/self/fd/0/x").await).0, -32002);
-    }
-    if std::fs::exists("/proc/kmsg").unwrap() {
-        // Waits for the kernel's next message, or is not for us, or gives what is there.
-        let _either = read("/proc/kmsg").await;
-    }
+        if std::fs::exists("/proc/self/mem").unwrap() {
+            // Says that it has no bytes, and gives some.
+            assert!(read("/proc/self/status").await.unwrap().contains("Pid:"));
+            assert_eq!(reason(read("/proc/self/mem").await), (-32603, "failed".to_owned()));
+            assert_eq!(reason(read("/proc/self/fd/0/x").await).0, -32002);
+        }
+        if std::fs::exists("/proc/kmsg").unwrap() {
+            // Waits for the kernel's next message, or is not for us, or gives what is there.
+            let _either = read("/proc/kmsg").await;
+        }
+    });
 }
 
 // FS-3: over the bound is an error, but the lines of a huge file can be read
@@ -193,23 +217,22 @@ async fn size_is_bounded_by_what_is_returned() {
 }
 
 // contract 2.2: a read that nobody waits for makes room for others
-#[tokio::test]
-async fn a_read_that_is_dropped_stops() {
-    let bench = Bench::new().await;
-    // A hole of 4 TiB: minutes of counting lines that are not there.
-    let file = std::fs::File::create(bench.path("cwd/hole")).unwrap();
-    if file.set_len(1 << 42).is_err() {
-        file.set_len(1 << 40).unwrap();
-    }
-    let params = json!({"path": bench.text("cwd/hole"), "line": u64::MAX});
-    for _ in 0..4 {
-        let mut reading = Box::pin(bench.files.read(bytes(&params)));
-        tokio::select! {
-            biased;
-            read = &mut reading => panic!("read to the end: {read:?}"),
-            () = std::future::ready(()) => {}
+#[test]
+fn a_read_that_is_dropped_stops() {
+    without_waiting_for_threads(async {
+        let bench = Bench::new().await;
+        // A hole of 2 TiB: minutes of counting lines that are not there.
+        std::fs::File::create(bench.path("cwd/hole")).unwrap().set_len(1 << 41).unwrap();
+        let params = json!({"path": bench.text("cwd/hole"), "line": u64::MAX});
+        for _ in 0..4 {
+            let mut reading = Box::pin(bench.files.read(bytes(&params)));
+            tokio::select! {
+                biased;
+                read = &mut reading => panic!("read to the end: {read:?}"),
+                () = std::future::ready(()) => {}
+            }
         }
-    }
-    // Waits for all reads before it.
-    tokio::time::timeout(PATIENCE, bench.write("cwd/file", "text")).await.unwrap().unwrap();
+        // Waits for all reads before it.
+        tokio::time::timeout(PATIENCE, bench.write("cwd/file", "text")).await.unwrap().unwrap();
+    });
 }

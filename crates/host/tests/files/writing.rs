@@ -8,7 +8,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 fn mode(bench: &Bench, name: &str) -> u32 {
-    std::fs::metadata(bench.path(name)).expect("there").mode() & 0o7777
+    std::fs::metadata(bench.path(name)).expect("it is there").mode() & 0o7777
 }
 
 // contract 2.2, FS-4: a file is made or replaced, to the letter, and nothing else is left
@@ -55,7 +55,7 @@ async fn the_mode_and_the_link_stay() {
     let bench = Bench::new().await;
     for (bits, kept) in [(0o755, 0o755), (0o600, 0o600), (0o666, 0o666), (0o4755, 0o755), (0o2755, 0o755)] {
         bench.put("cwd/script", "old");
-        std::fs::set_permissions(bench.path("cwd/script"), Permissions::from_mode(bits)).expect("set");
+        std::fs::set_permissions(bench.path("cwd/script"), Permissions::from_mode(bits)).unwrap();
         bench.write("cwd/script", "#!/bin/sh\n").await.unwrap();
         assert_eq!(mode(&bench, "cwd/script"), kept, "{bits:o}");
     }
