@@ -14,6 +14,7 @@ mod process;
 mod run_mark;
 mod scratch;
 mod shell_agent;
+mod signals;
 
 pub use binary::acpd;
 pub use client::{Asked, Client, PATIENCE};

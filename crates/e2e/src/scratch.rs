@@ -122,6 +122,7 @@ impl Scratch {
 
     /// A program with this test's mark and homes and without the caller's `ACPD_*` variables.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        crate::signals::restore();
         #[expect(
             clippy::disallowed_methods,
             reason = "the harness starts acpd as an editor would, with no keeper"
