@@ -16,6 +16,7 @@ mod diff;
 mod ending;
 mod facts;
 mod menu;
+mod output;
 mod page;
 mod paint;
 mod question;
@@ -35,6 +36,7 @@ use calls::{Calls, Change};
 use clean::line;
 use ending::{spoken, spoken_calls};
 use facts::Facts;
+use output::Outputs;
 use page::{Block, Page, Paragraph};
 pub use paint::Screen;
 pub(crate) use question::{Choice, Question};
@@ -57,6 +59,7 @@ pub struct View<O, E> {
     elapsed: Duration,
     calls: Calls,
     tally: Tally,
+    outputs: Outputs,
     facts: Facts,
     /// The question on the screen.
     asking: Option<asking::Asking>,
@@ -84,6 +87,7 @@ impl<O: Write, E: Write> View<O, E> {
             elapsed: Duration::ZERO,
             calls: Calls::default(),
             tally: Tally::default(),
+            outputs: Outputs::default(),
             facts: Facts::default(),
             asking: None,
             answer: clean::Stream::default(),
@@ -170,6 +174,25 @@ impl<O: Write, E: Write> View<O, E> {
             unknown => return self.unknown(unknown),
         };
         remark.map_or(Ok(()), |remark| self.page.note(remark))
+    }
+
+    /// The `params` of a `_sandboxagent/terminal` notification: what a command said, or how it ended.
+    pub fn terminal(&mut self, params: &Value) -> io::Result<()> {
+        let lines = self.outputs.take(params, self.page.paint());
+        if self.asking.is_some() {
+            self.outputs.hold(lines);
+            return Ok(());
+        }
+        self.show_output(lines)
+    }
+
+    fn show_output(&mut self, lines: Vec<String>) -> io::Result<()> {
+        let mut all = self.outputs.held();
+        all.extend(lines);
+        match all.is_empty() {
+            true => Ok(()),
+            false => self.page.block(Block::Calls, Paragraph::Ends, &all),
+        }
     }
 
     /// A remark of acpd's own, for instance that a permission was given by the configured mode.
@@ -304,6 +327,7 @@ impl<O: Write, E: Write> View<O, E> {
     /// Nothing more comes from the turn: calls that are still open stay so.
     fn close_turn(&mut self) -> io::Result<()> {
         self.take_back("the turn is over")?;
+        self.show_output(Vec::new())?;
         self.phase = Phase::Over;
         self.page.set_live(Vec::new())?;
         let paint = self.page.paint();

@@ -126,7 +126,10 @@ impl Conversation {
         }
         let params = json!({
             "protocolVersion": 1,
-            "clientCapabilities": {"session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}}},
+            "clientCapabilities": {
+                "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
+                "_meta": {META: {"terminals": true}},
+            },
             "clientInfo": {"name": "acpd run", "version": env!("CARGO_PKG_VERSION")},
         });
         let mut phase = Phase::Initialize(self.client.request(method::INITIALIZE, &params).await);
@@ -186,6 +189,7 @@ impl Conversation {
             Incoming::Notification { method, params } => {
                 match method.as_str() {
                     method::SESSION_UPDATE if self.outcome.is_none() => self.update(&params)?,
+                    method::TERMINAL if self.outcome.is_none() => self.terminal(&params)?,
                     method::CANCEL_REQUEST => self.withdrawn(&params).await?,
                     _ => {}
                 }
@@ -236,6 +240,14 @@ impl Conversation {
         match &mut self.show {
             Show::View(view) => view.update(update.get()).map_err(closed),
             Show::Json(out) => writeln!(out, "{}", update.get()).and_then(|()| out.flush()).map_err(closed),
+        }
+    }
+
+    /// With `--json` there are updates only.
+    fn terminal(&mut self, params: &[u8]) -> Result<(), Failure> {
+        match (&mut self.show, serde_json::from_slice(params)) {
+            (Show::View(view), Ok(params)) => view.terminal(&params).map_err(closed),
+            _ => Ok(()),
         }
     }
 

@@ -189,3 +189,19 @@ fn an_unusable_state_directory_is_named() {
     let (exit, _, err) = scratch.run(&["run", "--state-dir", broken.to_str().unwrap(), "hello"]);
     assert!(exit == Exit::Code(1) && err.contains("acpd.db"), "{err}");
 }
+
+// contract 6: `acpd run` shows what a command says, as it says it, and how it ended
+#[test]
+fn run_shows_the_output_of_commands() {
+    let scratch = Scratch::new();
+    let args = [
+        "run",
+        "--state-dir",
+        &scratch.state().display().to_string(),
+        "run sh -c \"echo one; echo two; exit 3\"",
+    ]
+    .map(str::to_owned);
+    let (exit, _, stderr) = scratch.run(&args.each_ref().map(String::as_str));
+    assert_eq!(exit, Exit::Code(0), "{stderr}");
+    assert!(stderr.contains("  │ one\n  │ two\n  ╵ exit code 3\n"), "{stderr}");
+}

@@ -1,0 +1,153 @@
+//! What the session's commands say, line by line, as they say it.
+//!
+//! Pure: what terminals tell comes in, lines come out. Bounded: of each command so many lines are shown, the rest is
+//! counted; what comes while a question is on the screen waits, up to a bound of its own.
+
+use super::clean;
+use super::paint::Paint;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// Lines of one command that are shown.
+const LINES: usize = 100;
+/// Characters of a line that are shown.
+const WIDTH: usize = 400;
+/// Lines that wait for a question to go away.
+const HELD: usize = 200;
+
+/// The commands that run.
+#[derive(Default)]
+pub(super) struct Outputs {
+    running: HashMap<String, Output>,
+    held: Vec<String>,
+}
+
+#[derive(Default)]
+struct Output {
+    clean: clean::Stream,
+    /// The line that has no end yet.
+    open: String,
+    lines: usize,
+}
+
+impl Outputs {
+    /// The lines that `params` of a `_sandboxagent/terminal` notification add.
+    pub(super) fn take(&mut self, params: &Value, paint: Paint) -> Vec<String> {
+        let Some(id) = params["terminalId"].as_str() else { return Vec::new() };
+        let mut lines = Vec::new();
+        let output = self.running.entry(id.to_owned()).or_default();
+        if let Some(dropped) = params["droppedBytes"].as_u64() {
+            lines.push(paint.dim(format_args!("  │ … {dropped} bytes left out")));
+        }
+        if let Some(text) = params["output"].as_str() {
+            let text = output.clean.piece(text).into_owned();
+            output.open.push_str(&text);
+            while let Some(end) = output.open.find('\n') {
+                let line: String = output.open.drain(..=end).collect();
+                lines.extend(output.line(line.trim_end_matches('\n'), paint));
+            }
+            // A line without end is shown as far as it would be anyway.
+            if output.open.chars().count() > WIDTH {
+                let open = std::mem::take(&mut output.open);
+                lines.extend(output.line(&open, paint));
+            }
+        }
+        if params.get("finalOutput").is_some() {
+            let mut output = self.running.remove(id).unwrap_or_default();
+            let open = std::mem::take(&mut output.open);
+            if !open.is_empty() {
+                lines.extend(output.line(&open, paint));
+            }
+            if output.lines > LINES {
+                lines.push(paint.dim(format_args!("  │ … {} more lines", output.lines - LINES)));
+            }
+            lines.extend(how_it_ended(params, paint));
+        }
+        lines
+    }
+
+    /// Keeps lines for later.
+    pub(super) fn hold(&mut self, lines: Vec<String>) {
+        let room = HELD.saturating_sub(self.held.len());
+        self.held.extend(lines.into_iter().take(room));
+    }
+
+    /// What was kept.
+    pub(super) fn held(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.held)
+    }
+}
+
+impl Output {
+    fn line(&mut self, text: &str, paint: Paint) -> Option<String> {
+        self.lines += 1;
+        if self.lines > LINES {
+            return None;
+        }
+        let cut = text.char_indices().nth(WIDTH).map_or(text, |(at, _)| &text[..at]);
+        let more = if cut.len() < text.len() { "…" } else { "" };
+        Some(paint.dim(format_args!("  │ {cut}{more}")))
+    }
+}
+
+/// An end in good order needs no word.
+fn how_it_ended(params: &Value, paint: Paint) -> Option<String> {
+    let status = &params["exitStatus"];
+    let how = match (params["state"].as_str(), status["exitCode"].as_i64(), status["signal"].as_str()) {
+        (Some("timed_out"), ..) => "timed out".to_owned(),
+        (Some("killed" | "released"), ..) => "killed".to_owned(),
+        (_, Some(0), _) => return None,
+        (_, Some(code), _) => format!("exit code {code}"),
+        (_, None, Some(signal)) => clean::line(signal, 20),
+        (_, None, None) => return None,
+    };
+    Some(paint.dim(format_args!("  ╵ {how}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const PLAIN: fn() -> Paint = || Paint::new(false);
+
+    fn said(outputs: &mut Outputs, params: Value) -> Vec<String> {
+        outputs.take(&params, PLAIN())
+    }
+
+    // contract 6: live command output
+    #[test]
+    fn lines_are_shown_when_they_are_whole() {
+        let mut outputs = Outputs::default();
+        assert!(said(&mut outputs, json!({"terminalId": "t", "output": "on"})).is_empty());
+        assert_eq!(
+            said(&mut outputs, json!({"terminalId": "t", "output": "e\ntwo\nthr"})),
+            ["  │ one", "  │ two"]
+        );
+        let end =
+            json!({"terminalId": "t", "finalOutput": {}, "state": "finished", "exitStatus": {"exitCode": 3}});
+        assert_eq!(said(&mut outputs, end), ["  │ thr", "  ╵ exit code 3"]);
+        assert!(outputs.running.is_empty());
+    }
+
+    #[test]
+    fn a_flood_is_counted() {
+        let mut outputs = Outputs::default();
+        let flood = "x\n".repeat(150);
+        assert_eq!(said(&mut outputs, json!({"terminalId": "t", "output": flood})).len(), LINES);
+        let end = json!({"terminalId": "t", "finalOutput": {}, "state": "timed_out", "exitStatus": {"signal": "SIGTERM"}});
+        assert_eq!(said(&mut outputs, end), ["  │ … 50 more lines", "  ╵ timed out"]);
+        let endless = json!({"terminalId": "t", "output": "y".repeat(1000)});
+        assert_eq!(said(&mut outputs, endless)[0].chars().count(), WIDTH + 5);
+        outputs.hold(vec![String::new(); 1000]);
+        assert_eq!(outputs.held().len(), HELD);
+    }
+
+    // nothing of an agent's command reaches the terminal unfiltered
+    #[test]
+    fn control_characters_are_made_visible() {
+        let mut outputs = Outputs::default();
+        let lines = said(&mut outputs, json!({"terminalId": "t", "output": "a\u{1b}[2Jb\tc\n"}));
+        assert_eq!(lines, ["  │ a␛[2Jb\tc"]);
+    }
+}
