@@ -33,11 +33,16 @@ pub(crate) enum Asked {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Questions(Arc<Mutex<Table>>);
 
+/// Answers of one client to one question that may be refused; then it is not asked again.
+const REFUSALS: u8 = 5;
+
 #[derive(Debug, Default)]
 struct Table {
     /// Ids so far; they are never used again.
     asked: u64,
     open: BTreeMap<u64, Place>,
+    /// Refused answers to questions that may still be open.
+    refused: Vec<(Place, u8)>,
 }
 
 impl Questions {
@@ -65,6 +70,18 @@ impl Questions {
         }
     }
 
+    /// Counts a refused answer; whether the client is asked again.
+    pub(crate) fn is_asked_again(&self, place: &Place) -> bool {
+        let mut table = self.table();
+        let refused = &mut table.refused;
+        let at = refused.iter().position(|(of, _)| of == place).unwrap_or_else(|| {
+            refused.push((place.clone(), 0));
+            refused.len() - 1
+        });
+        refused[at].1 += 1;
+        refused[at].1 < REFUSALS
+    }
+
     /// Somebody answered a question: the client need not.
     pub(crate) fn resolved(&self, session: &str, number: u64, out: &mut BytesMut) {
         self.withdraw(|place| place.session == session && place.number == number, out);
@@ -76,7 +93,9 @@ impl Questions {
     }
 
     fn withdraw(&self, which: impl Fn(&Place) -> bool, out: &mut BytesMut) {
-        self.table().open.retain(|id, place| {
+        let mut table = self.table();
+        table.refused.retain(|(place, _)| !which(place));
+        table.open.retain(|id, place| {
             let over = which(place);
             if over {
                 let params = json!({"requestId": id}).to_string();

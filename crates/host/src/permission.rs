@@ -39,6 +39,8 @@ impl PermissionMode {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
     options: Vec<(String, String)>,
+    /// The tool call that it is about.
+    call: Option<String>,
     /// The kind of the tool call, if the agent says it.
     tool_kind: Option<String>,
 }
@@ -71,6 +73,8 @@ struct OptionView<'a> {
 
 #[derive(Default, Deserialize)]
 struct ToolCallView<'a> {
+    #[serde(borrow, default, rename = "toolCallId")]
+    id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     kind: Option<Cow<'a, str>>,
 }
@@ -83,6 +87,7 @@ pub(crate) fn offer(params: &[u8]) -> Offer {
     };
     Offer {
         options: request.options.into_iter().map(option).collect(),
+        call: request.tool_call.id.map(Cow::into_owned),
         tool_kind: request.tool_call.kind.map(Cow::into_owned),
     }
 }
@@ -91,6 +96,12 @@ impl Offer {
     /// Whether nothing is offered.
     pub(crate) fn is_empty(&self) -> bool {
         self.options.is_empty()
+    }
+
+    /// The same with the kind that its tool call had before, if the request does not say one: real agents leave it out.
+    pub(crate) fn with_kind(self, known: impl FnOnce(&str) -> Option<String>) -> Self {
+        let tool_kind = self.tool_kind.clone().or_else(|| known(self.call.as_deref()?));
+        Self { tool_kind, ..self }
     }
 
     /// Whether an option has this id.
@@ -202,6 +213,19 @@ mod tests {
             choose(BypassPermissions, &request("edit", &[("a", "allow_always")])).as_deref(),
             Some("a")
         );
+    }
+
+    // contract 2.1: a request that does not repeat the kind of its tool call has it all the same
+    #[test]
+    fn the_kind_may_be_known_from_before() {
+        let bare =
+            br#"{"toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","kind":"allow_once","name":"A"}]}"#;
+        let known =
+            |kind: &'static str| offer(bare).with_kind(move |id| (id == "t").then(|| kind.to_owned()));
+        assert!(matches!(known("edit").choose(AcceptEdits), Choice::Answer(_)));
+        assert_eq!(known("execute").choose(AcceptEdits), Choice::Ask);
+        let said = offer(&request("execute", &ALL)).with_kind(|_| Some("edit".to_owned()));
+        assert_eq!(said.choose(AcceptEdits), Choice::Ask, "what the request says counts");
     }
 
     // real agents leave out the kind, or the whole shape

@@ -114,7 +114,7 @@ mod tests {
     fn what_is_not_tested_says_why() {
         let none = Shown::new();
         assert_eq!(row(&none, "SE-1"), "not yet");
-        assert_eq!(row(&none, "TE-1"), "not yet: comes with files and terminals");
+        assert_eq!(row(&none, "HT-2"), "not yet: comes with the network front door");
         assert_eq!(row(&none, "UP-8"), "not yet: subagents are not served yet");
         assert_eq!(
             row(&shown("SE-13", &["host::a"]), "SE-13"),

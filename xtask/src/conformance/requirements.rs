@@ -77,7 +77,7 @@ pub(crate) const GROUPS: &[Group] = &[
             part(
                 "IN-7",
                 "updates reach only clients that said they understand them",
-                "plan updates and subagents are unstable parts of ACP and not offered to agents",
+                "plan updates and subagents are unstable in ACP, and not offered",
             ),
         ],
     },

@@ -243,3 +243,47 @@ fn a_question_waits_for_somebody() {
     assert_eq!(client.result(&prompt)["stopReason"], "end_turn");
     client.finish();
 }
+
+// PR-5: a question ends with its turn, if the agent does not wait for it; a cancel settles one that has no turn
+#[test]
+fn a_question_does_not_outlive_its_turn() {
+    let ask = |id: u32| {
+        format!(
+            r#"printf '{{"jsonrpc":"2.0","id":{id},"method":"session/request_permission","params":{{"sessionId":"shell-1","toolCall":{{"toolCallId":"t"}},"options":[{{"optionId":"a","name":"A","kind":"allow_once"}}]}}}}\n'"#
+        )
+    };
+    let body = format!(
+        "take; prompt=$id\n{}\nid=$prompt; answer '{{\"stopReason\":\"end_turn\"}}'\ntake\n{}\ntake; take; take",
+        ask(71),
+        ask(72)
+    );
+    let scratch = Scratch::new().shell("asker", &acpd_e2e::shell_agent(&body));
+    let (mut client, session) = scratch.session("asker");
+    let prompt = client.prompt(&session, "go");
+    let asked = until_permission(&mut client);
+    until_withdrawn(&mut client, &asked);
+    client.result(&prompt);
+    let asked = until_permission(&mut client);
+    assert_eq!(state(&mut client, &session), "waiting");
+    client.notify("session/cancel", &json!({"sessionId": session}));
+    until_withdrawn(&mut client, &asked);
+    assert_eq!(state(&mut client, &session), "idle");
+    client.finish();
+}
+
+// PE-2: a client that knows nothing but nonsense is not asked for ever
+#[test]
+fn nonsense_is_refused_a_few_times() {
+    let scratch = Scratch::new();
+    let (mut client, session) = scratch.session("example");
+    let prompt = client.prompt(&session, "ask edit");
+    for _ in 0..5 {
+        let asked = until_permission(&mut client);
+        answer(&mut client, &asked, &json!({}));
+        until_refused(&mut client);
+    }
+    client.notify("session/cancel", &json!({"sessionId": session}));
+    assert_eq!(client.result(&prompt)["stopReason"], "cancelled");
+    assert_eq!(times_asked(&client, "session/request_permission"), 5);
+    client.finish();
+}

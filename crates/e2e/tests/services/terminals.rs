@@ -117,3 +117,23 @@ fn what_a_terminal_said_stays_visible() {
     assert!(told(&other).is_empty());
     other.finish();
 }
+
+// contract 1.1, contract 2.3, TE-10, TE-11: an end waits for a command that ignores SIGTERM, and its last words are told first
+#[test]
+fn an_end_waits_for_a_stubborn_command() {
+    for end in ["session/close", "_sandboxagent/session/terminate"] {
+        let scratch = Scratch::new().config("[terminal]\ngraceful_shutdown_timeout = \"300ms\"");
+        let (mut client, session) = watching(&scratch);
+        let prompt =
+            client.prompt(&session, "run sh -c \"trap '' TERM; echo begun; while :; do sleep 0.05; done\"");
+        client.until("its output", |m| m.json["params"]["output"] == "begun\n");
+        client.call(end, &json!({"sessionId": session}));
+        assert!(scratch.mark().running("while").is_empty(), "{end}");
+        client.answer(&prompt);
+        let last = told(&client).pop().expect("its end was told");
+        assert_eq!((&last["state"], &last["exitStatus"]["signal"]), (&json!("released"), &json!("SIGKILL")));
+        let place = |method: &str| client.received().iter().rposition(|m| m.method() == Some(method));
+        assert!(place("_sandboxagent/terminal") < place("_sandboxagent/session/ended"), "{end}");
+        client.finish();
+    }
+}

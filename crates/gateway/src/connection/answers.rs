@@ -30,6 +30,7 @@ impl Connection {
             Err(error) => Err(error),
         };
         let (outbox, viewer) = (self.outbox.clone(), self.viewer_of(&place.session));
+        let questions = self.questions.clone();
         self.tasks.spawn(async move {
             let refused = match handle {
                 Ok(counts) => match counts.await {
@@ -42,6 +43,7 @@ impl Connection {
             if let Some(AnswerRefused { reason, again }) = refused {
                 let line = refusal(Some(&place.session), &id, &reason);
                 let _gone = outbox.send(line.freeze()).await;
+                let again = again.filter(|_| questions.is_asked_again(&place));
                 if let (Some(question), Some(viewer)) = (again, viewer) {
                     viewer.ask(question).await;
                 }

@@ -9,6 +9,7 @@ use super::read::{Line, read};
 use super::{
     AgentAnswer, AgentEnd, AgentFault, Command, FromAgent, History, ReplyTo, RouteId, SessionInput, Ticket,
 };
+use crate::acp::error_code;
 use crate::secrets::Secrets;
 use crate::session::{Snapshot, is_history, is_state, update_kind};
 use acpd_supervisor::{ExitReport, Process, ProcessHandle, Stdin, Stdout};
@@ -367,8 +368,16 @@ impl AgentTask {
     /// names the session may depend on it.
     fn hold(&mut self, native: Option<Bytes>, message: FromAgent, bytes: usize) {
         if let FromAgent::Request { id, method, .. } = &message {
-            let text = format!("method not found: {method}");
-            acpd_wire::write_error(&mut self.backlog, id.as_id(), codes::METHOD_NOT_FOUND, &text, None);
+            let (code, text, data) = match &native {
+                // Not -32601: an agent may remember that for good.
+                Some(native) => {
+                    let data = format!("{{\"sessionId\":{}}}", String::from_utf8_lossy(native));
+                    (error_code::NOT_FOUND, "session not found".to_owned(), Some(data))
+                }
+                None => (codes::METHOD_NOT_FOUND, format!("method not found: {method}"), None),
+            };
+            let data = data.as_ref().map(String::as_bytes);
+            acpd_wire::write_error(&mut self.backlog, id.as_id(), code, &text, data);
             return;
         }
         self.held_bytes += bytes;

@@ -56,8 +56,12 @@ pub(super) enum Refused {
 /// Why a question was answered though nobody chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unasked {
-    /// The turn was cancelled, or the session ends.
+    /// The turn was cancelled.
     Cancelled,
+    /// The turn ended without it.
+    TurnOver,
+    /// The run ends.
+    Ended,
     /// The agent took it back.
     Withdrawn,
     /// Nobody answered in time.
@@ -71,6 +75,8 @@ impl Unasked {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Cancelled => "cancel",
+            Self::TurnOver => "turn_ended",
+            Self::Ended => "end",
             Self::Withdrawn => "agent",
             Self::TimedOut => "timeout",
             Self::Declined => "declined",

@@ -171,6 +171,11 @@ impl Snapshot {
         }
     }
 
+    /// The kind of an open tool call.
+    pub(crate) fn kind_of_call(&self, id: &str) -> Option<String> {
+        self.open_calls.get(id)?["kind"].as_str().map(str::to_owned)
+    }
+
     /// No turn is running any more: what is still open was abandoned.
     pub(crate) fn turn_ended(&mut self) {
         self.open_calls.clear();

@@ -14,7 +14,7 @@ use asking::AgentRequest;
 use ending::{Ended, Ending};
 use serving::{Happened, Serving};
 
-use super::asks::Asks;
+use super::asks::{Asks, Unasked};
 use super::ingest::Record;
 use super::pending::{PendingRequests, Replies};
 use super::turns::{Step, Turns};
@@ -228,6 +228,8 @@ impl SessionTask {
                     out.record.object(EventKind::CancelRequested, &json!({"by": &*client.name}));
                 }
                 self.steps(step, None, out);
+                // Also without a turn: some agents ask outside of one.
+                self.sweep_questions(Unasked::Cancelled, out);
             }
             SessionCommand::Notify { method, params, .. } => {
                 let params = params.map(|params| self.with_native_id(&params));

@@ -34,6 +34,7 @@ impl SessionTask {
             return;
         }
         let mode = self.parts.permission_mode;
+        let offer = offer.with_kind(|call| self.snapshot.kind_of_call(call));
         match offer.choose(mode) {
             // PR-5: nobody is asked for a turn that is being cancelled.
             _ if self.is_cancelling() => {
@@ -226,10 +227,10 @@ impl SessionTask {
         }
     }
 
-    /// PR-5: the turn is over for everybody; nobody has to answer any more.
-    pub(super) fn sweep_questions(&mut self, out: &mut Outputs) {
+    /// PR-5: it is over for everybody; nobody has to answer any more.
+    pub(super) fn sweep_questions(&mut self, why: Unasked, out: &mut Outputs) {
         for question in self.asks.sweep() {
-            self.resolve(&question, Unasked::Cancelled, out);
+            self.resolve(&question, why, out);
         }
     }
 
@@ -272,7 +273,7 @@ impl SessionTask {
     /// PR-5: what is still open when the run is over.
     pub(super) fn record_abandoned(&mut self, record: &mut Record) {
         for question in self.asks.sweep() {
-            Self::record_unasked(&question, Unasked::Cancelled, record);
+            Self::record_unasked(&question, Unasked::Ended, record);
         }
     }
 

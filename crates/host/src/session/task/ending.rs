@@ -8,6 +8,7 @@ use crate::acp;
 use crate::agent::{AgentEnd, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
+use crate::session::asks::Unasked;
 use crate::session::ingest::Record;
 use crate::termination::{Cause, RequestedEnd, TerminationInfo, chain};
 use acpd_eventlog::{AppendError, IndexUpdate};
@@ -66,9 +67,9 @@ impl SessionTask {
         for step in self.turns.close() {
             self.steps(Some(step), None, out);
         }
+        self.sweep_questions(Unasked::Ended, out);
         let step = self.turns.cancel(Self::now());
         self.steps(step, None, out);
-        self.sweep_questions(out);
         self.begin_release();
         let settle = self.turns.active().then(|| Self::now() + self.parts.settle);
         let waiting = waiting.into_iter().collect();

@@ -11,7 +11,7 @@ use acpd_wire::{OwnedId, codes, write_error, write_result};
 use bytes::{Bytes, BytesMut};
 use serde_json::{Value, json};
 use std::ops::Range;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Requests that one session has with the services. An agent that asks for more is refused.
@@ -41,6 +41,8 @@ pub(super) struct Serving {
     feed: mpsc::Receiver<TerminalEvent>,
     /// Terminals that the running turn has created.
     of_turn: Vec<TerminalId>,
+    /// Told when the terminals of an ending session are gone.
+    releasing: Option<oneshot::Receiver<()>>,
 }
 
 /// Something of the services happened.
@@ -52,7 +54,15 @@ pub(super) enum Happened {
 impl Serving {
     pub(super) fn new(feed: mpsc::Receiver<TerminalEvent>) -> Self {
         let (finished_in, finished) = mpsc::channel(FINISHED);
-        Self { running: Vec::new(), asked: 0, finished_in, finished, feed, of_turn: Vec::new() }
+        Self {
+            running: Vec::new(),
+            asked: 0,
+            finished_in,
+            finished,
+            feed,
+            of_turn: Vec::new(),
+            releasing: None,
+        }
     }
 
     /// Waits for the next answer or the next word of a terminal.
@@ -200,17 +210,28 @@ impl SessionTask {
     }
 
     /// TE-11: a session that ends lets go of its terminals at once; nobody waits for that here.
-    pub(super) fn begin_release(&self) {
+    pub(super) fn begin_release(&mut self) {
         let services = self.parts.services.clone();
-        self.parts
-            .scope
-            .spawn("release", async move { services.terminals.release_all(&services.owner).await });
+        let (released, releasing) = oneshot::channel();
+        self.serving.releasing = Some(releasing);
+        self.parts.scope.spawn("release", async move {
+            services.terminals.release_all(&services.owner).await;
+            // A session whose task was lost does not wait for it.
+            let _lost = released.send(());
+        });
     }
 
     /// Waits until nothing of the terminals lives, and records what they said last.
     pub(super) async fn release_terminals(&mut self, out: &mut Outputs) {
         let services = self.parts.services.clone();
-        let release = services.terminals.release_all(&services.owner);
+        let earlier = self.serving.releasing.take();
+        let release = async {
+            services.terminals.release_all(&services.owner).await;
+            if let Some(earlier) = earlier {
+                // A release that was lost has nothing more to wait for.
+                let _lost = earlier.await;
+            }
+        };
         tokio::pin!(release);
         loop {
             tokio::select! {

@@ -5,6 +5,7 @@ use crate::acp::{self, method};
 use crate::agent::{AgentAnswer, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
+use crate::session::asks::Unasked;
 use crate::session::turns::Step;
 use crate::session::update_kind;
 use acpd_wire::{codes, member};
@@ -83,12 +84,14 @@ impl SessionTask {
             Some(Step::SendCancel) => {
                 let params = format!("{{\"sessionId\":{}}}", self.parts.native);
                 out.to_agent.push(ToAgent::Notify(method::SESSION_CANCEL.to_owned(), Some(params.into())));
-                self.sweep_questions(out);
+                self.sweep_questions(Unasked::Cancelled, out);
             }
             Some(Step::Finish(ticket)) => {
                 let (answer, cancelled) = answer.expect("only an answer finishes a turn");
                 self.finish_turn(ticket, answer, cancelled, out);
                 self.end_terminals_of_turn(cancelled);
+                // Nobody waits for an answer that the agent does not wait for.
+                self.sweep_questions(Unasked::TurnOver, out);
             }
             Some(Step::GiveUp(ticket)) => {
                 self.transcript_was_taken();
