@@ -244,7 +244,8 @@ impl SessionTask {
     fn resolve(&mut self, question: &Question, why: Unasked, out: &mut Outputs) {
         let answer = Self::record_unasked(question, why, &mut out.record);
         match (question.topic, why) {
-            (Topic::File, Unasked::Withdrawn) => {
+            // What nobody wants any more is not done behind their back.
+            (Topic::File, Unasked::Withdrawn | Unasked::Cancelled | Unasked::TurnOver | Unasked::Ended) => {
                 let mut frame = BytesMut::new();
                 let error = ServiceError::withdrawn();
                 acpd_wire::write_error(
@@ -257,7 +258,7 @@ impl SessionTask {
                 out.to_agent.push(ToAgent::Answer(frame.freeze()));
             }
             // The agent sees no difference.
-            (Topic::File, _) => {
+            (Topic::File, Unasked::Declined | Unasked::TimedOut) => {
                 let method: Value = acp::view(&question.message).unwrap_or_default();
                 let method = method["method"].as_str().unwrap_or_default().to_owned();
                 let (line, id) = (&question.message, &question.agent_id);
