@@ -5,7 +5,7 @@ use crate::history::Stored;
 use crate::verdict::{Join, Seen, judge, judge_cut};
 use acpd_e2e::{Asked, Client, Message, Scratch};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Ids of the requests that are made here; those of the harness are lower.
@@ -172,11 +172,11 @@ impl Driver {
         }
     }
 
-    /// Whether it ever had to do with a session.
-    pub(crate) fn knows(&self, session: &str) -> bool {
-        self.sent.iter().any(|sent| sent.session.as_deref() == Some(session))
-            || self.client.received().iter().any(|message| message.session() == Some(session))
-            || self.sessions().iter().any(|known| known == session)
+    /// The sessions that it ever had to do with.
+    pub(crate) fn known(&self) -> BTreeSet<String> {
+        let asked = self.sent.iter().filter_map(|sent| sent.session.clone());
+        let told = self.client.received().iter().filter_map(|message| message.session().map(str::to_owned));
+        asked.chain(told).chain(self.sessions()).collect()
     }
 
     /// The sessions that it was told of.

@@ -195,7 +195,7 @@ pub(crate) fn saw_what_is_stored(
     sessions: &BTreeMap<String, Stored>,
     judge: impl Fn(&Driver, &Stored),
 ) {
-    for (id, session) in sessions.iter().filter(|(id, _)| driver.knows(id)) {
+    for (id, session) in driver.known().iter().filter_map(|id| sessions.get_key_value(id)) {
         judge(driver, session);
         let told = driver.client.ends().iter().filter(|end| end.session() == Some(id)).count();
         assert!(told <= session.ends(), "{id}: {told} ends were told of {}", session.ends());
