@@ -201,6 +201,17 @@ impl<O: Write, E: Write> View<O, E> {
         self.page.note(said)
     }
 
+    /// Something that the person has to read now, whatever line is unfinished.
+    pub fn announce(&mut self, text: &str) -> io::Result<()> {
+        let said = self.page.paint().dim(line(text, 300));
+        self.page.block(Block::Note, Paragraph::GoesOn, &[said])
+    }
+
+    /// Nothing more is shown of the turn, though nobody knows how it ended.
+    pub fn interrupted(&mut self) -> io::Result<()> {
+        self.close_turn()
+    }
+
     /// The turn ended with `stop_reason` after `took`.
     pub fn turn_ended(&mut self, stop_reason: &str, took: Duration) -> io::Result<()> {
         self.close_turn()?;

@@ -161,8 +161,15 @@ impl Conversation {
                 _ = signals.next() => embedded.host.hurry(),
             }
         }
-        let unfinished = || Err(Failure::Failed("interrupted".to_owned()));
-        self.outcome.take().unwrap_or_else(unfinished)
+        match (self.outcome.take(), &mut self.show) {
+            (Some(outcome), _) => outcome,
+            (None, show) => {
+                if let Show::View(view) = show {
+                    view.interrupted().map_err(closed)?;
+                }
+                Err(Failure::Failed("interrupted".to_owned()))
+            }
+        }
     }
 
     /// The person wants the turn to end; the second time, at once.
@@ -174,7 +181,7 @@ impl Conversation {
         self.interrupted = true;
         self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
         self.cancel_questions().await?;
-        self.remark("cancelling; once more to stop at once")?;
+        self.announce("cancelling; once more to stop at once")?;
         Ok(phase)
     }
 
@@ -251,9 +258,9 @@ impl Conversation {
         }
     }
 
-    fn remark(&mut self, text: &str) -> Result<(), Failure> {
+    fn announce(&mut self, text: &str) -> Result<(), Failure> {
         match &mut self.show {
-            Show::View(view) => view.remark(text).map_err(closed),
+            Show::View(view) => view.announce(text).map_err(closed),
             Show::Json(_) => Ok(()),
         }
     }

@@ -109,3 +109,17 @@ fn nothing_breaks_into_a_line() {
     view.finish().unwrap();
     assert_eq!(terminal.text(), "┆ hmm\n\ntitle: T\n\nHello\nBye\n\nmode: plan\ntitle: T2\n\n┆ so");
 }
+
+// contract 6: what the person has to read now does not wait for the end of the agent's line
+#[test]
+fn an_announcement_does_not_wait_for_the_line() {
+    let terminal = Terminal::default();
+    let mut view = View::new(terminal.clone(), terminal.clone(), TERMINAL, None);
+    let chunk =
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "half a li"}});
+    view.update_value(&chunk).unwrap();
+    view.announce("cancelling").unwrap();
+    assert!(terminal.text().contains("half a li\n\ncancelling"), "{}", terminal.text());
+    view.interrupted().unwrap();
+    assert!(terminal.text().ends_with("cancelling\n") || terminal.text().ends_with("cancelling"));
+}
