@@ -2,7 +2,8 @@
 //!
 //! Owner of the process. Invariants: no wait is without a bound; when a peer is dropped its process has been reaped,
 //! by SIGKILL if it does not follow the end of its input. It knows the example agent's way of writing, where an answer
-//! has its id near its front and no method; it is no client for anything else.
+//! has its id near its front and no method; it is no client for anything else. Of a program that does not speak ACP it
+//! only reads the lines.
 
 use super::now;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -44,6 +45,8 @@ pub(super) enum PeerError {
     Refused { method: String, line: String },
     #[error("after {expected} lines the answer to the prompt was due, not {line}")]
     Miscounted { expected: u64, line: String },
+    #[error("it should have said the samples of {what}, not {line}")]
+    Unmeasured { what: &'static str, line: String },
 }
 
 /// A running program.
@@ -138,7 +141,8 @@ impl Peer {
         self.buffer[..self.used].strip_suffix(b"\n").unwrap_or_default()
     }
 
-    fn next_line(&mut self) -> Result<(), PeerError> {
+    /// Waits for a line, which [`Self::last_line`] then is.
+    pub(super) fn next_line(&mut self) -> Result<(), PeerError> {
         self.buffer.drain(..self.used);
         self.used = 0;
         let mut searched = 0;
