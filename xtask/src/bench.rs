@@ -1,8 +1,9 @@
-//! `cargo xtask bench`: what acpd costs, next to the same agent without it.
+//! `cargo xtask bench`: what acpd costs, next to the same agent or command without it.
 //!
 //! Both sides run on this machine at the same time of day, by turns, and are judged by their ratio or difference, so
 //! the figures hold on a slow or busy machine too. Invariant: whatever happens, nothing that was started here
-//! outlives the command. Not here: the cost of single parts; those are measured by their own crates' examples.
+//! outlives the command. Not here: the cost of single parts; those are measured by their own crates' examples, one of
+//! which, that of terminals, is run here as well.
 
 mod figures;
 mod peer;
@@ -11,6 +12,7 @@ mod program;
 mod report;
 mod roundtrip;
 mod start;
+mod terminals;
 mod throughput;
 
 use crate::{child, with_causes};
@@ -53,6 +55,8 @@ enum Subject {
     Roundtrip,
     /// From nothing to an answer, and to the end of a whole run
     Start,
+    /// A command in a terminal, and a kill
+    Terminals,
 }
 
 /// Why nothing could be measured.
@@ -103,6 +107,11 @@ fn measure(options: &Options, root: &Path) -> Result<Report, BenchError> {
     if wanted(Subject::Start) {
         let measured = start::measure(&programs);
         report.add(measured.map_err(|source| BenchError::Measure { what: "starts", source })?);
+    }
+    if wanted(Subject::Terminals) {
+        let cost = programs.terminal_cost(root)?;
+        let measured = terminals::measure(&programs, &cost);
+        report.add(measured.map_err(|source| BenchError::Measure { what: "terminals", source })?);
     }
     Ok(report)
 }

@@ -1,6 +1,7 @@
-//! The two programs that are compared: the example agent, and the same agent behind acpd.
+//! The two programs that are compared: the example agent, and the same agent behind acpd. And the one that compares
+//! terminals with what they run.
 //!
-//! Both come from one release build. Their state is in directories beside the build, so that the log is on the disk
+//! The two come from one release build. Their state is in directories beside the build, so that the log is on the disk
 //! that is built on and nothing of the user's is touched. Not here: talking to them.
 
 use super::{child, progress};
@@ -21,7 +22,7 @@ pub(super) enum ProgramsError {
     #[error("the release build failed")]
     Build,
     #[error("the build made no binary of this name: {name}")]
-    Missing { name: &'static str },
+    Missing { name: String },
     #[error("cannot use {}", path.display())]
     Path {
         path: PathBuf,
@@ -60,10 +61,23 @@ impl Programs {
     pub(super) fn prepare(given: Option<&Path>, root: &Path) -> Result<Self, ProgramsError> {
         let acpd = match given {
             Some(path) => path.to_owned(),
-            None => build(root)?,
+            None => build(root, "-p acpd", "acpd")?,
         };
         let acpd = acpd.canonicalize().map_err(|source| ProgramsError::Path { path: acpd, source })?;
         Ok(Self { acpd })
+    }
+
+    /// Builds the program that measures terminals, in `root`. Not together with acpd, whose own build would then have
+    /// what only tests and examples need.
+    pub(super) fn terminal_cost(&self, root: &Path) -> Result<PathBuf, ProgramsError> {
+        build(root, "-p acpd-terminal --example cost", "cost")
+    }
+
+    /// The command that prints the samples of terminals whose keeper is acpd. `cost` is [`Self::terminal_cost`].
+    pub(super) fn terminals(&self, cost: &Path, state: &TempDir) -> Command {
+        let mut command = clean(cost, state);
+        command.arg("--json").arg(&self.acpd).arg("keeper").stdin(Stdio::null());
+        command
     }
 
     /// A fresh directory for the state of a program. Let go of it after the program has ended.
@@ -96,31 +110,36 @@ impl Programs {
         command
     }
 
-    /// Without the user's configuration, and with pipes.
     fn command(&self, state: &TempDir) -> Command {
-        let mut command = child::command(&self.acpd);
-        for (name, _) in std::env::vars_os() {
-            if name.as_encoded_bytes().starts_with(b"ACPD_") {
-                command.env_remove(name);
-            }
-        }
-        command.env("XDG_CONFIG_HOME", state.path()).env("XDG_STATE_HOME", state.path());
-        command.current_dir(state.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        command
+        clean(&self.acpd, state)
     }
 }
 
-/// `cargo build`, and where it has put the binary.
-fn build(root: &Path) -> Result<PathBuf, ProgramsError> {
-    progress("cargo build --release -p acpd");
+/// Without the user's configuration, and with pipes.
+fn clean(program: &Path, state: &TempDir) -> Command {
+    let mut command = child::command(program);
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"ACPD_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("XDG_CONFIG_HOME", state.path()).env("XDG_STATE_HOME", state.path());
+    command.current_dir(state.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// `cargo build` of `what`, and where it has put the binary of this name.
+fn build(root: &Path, what: &str, name: &str) -> Result<PathBuf, ProgramsError> {
+    progress(format_args!("cargo build --release {what}"));
     let mut cargo = child::command("cargo");
-    cargo.args(["build", "--release", "-p", "acpd", "--message-format", "json-render-diagnostics"]);
+    cargo.args(["build", "--release", "--message-format", "json-render-diagnostics"]);
+    cargo.args(what.split(' '));
     let output = cargo.current_dir(root).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.map_err(|source| ProgramsError::Cargo { source })?;
     if !output.status.success() {
         return Err(ProgramsError::Build);
     }
-    executable(&output.stdout, "acpd").ok_or(ProgramsError::Missing { name: "acpd" })
+    executable(&output.stdout, name).ok_or_else(|| ProgramsError::Missing { name: name.to_owned() })
 }
 
 /// The binary of this name in what cargo says of its artifacts.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// How the two sides are compared, and what is still good.
+/// How the two sides are compared, beside their ratio, and what is still good.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Comparison {
     /// What is left of the direct figure; at least this share must be.
@@ -25,7 +25,7 @@ pub(super) enum Comparison {
 pub(super) struct Measurement {
     pub(super) name: String,
     pub(super) unit: &'static str,
-    /// The agent without acpd.
+    /// The agent, or the command, without acpd.
     pub(super) direct: f64,
     /// The same through acpd.
     pub(super) acpd: f64,
@@ -33,29 +33,32 @@ pub(super) struct Measurement {
 }
 
 impl Measurement {
-    /// A ratio or a difference.
-    fn compared(&self) -> f64 {
+    fn ratio(&self) -> f64 {
+        self.acpd / self.direct
+    }
+
+    /// What comes on top, where that is what counts.
+    fn extra(&self) -> Option<f64> {
         match self.comparison {
-            Comparison::Share { .. } | Comparison::Times => self.acpd / self.direct,
-            Comparison::Extra { .. } | Comparison::ExtraOnly => self.acpd - self.direct,
+            Comparison::Extra { .. } | Comparison::ExtraOnly => Some(self.acpd - self.direct),
+            Comparison::Share { .. } | Comparison::Times => None,
         }
     }
 
     /// Whether the limit is kept, if there is one.
     fn kept(&self) -> Option<bool> {
         match self.comparison {
-            Comparison::Share { at_least } => Some(self.compared() >= at_least),
-            Comparison::Extra { below } => Some(self.compared() < below),
+            Comparison::Share { at_least } => Some(self.ratio() >= at_least),
+            Comparison::Extra { below } => Some(self.acpd - self.direct < below),
             Comparison::ExtraOnly | Comparison::Times => None,
         }
     }
 
-    fn shown_comparison(&self) -> String {
-        let value = shown(self.compared());
-        match self.comparison {
-            Comparison::Share { .. } | Comparison::Times => format!("x {value}"),
-            Comparison::Extra { .. } | Comparison::ExtraOnly if self.compared() < 0.0 => value,
-            Comparison::Extra { .. } | Comparison::ExtraOnly => format!("+{value}"),
+    fn shown_extra(&self) -> String {
+        match self.extra() {
+            Some(extra) if extra < 0.0 => shown(extra),
+            Some(extra) => format!("+{}", shown(extra)),
+            None => String::new(),
         }
     }
 
@@ -70,14 +73,11 @@ impl Measurement {
     fn to_json(&self) -> Value {
         let mut json =
             json!({"name": self.name, "unit": self.unit, "direct": self.direct, "acpd": self.acpd});
-        let (how, limit) = match self.comparison {
-            Comparison::Share { at_least } => ("ratio", Some(at_least)),
-            Comparison::Times => ("ratio", None),
-            Comparison::Extra { below } => ("extra", Some(below)),
-            Comparison::ExtraOnly => ("extra", None),
-        };
-        json[how] = json!(self.compared());
-        if let Some(limit) = limit {
+        json["ratio"] = json!(self.ratio());
+        if let Some(extra) = self.extra() {
+            json["extra"] = json!(extra);
+        }
+        if let Comparison::Share { at_least: limit } | Comparison::Extra { below: limit } = self.comparison {
             json["limit"] = json!(limit);
             json["ok"] = json!(self.kept());
         }
@@ -106,27 +106,28 @@ impl Report {
 
     /// With styles, for a stream that strips them where they do not belong.
     pub(super) fn table(&self) -> String {
-        let mut rows = vec![["", "direct", "acpd", "", "compared", "limit"].map(str::to_owned)];
+        let mut rows = vec![["", "direct", "acpd", "", "ratio", "extra", "limit"].map(str::to_owned)];
         rows.extend(self.measurements.iter().map(|measurement| {
             [
                 measurement.name.clone(),
                 shown(measurement.direct),
                 shown(measurement.acpd),
                 measurement.unit.to_owned(),
-                measurement.shown_comparison(),
+                format!("x {}", shown(measurement.ratio())),
+                measurement.shown_extra(),
                 measurement.shown_limit(),
             ]
         }));
         let width =
             |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-        let widths: [usize; 6] = std::array::from_fn(width);
+        let widths: [usize; 7] = std::array::from_fn(width);
         let mut text = String::new();
         for (place, row) in rows.iter().enumerate() {
-            let [name, direct, acpd, unit, compared, limit] = row;
-            let [w_name, w_direct, w_acpd, w_unit, w_compared, w_limit] = widths;
+            let [name, direct, acpd, unit, ratio, extra, limit] = row;
+            let [w_name, w_direct, w_acpd, w_unit, w_ratio, w_extra, w_limit] = widths;
             text += &format!(
                 "{name:<w_name$}  {direct:>w_direct$}  {acpd:>w_acpd$} {unit:<w_unit$}  \
-                 {compared:>w_compared$}  {limit:<w_limit$}"
+                 {ratio:>w_ratio$}  {extra:>w_extra$}  {limit:<w_limit$}"
             );
             match place.checked_sub(1).and_then(|place| self.measurements[place].kept()) {
                 Some(true) => text += &format!("  {GOOD}ok{GOOD:#}"),
@@ -200,11 +201,11 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "    direct  acpd     compared  limit",
-                "it     100  25.0 us    x 0.25  at least x 0.10  ok",
-                "it     100   400 us      +300  below +60.0      over",
-                "it     100  90.0 us     -10.0",
-                "it     100   200 us    x 2.00",
+                "    direct  acpd      ratio  extra  limit",
+                "it     100  25.0 us  x 0.25         at least x 0.10  ok",
+                "it     100   400 us  x 4.00   +300  below +60.0      over",
+                "it     100  90.0 us  x 0.90  -10.0",
+                "it     100   200 us  x 2.00",
                 "",
                 "as it was",
             ]
@@ -224,7 +225,7 @@ mod tests {
             json["measurements"],
             json!([
                 {"name": "it", "unit": "us", "direct": 100.0, "acpd": 25.0, "ratio": 0.25, "limit": 0.1, "ok": true},
-                {"name": "it", "unit": "us", "direct": 100.0, "acpd": 200.0, "extra": 100.0},
+                {"name": "it", "unit": "us", "direct": 100.0, "acpd": 200.0, "ratio": 2.0, "extra": 100.0},
             ])
         );
     }
