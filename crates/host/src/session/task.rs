@@ -157,10 +157,11 @@ impl SessionTask {
                 // No sequence number is ever that high: this ends only with a failure.
                 Err(error) = committed.wait_for(u64::MAX), if self.failure.is_none() => Event::LogFailed(error),
                 command = self.parts.commands.recv(), if owned => Event::Command(command),
-                input = self.parts.inputs.recv() => Event::Input(input),
+                // Before the agent, which may have always something to say.
+                () = sleep_until(due), if due.is_some() => Event::Timer,
                 happened = self.serving.next() => Event::Service(happened),
                 () = audience.somebody_left() => Event::SomebodyLeft,
-                () = sleep_until(due), if due.is_some() => Event::Timer,
+                input = self.parts.inputs.recv() => Event::Input(input),
             };
             let mut out = Outputs::default();
             let by_time = matches!(event, Event::Timer);
