@@ -194,7 +194,13 @@ impl ProcessTask {
                     overdue.get_or_insert(Instant::now() + bound);
                 }
                 Event::Stderr(Ok(0) | Err(_)) => self.stderr = None,
-                Event::Stderr(Ok(read)) => self.take_stderr(&buffer[..read]),
+                Event::Stderr(Ok(read)) => {
+                    self.take_stderr(&buffer[..read]);
+                    if read == buffer.len() {
+                        // A program that floods always has more, and the others must not wait for that.
+                        tokio::task::yield_now().await;
+                    }
+                }
                 Event::Keeper(Ok(Some(FromKeeper::Exited { status, leaked, rungs, oom_kills }))) => {
                     self.reap_keeper().await;
                     return Ended { status, leaked, rungs, oom_kills };

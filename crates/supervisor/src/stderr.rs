@@ -52,7 +52,7 @@ impl StderrRecorder {
     /// The same; each line goes to `on_line` as it is complete.
     pub fn push_to(&mut self, mut bytes: &[u8], mut on_line: impl FnMut(&str)) {
         while !bytes.is_empty() {
-            let end = bytes.iter().position(|b| *b == b'\n');
+            let end = memchr::memchr(b'\n', bytes);
             let piece = &bytes[..end.unwrap_or(bytes.len())];
             // Three bytes more than kept, so that the cut can tell a whole character from a torn one.
             let room = (LINE_BYTES + 3).saturating_sub(self.line.len());

@@ -190,6 +190,11 @@ impl Verdict<'_> {
             Join::New => {}
             Join::Load | Join::Read => {
                 for count in 0..=messages.len() {
+                    // A replay begins with what it begins with; all other places need no longer look.
+                    let begins = |(first, next): (&(u64, Shown), &&Message)| first.1.is(next);
+                    if !self.replay.first().zip(messages.get(count)).is_none_or(begins) {
+                        continue;
+                    }
                     let watched = self.watched(messages, count);
                     if watched.is_empty() {
                         break;
