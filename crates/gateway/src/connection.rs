@@ -355,9 +355,14 @@ impl Connection {
     fn refuse(&mut self, id: RawId<'_>, code: i64, message: &str) {
         let mut line = BytesMut::new();
         acpd_wire::write_error(&mut line, id, code, message, None);
+        self.send(line);
+    }
+
+    /// Sends what answers no open request.
+    fn send(&mut self, lines: BytesMut) {
         let outbox = self.outbox.clone();
         self.tasks.spawn(async move {
-            let _gone = outbox.send(line.freeze()).await;
+            let _gone = outbox.send(lines.freeze()).await;
             Done { id: None, change: Change::None }
         });
     }

@@ -79,8 +79,8 @@ impl Attempt {
         }
     }
 
-    /// Whether somebody has ended the session meanwhile.
-    pub fn is_stopped(&self) -> bool {
+    #[cfg(test)]
+    fn is_stopped(&self) -> bool {
         self.stopped.is_cancelled()
     }
 }

@@ -32,6 +32,8 @@ impl Default for Offered {
     }
 }
 
+const WRITE: &str = "fs/write_text_file";
+
 /// A method that is served here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
@@ -83,7 +85,7 @@ impl Services {
     pub(crate) fn of_method(&self, method: &str) -> Option<Service> {
         let (service, offered) = match method {
             "fs/read_text_file" => (Service::Read, self.offered.files),
-            "fs/write_text_file" => (Service::Write, self.offered.files),
+            WRITE => (Service::Write, self.offered.files),
             "terminal/create" => (Service::Create, self.offered.terminals),
             "terminal/output" => (Service::Output, self.offered.terminals),
             "terminal/wait_for_exit" => (Service::Wait, self.offered.terminals),
@@ -128,15 +130,17 @@ impl Service {
         !matches!(self, Self::Output | Self::Wait)
     }
 
-    /// The params as the log has them: without the content of a file, which may be large and is in the file.
-    pub(crate) fn recorded_params(self, params: &[u8]) -> Option<Value> {
+    /// The request as the log has it, if that is not the agent's own: without the content of a file, which may be large
+    /// and is in the file.
+    pub(crate) fn recorded_message(self, params: &[u8], session: &str) -> Option<Value> {
         if self != Self::Write {
             return None;
         }
         let mut params: Value = serde_json::from_slice(params).ok()?;
         let content = params.as_object_mut()?.remove("content")?;
         params["contentBytes"] = json!(content.as_str().map_or(0, str::len));
-        Some(params)
+        params["sessionId"] = json!(session);
+        Some(json!({"method": WRITE, "params": params}))
     }
 }
 
@@ -147,9 +151,10 @@ mod tests {
     #[test]
     fn the_content_of_a_file_is_not_recorded() {
         let params = br#"{"sessionId":"s","path":"/a","content":"secret words"}"#;
-        let expected = json!({"sessionId": "s", "path": "/a", "contentBytes": 12});
-        assert_eq!(Service::Write.recorded_params(params), Some(expected));
-        assert_eq!(Service::Read.recorded_params(params), None);
-        assert_eq!(Service::Write.recorded_params(b"{}"), None);
+        let expected = json!({"sessionId": "ours", "path": "/a", "contentBytes": 12});
+        let recorded = Service::Write.recorded_message(params, "ours");
+        assert_eq!(recorded, Some(json!({"method": WRITE, "params": expected})));
+        assert_eq!(Service::Read.recorded_message(params, "ours"), None);
+        assert_eq!(Service::Write.recorded_message(b"{}", "ours"), None);
     }
 }

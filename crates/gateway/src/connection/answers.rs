@@ -51,14 +51,6 @@ impl Connection {
             Done { id: None, change: Change::None }
         });
     }
-
-    fn send(&mut self, lines: BytesMut) {
-        let outbox = self.outbox.clone();
-        self.tasks.spawn(async move {
-            let _gone = outbox.send(lines.freeze()).await;
-            Done { id: None, change: Change::None }
-        });
-    }
 }
 
 fn over(error: &HostError) -> AnswerRefused {

@@ -302,19 +302,7 @@ impl AgentTask {
             Line::Answer { id, body, is_error } => {
                 let reply = id.and_then(|id| self.requests.close(&id.as_id()));
                 let answer = AgentAnswer { body: line.slice(body), is_error };
-                match reply {
-                    Some(ReplyTo::Session { route, ticket }) => {
-                        batches.add(route, FromAgent::Answer { ticket, answer });
-                    }
-                    Some(ReplyTo::Caller(caller)) => {
-                        // What came before it must not come after it: hand over the batches first.
-                        self.send_batches(std::mem::take(batches));
-                        let _gone = caller.send(answer);
-                    }
-                    None => {
-                        tracing::debug!(pid = self.process.pid(), "the agent answered a request nobody made")
-                    }
-                }
+                self.pass_answer(reply, answer, batches);
             }
             Line::Notification { session, is_update } => {
                 let bytes = line.len();

@@ -119,7 +119,10 @@ impl Asks {
         only: Option<Arc<str>>,
         now: Instant,
     ) {
-        let offer = acp::params_of(&message).map(permission::offer).unwrap_or_default();
+        let offer = match topic {
+            Topic::Permission => acp::params_of(&message).map(permission::offer).unwrap_or_default(),
+            Topic::Elicitation | Topic::File => Offer::default(),
+        };
         let due = self.timeout.map(|timeout| now + timeout);
         self.open.push(Question { number, topic, agent_id, message, only, offer, due });
     }

@@ -100,8 +100,8 @@ impl SessionTask {
         }
         self.serving.asked += 1;
         let (number, withdrawn) = (self.serving.asked, CancellationToken::new());
-        let params = acp::params_of(request.line).map(Bytes::copy_from_slice).unwrap_or_default();
-        let work = self.parts.services.clone().serve(service, params);
+        let params = acp::params_of(request.line).map(|params| request.line.slice_ref(params));
+        let work = self.parts.services.clone().serve(service, params.unwrap_or_default());
         let (finished, stop) = (self.serving.finished_in.clone(), withdrawn.clone());
         self.parts.scope.spawn("service", async move {
             let outcome =
@@ -156,13 +156,9 @@ impl SessionTask {
     }
 
     fn record_served(&self, running: &Running, summary: &Value, out: &mut Outputs) {
-        let shortened =
-            acp::params_of(&running.line).and_then(|params| running.service.recorded_params(params));
-        match shortened {
-            Some(mut params) => {
-                params["sessionId"] = json!(self.parts.id.as_str());
-                let method: Value = acp::view(&running.line).unwrap_or_default();
-                let message = json!({"method": method["method"], "params": params});
+        let params = acp::params_of(&running.line);
+        match params.and_then(|params| running.service.recorded_message(params, self.parts.id.as_str())) {
+            Some(message) => {
                 out.record.object(EventKind::AgentRequest, &json!({"answer": summary, "message": message}));
             }
             None => {
