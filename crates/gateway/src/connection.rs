@@ -12,6 +12,7 @@ mod list_cursor;
 mod requests;
 
 use crate::capabilities::ClientCapabilities;
+use crate::identity::Identity;
 use crate::outbox::Outbox;
 use crate::questions::Questions;
 use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
@@ -61,6 +62,8 @@ pub struct ConnectionIo {
 /// What a connection is bound to.
 #[derive(Clone, Debug)]
 pub struct ConnectionOptions {
+    /// Who calls.
+    pub identity: Identity,
     /// The agent that its sessions run on.
     pub agent: String,
     /// What the client is called until it says its name.
