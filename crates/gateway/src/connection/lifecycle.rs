@@ -87,7 +87,7 @@ impl Connection {
         let host = self.host.clone();
         self.answer_with(id, async move {
             // One more than a page tells whether there is another.
-            let query = ListQuery { agent, cwd, ended: None, after, limit: Some(PAGE + 1) };
+            let query = ListQuery { agent, cwd, after, limit: Some(PAGE + 1), ..ListQuery::default() };
             let (agent, cwd) = (query.agent.clone(), query.cwd.clone());
             let mut sessions = host.list(query).await?;
             let more = sessions.len() > PAGE as usize;
