@@ -5,6 +5,7 @@
 //! session in their order. Losing the client ends the connection and its viewers, and nothing else, unless the
 //! host lives for this client alone.
 
+mod access;
 mod answers;
 mod asked;
 mod lifecycle;
@@ -12,7 +13,7 @@ mod list_cursor;
 mod requests;
 
 use crate::capabilities::ClientCapabilities;
-use crate::identity::Identity;
+use crate::identity::{Identity, Scope};
 use crate::outbox::Outbox;
 use crate::questions::Questions;
 use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
@@ -274,6 +275,9 @@ impl Connection {
                 self.initializing = false;
                 if let Some(agent) = agent {
                     self.capabilities = ClientCapabilities::read(&params);
+                    if !self.options.identity.may(Scope::Control) {
+                        self.capabilities.only_watch();
+                    }
                     if let Some(name) = params["clientInfo"]["name"].as_str() {
                         self.client.name = name.into();
                     }
@@ -382,7 +386,9 @@ impl Connection {
         }
         // What is said of a session that is gone, or never was, is nobody's.
         let Some(id) = session_id(params.as_ref()) else { return };
-        if let Ok(session) = self.host.session(&id).await {
+        if let Ok(session) = self.host.session(&id).await
+            && self.may_notify(session.created_by().map(|creator| &**creator))
+        {
             let _ended = session.notify(method.to_owned(), params, self.client.clone()).await;
         }
     }
@@ -400,6 +406,10 @@ impl Connection {
         if self.open.open(owned.clone(), asked.clone()).is_err() {
             let message = format!("a request with the id {id} is open already");
             self.refuse(id, codes::INVALID_REQUEST, &message);
+            return;
+        }
+        if let Err(error) = self.may(method, params.as_ref()).await {
+            self.answer_error(owned, &error);
             return;
         }
         if let Err(error) = self.dispatch(owned.clone(), method, params, &asked).await {

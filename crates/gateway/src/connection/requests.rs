@@ -107,7 +107,7 @@ impl Connection {
     }
 
     fn creator(&self) -> Creator {
-        Creator { client: Arc::clone(&self.client.name), token: None }
+        Creator { client: Arc::clone(&self.client.name), token: self.options.identity.name().cloned() }
     }
 
     /// `session/fork`: a new session with the history of another.
