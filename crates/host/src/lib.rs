@@ -42,6 +42,7 @@ pub use agent::{
 };
 pub use attempts::Attempt;
 pub use audience::{Seat, Spectator};
+pub use clock::iso8601;
 pub use error::HostError;
 pub use event::EventKind;
 pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};
