@@ -117,7 +117,7 @@ fn reload(
     check_exposure(&config, address)?;
     server.set(http_settings(&config));
     tokens.replace(known_tokens(&config));
-    let _agents = (agent_specs(&config), embedded);
+    embedded.host.set_agents(agent_specs(&config));
     Ok(())
 }
 

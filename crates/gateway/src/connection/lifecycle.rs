@@ -281,7 +281,8 @@ async fn join(
         Err(error) => return (Err(error), spare),
     }
     let cwd = working_directory(params.as_ref());
-    let agent = match spare {
+    // One whose entry has changed since gets no new session.
+    let agent = match spare.filter(|agent| host.still_offers(agent)) {
         Some(agent) => Ok(agent),
         None => attempt.unless_stopped(host.connect(name, cwd.as_deref())).await,
     };

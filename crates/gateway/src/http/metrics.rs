@@ -40,6 +40,7 @@ impl Measurements {
             .build_recorder();
         let handle = recorder.handle();
         metrics::set_global_recorder(recorder).map_err(|_| MeasurementsError::Taken)?;
+        acpd_host::describe_metrics();
         metrics::describe_gauge!(VIEWERS, "Streams of events that clients have open, by how they came in");
         metrics::describe_counter!(REQUESTS, "HTTP requests, by status");
         let (upkeep, ended) = (handle.clone(), scope.token().clone());

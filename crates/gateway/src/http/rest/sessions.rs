@@ -6,7 +6,7 @@ use super::{check_visible, numbers, query};
 use crate::connection::ListCursor;
 use crate::identity::{Identity, Scope};
 use acpd_eventlog::ListQuery;
-use acpd_host::{EndRequest, SessionInfo};
+use acpd_host::{EndRequest, SessionInfo, SessionSummary};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
@@ -44,7 +44,7 @@ pub(super) struct SessionsQuery {
 pub(super) struct SessionsPage {
     /// The sessions.
     #[schema(value_type = Vec<SessionDocument>)]
-    sessions: Vec<SessionInfo>,
+    sessions: Vec<SessionSummary>,
     /// Where the next page begins; not there on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
@@ -156,7 +156,7 @@ pub(super) async fn list(
         let (agent, cwd, ended) = filter;
         ListCursor { place: last.place.clone(), agent, cwd, ended }.encode()
     });
-    Ok(Json(SessionsPage { sessions: sessions.into_iter().map(SessionInfo::from).collect(), next_cursor }))
+    Ok(Json(SessionsPage { sessions, next_cursor }))
 }
 
 /// `GET /v1/sessions/{id}`: one, with its snapshot.
