@@ -47,7 +47,7 @@ async fn trouble(shared: &Shared) -> Option<String> {
 
 /// `GET /v1/health`: this process answers, and says whether it is of use. Restarting it would not help where it is
 /// not, so the status is 200 either way.
-#[utoipa::path(get, path = "/v1/health", tag = "operation", security(()), responses((status = 200, body = Health)))]
+#[utoipa::path(get, path = "/v1/health", operation_id = "getHealth", tag = "operation", security(()), responses((status = 200, body = Health)))]
 pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
     let uptime_ms = u64::try_from(shared.since.elapsed().as_millis()).unwrap_or(u64::MAX);
     let reason = trouble(&shared).await;
@@ -56,7 +56,7 @@ pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
 }
 
 /// `GET /v1/ready`: it can write its log and is not about to stop.
-#[utoipa::path(get, path = "/v1/ready", tag = "operation", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
+#[utoipa::path(get, path = "/v1/ready", operation_id = "getReady", tag = "operation", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     let reason = trouble(&shared).await;
     let status = if reason.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

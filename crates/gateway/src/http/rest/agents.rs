@@ -65,9 +65,9 @@ pub(super) enum AgentStatus {
     Error,
 }
 
-/// `GET /v1/agents`
+/// `GET /v1/agents`: how each configured agent stands.
 #[utoipa::path(
-    get, path = "/v1/agents", tag = "agents",
+    get, path = "/v1/agents", operation_id = "listAgents", tag = "agents",
     responses(
         (status = 200, body = Agents),
         (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),

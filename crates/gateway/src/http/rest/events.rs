@@ -82,7 +82,7 @@ pub(super) struct EventDocument {
 
 /// `GET /v1/sessions/{id}/events`: everything that happened, and what happens.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}/events", tag = "sessions",
+    get, path = "/v1/sessions/{id}/events", operation_id = "getSessionEvents", tag = "sessions",
     params(
         ("id" = String, Path, description = "the session"), EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "as `after`; goes over it"),

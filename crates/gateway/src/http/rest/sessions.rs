@@ -111,7 +111,7 @@ pub(super) enum SessionState {
 
 /// `GET /v1/sessions`: those that exist for the caller.
 #[utoipa::path(
-    get, path = "/v1/sessions", tag = "sessions", params(SessionsQuery),
+    get, path = "/v1/sessions", operation_id = "listSessions", tag = "sessions", params(SessionsQuery),
     responses(
         (status = 200, body = SessionsPage),
         (status = 400, description = "a value of the query is not readable", body = ProblemDocument, content_type = "application/problem+json"),
@@ -161,7 +161,7 @@ pub(super) async fn list(
 
 /// `GET /v1/sessions/{id}`: one, with its snapshot.
 #[utoipa::path(
-    get, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = String, Path, description = "the session")),
+    get, path = "/v1/sessions/{id}", operation_id = "getSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
     responses(
         (status = 200, body = SessionDocument),
         (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
@@ -180,7 +180,7 @@ pub(super) async fn show(
 
 /// `POST /v1/sessions/{id}/terminate`: ends it for good.
 #[utoipa::path(
-    post, path = "/v1/sessions/{id}/terminate", tag = "sessions", params(("id" = String, Path, description = "the session")),
+    post, path = "/v1/sessions/{id}/terminate", operation_id = "terminateSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
     responses(
         (status = 204, description = "it has ended, or had before"),
         (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
@@ -204,7 +204,7 @@ pub(super) async fn terminate(
 
 /// `POST /v1/sessions/{id}/close`: stops it; it can be taken up again.
 #[utoipa::path(
-    post, path = "/v1/sessions/{id}/close", tag = "sessions", params(("id" = String, Path, description = "the session")),
+    post, path = "/v1/sessions/{id}/close", operation_id = "closeSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
     responses(
         (status = 204, description = "it has ended, or had before"),
         (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
@@ -225,7 +225,7 @@ pub(super) async fn close(
 
 /// `DELETE /v1/sessions/{id}`: closes it and removes it with its history.
 #[utoipa::path(
-    delete, path = "/v1/sessions/{id}", tag = "sessions", params(("id" = String, Path, description = "the session")),
+    delete, path = "/v1/sessions/{id}", operation_id = "deleteSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
     responses(
         (status = 204, description = "it is gone"),
         (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
