@@ -64,6 +64,8 @@ pub struct NewSession {
     pub cwd: String,
     /// The host that has it live.
     pub owner: String,
+    /// Whose it is, if it is somebody's; it stays so.
+    pub created_by: Option<String>,
     /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,
     /// The host's own description, opaque here.

@@ -7,7 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 use crate::readers::ReadError;
 
-const COLUMNS: &str = "SELECT id, agent, cwd, owner, created_ms, updated_ms, ended, last_seq, info \
+const COLUMNS: &str = "SELECT id, agent, cwd, owner, created_ms, updated_ms, ended, last_seq, created_by, \
+                       info \
                        FROM session LEFT JOIN info ON info.session = session.row";
 
 /// A session in the index.
@@ -21,6 +22,8 @@ pub struct SessionRow {
     pub cwd: String,
     /// The host that has it live, if one has.
     pub owner: Option<String>,
+    /// Whose it is, if it is somebody's.
+    pub created_by: Option<String>,
     /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,
     /// When it last changed, in milliseconds since 1970.
@@ -40,6 +43,8 @@ pub struct ListQuery {
     pub agent: Option<String>,
     /// Only those in this directory.
     pub cwd: Option<String>,
+    /// Only those of this creator.
+    pub created_by: Option<String>,
     /// Only those that have ended, or only those that have not.
     pub ended: Option<bool>,
     /// Only those after this one, by `(updated_ms, id)`.
@@ -100,6 +105,10 @@ pub(crate) fn list(connection: &Connection, query: ListQuery) -> rusqlite::Resul
         conditions.push("cwd = ?");
         values.push(cwd.into());
     }
+    if let Some(created_by) = query.created_by {
+        conditions.push("created_by = ?");
+        values.push(created_by.into());
+    }
     if let Some(ended) = query.ended {
         conditions.push("ended = ?");
         values.push(ended.into());
@@ -125,6 +134,7 @@ fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         updated_ms: row.get(5)?,
         ended: row.get(6)?,
         last_seq: row.get(7)?,
-        info: row.get::<_, Option<Vec<u8>>>(8)?.unwrap_or_default(),
+        created_by: row.get(8)?,
+        info: row.get::<_, Option<Vec<u8>>>(9)?.unwrap_or_default(),
     })
 }

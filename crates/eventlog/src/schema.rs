@@ -27,7 +27,8 @@ const WAL_KEPT_BYTES: u64 = 64 * 1024 * 1024;
 /// It leaves room for 2^36 events per session and 2^27 sessions; the tables refuse more.
 pub(crate) const SEQ_BITS: u32 = 36;
 
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE session (
         row INTEGER PRIMARY KEY AUTOINCREMENT CHECK (row < 134217728),
         id TEXT NOT NULL UNIQUE,
@@ -52,7 +53,13 @@ const STEPS: &[&str] = &["
     );
     -- Deleted sessions whose blocks are still being removed, a piece at a time.
     CREATE TABLE garbage (session INTEGER PRIMARY KEY);
-"];
+",
+    "
+    ALTER TABLE session ADD COLUMN created_by TEXT;
+    -- Most sessions have none, and nobody looks for those.
+    CREATE INDEX session_by_creator ON session (created_by, updated_ms DESC, id) WHERE created_by IS NOT NULL;
+",
+];
 
 /// Why the event log could not be opened.
 #[derive(Debug, thiserror::Error)]

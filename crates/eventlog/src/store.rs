@@ -47,10 +47,10 @@ pub(crate) fn standing(connection: &Connection, id: &str) -> rusqlite::Result<Op
 pub(crate) fn create(connection: &Connection, new: &NewSession) -> rusqlite::Result<Option<i64>> {
     let inserted = connection
         .prepare_cached(
-            "INSERT INTO session (id, agent, cwd, owner, created_ms, updated_ms) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT (id) DO NOTHING",
+            "INSERT INTO session (id, agent, cwd, owner, created_ms, updated_ms, created_by) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6) ON CONFLICT (id) DO NOTHING",
         )?
-        .execute(params![new.id, new.agent, new.cwd, new.owner, new.created_ms])?;
+        .execute(params![new.id, new.agent, new.cwd, new.owner, new.created_ms, new.created_by])?;
     if inserted == 0 {
         return Ok(None);
     }

@@ -27,6 +27,7 @@ fn session(id: &str) -> NewSession {
         owner: "host".into(),
         created_ms: 1,
         info: b"{}".to_vec(),
+        ..NewSession::default()
     }
 }
 

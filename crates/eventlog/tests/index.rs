@@ -17,6 +17,7 @@ fn session(id: &str, agent: &str, cwd: &str, created_ms: i64) -> NewSession {
         owner: "host".into(),
         created_ms,
         info: b"info".to_vec(),
+        ..NewSession::default()
     }
 }
 
@@ -63,12 +64,48 @@ async fn a_list_is_filtered_then_sorted_then_paged() {
     assert_eq!(ids(&log.list(ListQuery::default()).await.unwrap()), ["s1", "s3", "s4", "s2", "s0"]);
 }
 
+// contract 1.7, SC-3: a list of what one creator has, and nothing of others
+#[tokio::test]
+async fn a_list_can_be_of_one_creator() {
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    for (n, creator) in [Some("ci"), None, Some("other"), Some("ci"), Some("ci")].into_iter().enumerate() {
+        let created_by = creator.map(str::to_owned);
+        let new = NewSession { created_by, ..session(&format!("s{n}"), "x", "/", n as i64) };
+        log.create(new).await.unwrap();
+    }
+    let mut query = ListQuery { created_by: Some("ci".into()), limit: Some(2), ..ListQuery::default() };
+    let page = log.list(query.clone()).await.unwrap();
+    assert_eq!(ids(&page), ["s4", "s3"]);
+    assert_eq!(page[0].created_by.as_deref(), Some("ci"));
+    query.after = page.last().map(|row| (row.updated_ms, row.id.clone()));
+    assert_eq!(ids(&log.list(query).await.unwrap()), ["s0"]);
+    let nobody = ListQuery { created_by: Some("".into()), ..ListQuery::default() };
+    assert!(log.list(nobody).await.unwrap().is_empty(), "those of nobody are nobody's to ask for");
+    assert_eq!(log.list(ListQuery::default()).await.unwrap().len(), 5);
+}
+
+// contract 1.7: it stays whose it was, with whichever host goes on with it
+#[tokio::test]
+async fn a_creator_outlives_the_host() {
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    let new = NewSession { created_by: Some("ci".into()), ..session("a", "x", "/", 1) };
+    let appender = log.create(new).await.unwrap();
+    appender.append_final(Batch::index_only(released(2))).await.unwrap();
+    log.close().await;
+    let log = open(&dir);
+    drop(log.take_up("a", "other").await.unwrap());
+    assert_eq!(log.get("a").await.unwrap().unwrap().created_by.as_deref(), Some("ci"));
+}
+
 // contract 1.3: what is listed of a session; TM-4: the end is written with its event
 #[tokio::test]
 async fn an_index_update_is_committed_with_its_events() {
     let dir = TempDir::new().unwrap();
     let log = open(&dir);
-    let mut appender = log.create(session("a", "x", "/", 5)).await.unwrap();
+    let new = NewSession { created_by: Some("ci".into()), ..session("a", "x", "/", 5) };
+    let mut appender = log.create(new).await.unwrap();
     let mut batch = one_event();
     batch.update_index(IndexUpdate { updated_ms: 6, info: Some(b"new".to_vec()), ..IndexUpdate::default() });
     appender.append_durable(batch).await.unwrap();
@@ -77,6 +114,7 @@ async fn an_index_update_is_committed_with_its_events() {
         agent: "x".into(),
         cwd: "/".into(),
         owner: Some("host".into()),
+        created_by: Some("ci".into()),
         created_ms: 5,
         updated_ms: 6,
         ended: false,

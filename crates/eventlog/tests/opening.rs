@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Barrier;
 
-use acpd_eventlog::{Batch, CursorError, EventLog, NewSession, OpenError, Options};
+use acpd_eventlog::{Batch, CursorError, EventLog, ListQuery, NewSession, OpenError, Options};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -81,8 +81,56 @@ async fn a_newer_file_is_refused_and_left_alone() {
     file.pragma_update(None, "user_version", 7).unwrap();
     drop(file);
     let error = refusal(&dir);
-    assert!(matches!(&error, OpenError::Newer { found: 7, supported: 1, path } if *path == database(&dir)));
+    assert!(matches!(&error, OpenError::Newer { found: 7, supported: 2, path } if *path == database(&dir)));
     assert!(error.to_string().contains("use the newer acpd"), "{error}");
+}
+
+/// The tables as they were when format 1 was released.
+const FORMAT_1: &str = "
+    CREATE TABLE session (
+        row INTEGER PRIMARY KEY AUTOINCREMENT CHECK (row < 134217728), id TEXT NOT NULL UNIQUE,
+        agent TEXT NOT NULL, cwd TEXT NOT NULL, owner TEXT, created_ms INTEGER NOT NULL,
+        updated_ms INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0,
+        last_seq INTEGER NOT NULL DEFAULT 0 CHECK (last_seq < 68719476736)
+    );
+    CREATE INDEX session_by_time ON session (updated_ms DESC, id);
+    CREATE INDEX session_by_agent ON session (agent, updated_ms DESC, id);
+    CREATE INDEX session_by_cwd ON session (cwd, updated_ms DESC, id);
+    CREATE INDEX session_by_owner ON session (owner) WHERE owner IS NOT NULL;
+    CREATE TABLE info (session INTEGER PRIMARY KEY, info BLOB NOT NULL);
+    CREATE TABLE block (
+        key INTEGER PRIMARY KEY, last_seq INTEGER NOT NULL, unpacked INTEGER NOT NULL DEFAULT 0,
+        records BLOB NOT NULL
+    );
+    CREATE TABLE garbage (session INTEGER PRIMARY KEY);
+    INSERT INTO session (id, agent, cwd, created_ms, updated_ms, ended) VALUES ('old', 'x', '/', 1, 2, 1);
+    INSERT INTO info (session, info) VALUES (1, x'7b7d');
+    PRAGMA application_id = 1633906788;
+    PRAGMA user_version = 1;
+";
+
+// contract 1.7: sessions from before there were creators are nobody's, and go on as they are
+#[tokio::test]
+async fn a_file_of_the_first_format_is_brought_up_to_date() {
+    let dir = TempDir::new().unwrap();
+    let file = Connection::open(database(&dir)).unwrap();
+    file.pragma_update(None, "journal_mode", "wal").unwrap();
+    file.execute_batch(FORMAT_1).unwrap();
+    drop(file);
+    let log = open(&dir).unwrap();
+    let row = log.get("old").await.unwrap().unwrap();
+    assert_eq!((row.created_by, row.ended, row.updated_ms, row.info), (None, true, 2, b"{}".to_vec()));
+    let mut appender = log.take_up("old", "host").await.unwrap();
+    let mut batch = Batch::new();
+    batch.push(1, 3, b"event");
+    assert_eq!(appender.append_durable(batch).await.unwrap(), 1..=1);
+    drop(appender);
+    log.create(NewSession { created_by: Some("ci".into()), ..session("new") }).await.unwrap();
+    let query = ListQuery { created_by: Some("ci".into()), ..ListQuery::default() };
+    assert_eq!(log.list(query).await.unwrap().len(), 1);
+    log.close().await;
+    // Once is enough.
+    assert_eq!(open(&dir).unwrap().list(ListQuery::default()).await.unwrap().len(), 2);
 }
 
 // issue 2, deliver 4: a clear error for a damaged file

@@ -5,6 +5,7 @@
 //! session in their order. Losing the client ends the connection and its viewers, and nothing else, unless the
 //! host lives for this client alone.
 
+mod access;
 mod answers;
 mod asked;
 mod lifecycle;
@@ -12,6 +13,7 @@ mod list_cursor;
 mod requests;
 
 use crate::capabilities::ClientCapabilities;
+use crate::identity::{Identity, Scope};
 use crate::outbox::Outbox;
 use crate::questions::Questions;
 use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
@@ -61,6 +63,8 @@ pub struct ConnectionIo {
 /// What a connection is bound to.
 #[derive(Clone, Debug)]
 pub struct ConnectionOptions {
+    /// Who calls.
+    pub identity: Identity,
     /// The agent that its sessions run on.
     pub agent: String,
     /// What the client is called until it says its name.
@@ -271,6 +275,9 @@ impl Connection {
                 self.initializing = false;
                 if let Some(agent) = agent {
                     self.capabilities = ClientCapabilities::read(&params);
+                    if !self.options.identity.may(Scope::Control) {
+                        self.capabilities.only_watch();
+                    }
                     if let Some(name) = params["clientInfo"]["name"].as_str() {
                         self.client.name = name.into();
                     }
@@ -379,7 +386,9 @@ impl Connection {
         }
         // What is said of a session that is gone, or never was, is nobody's.
         let Some(id) = session_id(params.as_ref()) else { return };
-        if let Ok(session) = self.host.session(&id).await {
+        if let Ok(session) = self.host.session(&id).await
+            && self.may_notify(session.created_by().map(|creator| &**creator))
+        {
             let _ended = session.notify(method.to_owned(), params, self.client.clone()).await;
         }
     }
@@ -399,12 +408,19 @@ impl Connection {
             self.refuse(id, codes::INVALID_REQUEST, &message);
             return;
         }
-        if let Err(error) = self.dispatch(owned.clone(), method, params.clone(), &asked).await {
+        let done = match self.may(method, params.as_ref()).await {
+            Ok(()) => {
+                let dispatched = self.dispatch(owned.clone(), method, params.clone(), &asked).await;
+                dispatched.map_err(|error| wire_error(&error))
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
             let outbox = match session_id(params.as_ref()) {
                 Some(session) => self.outbox.about(&session),
                 None => self.outbox.clone(),
             };
-            self.answer_error(outbox, owned, &wire_error(&error));
+            self.answer_error(outbox, owned, &error);
         }
     }
 

@@ -75,7 +75,7 @@ impl WireError {
 }
 
 /// The error with its sources, without line breaks.
-fn one_line(error: &HostError) -> String {
+pub(crate) fn one_line(error: &HostError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {

@@ -7,9 +7,10 @@ use crate::agent::{AgentHandle, History};
 use crate::clock;
 use crate::error::HostError;
 use crate::event::EventKind;
-use crate::host::{Host, NewSession, Run, permission_mode, remember_mode, session_setup, stored_mode};
+use crate::host::{Host, NewSession, Run};
 use crate::ids::SessionId;
 use crate::session::Snapshot;
+use crate::setup::{Creator, permission_mode, remember_mode, session_setup, stored_mode};
 use acpd_eventlog::{Appender, Batch, Block, Event};
 use acpd_wire::{codes, member, span_of};
 use bytes::{Bytes, BytesMut};
@@ -28,11 +29,10 @@ impl Host {
         source: &str,
         agent: &AgentHandle,
         params: Option<Bytes>,
-        client: &str,
+        creator: Creator,
     ) -> Result<NewSession, HostError> {
-        let (host, source) = (self.clone(), source.to_owned());
-        let (agent, client) = (agent.clone(), client.to_owned());
-        self.complete(async move { host.create_fork(&source, &agent, params, &client).await }).await
+        let (host, source, agent) = (self.clone(), source.to_owned(), agent.clone());
+        self.complete(async move { host.create_fork(&source, &agent, params, creator).await }).await
     }
 
     async fn create_fork(
@@ -40,7 +40,7 @@ impl Host {
         source: &str,
         agent: &AgentHandle,
         params: Option<Bytes>,
-        client: &str,
+        creator: Creator,
     ) -> Result<NewSession, HostError> {
         let row = self.stored(source).await?;
         let missing = || HostError::MethodNotFound { method: FORK.to_owned() };
@@ -80,11 +80,19 @@ impl Host {
         if title.is_string() {
             info["title"] = title;
         }
-        let mut appender = self.create_record(&id, agent, &cwd, &info, client).await?;
+        let mut appender = self.create_record(&id, agent, &cwd, &info, &creator).await?;
         let (mut snapshot, turns) = self.copy_history(source, row.last_seq, &id, &mut appender).await?;
         snapshot.see_lifecycle(&serde_json::from_slice(&answer.body).unwrap_or_default());
-        let run =
-            Run { native: named.native_json.clone(), snapshot, turns, transcript: None, info, mode, setup };
+        let run = Run {
+            created_by: creator.token,
+            native: named.native_json.clone(),
+            snapshot,
+            turns,
+            transcript: None,
+            info,
+            mode,
+            setup,
+        };
         let born_with = appender.next_seq() - 1;
         let history = History::Drop(Box::new(run.snapshot.clone()));
         let session = self.begin_run(&id, agent, appender, run, history).await?;

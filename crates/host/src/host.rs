@@ -23,6 +23,7 @@ use crate::services::Services;
 use crate::session::{
     COMMANDS, EndOutcome, EndRequest, SessionHandle, SessionParts, SessionStatus, SessionTask, Snapshot,
 };
+use crate::setup::{Creator, permission_mode, remember_mode, session_setup};
 use crate::spec::AgentSpec;
 use crate::termination::{TerminationInfo, chain};
 use crate::transcript::Transcript;
@@ -31,7 +32,6 @@ use acpd_supervisor::{Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
-use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -87,6 +87,8 @@ pub(crate) struct Shared {
 
 /// What a run of a session begins with.
 pub(crate) struct Run {
+    /// Whose the session is, if it is somebody's.
+    pub(crate) created_by: Option<Arc<str>>,
     /// The agent's session id as JSON text.
     pub(crate) native: Arc<str>,
     pub(crate) snapshot: Snapshot,
@@ -182,10 +184,10 @@ impl Host {
         &self,
         agent: &AgentHandle,
         params: Option<Bytes>,
-        client: &str,
+        creator: Creator,
     ) -> Result<NewSession, HostError> {
-        let (host, agent, client) = (self.clone(), agent.clone(), client.to_owned());
-        self.complete(async move { host.create_session(&agent, params, &client).await }).await
+        let (host, agent) = (self.clone(), agent.clone());
+        self.complete(async move { host.create_session(&agent, params, creator).await }).await
     }
 
     /// Runs `work` to its end though whoever asked for it may be gone: a session that was recorded gets its task, or
@@ -204,7 +206,7 @@ impl Host {
         &self,
         agent: &AgentHandle,
         params: Option<Bytes>,
-        client: &str,
+        creator: Creator,
     ) -> Result<NewSession, HostError> {
         let (cwd, params) = session_setup(params)?;
         let mode = permission_mode(&params)?;
@@ -219,8 +221,9 @@ impl Host {
         snapshot.see_lifecycle(&acp::view(&answer.body).unwrap_or_default());
         let mut info = json!({"nativeSessionId": named.native});
         remember_mode(&mut info, mode);
-        let appender = self.create_record(&id, agent, &cwd, &info, client).await?;
+        let appender = self.create_record(&id, agent, &cwd, &info, &creator).await?;
         let run = Run {
+            created_by: creator.token,
             native: named.native_json.clone(),
             snapshot,
             turns: 0,
@@ -271,7 +274,7 @@ impl Host {
         agent: &AgentHandle,
         cwd: &str,
         info: &serde_json::Value,
-        client: &str,
+        creator: &Creator,
     ) -> Result<Appender, HostError> {
         let started_ms = clock::now_ms();
         let new = acpd_eventlog::NewSession {
@@ -279,13 +282,14 @@ impl Host {
             agent: agent.name().to_owned(),
             cwd: cwd.to_owned(),
             owner: self.shared.host_file.id().to_owned(),
+            created_by: creator.token.as_deref().map(str::to_owned),
             created_ms: started_ms,
             info: info.to_string().into_bytes(),
         };
         let mut appender = self.shared.log.create(new).await?;
         let mut batch = Batch::new();
         // The environment and headers of MCP servers may hold secrets (SE-3), so parameters are not recorded.
-        let created = json!({"agent": agent.name(), "cwd": cwd, "by": client});
+        let created = json!({"agent": agent.name(), "cwd": cwd, "by": &*creator.client});
         batch.push(EventKind::Created.number(), started_ms, created.to_string().as_bytes());
         let started = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"]});
         batch.push(EventKind::RunStarted.number(), started_ms, started.to_string().as_bytes());
@@ -320,6 +324,7 @@ impl Host {
         let audience = Audience::default();
         let session = SessionHandle::new(
             id.clone(),
+            run.created_by,
             began_after,
             agent.downgrade(),
             commands,
@@ -413,6 +418,27 @@ impl Host {
         let info = serde_json::from_value(info["terminationInfo"].clone());
         let unreadable = |error: serde_json::Error| HostError::History { detail: error.to_string() };
         Err(HostError::SessionEnded { id: id.to_owned(), info: Arc::new(info.map_err(unreadable)?) })
+    }
+
+    /// Whose a session is (contract 1.7): the name of the token under which it was created; None for nobody's.
+    ///
+    /// # Errors
+    /// When there is no such session, or the log cannot be read.
+    pub async fn created_by(&self, id: &str) -> Result<Option<Arc<str>>, HostError> {
+        if let Some(session) = self.shared.registry.get(id) {
+            return Ok(session.created_by().map(Arc::clone));
+        }
+        Ok(self.row(id).await?.created_by.map(Arc::from))
+    }
+
+    /// Whether a session is live here.
+    pub fn is_live(&self, id: &str) -> bool {
+        self.shared.registry.get(id).is_some()
+    }
+
+    /// How many sessions are live here that were created under this token, or under none.
+    pub fn live_sessions_of(&self, token: Option<&Arc<str>>) -> usize {
+        self.shared.registry.all().iter().filter(|session| session.created_by() == token).count()
     }
 
     /// The error for a session that another process has (contract 6).
@@ -532,67 +558,3 @@ pub(crate) fn ended_batch(end: &serde_json::Value, info: &serde_json::Value) -> 
     });
     batch
 }
-
-/// Checks what every session needs (SE-2, FR-10) and completes it: real agents fail without `mcpServers`.
-pub(crate) fn session_setup(params: Option<Bytes>) -> Result<(String, Bytes), HostError> {
-    let invalid = |message: String| HostError::InvalidParams { message };
-    let params = params.unwrap_or_default();
-    let object: &RawValue = acp::view(&params)
-        .filter(|object: &&RawValue| object.get().trim_start().starts_with('{'))
-        .ok_or_else(|| invalid("params: an object with cwd and mcpServers is required".to_owned()))?;
-    let cwd = member(object, "cwd").and_then(acp::text).ok_or_else(|| {
-        invalid("cwd: the absolute path of the session's working directory is required".to_owned())
-    })?;
-    if !Path::new(&cwd).is_absolute() {
-        return Err(invalid(format!("cwd: {cwd:?} is not absolute; give the full path")));
-    }
-    if !Path::new(&cwd).is_dir() {
-        return Err(invalid(format!("cwd: {cwd:?} is not a directory here; create it or give another")));
-    }
-    let mut completed = BytesMut::new();
-    match member(object, "mcpServers") {
-        Some(servers) if servers.get().starts_with('[') => return Ok((cwd, params)),
-        Some(servers) if servers.get() == "null" => {
-            let span = span_of(&params, servers).expect("it was borrowed from there");
-            acpd_wire::splice(&mut completed, &params, &[(span, b"[]")]);
-        }
-        Some(_) => return Err(invalid("mcpServers: an array is required; give [] for none".to_owned())),
-        None => {
-            let brace = params.iter().position(|byte| *byte == b'{').expect("it is an object");
-            acpd_wire::splice(&mut completed, &params, &[(brace..brace + 1, b"{\"mcpServers\":[],")]);
-        }
-    }
-    Ok((cwd, completed.freeze()))
-}
-
-/// The mode that a session was given by a client outlives its runs (contract 2.1).
-pub(crate) fn remember_mode(info: &mut serde_json::Value, mode: Option<PermissionMode>) {
-    if let Some(mode) = mode {
-        info["permissionMode"] = json!(mode.as_str());
-    }
-}
-
-/// The mode that a session was given by a client, if any.
-pub(crate) fn stored_mode(info: &serde_json::Value) -> Option<PermissionMode> {
-    serde_json::from_value(info["permissionMode"].clone()).ok()
-}
-
-/// `_meta["sandboxagent.dev"].permissionMode`, if a client gave one (contract 2.1).
-pub(crate) fn permission_mode(params: &[u8]) -> Result<Option<PermissionMode>, HostError> {
-    #[derive(Default, Deserialize)]
-    struct Params {
-        #[serde(default, rename = "_meta")]
-        meta: Option<serde_json::Map<String, serde_json::Value>>,
-    }
-    let params: Params = acp::view(params).unwrap_or_default();
-    let own = params.meta.as_ref().and_then(|meta| meta.get(acp::META)?.get("permissionMode"));
-    own.map(|mode| serde_json::from_value(mode.clone())).transpose().map_err(|_| HostError::InvalidParams {
-        message: format!(
-            "_meta[{:?}].permissionMode: one of default, acceptEdits, bypassPermissions, deny is required",
-            acp::META
-        ),
-    })
-}
-
-#[cfg(test)]
-mod tests;

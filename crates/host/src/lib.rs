@@ -28,6 +28,7 @@ mod registry;
 mod secrets;
 mod services;
 mod session;
+mod setup;
 mod spec;
 mod stderr_log;
 mod take_up;
@@ -54,6 +55,7 @@ pub use session::{
     AnswerRefused, Ask, Attached, ClientRef, EndOutcome, EndRequest, OpenQuestion, Reply, ReplyTo,
     SessionHandle, SessionStatus, update_kind,
 };
+pub use setup::Creator;
 pub use spec::AgentSpec;
 pub use take_up::TakenUp;
 pub use termination::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};

@@ -47,6 +47,8 @@ pub struct SessionSummary {
     pub title: Option<String>,
     /// What it is doing.
     pub state: SessionState,
+    /// The name of the token under which it was created; None for nobody's (contract 1.7).
+    pub created_by: Option<String>,
     /// ISO 8601.
     pub created_at: String,
     /// ISO 8601.
@@ -100,12 +102,17 @@ impl Host {
 
     /// What is stored of a session; one whose host has died is recorded as lost first.
     pub(crate) async fn stored(&self, id: &str) -> Result<SessionRow, HostError> {
-        let unknown = || HostError::UnknownSession { id: id.to_owned() };
-        let row = self.shared.log.get(id).await.map_err(|error| unreadable(&error))?.ok_or_else(unknown)?;
+        let row = self.row(id).await?;
         if self.is_elsewhere(&row).await != Elsewhere::HasDied {
             return Ok(row);
         }
-        self.shared.log.get(id).await.map_err(|error| unreadable(&error))?.ok_or_else(unknown)
+        self.row(id).await
+    }
+
+    /// What is stored of a session as it stands there.
+    pub(crate) async fn row(&self, id: &str) -> Result<SessionRow, HostError> {
+        let row = self.shared.log.get(id).await.map_err(|error| unreadable(&error))?;
+        row.ok_or_else(|| HostError::UnknownSession { id: id.to_owned() })
     }
 
     fn summary(&self, row: SessionRow) -> SessionSummary {
@@ -132,6 +139,7 @@ impl Host {
             cwd: row.cwd,
             title,
             state,
+            created_by: row.created_by,
             created_at: iso8601(row.created_ms),
             updated_at: iso8601(row.updated_ms),
             event_count: row.last_seq,

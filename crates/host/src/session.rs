@@ -176,6 +176,7 @@ pub struct Ask(u64);
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     id: SessionId,
+    created_by: Option<Arc<str>>,
     /// The last event before anything that this run says.
     began_after: u64,
     agent: AgentRef,
@@ -189,6 +190,7 @@ pub struct SessionHandle {
 impl SessionHandle {
     pub(crate) fn new(
         id: SessionId,
+        created_by: Option<Arc<str>>,
         began_after: u64,
         agent: AgentRef,
         commands: mpsc::Sender<SessionCommand>,
@@ -196,12 +198,17 @@ impl SessionHandle {
         status: watch::Receiver<SessionStatus>,
         audience: Audience,
     ) -> Self {
-        Self { id, began_after, agent, commands, ended, status, audience, asks: Arc::default() }
+        Self { id, created_by, began_after, agent, commands, ended, status, audience, asks: Arc::default() }
     }
 
     /// Its id.
     pub fn id(&self) -> &SessionId {
         &self.id
+    }
+
+    /// Whose it is: the name of the token under which it was created; None for nobody's (contract 1.7).
+    pub fn created_by(&self) -> Option<&Arc<str>> {
+        self.created_by.as_ref()
     }
 
     /// The last event before anything that this run says. No two runs of a session have the same.

@@ -13,10 +13,11 @@ use crate::dead_hosts::LOST_WITH;
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::fork::with_session;
-use crate::host::{Host, NamedSession, permission_mode, remember_mode, session_setup, stored_mode};
+use crate::host::{Host, NamedSession};
 use crate::ids::SessionId;
 use crate::permission::PermissionMode;
 use crate::session::{SessionHandle, Snapshot};
+use crate::setup::{permission_mode, remember_mode, session_setup, stored_mode};
 use crate::termination::{Reason, TerminationInfo, chain};
 use crate::transcript::{Transcript, TranscriptRecorder};
 use crate::tries::{TRIES, WINDOW};
@@ -195,6 +196,7 @@ impl Host {
         appender.append_durable(batch).await?;
         let id = SessionId::from_text(id);
         let run = crate::host::Run {
+            created_by: ended.row.created_by.map(Arc::from),
             native: ended.native,
             snapshot,
             turns,

@@ -4,6 +4,7 @@
 use super::list_cursor::ListCursor;
 use super::requests::working_directory;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id, write_answer};
+use crate::identity::Scope;
 use crate::outbox::Outbox;
 use crate::viewer::{Answer, Attachment};
 use acpd_eventlog::ListQuery;
@@ -86,9 +87,11 @@ impl Connection {
             _ => return Err(invalid("cursor: the nextCursor of the page before is required, as a string")),
         };
         let host = self.host.clone();
+        let created_by = self.options.identity.only_its_own();
         self.answer_with(id, self.outbox.clone(), async move {
             // One more than a page tells whether there is another.
-            let query = ListQuery { agent, cwd, ended: None, after, limit: Some(PAGE + 1) };
+            let query =
+                ListQuery { agent, cwd, created_by, after, limit: Some(PAGE + 1), ..ListQuery::default() };
             let (agent, cwd) = (query.agent.clone(), query.cwd.clone());
             let mut sessions = host.list(query).await?;
             let more = sessions.len() > PAGE as usize;
@@ -193,9 +196,13 @@ impl Connection {
         let (host, name, outbox) =
             (self.host.clone(), self.options.agent.clone(), self.outbox.about(&session));
         let (client, capabilities) = (Arc::clone(&self.client.name), self.capabilities);
+        let only_watches = !self.options.identity.may(Scope::Control);
         self.tasks.spawn(async move {
-            let joined = join(&host, attempt, &name, spare, &session, params, &client).await;
-            let (joined, spare) = joined;
+            let (joined, spare) = if only_watches {
+                (watch(&host, &session).await, spare)
+            } else {
+                join(&host, attempt, &name, spare, &session, params, &client).await
+            };
             let shown = match joined {
                 Ok(joined) => Ok((Some(joined), None)),
                 // The history can always be read (SE-6); what cannot go on says why.
@@ -299,6 +306,14 @@ async fn join(
         }
         Err(error) => (Err(error), Some(agent)),
     }
+}
+
+/// Finds the session live; whoever only watches brings nothing to life (contract 1.7).
+async fn watch(host: &Host, session: &str) -> Result<Joined, HostError> {
+    find_live(host, session).await?.ok_or_else(|| HostError::NotResumable {
+        id: session.to_owned(),
+        reason: "a token with the scope observe only watches; control takes sessions up".to_owned(),
+    })
 }
 
 /// A session that is live; None when it may be taken up.

@@ -5,7 +5,9 @@ use super::{Attaching, Change, Connection, Done, answer_line, session_id};
 use crate::capabilities::initialize_result;
 use crate::viewer::{Answer, Attachment};
 use crate::wire_error::wire_error;
-use acpd_host::{AgentHandle, AgentRef, Host, HostError, NewSession, Reason, Reply, ReplyTo, method};
+use acpd_host::{
+    AgentHandle, AgentRef, Creator, Host, HostError, NewSession, Reason, Reply, ReplyTo, method,
+};
 use acpd_wire::{OwnedId, codes};
 use bytes::Bytes;
 use serde_json::Value;
@@ -97,20 +99,24 @@ impl Connection {
     fn new_session(&mut self, id: OwnedId, params: Option<Bytes>) {
         let spare = self.spare.take().filter(|agent| !agent.is_gone());
         let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
-        let (client, capabilities) = (Arc::clone(&self.client.name), self.capabilities);
+        let (creator, capabilities) = (self.creator(), self.capabilities);
         self.tasks.spawn(async move {
-            let created = create(&host, spare, &name, Origin::New, params, &client).await;
+            let created = create(&host, spare, &name, Origin::New, params, creator).await;
             created_change(id, created, &outbox, capabilities).await
         });
+    }
+
+    fn creator(&self) -> Creator {
+        Creator { client: Arc::clone(&self.client.name), token: self.options.identity.name().cloned() }
     }
 
     /// `session/fork`: a new session with the history of another.
     pub(super) fn fork(&mut self, id: OwnedId, source: String, params: Option<Bytes>) {
         let spare = self.spare.take().filter(|agent| !agent.is_gone());
         let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
-        let (client, capabilities) = (Arc::clone(&self.client.name), self.capabilities);
+        let (creator, capabilities) = (self.creator(), self.capabilities);
         self.tasks.spawn(async move {
-            let created = create(&host, spare, &name, Origin::Fork(&source), params, &client).await;
+            let created = create(&host, spare, &name, Origin::Fork(&source), params, creator).await;
             created_change(id, created, &outbox, capabilities).await
         });
     }
@@ -233,7 +239,7 @@ async fn create(
     name: &str,
     origin: Origin<'_>,
     params: Option<Bytes>,
-    client: &str,
+    creator: Creator,
 ) -> Result<Created, (HostError, Option<AgentHandle>)> {
     let agent = match spare {
         Some(agent) => agent,
@@ -243,8 +249,8 @@ async fn create(
         }
     };
     let created = match origin {
-        Origin::New => host.new_session(&agent, params, client).await,
-        Origin::Fork(source) => host.fork_session(source, &agent, params, client).await,
+        Origin::New => host.new_session(&agent, params, creator).await,
+        Origin::Fork(source) => host.fork_session(source, &agent, params, creator).await,
     };
     let new = match created {
         Ok(new) => new,

@@ -1,0 +1,87 @@
+//! What a client says of a session that is to begin: checked, completed, and remembered with the session.
+//!
+//! Pure but for a look at the directory. Not here: what an agent makes of it.
+
+use crate::acp;
+use crate::error::HostError;
+use crate::permission::PermissionMode;
+use acpd_wire::{member, span_of};
+use bytes::{Bytes, BytesMut};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Who creates a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Creator {
+    /// What the client calls itself.
+    pub client: Arc<str>,
+    /// The name of its token: whose the session is from then on (contract 1.7). None without one.
+    pub token: Option<Arc<str>>,
+}
+
+/// Checks what every session needs (SE-2, FR-10) and completes it: real agents fail without `mcpServers`.
+pub(crate) fn session_setup(params: Option<Bytes>) -> Result<(String, Bytes), HostError> {
+    let invalid = |message: String| HostError::InvalidParams { message };
+    let params = params.unwrap_or_default();
+    let object: &RawValue = acp::view(&params)
+        .filter(|object: &&RawValue| object.get().trim_start().starts_with('{'))
+        .ok_or_else(|| invalid("params: an object with cwd and mcpServers is required".to_owned()))?;
+    let cwd = member(object, "cwd").and_then(acp::text).ok_or_else(|| {
+        invalid("cwd: the absolute path of the session's working directory is required".to_owned())
+    })?;
+    if !Path::new(&cwd).is_absolute() {
+        return Err(invalid(format!("cwd: {cwd:?} is not absolute; give the full path")));
+    }
+    if !Path::new(&cwd).is_dir() {
+        return Err(invalid(format!("cwd: {cwd:?} is not a directory here; create it or give another")));
+    }
+    let mut completed = BytesMut::new();
+    match member(object, "mcpServers") {
+        Some(servers) if servers.get().starts_with('[') => return Ok((cwd, params)),
+        Some(servers) if servers.get() == "null" => {
+            let span = span_of(&params, servers).expect("it was borrowed from there");
+            acpd_wire::splice(&mut completed, &params, &[(span, b"[]")]);
+        }
+        Some(_) => return Err(invalid("mcpServers: an array is required; give [] for none".to_owned())),
+        None => {
+            let brace = params.iter().position(|byte| *byte == b'{').expect("it is an object");
+            acpd_wire::splice(&mut completed, &params, &[(brace..brace + 1, b"{\"mcpServers\":[],")]);
+        }
+    }
+    Ok((cwd, completed.freeze()))
+}
+
+/// The mode that a session was given by a client outlives its runs (contract 2.1).
+pub(crate) fn remember_mode(info: &mut serde_json::Value, mode: Option<PermissionMode>) {
+    if let Some(mode) = mode {
+        info["permissionMode"] = json!(mode.as_str());
+    }
+}
+
+/// The mode that a session was given by a client, if any.
+pub(crate) fn stored_mode(info: &serde_json::Value) -> Option<PermissionMode> {
+    serde_json::from_value(info["permissionMode"].clone()).ok()
+}
+
+/// `_meta["sandboxagent.dev"].permissionMode`, if a client gave one (contract 2.1).
+pub(crate) fn permission_mode(params: &[u8]) -> Result<Option<PermissionMode>, HostError> {
+    #[derive(Default, Deserialize)]
+    struct Params {
+        #[serde(default, rename = "_meta")]
+        meta: Option<serde_json::Map<String, serde_json::Value>>,
+    }
+    let params: Params = acp::view(params).unwrap_or_default();
+    let own = params.meta.as_ref().and_then(|meta| meta.get(acp::META)?.get("permissionMode"));
+    own.map(|mode| serde_json::from_value(mode.clone())).transpose().map_err(|_| HostError::InvalidParams {
+        message: format!(
+            "_meta[{:?}].permissionMode: one of default, acceptEdits, bypassPermissions, deny is required",
+            acp::META
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests;
