@@ -12,7 +12,8 @@ mod stream;
 mod streams;
 
 pub(crate) use closing::Closing;
-pub(crate) use streams::{OpenRefused, Reader, StreamLimits, Streams};
+pub(crate) use event_id::EventId;
+pub(crate) use streams::{OpenRefused, StreamLimits, Streams};
 
 use bytes::Bytes;
 use std::sync::Arc;
