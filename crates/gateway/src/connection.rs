@@ -303,6 +303,7 @@ impl Connection {
 
     async fn attach(&mut self, attaching: Attaching) {
         let Attaching { id, attachment, unresumable, spare } = attaching;
+        let outbox = self.outbox.viewer(&id, attachment.answer.on_connection);
         if let Some(live) = &attachment.live {
             self.agent = Some(live.agent().clone());
         }
@@ -326,7 +327,7 @@ impl Connection {
         let joining: HashSet<&String> = self.joining.values().collect();
         self.viewers.retain(|id, watched| joining.contains(id) || !watched.is_over());
         let via = Arc::clone(&self.client.connection);
-        let (outbox, questions) = (self.outbox.clone(), self.questions.clone());
+        let questions = self.questions.clone();
         let (client, gone) = (self.capabilities, self.gone.clone());
         let (handle, viewer) = Viewer::new(&id, via, attachment, outbox, client, questions, gone);
         self.viewers.insert(id, Watched { viewer: handle, live, attachments: 1 });
@@ -364,12 +365,11 @@ impl Connection {
     fn refuse(&mut self, id: RawId<'_>, code: i64, message: &str) {
         let mut line = BytesMut::new();
         acpd_wire::write_error(&mut line, id, code, message, None);
-        self.send(line);
+        self.send(self.outbox.clone(), line);
     }
 
     /// Sends what answers no open request.
-    fn send(&mut self, lines: BytesMut) {
-        let outbox = self.outbox.clone();
+    fn send(&mut self, outbox: Outbox, lines: BytesMut) {
         self.tasks.spawn(async move {
             let _gone = outbox.send(lines.freeze()).await;
             Done { id: None, change: Change::None }
@@ -410,17 +410,24 @@ impl Connection {
             self.refuse(id, codes::INVALID_REQUEST, &message);
             return;
         }
-        if let Err(error) = self.may(method, params.as_ref()).await {
-            self.answer_error(owned, &error);
-            return;
-        }
-        if let Err(error) = self.dispatch(owned.clone(), method, params, &asked).await {
-            self.answer_error(owned, &wire_error(&error));
+        let done = match self.may(method, params.as_ref()).await {
+            Ok(()) => {
+                let dispatched = self.dispatch(owned.clone(), method, params.clone(), &asked).await;
+                dispatched.map_err(|error| wire_error(&error))
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            let outbox = match session_id(params.as_ref()) {
+                Some(session) => self.outbox.about(&session),
+                None => self.outbox.clone(),
+            };
+            self.answer_error(outbox, owned, &error);
         }
     }
 
-    fn answer_error(&mut self, id: OwnedId, error: &WireError) {
-        let (outbox, line) = (self.outbox.clone(), error.to_line(&id));
+    fn answer_error(&mut self, outbox: Outbox, id: OwnedId, error: &WireError) {
+        let line = error.to_line(&id);
         self.tasks.spawn(async move {
             let _gone = outbox.send(line).await;
             Done { id: Some(id), change: Change::None }

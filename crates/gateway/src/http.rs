@@ -3,6 +3,7 @@
 //! A request passes the guard (Host, Origin, token), then goes to `/acp`, where clients speak ACP, or to REST, where
 //! they look at sessions. Nothing here decides about sessions.
 
+mod acp;
 mod guard;
 mod health;
 mod listen;
@@ -20,6 +21,7 @@ pub use settings::HttpSettings;
 pub use tls::{TlsError, tls_config};
 pub use tokens::{TokenHash, Tokens, hash_token};
 
+use acp::Acp;
 use acpd_host::Host;
 use axum::response::Response;
 use axum::routing::get;
@@ -77,7 +79,8 @@ impl HttpServer {
     /// then a second at most for the connections.
     pub async fn serve(&self, listeners: Vec<Listener>, quit: CancellationToken) {
         let scope = self.shared.host.scope().child(tracing::Span::none());
-        let patience = self.shared.settings().viewer_stall + LAST_WORDS;
+        // Twice: who has stalled is told so, if it reads again.
+        let patience = self.shared.settings().viewer_stall * 2 + LAST_WORDS;
         let router = self.router();
         let connections = acpd_host::TaskScope::default();
         let accepting: Vec<_> = listeners
@@ -104,7 +107,7 @@ impl HttpServer {
 
     fn router(&self) -> Router {
         let shared = &self.shared;
-        let guarded = Router::new()
+        let guarded = acp::routes(Acp::open(Arc::clone(shared)))
             .merge(rest::routes())
             .route("/metrics", get(metrics::metrics))
             .fallback(async || {

@@ -5,6 +5,7 @@ use super::list_cursor::ListCursor;
 use super::requests::working_directory;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id, write_answer};
 use crate::identity::Scope;
+use crate::outbox::Outbox;
 use crate::viewer::{Answer, Attachment};
 use acpd_eventlog::ListQuery;
 use acpd_host::{
@@ -86,7 +87,7 @@ impl Connection {
         };
         let host = self.host.clone();
         let created_by = self.options.identity.only_its_own();
-        self.answer_with(id, async move {
+        self.answer_with(id, self.outbox.clone(), async move {
             // One more than a page tells whether there is another.
             let query =
                 ListQuery { agent, cwd, created_by, after, limit: Some(PAGE + 1), ..ListQuery::default() };
@@ -106,8 +107,8 @@ impl Connection {
 
     /// Side-effect free (SE-19): `open` is live for anybody, which says nothing of being attached.
     fn status(&mut self, id: OwnedId, session: String) {
-        let host = self.host.clone();
-        self.answer_with(id, async move {
+        let (host, outbox) = (self.host.clone(), self.outbox.about(&session));
+        self.answer_with(id, outbox, async move {
             let summary = host.inspect(&session).await?;
             let open = summary.state != acpd_host::SessionState::Ended;
             let status = if open { "open" } else { "saved" };
@@ -117,7 +118,7 @@ impl Connection {
 
     fn end(&mut self, id: OwnedId, session: String, request: EndRequest) {
         let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
-        let (outbox, viewer) = (self.outbox.clone(), self.viewer_of(&session));
+        let (outbox, viewer) = (self.outbox.about(&session), self.viewer_of(&session));
         self.tasks.spawn(async move {
             let ended = host.end_session(&session, request, &client).await;
             let (after, body) = match ended {
@@ -146,7 +147,7 @@ impl Connection {
     fn delete(&mut self, id: OwnedId, session: String) {
         let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
         self.unresumable.remove(&session);
-        self.answer_with(id, async move {
+        self.answer_with(id, self.outbox.about(&session), async move {
             host.delete_session(&session, &client).await?;
             Ok((0, json!({})))
         });
@@ -154,16 +155,20 @@ impl Connection {
 
     async fn detach(&mut self, id: OwnedId, session: String) {
         let Some(watched) = self.viewers.get_mut(&session) else {
-            let host = self.host.clone();
+            let (host, outbox) = (self.host.clone(), self.outbox.about(&session));
             // Leaving what one is not attached to is no error, as long as it is there.
-            self.answer_with(id, async move { Ok((0, host.inspect(&session).await.map(|_| json!({}))?)) });
+            self.answer_with(
+                id,
+                outbox,
+                async move { Ok((0, host.inspect(&session).await.map(|_| json!({}))?)) },
+            );
             return;
         };
         // The viewer stays, at rest: what the client asked before, and asks when it is back, keeps its order.
         watched.live = None;
         let line = answer_line(&id, &Ok(Bytes::from_static(b"{}")));
         let left = watched.viewer.leave(line.clone()).await;
-        let outbox = self.outbox.clone();
+        let outbox = self.outbox.about(&session);
         self.tasks.spawn(async move {
             let written = match left {
                 Ok(told) => told.await.is_ok(),
@@ -188,7 +193,8 @@ impl Connection {
         // Before anything else is read: an end that comes next stops it.
         let attempt = self.host.attempt(&session);
         let spare = self.spare.take().filter(|agent| !agent.is_gone());
-        let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
+        let (host, name, outbox) =
+            (self.host.clone(), self.options.agent.clone(), self.outbox.about(&session));
         let (client, capabilities) = (Arc::clone(&self.client.name), self.capabilities);
         let only_watches = !self.options.identity.may(Scope::Control);
         self.tasks.spawn(async move {
@@ -229,9 +235,9 @@ impl Connection {
     fn answer_with(
         &mut self,
         id: OwnedId,
+        outbox: Outbox,
         work: impl Future<Output = Result<(u64, Value), HostError>> + Send + 'static,
     ) {
-        let outbox = self.outbox.clone();
         self.tasks.spawn(async move {
             let body = work.await.map(|(_, result)| Bytes::from(result.to_string()));
             let _gone = outbox.send(answer_line(&id, &body)).await;
