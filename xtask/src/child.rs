@@ -43,6 +43,18 @@ impl CommandLine {
         }
     }
 
+    /// With one more argument, which may hold spaces.
+    pub(crate) fn with_arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// With more arguments, separated by spaces.
+    pub(crate) fn with_args(mut self, args: &str) -> Self {
+        self.args.extend(args.split(' ').map(str::to_owned));
+        self
+    }
+
     pub(crate) fn with_env(mut self, name: &'static str, value: &'static str) -> Self {
         self.env.push((name, value));
         self
@@ -109,6 +121,9 @@ pub(crate) enum RunError {
     /// `cargo test` without a single test is not a pass.
     #[error("no test ran")]
     NoTests,
+    /// REST is not what it says of itself.
+    #[error("REST failed")]
+    Rest(#[source] Box<dyn std::error::Error>),
     /// Findings were printed.
     #[error("the house rules are not kept, see the lines above")]
     Tidy,
