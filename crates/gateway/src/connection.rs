@@ -12,6 +12,8 @@ mod lifecycle;
 mod list_cursor;
 mod requests;
 
+pub(crate) use list_cursor::ListCursor;
+
 use crate::capabilities::ClientCapabilities;
 use crate::identity::{Identity, Scope};
 use crate::outbox::Outbox;

@@ -77,8 +77,7 @@ impl Connection {
         let after = match &params["cursor"] {
             Value::Null => None,
             Value::String(text) => {
-                let cursor =
-                    ListCursor::decode(text).filter(|cursor| cursor.agent == agent && cursor.cwd == cwd);
+                let cursor = ListCursor::decode(text).filter(|cursor| cursor.is_of(&agent, &cwd, None));
                 let cursor = cursor.ok_or_else(|| {
                     invalid("cursor: it is not one of this list; begin again without a cursor")
                 })?;
@@ -98,7 +97,8 @@ impl Connection {
             sessions.truncate(PAGE as usize);
             let mut result = json!({"sessions": sessions.iter().map(list_entry).collect::<Vec<_>>()});
             if let Some(last) = sessions.last().filter(|_| more) {
-                result["nextCursor"] = json!(ListCursor { place: last.place.clone(), agent, cwd }.encode());
+                result["nextCursor"] =
+                    json!(ListCursor { place: last.place.clone(), agent, cwd, ended: None }.encode());
             }
             Ok((0, result))
         });
@@ -287,7 +287,8 @@ async fn join(
         Err(error) => return (Err(error), spare),
     }
     let cwd = working_directory(params.as_ref());
-    let agent = match spare {
+    // One whose entry has changed since gets no new session.
+    let agent = match spare.filter(|agent| host.still_offers(agent)) {
         Some(agent) => Ok(agent),
         None => attempt.unless_stopped(host.connect(name, cwd.as_deref())).await,
     };

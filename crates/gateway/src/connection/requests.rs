@@ -241,7 +241,8 @@ async fn create(
     params: Option<Bytes>,
     creator: Creator,
 ) -> Result<Created, (HostError, Option<AgentHandle>)> {
-    let agent = match spare {
+    // One whose entry has changed since gets no new session.
+    let agent = match spare.filter(|agent| host.still_offers(agent)) {
         Some(agent) => agent,
         None => {
             let cwd = working_directory(params.as_ref());
