@@ -107,8 +107,7 @@ impl HttpServer {
 
     fn router(&self) -> Router {
         let shared = &self.shared;
-        let guarded = Router::new()
-            .merge(acp::routes(Acp::open(Arc::clone(shared))))
+        let guarded = acp::routes(Acp::open(Arc::clone(shared)))
             .merge(rest::routes())
             .route("/metrics", get(metrics::metrics))
             .fallback(async || {
