@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
-use crate::config::{PermissionMode, check_agent_name};
+use crate::config::{PermissionMode, Scope, Sees, check_agent_name};
 
 /// Hosts coding agents that speak the Agent Client Protocol (ACP).
 #[derive(Debug, Clone, PartialEq, Parser)]
@@ -70,8 +70,13 @@ pub enum Color {
 pub enum Command {
     /// Give an agent one prompt and show what it does
     Run(Run),
+    /// Be the daemon: host sessions for any number of clients
+    Serve(Serve),
     /// Be an ACP agent on stdin and stdout, for editors
     Stdio(Stdio),
+    /// Give somebody access to the daemon
+    #[command(subcommand)]
+    Token(Token),
     /// Look at the configured agents
     #[command(subcommand)]
     Agents(Agents),
@@ -142,6 +147,82 @@ pub struct Run {
     /// The prompt; several words are joined by spaces. `-`, or nothing when stdin is no terminal, reads stdin
     #[arg(value_name = "PROMPT")]
     pub prompt: Vec<String>,
+}
+
+/// `acpd serve`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = "\
+The first line on stdout says where it listens; logs go to stderr. Local commands find it by its Unix
+socket, acpd.sock in the state directory. Without tokens it listens on loopback only.
+SIGTERM or SIGINT: sessions end in order, and can be taken up again; a second one hurries.
+SIGHUP: reads tokens, agents and limits anew.
+
+Examples:
+  acpd serve
+  acpd serve --listen 127.0.0.1:0 --state-dir /var/lib/acpd")]
+pub struct Serve {
+    /// Listen here instead of 127.0.0.1:2273; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", value_parser = crate::config::read_listen_address)]
+    pub listen: Option<std::net::SocketAddr>,
+
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = false)]
+    pub log_format: LogFormat,
+
+    /// Read this configuration instead of $ACPD_CONFIG or ~/.config/acpd/config.toml
+    #[arg(long, value_name = "FILE", display_order = 90)]
+    pub config: Option<PathBuf>,
+
+    /// Keep sessions here instead of ~/.local/state/acpd
+    #[arg(long, value_name = "DIR", display_order = 91)]
+    pub state_dir: Option<PathBuf>,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+/// `acpd token`
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum Token {
+    /// Make a token, print it once, and keep its hash in the configuration
+    #[command(after_help = "\
+A running daemon knows it after SIGHUP.
+
+Example:
+  acpd token new ci --scope control")]
+    New {
+        /// What it is called
+        #[arg(value_parser = agent_name)]
+        name: String,
+        /// What its bearer may do
+        #[arg(long)]
+        scope: Scope,
+        /// Whose sessions its bearer sees
+        #[arg(long, default_value = "own")]
+        sees: Sees,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Keep it in this configuration instead of $ACPD_CONFIG or ~/.config/acpd/config.toml
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// List the tokens that are known, without anything secret
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Read this configuration instead of $ACPD_CONFIG or ~/.config/acpd/config.toml
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
 }
 
 /// `acpd stdio`
@@ -346,7 +427,8 @@ mod tests {
     fn usage_errors_exit_with_2() {
         for line in [
             "",
-            "serve",
+            "serve --listen nowhere",
+            "token new x",
             "sessions list",
             "run --agent ../x hi",
             "stdio",

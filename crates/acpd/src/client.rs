@@ -2,7 +2,7 @@
 //!
 //! It goes through the same connection as an editor, so what it sees is what an editor would see.
 
-use acpd_gateway::{Arrival, ConnectionIo, ConnectionOptions, outbox, serve};
+use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
 use acpd_host::Host;
 use acpd_wire::{LineBuffer, Message, OwnedId, RawId};
 use bytes::{Bytes, BytesMut};
@@ -43,6 +43,7 @@ impl Client {
         let (outbox, pieces) = outbox();
         let io = ConnectionIo { arrivals, gone: CancellationToken::new(), outbox };
         let options = ConnectionOptions {
+            identity: Identity::local(Allowance::UNLIMITED),
             agent: agent.to_owned(),
             client: name.to_owned(),
             ends_host: true,

@@ -2,4 +2,6 @@
 
 pub(crate) mod agents;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod stdio;
+pub(crate) mod token;

@@ -9,6 +9,7 @@
 mod bytes;
 mod error;
 mod explain;
+mod lists;
 mod load;
 mod names;
 mod overlay;
@@ -20,7 +21,7 @@ mod tests;
 
 pub use error::{ConfigError, UnknownAgent};
 pub use load::Sources;
-pub use names::{NameError, check_agent_name};
+pub use names::{NameError, check_agent_name, read_listen_address};
 pub use sections::{
     Agent, Compat, Config, Durability, Files, Limits, PermissionMode, Scope, Sees, Server, Storage, Terminal,
     Timeouts, Token, TokenHash,

@@ -1,6 +1,6 @@
 //! From the arguments of the process to a command.
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, LogFormat};
 use crate::{commands, exit, logging};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -25,11 +25,20 @@ pub fn run_process() -> ExitCode {
         Err(error) => error.exit(),
     };
     cli.color.choice().write_global();
-    logging::start(cli.log_level());
+    let log_format = match &cli.command {
+        Command::Serve(serve) => serve.log_format,
+        _ => LogFormat::Text,
+    };
+    logging::start(cli.log_level(), log_format);
     if let Err(error) = survive_full_files() {
         return exit::exit_code(Err(exit::Failure::of(&error)));
     }
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    // One client needs one thread; a daemon serves many.
+    let mut builder = match cli.command {
+        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::exit_code(Err(exit::Failure::of(&error))),
     };
@@ -37,6 +46,8 @@ pub fn run_process() -> ExitCode {
         match cli.command {
             Command::Run(run) => commands::run::run(run).await,
             Command::Stdio(stdio) => commands::stdio::stdio(stdio).await,
+            Command::Serve(serve) => commands::serve::serve(serve).await,
+            Command::Token(token) => commands::token::token(token),
             Command::Agents(agents) => commands::agents::agents(agents).await,
             Command::ExampleAgent { .. } => unreachable!("it was taken off above"),
         }

@@ -17,6 +17,15 @@ impl StopSignals {
             true => None,
             false => Some(signal(SignalKind::hangup())?),
         };
+        Self::with_hangup(hangup)
+    }
+
+    /// For a daemon, to which SIGHUP means something else.
+    pub(crate) fn without_hangup() -> io::Result<Self> {
+        Self::with_hangup(None)
+    }
+
+    fn with_hangup(hangup: Option<Signal>) -> io::Result<Self> {
         Ok(Self {
             term: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -34,6 +43,26 @@ impl StopSignals {
             _ = self.interrupt.recv() => {}
             () = next_of(self.hangup.as_mut()) => {}
         }
+    }
+}
+
+/// SIGHUP, which asks a daemon to read its configuration anew.
+pub(crate) struct Reloads(Option<Signal>);
+
+impl Reloads {
+    pub(crate) fn listen() -> io::Result<Self> {
+        match hangup_is_ignored() {
+            true => Ok(Self(None)),
+            false => Ok(Self(Some(signal(SignalKind::hangup())?))),
+        }
+    }
+
+    /// Waits for the next one.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) {
+        next_of(self.0.as_mut()).await;
     }
 }
 

@@ -9,6 +9,9 @@
 
 mod capabilities;
 mod connection;
+mod http;
+mod identity;
+mod local_socket;
 mod outbox;
 mod questions;
 mod stdio;
@@ -16,6 +19,12 @@ mod viewer;
 mod wire_error;
 
 pub use connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
+pub use http::{
+    HttpServer, HttpSettings, Listener, Measurements, MeasurementsError, TlsError, TokenHash, Tokens,
+    hash_token, tls_config,
+};
+pub use identity::{Allowance, ConnectionPermit, Identity, Scope};
+pub use local_socket::{LocalSocket, LocalSocketError, connect_local, local_socket_path};
 pub use outbox::{Outbox, outbox};
 pub use stdio::serve_stdio;
 pub use wire_error::{WireError, wire_error};

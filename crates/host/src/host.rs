@@ -450,6 +450,16 @@ impl Host {
         Ok(self.row(id).await?.created_by.map(Arc::from))
     }
 
+    /// Whether a session is live here.
+    pub fn is_live(&self, id: &str) -> bool {
+        self.shared.registry.get(id).is_some()
+    }
+
+    /// How many sessions are live here that were created under this token, or under none.
+    pub fn live_sessions_of(&self, token: Option<&Arc<str>>) -> usize {
+        self.shared.registry.all().iter().filter(|session| session.created_by() == token).count()
+    }
+
     /// The error for a session that another process has (contract 6).
     pub(crate) fn live_elsewhere(&self, id: &str, owner: &str) -> HostError {
         let pid = self.shared.host_file.pid_of(owner);

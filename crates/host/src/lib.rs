@@ -46,6 +46,7 @@ pub use agent::{
 pub use attempts::Attempt;
 pub use audience::{Seat, Spectator};
 pub use check::Unready;
+pub use clock::iso8601;
 pub use error::HostError;
 pub use event::EventKind;
 pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};

@@ -4,7 +4,7 @@ use crate::cli::Stdio;
 use crate::embedded::{Embedded, load_config};
 use crate::exit::Failure;
 use crate::signals::StopSignals;
-use acpd_gateway::{ConnectionOptions, serve_stdio};
+use acpd_gateway::{Allowance, ConnectionOptions, Identity, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 /// Serves the editor until it closes stdin or a signal asks to stop.
@@ -17,6 +17,7 @@ pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
     embedded.host.keep_spare(&args.agent);
     let stop = CancellationToken::new();
     let options = ConnectionOptions {
+        identity: Identity::local(Allowance::UNLIMITED),
         agent: args.agent,
         client: "stdio".to_owned(),
         ends_host: true,

@@ -55,6 +55,11 @@ impl Sources {
         Some((self.base_directory("XDG_CONFIG_HOME", ".config")?.join("config.toml"), None))
     }
 
+    /// The file that is read, if it is there.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        self.place().map(|(path, _)| path)
+    }
+
     fn read(&self) -> Result<Option<(PathBuf, Vec<u8>)>, ConfigError> {
         let Some((path, named_by)) = self.place() else { return Ok(None) };
         match std::fs::read(&path) {
@@ -81,6 +86,10 @@ impl Config {
         })?;
         let mut config = read(text, &shown, sources)?;
         config.storage.path = state_directory(&config.storage.path, file.as_deref(), sources)?;
+        let directory = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        for given in [&mut config.server.tls_cert, &mut config.server.tls_key].into_iter().flatten() {
+            *given = directory.join(&given);
+        }
         config.file = file;
         Ok(config)
     }
@@ -116,6 +125,16 @@ fn read(text: &str, file: &Path, sources: &Sources) -> Result<Config, ConfigErro
                 "no agent is called \"{chosen}\": there is no [agents.{chosen}]{}",
                 instead(chosen, &known)
             )
+        }));
+    }
+    if config.server.tls_cert.is_some() != config.server.tls_key.is_some() {
+        let (there, missing) = match config.server.tls_cert {
+            Some(_) => ("tls_cert", "tls_key"),
+            None => ("tls_key", "tls_cert"),
+        };
+        let span = value_span(table.get_ref(), &["server", there]).unwrap_or_default();
+        return Err(fail(span, table.get_ref(), &|_| {
+            format!("\"{there}\" in [server] needs \"{missing}\" beside it; TLS takes both")
         }));
     }
     let sharing = |(_, agent): &(&String, &super::Agent)| agent.share_process && agent.spare > 0;

@@ -74,9 +74,21 @@ pub(super) fn path<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Err
     Ok(Checked::<PathForm>::deserialize(from)?.text.into())
 }
 
+pub(super) fn file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    Ok(Some(Checked::<FileForm>::deserialize(from)?.text.into()))
+}
+
 pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     let text = Checked::<AddressForm>::deserialize(from)?.text;
     read_address(&text).ok_or_else(|| D::Error::custom("not an address"))
+}
+
+/// The value of `--listen`.
+///
+/// # Errors
+/// When it is not an address and port.
+pub fn read_listen_address(text: &str) -> Result<SocketAddr, String> {
+    read_address(text).ok_or_else(|| format!("not {}", AddressForm::EXPECTED))
 }
 
 /// An address and port; `localhost` is the only host name, because names resolve differently from day to day.
@@ -194,6 +206,18 @@ impl Form for PathForm {
     fn check(text: &str) -> Result<(), String> {
         if text.is_empty() {
             return Err("must not be empty; leave the key out for the default state directory".to_owned());
+        }
+        ArgumentForm::check(text)
+    }
+}
+
+struct FileForm;
+
+impl Form for FileForm {
+    const EXPECTED: &'static str = "the path of a file";
+    fn check(text: &str) -> Result<(), String> {
+        if text.is_empty() {
+            return Err("must not be empty; leave the key out for none".to_owned());
         }
         ArgumentForm::check(text)
     }

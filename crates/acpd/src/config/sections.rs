@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
 use super::bytes::{MIB, file_bytes, line_bytes, output_bytes};
-use super::names::{address, arguments, command, name, named, path, variables};
+use super::lists::{count, hosts, origins, some_count};
+use super::names::{address, arguments, command, file, name, named, path, variables};
 use super::wait::{Wait, bounded};
 use super::{EXAMPLE_AGENT, UnknownAgent};
 use crate::nearest::nearest;
@@ -64,11 +66,32 @@ pub struct Server {
     /// The agent for whoever names none: a configured one or `example`. Default `example`.
     #[serde(deserialize_with = "name")]
     pub default_agent: String,
+    /// Names that clients may call the daemon by, beside the address it listens on and `localhost`: the name of a
+    /// reverse proxy, for instance. Default none.
+    #[serde(deserialize_with = "hosts")]
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may call the daemon, such as `https://acpd.example.org`. Default none but its own.
+    #[serde(deserialize_with = "origins")]
+    pub allowed_origins: Vec<String>,
+    /// A PEM file with the certificate chain; with `tls_key` the daemon speaks TLS. A relative path begins at the
+    /// file's directory. Default none.
+    #[serde(deserialize_with = "file")]
+    pub tls_cert: Option<PathBuf>,
+    /// A PEM file with the private key of `tls_cert`. Default none.
+    #[serde(deserialize_with = "file")]
+    pub tls_key: Option<PathBuf>,
 }
 
 impl Default for Server {
     fn default() -> Self {
-        Server { listen: SocketAddr::from(([127, 0, 0, 1], 2273)), default_agent: EXAMPLE_AGENT.to_owned() }
+        Server {
+            listen: SocketAddr::from(([127, 0, 0, 1], 2273)),
+            default_agent: EXAMPLE_AGENT.to_owned(),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            tls_cert: None,
+            tls_key: None,
+        }
     }
 }
 
@@ -114,6 +137,13 @@ pub struct Timeouts {
     pub permission: Wait,
     /// How long a session may do nothing before its process is stopped. Default `never`.
     pub idle: Wait,
+    /// How long a client may take nothing of what waits for it before it is let go, with a reason; it loses nothing when
+    /// it comes back. Default 30 s.
+    #[serde(deserialize_with = "bounded")]
+    pub viewer_stall: Duration,
+    /// How long an ACP connection over HTTP is kept while nobody reads its events. Default 5 min.
+    #[serde(deserialize_with = "bounded")]
+    pub connection_idle: Duration,
 }
 
 impl Default for Timeouts {
@@ -125,6 +155,8 @@ impl Default for Timeouts {
             cancel: Duration::from_secs(10),
             permission: Wait::Never,
             idle: Wait::Never,
+            viewer_stall: Duration::from_secs(30),
+            connection_idle: Duration::from_secs(300),
         }
     }
 }
@@ -185,11 +217,24 @@ pub struct Limits {
     /// `"64 MiB"`. Default 64 MiB.
     #[serde(deserialize_with = "line_bytes")]
     pub line_bytes: usize,
+    /// Live sessions that the bearer of one token may have created, unless its entry says otherwise; also for those who
+    /// need no token. Default 4096.
+    #[serde(deserialize_with = "count")]
+    pub sessions: NonZeroU32,
+    /// ACP connections and event streams that the bearer of one token may have open; as `sessions`. Default 4096.
+    #[serde(deserialize_with = "count")]
+    pub connections: NonZeroU32,
+    /// HTTP requests per second, as many at once, of the bearer of one token; as `sessions`. Default unlimited.
+    #[serde(deserialize_with = "some_count")]
+    pub requests_per_second: Option<NonZeroU32>,
 }
+
+/// What one bearer may hold unless something else is said.
+const MANY: NonZeroU32 = NonZeroU32::new(4096).expect("it is not 0");
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { line_bytes: 64 << 20 }
+        Limits { line_bytes: 64 << 20, sessions: MANY, connections: MANY, requests_per_second: None }
     }
 }
 
@@ -298,6 +343,15 @@ pub struct Token {
     /// Whose sessions its bearer sees. Default `own`.
     #[serde(default)]
     pub sees: Sees,
+    /// Instead of `sessions` in `[limits]`.
+    #[serde(default, deserialize_with = "some_count")]
+    pub sessions: Option<NonZeroU32>,
+    /// Instead of `connections` in `[limits]`.
+    #[serde(default, deserialize_with = "some_count")]
+    pub connections: Option<NonZeroU32>,
+    /// Instead of `requests_per_second` in `[limits]`.
+    #[serde(default, deserialize_with = "some_count")]
+    pub requests_per_second: Option<NonZeroU32>,
 }
 
 /// The SHA-256 of a bearer token. Compare in constant time; `Debug` does not show it.
@@ -308,7 +362,7 @@ pub struct TokenHash(
 );
 
 /// What the bearer of a token may do; each scope includes the one before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// List, inspect and watch.
@@ -320,8 +374,19 @@ pub enum Scope {
     Admin,
 }
 
+impl Scope {
+    /// The word of the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::Observe => "observe",
+            Scope::Control => "control",
+            Scope::Admin => "admin",
+        }
+    }
+}
+
 /// Whose sessions the bearer of a token sees.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Sees {
     /// Those created under the token.
@@ -329,4 +394,14 @@ pub enum Sees {
     Own,
     /// All.
     All,
+}
+
+impl Sees {
+    /// The word of the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Sees::Own => "own",
+            Sees::All => "all",
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The configuration from the outside: files, variables, and what the errors look like.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -41,6 +42,10 @@ const SAMPLE: &str = r#"
 [server]
 listen = "127.0.0.1:2273"
 default_agent = "opencode"
+allowed_hosts = ["acpd.example.org"]
+allowed_origins = ["https://acpd.example.org:8443"]
+tls_cert = "chain.pem"
+tls_key = "/etc/acpd/key.pem"
 
 [storage]
 path = "/var/lib/acpd"
@@ -53,6 +58,8 @@ term_grace = "250ms"
 permission = "5m"
 idle = "2h"
 cancel = "3s"
+viewer_stall = "4s"
+connection_idle = "1m"
 
 [terminal]
 graceful_shutdown_timeout = "7s"
@@ -69,6 +76,9 @@ forward = true
 
 [limits]
 line_bytes = "128 MiB"
+sessions = 10
+connections = 20
+requests_per_second = 30
 
 [compat]
 session_stop = true
@@ -92,6 +102,9 @@ terminals = false
 hash = "sha256:00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff"
 scope = "control"
 sees = "all"
+sessions = 1
+connections = 2
+requests_per_second = 3
 "#;
 
 // contract 6: every key of the sample
@@ -99,7 +112,18 @@ sees = "all"
 fn the_sample_is_read_in_full() {
     let config = bench(SAMPLE).load().unwrap();
     let seconds = |seconds| Wait::After(Duration::from_secs(seconds));
-    assert_eq!(config.server.default_agent, "opencode");
+    assert_eq!(
+        config.server,
+        Server {
+            listen: ([127, 0, 0, 1], 2273).into(),
+            default_agent: "opencode".into(),
+            allowed_hosts: vec!["acpd.example.org".into()],
+            allowed_origins: vec!["https://acpd.example.org:8443".into()],
+            // Beside the file that names it.
+            tls_cert: config.file.as_ref().map(|file| file.with_file_name("chain.pem")),
+            tls_key: Some("/etc/acpd/key.pem".into()),
+        }
+    );
     assert_eq!(config.storage, Storage { path: "/var/lib/acpd".into(), durability: Durability::Power });
     assert_eq!(
         config.timeouts,
@@ -110,6 +134,8 @@ fn the_sample_is_read_in_full() {
             cancel: Duration::from_secs(3),
             permission: seconds(300),
             idle: seconds(7200),
+            viewer_stall: Duration::from_secs(4),
+            connection_idle: Duration::from_secs(60),
         }
     );
     assert_eq!(
@@ -122,7 +148,10 @@ fn the_sample_is_read_in_full() {
         }
     );
     assert_eq!(config.files, Files { confine: false, max_bytes: 1 << 20, forward: true });
-    assert_eq!(config.limits.line_bytes, 128 << 20);
+    let count = NonZeroU32::new;
+    let [sessions, connections] = [10, 20].map(|many| count(many).unwrap());
+    let limits = Limits { line_bytes: 128 << 20, sessions, connections, requests_per_second: count(30) };
+    assert_eq!(config.limits, limits);
     assert!(config.compat.session_stop);
     let agent = config.agent("opencode").unwrap();
     assert_eq!((agent.command.as_str(), agent.args.as_slice()), ("opencode", ["acp".to_owned()].as_slice()));
@@ -136,6 +165,8 @@ fn the_sample_is_read_in_full() {
     let token = &config.tokens["ci"];
     assert_eq!((token.hash.0[1], token.hash.0[31]), (0x11, 0xff));
     assert_eq!((token.scope, token.sees), (Scope::Control, Sees::All));
+    let limits = (token.sessions, token.connections, token.requests_per_second);
+    assert_eq!(limits, (count(1), count(2), count(3)));
 }
 
 // contract 6: the defaults
@@ -258,6 +289,24 @@ fn errors_point_at_the_wrong_part_and_say_what_to_write() {
             "1:9: \"open code\" in [agents]: \"open code\" is not a name: use letters, digits, \".\", \"_\" and \
              \"-\", and begin with a letter or digit",
         ),
+        (
+            "[server]\ntls_key = \"key.pem\"\n",
+            "2:11: \"tls_key\" in [server] needs \"tls_cert\" beside it; TLS takes both",
+        ),
+        (
+            "[server]\nallowed_origins = [\"*\"]\n",
+            "2:19: \"allowed_origins\" in [server]: \"*\" is not an origin; write scheme, host and port, such as \
+             \"https://acpd.example.org\"",
+        ),
+        (
+            "[server]\nallowed_hosts = [\"http://x\"]\n",
+            "2:17: \"allowed_hosts\" in [server]: \"http://x\" is not a host name; write the name alone, such as \
+             \"acpd.example.org\"",
+        ),
+        (
+            "[limits]\nsessions = 0\n",
+            "2:12: \"sessions\" in [limits]: 0 is out of range; allowed are 1 to 4294967295",
+        ),
         ("[tokens.ci]\nscope = \"admin\"\n", "1:1: [tokens.ci] needs the key \"hash\""),
         (
             "[storage]\npath = \"\"\n",
@@ -338,10 +387,21 @@ fn variables_override_every_scalar_key() {
     .with("ACPD_FILES_MAX_BYTES", "2 KiB")
     .with("ACPD_LIMITS_LINE_BYTES", "1 MiB")
     .with("ACPD_COMPAT_SESSION_STOP", "true")
+    .with("ACPD_SERVER_ALLOWED_HOSTS", "a.example, b.example")
+    .with("ACPD_TIMEOUTS_VIEWER_STALL", "7ms")
+    .with("ACPD_TIMEOUTS_CONNECTION_IDLE", "8ms")
+    .with("ACPD_LIMITS_SESSIONS", "9")
     .load()
     .unwrap();
     let millis = Duration::from_millis;
-    assert_eq!(changed.server, Server { listen: ([127, 0, 0, 1], 0).into(), default_agent: "x".into() });
+    let server = Server {
+        listen: ([127, 0, 0, 1], 0).into(),
+        default_agent: "x".into(),
+        allowed_hosts: vec!["a.example".into(), "b.example".into()],
+        ..Server::default()
+    };
+    assert_eq!(changed.server, server);
+    assert_eq!(changed.limits.sessions.get(), 9);
     assert_eq!(changed.storage, Storage { path: "/elsewhere".into(), durability: Durability::Power });
     assert_eq!(
         changed.timeouts,
@@ -352,6 +412,8 @@ fn variables_override_every_scalar_key() {
             cancel: millis(4),
             permission: Wait::After(millis(5)),
             idle: Wait::After(millis(6)),
+            viewer_stall: millis(7),
+            connection_idle: millis(8),
         }
     );
     assert_eq!(changed.terminal.graceful_shutdown_timeout, millis(7));

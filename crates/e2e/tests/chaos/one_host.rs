@@ -5,7 +5,7 @@
 
 use acpd_e2e::{Client, Scratch, acpd};
 use acpd_eventlog::{EventLog, Options};
-use acpd_gateway::{Arrival, ConnectionIo, ConnectionOptions, outbox, serve};
+use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
 use acpd_host::{
     AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, TaskScope,
     TerminalSettings,
@@ -151,6 +151,7 @@ async fn client(host: Host, socket: UnixStream, agent: &'static str) {
         }
     });
     let options = ConnectionOptions {
+        identity: Identity::local(Allowance::UNLIMITED),
         agent: agent.to_owned(),
         client: "e2e".to_owned(),
         ends_host: false,

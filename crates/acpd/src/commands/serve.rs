@@ -1,0 +1,169 @@
+//! `acpd serve`: the daemon.
+
+use crate::cli::Serve;
+use crate::config::{Config, Scope, Sees};
+use crate::embedded::{Embedded, agent_specs, load_config};
+use crate::exit::{Failure, chain};
+use crate::signals::{Reloads, StopSignals};
+use acpd_gateway::{
+    Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, Measurements, TokenHash, Tokens,
+    tls_config,
+};
+use std::io::Write;
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Serves until a signal asks to stop.
+pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
+    let config = load(&args)?;
+    check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
+    // Before the first child: each inherits what is set then.
+    raise_open_files();
+    let mut stops = StopSignals::without_hangup().map_err(|error| Failure::of(&error))?;
+    let mut reloads = Reloads::listen().map_err(|error| Failure::of(&error))?;
+    let tls = match (&config.server.tls_cert, &config.server.tls_key) {
+        (Some(cert), Some(key)) => Some(tls_config(cert, key).map_err(|error| Failure::of(&error))?),
+        _ => None,
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let listen = config.server.listen;
+    let cannot = |error: std::io::Error| Failure::Failed(format!("cannot listen on {listen}: {error}"));
+    let tcp = TcpListener::bind(listen).await.map_err(cannot)?;
+    let address = tcp.local_addr().map_err(cannot)?;
+
+    let embedded = Embedded::open(&config).await?;
+    let (local_socket, unix) =
+        LocalSocket::listen(&config.storage.path).map_err(|error| Failure::of(&error))?;
+    let tokens = Tokens::default();
+    tokens.replace(known_tokens(&config));
+    let (quit, stop) = (CancellationToken::new(), CancellationToken::new());
+    let measured = Measurements::listen(embedded.host.scope()).map_err(|error| Failure::of(&error))?;
+    let settings = http_settings(&config);
+    let server =
+        HttpServer::new(embedded.host.clone(), tokens.clone(), settings, Some(measured), stop.clone());
+    for name in config.agents.keys() {
+        embedded.host.keep_spare(name);
+    }
+    let serving = embedded.host.scope().spawn("front door", {
+        let (server, quit) = (server.clone(), quit.clone());
+        async move { server.serve(vec![Listener::Tcp(tcp, tls), Listener::Unix(unix)], quit).await }
+    });
+    announce(scheme, address)?;
+    loop {
+        tokio::select! {
+            () = stops.next() => break,
+            () = reloads.next() => match reload(&args, &server, &tokens, &embedded, address) {
+                Ok(()) => tracing::info!("read the configuration anew"),
+                Err(reason) => tracing::error!(%reason, "the configuration stays as it was"),
+            },
+        }
+    }
+    tracing::info!("stopping");
+    quit.cancel();
+    {
+        let ending = embedded.host.clone().shutdown("daemon");
+        tokio::pin!(ending);
+        loop {
+            tokio::select! {
+                () = &mut ending => break,
+                () = stops.next() => embedded.host.hurry(),
+            }
+        }
+    }
+    // What the ends of sessions said is on its way; streams end behind it.
+    stop.cancel();
+    let _served = serving.await;
+    embedded.close().await;
+    drop(local_socket);
+    Ok(())
+}
+
+fn load(args: &Serve) -> Result<Config, Failure> {
+    let mut config = load_config(args.config.clone(), args.state_dir.clone())?;
+    if let Some(listen) = args.listen {
+        config.server.listen = listen;
+    }
+    Ok(config)
+}
+
+/// Without tokens, whoever reaches acpd may run commands here: only this machine may.
+fn check_exposure(config: &Config, listen: SocketAddr) -> Result<(), String> {
+    if listen.ip().to_canonical().is_loopback() || !config.tokens.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{listen} can be reached from other machines, and there is no token: whoever connects could run commands \
+         here; make one with `acpd token new NAME --scope control`, or listen on 127.0.0.1"
+    ))
+}
+
+fn announce(scheme: &str, address: SocketAddr) -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    writeln!(out, "listening on {scheme}://{address}")
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::of(&error))
+}
+
+/// Takes tokens, agents, limits and names from the configuration; where acpd listens and keeps its state stays.
+fn reload(
+    args: &Serve,
+    server: &HttpServer,
+    tokens: &Tokens,
+    embedded: &Embedded,
+    address: SocketAddr,
+) -> Result<(), String> {
+    let config = load(args).map_err(|failure| failure.to_string())?;
+    check_exposure(&config, address)?;
+    server.set(http_settings(&config));
+    tokens.replace(known_tokens(&config));
+    embedded.host.set_agents(agent_specs(&config));
+    Ok(())
+}
+
+fn http_settings(config: &Config) -> HttpSettings {
+    HttpSettings {
+        default_agent: config.server.default_agent.clone(),
+        allowed_hosts: config.server.allowed_hosts.clone(),
+        allowed_origins: config.server.allowed_origins.clone(),
+        session_stop: config.compat.session_stop,
+        message_bytes: config.limits.line_bytes,
+        viewer_stall: config.timeouts.viewer_stall,
+        connection_idle: config.timeouts.connection_idle,
+        local: Allowance {
+            sessions: size(config.limits.sessions),
+            connections: size(config.limits.connections),
+            requests_per_second: config.limits.requests_per_second,
+        },
+    }
+}
+
+fn size(count: std::num::NonZeroU32) -> usize {
+    usize::try_from(count.get()).unwrap_or(usize::MAX)
+}
+
+fn known_tokens(config: &Config) -> Vec<(TokenHash, Identity)> {
+    let known = config.tokens.iter().map(|(name, token)| {
+        let scope = match token.scope {
+            Scope::Observe => acpd_gateway::Scope::Observe,
+            Scope::Control => acpd_gateway::Scope::Control,
+            Scope::Admin => acpd_gateway::Scope::Admin,
+        };
+        let allowance = Allowance {
+            sessions: size(token.sessions.unwrap_or(config.limits.sessions)),
+            connections: size(token.connections.unwrap_or(config.limits.connections)),
+            requests_per_second: token.requests_per_second.or(config.limits.requests_per_second),
+        };
+        (token.hash.0, Identity::of_token(name, scope, token.sees == Sees::All, allowance))
+    });
+    known.collect()
+}
+
+/// A session takes a handful of descriptors; the usual limit is for programs with less to do.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(error = chain(&error), "cannot raise the limit of open files");
+    }
+}

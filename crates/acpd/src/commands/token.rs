@@ -1,0 +1,128 @@
+//! `acpd token`: who may talk to the daemon.
+//!
+//! A new token is printed once and never again: the configuration gets its hash. The file is only ever added to, so
+//! that what people wrote there stays as it is.
+
+use crate::cli;
+use crate::config::{Config, Scope, Sees, Sources};
+use crate::exit::Failure;
+use acpd_gateway::hash_token;
+use serde_json::json;
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Random bytes in a token: nobody guesses 256 bits.
+const RANDOM: usize = 32;
+
+pub(crate) fn token(args: cli::Token) -> Result<(), Failure> {
+    match args {
+        cli::Token::New { name, scope, sees, json, config } => new(&name, scope, sees, json, config),
+        cli::Token::List { json, config } => list(json, config),
+    }
+}
+
+fn new(name: &str, scope: Scope, sees: Sees, json: bool, file: Option<PathBuf>) -> Result<(), Failure> {
+    let sources = Sources::of_process(file, None);
+    let path = sources.config_file().ok_or_else(|| {
+        Failure::Usage(
+            "there is no place for the configuration: set $HOME or name one with --config".to_owned(),
+        )
+    })?;
+    let known = if path.exists() { Some(read(&sources)?) } else { None };
+    if known.is_some_and(|known| known.tokens.contains_key(name)) {
+        return Err(Failure::Usage(format!(
+            "there is a token {name} already; to make it anew, remove [tokens.{name}] from {} first",
+            path.display()
+        )));
+    }
+    let mut random = [0; RANDOM];
+    getrandom::fill(&mut random)
+        .map_err(|error| Failure::Failed(format!("the system has no random numbers: {error}")))?;
+    let token = format!("acpd_{}", hex(&random));
+    let entry = format!(
+        "\n[tokens.{key}]\nhash = \"sha256:{hash}\"\nscope = \"{scope}\"\nsees = \"{sees}\"\n",
+        // A dot would begin a table below.
+        key = if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() },
+        hash = hex(&hash_token(&token)),
+        scope = scope.as_str(),
+        sees = sees.as_str(),
+    );
+    append(&path, &entry)
+        .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;
+    let mut out = std::io::stdout();
+    let told = if json {
+        let told = json!({"name": name, "token": token, "scope": scope.as_str(), "sees": sees.as_str(), "config": path});
+        writeln!(out, "{told}")
+    } else {
+        let _closed = writeln!(
+            anstream::stderr(),
+            "token {name} ({}, sees {}) is in {}; this is the only time that it is shown.\n\
+             A running daemon knows it after SIGHUP.",
+            scope.as_str(),
+            sees.as_str(),
+            path.display()
+        );
+        writeln!(out, "{token}")
+    };
+    told.and_then(|()| out.flush()).map_err(|error| Failure::of(&error))
+}
+
+fn read(sources: &Sources) -> Result<Config, Failure> {
+    Config::load(sources).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// Adds to a file, all or nothing: a copy takes its place.
+fn append(path: &Path, entry: &str) -> std::io::Result<()> {
+    // Through a link, so that the link stays.
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (mut text, mode) = match std::fs::read_to_string(path) {
+        Ok(text) => (text, std::fs::metadata(path)?.permissions().mode()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (String::new(), 0o600),
+        Err(error) => return Err(error),
+    };
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(if text.is_empty() { entry.trim_start() } else { entry });
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let copy = path.with_file_name(name);
+    let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy).and_then(
+        |mut file| {
+            file.write_all(text.as_bytes())?;
+            file.set_permissions(Permissions::from_mode(mode))?;
+            file.sync_all()
+        },
+    );
+    written.and_then(|()| std::fs::rename(&copy, path)).inspect_err(|_| drop(std::fs::remove_file(&copy)))
+}
+
+fn list(json: bool, file: Option<PathBuf>) -> Result<(), Failure> {
+    let config = read(&Sources::of_process(file, None))?;
+    let mut out = std::io::stdout();
+    let told = if json {
+        let tokens: Vec<_> = config
+            .tokens
+            .iter()
+            .map(|(name, token)| json!({"name": name, "scope": token.scope.as_str(), "sees": token.sees.as_str()}))
+            .collect();
+        writeln!(out, "{}", json!({"tokens": tokens}))
+    } else if config.tokens.is_empty() {
+        writeln!(out, "no tokens: the daemon listens on loopback and its Unix socket only")
+    } else {
+        let width = config.tokens.keys().map(String::len).max().unwrap_or_default();
+        config.tokens.iter().try_for_each(|(name, token)| {
+            writeln!(out, "{name:width$}  {:7}  sees {}", token.scope.as_str(), token.sees.as_str())
+        })
+    };
+    told.and_then(|()| out.flush()).map_err(|error| Failure::of(&error))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

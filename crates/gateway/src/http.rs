@@ -1,0 +1,159 @@
+//! The network front door: HTTP/1.1 and HTTP/2 on TCP, TLS and a Unix socket.
+//!
+//! A request passes the guard (Host, Origin, token), then goes to `/acp`, where clients speak ACP, or to REST, where
+//! they look at sessions. Nothing here decides about sessions.
+
+mod acp;
+mod guard;
+mod health;
+mod listen;
+mod metrics;
+mod patient;
+mod problem;
+mod rest;
+mod settings;
+mod tls;
+mod tokens;
+
+pub use listen::Listener;
+pub use metrics::{Measurements, MeasurementsError};
+pub use settings::HttpSettings;
+pub use tls::{TlsError, tls_config};
+pub use tokens::{TokenHash, Tokens, hash_token};
+
+use acp::Acp;
+use acpd_host::Host;
+use axum::response::Response;
+use axum::routing::get;
+use axum::{Router, middleware};
+use http::{HeaderName, Method, StatusCode, header};
+use problem::Problem;
+use settings::Shared;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+/// How long connections may take to end after their streams did.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How a client came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// Over the Unix socket, which only its owner can open.
+    Unix,
+    /// Over TCP, at this address of ours.
+    Tcp {
+        /// The address that the client called.
+        local: SocketAddr,
+        /// With TLS.
+        tls: bool,
+    },
+}
+
+/// The front door of a daemon.
+#[derive(Clone)]
+pub struct HttpServer {
+    shared: Arc<Shared>,
+}
+
+impl HttpServer {
+    /// A door to `host` for the bearers of `tokens`; streams end when `stop` is cancelled.
+    pub fn new(
+        host: Host,
+        tokens: Tokens,
+        settings: HttpSettings,
+        measurements: Option<Measurements>,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { shared: Arc::new(Shared::new(host, tokens, settings, measurements, stop)) }
+    }
+
+    /// Goes by these settings from now on.
+    pub fn set(&self, settings: HttpSettings) {
+        self.shared.set(settings);
+    }
+
+    /// Serves clients on `listeners`: accepts until `quit` is cancelled, then waits for the token that ends streams, and
+    /// then a second at most for the connections.
+    pub async fn serve(&self, listeners: Vec<Listener>, quit: CancellationToken) {
+        let scope = self.shared.host.scope().child(tracing::Span::none());
+        // Twice: who has stalled is told so, if it reads again.
+        let patience = self.shared.settings().viewer_stall * 2 + LAST_WORDS;
+        let router = self.router();
+        let connections = acpd_host::TaskScope::default();
+        let accepting: Vec<_> = listeners
+            .into_iter()
+            .map(|listener| {
+                let door = listen::Door {
+                    router: router.clone(),
+                    scope: connections.clone(),
+                    quit: quit.clone(),
+                    stop: self.shared.stop.clone(),
+                    patience,
+                };
+                scope.spawn("listener", listen::accept(listener, door))
+            })
+            .collect();
+        for listener in accepting {
+            let _ended = listener.await;
+        }
+        self.shared.stop.cancelled().await;
+        if tokio::time::timeout(LAST_WORDS, connections.finished()).await.is_err() {
+            tracing::debug!("some clients did not close their connections in time");
+        }
+    }
+
+    fn router(&self) -> Router {
+        let shared = &self.shared;
+        let guarded = acp::routes(Acp::open(Arc::clone(shared)))
+            .merge(rest::routes())
+            .route("/metrics", get(metrics::metrics))
+            .fallback(async || {
+                Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path")
+            })
+            .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_token));
+        let mut router = Router::new();
+        for version in rest::VERSIONS {
+            router = router
+                .route(&format!("{version}/health"), get(health::health))
+                .route(&format!("{version}/ready"), get(health::ready));
+        }
+        router
+            .with_state(Arc::clone(shared))
+            .merge(guarded.with_state(Arc::clone(shared)))
+            .layer(cors(Arc::clone(shared)))
+            .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_place))
+            .layer(middleware::map_response(async |response: Response| {
+                metrics::count_request(response.status());
+                response
+            }))
+    }
+}
+
+impl std::fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpServer").finish_non_exhaustive()
+    }
+}
+
+/// Answers browsers that ask first, for the pages that may call.
+fn cors(shared: Arc<Shared>) -> CorsLayer {
+    let exposed = [HeaderName::from_static("acp-connection-id"), header::RETRY_AFTER];
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::predicate(move |origin, _| {
+            guard::is_allowed_origin(&shared.settings().allowed_origins, origin)
+        }))
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers([
+            header::ACCEPT,
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            HeaderName::from_static("acp-connection-id"),
+            HeaderName::from_static("acp-session-id"),
+            HeaderName::from_static("last-event-id"),
+        ])
+        .expose_headers(exposed)
+        .max_age(Duration::from_secs(600))
+}

@@ -1,0 +1,119 @@
+//! What every request has to pass before anything is done for it: Host and Origin, then the token (contract 1.7).
+//!
+//! Invariant: a request that does not pass costs no more than its head; its body is not read.
+
+use super::Peer;
+use super::problem::Problem;
+use super::settings::Shared;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Refuses foreign names and foreign pages, by which a browser could be made to call (SC-2).
+pub(super) async fn check_place(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Unix);
+    match is_at_home(&shared, peer, request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    let settings = shared.settings();
+    let foreign_host = || {
+        Problem::new(
+            StatusCode::FORBIDDEN,
+            "foreign_host",
+            "acpd is not called that; add the name to allowed_hosts in [server] if it is meant",
+        )
+    };
+    // HTTP/2 has it in the address of the request.
+    let given = match headers.get(header::HOST) {
+        Some(host) => Some(host.to_str().ok().and_then(|host| host.parse().ok()).ok_or_else(foreign_host)?),
+        None => uri.authority().cloned(),
+    };
+    if let Peer::Tcp { local, .. } = peer {
+        let host: &Authority = given.as_ref().ok_or_else(foreign_host)?;
+        let name = host.host().trim_start_matches('[').trim_end_matches(']');
+        let is_own = match name.parse::<IpAddr>() {
+            // An address is no name that somebody else could point here.
+            Ok(address) => address == local.ip() || (address.is_loopback() && local.ip().is_loopback()),
+            Err(_) => name.eq_ignore_ascii_case("localhost") && local.ip().to_canonical().is_loopback(),
+        };
+        let is_allowed = settings.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
+        if !is_own && !is_allowed {
+            return Err(foreign_host());
+        }
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let scheme = if matches!(peer, Peer::Tcp { tls: true, .. }) { "https" } else { "http" };
+    let is_own = given.is_some_and(|host| origin.as_bytes() == format!("{scheme}://{host}").as_bytes());
+    match is_own || is_allowed_origin(&settings.allowed_origins, origin) {
+        true => Ok(()),
+        false => Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "foreign_origin",
+            "pages of that origin may not call; add it to allowed_origins in [server] if it is meant",
+        )),
+    }
+}
+
+pub(super) fn is_allowed_origin(allowed: &[String], origin: &HeaderValue) -> bool {
+    allowed.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes())
+}
+
+/// Finds out who calls; everything behind this has an [`Identity`](crate::Identity) in its extensions (SC-1).
+pub(super) async fn check_token(
+    State(shared): State<Arc<Shared>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Unix);
+    let presented = bearer(request.headers());
+    let identity = match presented {
+        _ if shared.tokens.is_empty() => Some(shared.local()),
+        Some(token) => shared.tokens.bearer(token),
+        None if peer == Peer::Unix => Some(shared.local()),
+        None => None,
+    };
+    let Some(identity) = identity else {
+        return Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthorized",
+            "a token that acpd knows is required: Authorization: Bearer TOKEN",
+        )
+        .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+        .into_response();
+    };
+    if let Err(wait) = identity.request() {
+        let seconds = HeaderValue::from(wait.as_secs().max(1));
+        return Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_requests",
+            "more requests than requests_per_second of this token allows",
+        )
+        .with(header::RETRY_AFTER, seconds)
+        .into_response();
+    }
+    request.extensions_mut().insert(identity);
+    next.run(request).await
+}
+
+/// The token of `Authorization: Bearer TOKEN`, or for browsers, whose WebSockets can set no header, of the
+/// subprotocol `acpd.bearer.TOKEN`.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    if let Some(authorization) = headers.get(header::AUTHORIZATION) {
+        let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then_some(token.trim());
+    }
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
+    let mut offered = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    offered.find_map(|protocol| protocol.trim().strip_prefix(BEARER_PROTOCOL))
+}
+
+/// What the subprotocol that carries a token begins with.
+pub(super) const BEARER_PROTOCOL: &str = "acpd.bearer.";

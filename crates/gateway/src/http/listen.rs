@@ -1,0 +1,168 @@
+//! Sockets: accepts, speaks HTTP/1.1 or HTTP/2 as the client does, and lets go in order.
+//!
+//! Owned by [`serve_http`](super::serve_http). A socket that takes nothing for too long is given up here, below HTTP,
+//! so that no client can hold one for ever.
+
+use super::{Peer, patient::Patient};
+use acpd_host::TaskScope;
+use axum::Router;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio_util::sync::CancellationToken;
+
+/// Sockets of all clients together. At the limit nobody is accepted until one closes.
+const SOCKETS: usize = 16 * 1024;
+/// How long a client may take for the head of a request, and for a TLS handshake.
+const HEAD: Duration = Duration::from_secs(10);
+/// How often an HTTP/2 client is asked whether it is there, and how long it may take.
+const PING: Duration = Duration::from_secs(15);
+/// A buffer of a connection grows to this at most, in bytes.
+const BUFFER: usize = 64 * 1024;
+/// Requests of one HTTP/2 connection at a time, streams of events among them.
+const STREAMS: u32 = 1024;
+/// Out of file descriptors, most likely: there will be some when somebody leaves.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// Where clients come in.
+pub enum Listener {
+    /// TCP, with TLS if there is a configuration for it.
+    Tcp(TcpListener, Option<Arc<rustls::ServerConfig>>),
+    /// A Unix socket.
+    Unix(UnixListener),
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(listener, tls) => write!(f, "Tcp({:?}, tls: {})", listener.local_addr(), tls.is_some()),
+            Self::Unix(listener) => write!(f, "Unix({:?})", listener.local_addr()),
+        }
+    }
+}
+
+/// What every accepted socket needs.
+#[derive(Clone)]
+pub(super) struct Door {
+    pub(super) router: Router,
+    pub(super) scope: TaskScope,
+    /// Cancelled when nobody is accepted any more.
+    pub(super) quit: CancellationToken,
+    /// Cancelled when streams end, and connections with them.
+    pub(super) stop: CancellationToken,
+    /// How long a socket may take nothing.
+    pub(super) patience: Duration,
+}
+
+/// Accepts until it is told to stop.
+pub(super) async fn accept(listener: Listener, door: Door) {
+    let places = Arc::new(tokio::sync::Semaphore::new(SOCKETS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            accepted = accept_one(&listener) => accepted,
+            () = door.quit.cancelled() => return,
+        };
+        let (socket, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a client");
+                tokio::time::sleep(BREATH).await;
+                continue;
+            }
+        };
+        let tls = match &listener {
+            Listener::Tcp(_, tls) => tls.clone(),
+            Listener::Unix(_) => None,
+        };
+        let serving = door.clone();
+        door.scope.spawn("http", async move {
+            serving.serve(socket, peer, tls).await;
+            drop(place);
+        });
+    }
+}
+
+enum Socket {
+    Tcp(TcpStream),
+    Unix(tokio::net::UnixStream),
+}
+
+async fn accept_one(listener: &Listener) -> io::Result<(Socket, Peer)> {
+    match listener {
+        Listener::Tcp(listener, tls) => {
+            let (stream, _) = listener.accept().await?;
+            // Answers are small and wanted at once.
+            stream.set_nodelay(true)?;
+            let local: SocketAddr = stream.local_addr()?;
+            Ok((Socket::Tcp(stream), Peer::Tcp { local, tls: tls.is_some() }))
+        }
+        Listener::Unix(listener) => Ok((Socket::Unix(listener.accept().await?.0), Peer::Unix)),
+    }
+}
+
+impl Door {
+    async fn serve(self, socket: Socket, peer: Peer, tls: Option<Arc<rustls::ServerConfig>>) {
+        match (socket, tls) {
+            (Socket::Unix(stream), _) => self.speak(stream, peer).await,
+            (Socket::Tcp(stream), None) => self.speak(stream, peer).await,
+            (Socket::Tcp(stream), Some(tls)) => {
+                let handshake = tokio_rustls::TlsAcceptor::from(tls).accept(stream);
+                match tokio::time::timeout(HEAD, handshake).await {
+                    Ok(Ok(stream)) => self.speak(stream, peer).await,
+                    Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                    Err(_) => tracing::debug!("a TLS handshake took too long"),
+                }
+            }
+        }
+    }
+
+    async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S, peer: Peer) {
+        let mut http = auto::Builder::new(InScope(self.scope));
+        http.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(BUFFER);
+        http.http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(PING)
+            .keep_alive_timeout(PING)
+            .max_concurrent_streams(STREAMS);
+        let router = TowerToHyperService::new(self.router);
+        let service =
+            hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+                request.extensions_mut().insert(peer);
+                hyper::service::Service::call(&router, request)
+            });
+        let stream = TokioIo::new(Patient::new(stream, self.patience));
+        let connection = http.serve_connection_with_upgrades(stream, service);
+        tokio::pin!(connection);
+        let ended = tokio::select! {
+            ended = &mut connection => ended,
+            () = self.stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a client's connection ended");
+        }
+    }
+}
+
+/// Runs hyper's own tasks where their owner sees their end.
+#[derive(Clone)]
+struct InScope(TaskScope);
+
+impl<F> hyper::rt::Executor<F> for InScope
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, task: F) {
+        drop(self.0.spawn("http stream", task));
+    }
+}

@@ -1,0 +1,109 @@
+//! Errors over HTTP: `application/problem+json` (RFC 9457; contract 1.3).
+
+use acpd_host::HostError;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+/// What every error type begins with.
+const URN: &str = "urn:sandbox-agent:error:";
+
+/// An error as it goes to a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    name: &'static str,
+    detail: String,
+    session: Option<String>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// The document.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProblemDocument {
+    /// A URN that names the kind of error.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:sandbox-agent:error:session_not_found")]
+    kind: String,
+    /// The status in words.
+    title: String,
+    /// The status code, again.
+    status: u16,
+    /// What happened and what to do about it.
+    detail: String,
+    /// The session that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+}
+
+impl Problem {
+    /// An error of the kind `name`.
+    pub(crate) fn new(status: StatusCode, name: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, name, detail: detail.into(), session: None, headers: Vec::new() }
+    }
+
+    /// And it is about this session.
+    pub(crate) fn about(mut self, session: &str) -> Self {
+        self.session = Some(session.to_owned());
+        self
+    }
+
+    /// With a header.
+    pub(crate) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// No such session, for this caller.
+    pub(crate) fn session_not_found(session: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "session_not_found", "there is no session of that id").about(session)
+    }
+
+    /// Something in the request is wrong.
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", detail)
+    }
+
+    /// The one table from the host's errors to HTTP.
+    pub(crate) fn of_host(error: &HostError) -> Self {
+        let detail = crate::wire_error::one_line(error);
+        match error {
+            HostError::UnknownSession { id } => Self::session_not_found(id),
+            HostError::SessionEnded { id, .. } | HostError::Terminated { id, .. } => {
+                Self::new(StatusCode::CONFLICT, "session_ended", detail).about(id)
+            }
+            HostError::LiveElsewhere { id, .. } => {
+                Self::new(StatusCode::CONFLICT, "session_live_elsewhere", detail).about(id)
+            }
+            HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } => Self::bad_request(detail),
+            HostError::ShuttingDown => Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", detail),
+            _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail),
+        }
+    }
+}
+
+impl From<HostError> for Problem {
+    fn from(error: HostError) -> Self {
+        Self::of_host(&error)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let document = ProblemDocument {
+            kind: format!("{URN}{}", self.name),
+            title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: self.status.as_u16(),
+            detail: self.detail,
+            session_id: self.session,
+        };
+        let mut response = (self.status, axum::Json(document)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        for (name, value) in self.headers {
+            headers.insert(name, value);
+        }
+        response
+    }
+}

@@ -1,0 +1,73 @@
+//! How the front door is set up, and what all requests share.
+
+use super::metrics::Measurements;
+use super::tokens::Tokens;
+use crate::identity::{Allowance, Identity};
+use acpd_host::Host;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// What can be set; `[server]`, `[limits]` and `[timeouts]` of the configuration.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// The agent of clients that name none.
+    pub default_agent: String,
+    /// Names that acpd may be called by, beside the address it listens on.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of pages that may call, `scheme://host:port` each.
+    pub allowed_origins: Vec<String>,
+    /// Advertise the first draft's close (contract 1.4).
+    pub session_stop: bool,
+    /// The longest message, in bytes.
+    pub message_bytes: usize,
+    /// How long a reader may take nothing while something waits for it.
+    pub viewer_stall: Duration,
+    /// How long an ACP connection over HTTP stays without a reader.
+    pub connection_idle: Duration,
+    /// What whoever needs no token may hold.
+    pub local: Allowance,
+}
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) host: Host,
+    pub(crate) tokens: Tokens,
+    /// Cancelled when the daemon stops: streams end.
+    pub(crate) stop: CancellationToken,
+    pub(super) measurements: Option<Measurements>,
+    settings: RwLock<Arc<HttpSettings>>,
+    local: RwLock<Identity>,
+    pub(crate) since: tokio::time::Instant,
+}
+
+impl Shared {
+    pub(super) fn new(
+        host: Host,
+        tokens: Tokens,
+        settings: HttpSettings,
+        measurements: Option<Measurements>,
+        stop: CancellationToken,
+    ) -> Self {
+        let local = RwLock::new(Identity::local(settings.local));
+        let (settings, since) = (RwLock::new(settings.into()), tokio::time::Instant::now());
+        Self { host, tokens, stop, measurements, settings, local, since }
+    }
+
+    pub(crate) fn settings(&self) -> Arc<HttpSettings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whoever needs no token.
+    pub(crate) fn local(&self) -> Identity {
+        self.local.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Goes by these from now on; what is open stays as it is.
+    pub(super) fn set(&self, settings: HttpSettings) {
+        if self.settings().local != settings.local {
+            *self.local.write().unwrap_or_else(PoisonError::into_inner) = Identity::local(settings.local);
+        }
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings.into();
+    }
+}

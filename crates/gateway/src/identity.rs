@@ -1,0 +1,171 @@
+//! Who is calling: the name, the scope and the allowance of a token (contract 1.7).
+//!
+//! Made when tokens are loaded and shared by all requests of that token. It is not a session's own notion: the host
+//! only keeps the name of the token that a session was created under.
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// What the bearer of a token may do; each scope includes the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// List, inspect and watch.
+    Observe,
+    /// Also prompt, answer, cancel and close.
+    Control,
+    /// Also terminate any session, delete, and see agents and metrics.
+    Admin,
+}
+
+impl Scope {
+    /// The word of the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Observe => "observe",
+            Self::Control => "control",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// How much the bearer of one token may hold at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// Live sessions created under the token.
+    pub sessions: usize,
+    /// ACP connections and event streams that are open.
+    pub connections: usize,
+    /// HTTP requests per second, as many at once; None for any number.
+    pub requests_per_second: Option<NonZeroU32>,
+}
+
+impl Allowance {
+    /// No limit.
+    pub const UNLIMITED: Self =
+        Self { sessions: usize::MAX, connections: usize::MAX, requests_per_second: None };
+}
+
+/// Somebody who may call. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Identity(Arc<Known>);
+
+#[derive(Debug)]
+struct Known {
+    name: Option<Arc<str>>,
+    scope: Scope,
+    sees_all: bool,
+    allowance: Allowance,
+    connections: Arc<AtomicUsize>,
+    requests: Option<DefaultDirectRateLimiter>,
+}
+
+/// An open connection, counted until it is dropped.
+#[derive(Debug)]
+pub struct ConnectionPermit(Arc<AtomicUsize>);
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Identity {
+    /// Whoever needs no token: the owner of the Unix socket, and of a daemon that has no tokens.
+    pub fn local(allowance: Allowance) -> Self {
+        Self::new(None, Scope::Admin, true, allowance)
+    }
+
+    /// The bearer of a token.
+    pub fn of_token(name: &str, scope: Scope, sees_all: bool, allowance: Allowance) -> Self {
+        Self::new(Some(name.into()), scope, sees_all || scope == Scope::Admin, allowance)
+    }
+
+    fn new(name: Option<Arc<str>>, scope: Scope, sees_all: bool, allowance: Allowance) -> Self {
+        let requests = allowance.requests_per_second.map(|rate| RateLimiter::direct(Quota::per_second(rate)));
+        Self(Arc::new(Known { name, scope, sees_all, allowance, connections: Arc::default(), requests }))
+    }
+
+    /// The token's name; None for who needs none.
+    pub fn name(&self) -> Option<&Arc<str>> {
+        self.0.name.as_ref()
+    }
+
+    /// What it may do.
+    pub fn scope(&self) -> Scope {
+        self.0.scope
+    }
+
+    /// Whether its scope includes `scope`.
+    pub fn may(&self, scope: Scope) -> bool {
+        self.0.scope >= scope
+    }
+
+    /// For a list: whose sessions exist for it; None for everybody's.
+    pub fn only_its_own(&self) -> Option<String> {
+        self.0.name.as_deref().filter(|_| !self.0.sees_all).map(str::to_owned)
+    }
+
+    /// Whether a session exists for it, by the token that it was created under.
+    pub fn sees(&self, created_by: Option<&str>) -> bool {
+        self.0.sees_all || (created_by.is_some() && created_by == self.0.name.as_deref())
+    }
+
+    /// How many live sessions of its own it may have.
+    pub fn sessions(&self) -> usize {
+        self.0.allowance.sessions
+    }
+
+    /// Counts a connection; None at the limit.
+    pub fn connect(&self) -> Option<ConnectionPermit> {
+        let open = &self.0.connections;
+        let most = self.0.allowance.connections;
+        let counted =
+            open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < most).then_some(open + 1));
+        counted.is_ok().then(|| ConnectionPermit(Arc::clone(open)))
+    }
+
+    /// Counts a request; the error is how long to wait for the next one.
+    ///
+    /// # Errors
+    /// When there were too many in the last second.
+    pub fn request(&self) -> Result<(), Duration> {
+        let Some(requests) = &self.0.requests else { return Ok(()) };
+        requests.check().map_err(|early| {
+            let now = governor::clock::Clock::now(&governor::clock::DefaultClock::default());
+            early.wait_time_from(now)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 1.7: each scope includes the one before; own sessions, or all
+    #[test]
+    fn scopes_include_each_other_and_sessions_have_an_owner() {
+        let ci = Identity::of_token("ci", Scope::Control, false, Allowance::UNLIMITED);
+        assert!(ci.may(Scope::Observe) && ci.may(Scope::Control) && !ci.may(Scope::Admin));
+        assert!(ci.sees(Some("ci")) && !ci.sees(Some("other")) && !ci.sees(None));
+        let watcher = Identity::of_token("w", Scope::Observe, true, Allowance::UNLIMITED);
+        assert!(watcher.sees(Some("ci")) && watcher.sees(None));
+        let admin = Identity::of_token("root", Scope::Admin, false, Allowance::UNLIMITED);
+        assert!(admin.sees(None) && Identity::local(Allowance::UNLIMITED).sees(Some("ci")));
+    }
+
+    // HT-12
+    #[test]
+    fn connections_and_requests_are_counted() {
+        let allowance = Allowance { sessions: 1, connections: 1, requests_per_second: NonZeroU32::new(2) };
+        let who = Identity::of_token("x", Scope::Observe, false, allowance);
+        let first = who.connect();
+        assert!(first.is_some() && who.clone().connect().is_none());
+        drop(first);
+        assert!(who.connect().is_some());
+        assert!(who.request().is_ok() && who.request().is_ok());
+        assert!(who.request().is_err_and(|wait| wait <= Duration::from_secs(1)));
+    }
+}

@@ -1,0 +1,146 @@
+//! The Unix socket of the daemon that serves a state directory (contract 6): where it is, and who may hold it.
+//!
+//! One daemon at a time: a lock beside the socket says so, however the last one ended. Only the owner of the directory
+//! can open the socket.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tokio::net::{UnixListener, UnixStream};
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalSocketError {
+    /// Another daemon serves this directory.
+    #[error("a daemon{} serves this state directory already: {}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default(), dir.display())]
+    Taken {
+        /// The state directory.
+        dir: PathBuf,
+        /// The daemon.
+        pid: Option<u32>,
+    },
+    /// The operating system refuses.
+    #[error("cannot listen on {}", path.display())]
+    Failed {
+        /// The socket, or its lock.
+        path: PathBuf,
+        /// What it said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The socket of a state directory.
+pub fn local_socket_path(state_dir: &Path) -> PathBuf {
+    state_dir.join("acpd.sock")
+}
+
+/// Says that this process is the daemon of a state directory, until it is dropped; then the socket is gone too.
+#[derive(Debug)]
+pub struct LocalSocket {
+    path: PathBuf,
+    /// Holds the lock.
+    _lock: File,
+}
+
+impl Drop for LocalSocket {
+    fn drop(&mut self) {
+        // While the lock is held: afterwards it may be another daemon's.
+        let _gone = std::fs::remove_file(&self.path);
+    }
+}
+
+impl LocalSocket {
+    /// Listens on the socket of `state_dir`, which exists, with mode 0600.
+    ///
+    /// # Errors
+    /// When another daemon does, or the operating system refuses.
+    pub fn listen(state_dir: &Path) -> Result<(Self, UnixListener), LocalSocketError> {
+        let path = local_socket_path(state_dir);
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| LocalSocketError::Failed { path, source }
+        };
+        let lock_path = state_dir.join("daemon.lock");
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&lock_path)
+            .map_err(failed(&lock_path))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut text = String::new();
+            let _unreadable = lock.read_to_string(&mut text);
+            return Err(LocalSocketError::Taken { dir: state_dir.to_owned(), pid: text.trim().parse().ok() });
+        }
+        lock.set_len(0)
+            .and_then(|()| writeln!(lock, "{}", std::process::id()))
+            .map_err(failed(&lock_path))?;
+        // With the lock in hand, a socket that is there is a dead daemon's.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&path)(error)),
+            _ => {}
+        }
+        let listener = through_short_path(&path, |path| UnixListener::bind(path)).map_err(failed(&path))?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed(&path))?;
+        Ok((Self { path, _lock: lock }, listener))
+    }
+}
+
+/// Connects to the daemon of a state directory.
+///
+/// # Errors
+/// When there is none, or the operating system refuses.
+pub async fn connect_local(state_dir: &Path) -> io::Result<UnixStream> {
+    let path = local_socket_path(state_dir);
+    let connected = through_short_path(&path, |path| std::os::unix::net::UnixStream::connect(path))?;
+    connected.set_nonblocking(true)?;
+    UnixStream::from_std(connected)
+}
+
+/// The longest address of a Unix socket, in bytes.
+const LONGEST: usize = 107;
+
+/// State directories may be deeper than an address of a Unix socket is long; the directory, once open, has a short name.
+fn through_short_path<T>(path: &Path, open: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
+    if path.as_os_str().len() <= LONGEST {
+        return open(path);
+    }
+    use std::os::fd::AsRawFd;
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return open(path) };
+    let dir = File::open(dir)?;
+    open(&Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    // contract 6, SC-1: one daemon for a directory, a socket for its owner only, however deep the directory is
+    #[tokio::test]
+    async fn one_daemon_holds_the_socket() {
+        let scratch = tempfile::TempDir::new().expect("a directory");
+        let dir = scratch.path().join("deep".repeat(40));
+        std::fs::create_dir(&dir).expect("a directory");
+        assert!(connect_local(&dir).await.is_err());
+        let (held, listener) = LocalSocket::listen(&dir).expect("nobody listens");
+        let mode = std::fs::metadata(local_socket_path(&dir)).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let taken = LocalSocket::listen(&dir).expect_err("somebody listens").to_string();
+        assert!(taken.contains(&format!("pid {}", std::process::id())), "{taken}");
+        let mut client = connect_local(&dir).await.expect("it is listened to");
+        let (mut served, _) = listener.accept().await.expect("a client");
+        client.write_all(b"x").await.expect("sent");
+        assert_eq!(served.read_u8().await.expect("received"), b'x');
+        drop((held, listener));
+        assert!(!local_socket_path(&dir).exists());
+        // What a killed daemon leaves is no obstacle.
+        drop(std::os::unix::net::UnixListener::bind(scratch.path().join("acpd.sock")).expect("a socket"));
+        assert!(LocalSocket::listen(scratch.path()).is_ok());
+    }
+}
