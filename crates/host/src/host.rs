@@ -389,8 +389,10 @@ impl Host {
         );
         self.shared.registry.insert(session.clone());
         let (registry, key) = (self.shared.registry.clone(), id.clone());
+        // In a box: a future that is moved into another would take its room twice.
+        let running = Box::pin(task.run());
         self.shared.scope.spawn("session", async move {
-            task.run().await;
+            running.await;
             registry.remove(key.as_str(), began_after);
         });
         // Either this sees the shutdown, or the shutdown sees this session in the registry.
