@@ -389,8 +389,7 @@ impl Host {
         );
         self.shared.registry.insert(session.clone());
         let (registry, key) = (self.shared.registry.clone(), id.clone());
-        // In a box: a future that is moved into another would take its room twice.
-        let running = Box::pin(task.run());
+        let running = Box::pin(Box::new(task).run());
         self.shared.scope.spawn("session", async move {
             running.await;
             registry.remove(key.as_str(), began_after);

@@ -153,7 +153,8 @@ enum Event {
 }
 
 impl ProcessTask {
-    pub(crate) async fn run(mut self) {
+    /// In a box, because a future holds what it is given twice: where it came in and where it is used.
+    pub(crate) async fn run(mut self: Box<Self>) {
         let Ended { status, leaked, rungs, oom_kills } = self.serve().await;
         let exited_at = Instant::now();
         self.stdin.close();

@@ -204,7 +204,7 @@ pub(crate) async fn start(
     let handle = process.handle.clone();
     let books = Bookkeeping { secrets: hidden, running: standings.process_started(&spec.name) };
     let task = AgentTask::new(process, spec.line_limit, inbox, publish, books);
-    scope.spawn("agent", task.run());
+    scope.spawn("agent", Box::new(task).run());
     let placeholder = Arc::new(AgentInfo { result: Value::Null, prompt: PromptCapabilities::default() });
     let program = || spec.command.to_string_lossy().into_owned();
     let known = AgentRef {

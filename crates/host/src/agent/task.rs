@@ -114,7 +114,8 @@ impl AgentTask {
         }
     }
 
-    pub(super) async fn run(mut self) {
+    /// In a box, because a future holds what it is given twice: where it came in and where it is used.
+    pub(super) async fn run(mut self: Box<Self>) {
         let mut exited = None;
         let mut owned = true;
         while exited.is_none() || self.stdout_open || !self.stuck.is_empty() {

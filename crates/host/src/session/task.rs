@@ -149,7 +149,8 @@ impl SessionTask {
         }
     }
 
-    pub(crate) async fn run(mut self) {
+    /// In a box, because a future holds what it is given twice: where it came in and where it is used.
+    pub(crate) async fn run(mut self: Box<Self>) {
         let mut committed = self.parts.appender.committed();
         let audience = self.parts.audience.clone();
         let mut owned = true;
