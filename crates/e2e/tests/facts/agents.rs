@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 fn standing(host: &Host, agent: &str) -> Value {
     let all = serde_json::to_value(host.agents_standing()).expect("it is JSON");
     all.as_array()
-        .unwrap()
+        .expect("it is a list")
         .iter()
         .find(|standing| standing["name"] == agent)
         .expect("it is configured")

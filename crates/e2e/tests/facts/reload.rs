@@ -18,15 +18,15 @@ fn generation(scratch: &Scratch, n: &str) -> AgentSpec {
 
 /// What the agent of a session has in its environment.
 async fn generation_of(host: &Host, session: &SessionHandle) -> String {
-    let before = host.inspect(session.id().as_str()).await.unwrap().event_count;
+    let before = host.inspect(session.id().as_str()).await.expect("it can be read").event_count;
     assert_eq!(turn(session, "env GENERATION").await["stopReason"], "end_turn");
-    let mut cursor = host.cursor(session.id().as_str(), before).await.unwrap();
+    let mut cursor = host.cursor(session.id().as_str(), before).await.expect("it can be read");
     let mut said = String::new();
     while !said.contains("turn_ended") {
-        let block = cursor.next().await.unwrap().unwrap();
+        let block = cursor.next().await.expect("it can be read").expect("it can be read");
         for event in block.events() {
-            said.push_str(acpd_host::EventKind::from_number(event.kind).unwrap().name());
-            said.push_str(std::str::from_utf8(event.payload).unwrap());
+            said.push_str(acpd_host::EventKind::from_number(event.kind).expect("it can be read").name());
+            said.push_str(std::str::from_utf8(event.payload).expect("it can be read"));
         }
     }
     ["one", "two", "three"].into_iter().find(|n| said.contains(n)).expect(&said).to_owned()

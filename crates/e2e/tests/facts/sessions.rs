@@ -40,7 +40,7 @@ fn is_complete(info: &Value) {
     assert_eq!((&snapshot["openToolCalls"], &snapshot["openPermissionRequests"]), (&json!([]), &json!([])));
 }
 
-// contract 1.3, 1.5: the same of a session that is live, has ended, is taken up, and in the next daemon
+// contract 1.3, contract 1.5: the same of a session that is live, has ended, is taken up, and in the next daemon
 #[tokio::test]
 async fn everything_is_known_of_a_session_for_ever() {
     let scratch = Scratch::new();
@@ -155,7 +155,7 @@ async fn what_an_answer_told_is_an_event() {
     close(host).await;
 }
 
-// contract 1.3, 1.5: what is open while somebody has to answer, and nothing of it afterwards
+// contract 1.3, contract 1.5: what is open while somebody has to answer, and nothing of it afterwards
 #[tokio::test]
 async fn a_session_that_waits_says_for_what() {
     let scratch = Scratch::new();

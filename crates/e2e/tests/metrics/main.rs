@@ -21,8 +21,7 @@ fn all(recorder: &PrometheusHandle, wanted: &[(&str, f64)]) -> bool {
 }
 
 async fn until_all(recorder: &PrometheusHandle, wanted: &[(&str, f64)]) {
-    let patience = std::time::Instant::now;
-    let began = patience();
+    let began = tokio::time::Instant::now();
     until("the counts are right", async || {
         let off: Vec<_> = wanted.iter().filter(|one| !all(recorder, &[**one])).collect();
         assert!(off.is_empty() || began.elapsed() < acpd_e2e::PATIENCE / 2, "{off:?}: {}", recorder.render());
