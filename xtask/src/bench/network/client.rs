@@ -102,13 +102,14 @@ impl Http {
         Ok(session)
     }
 
-    /// A request in the session, from writing it to having its answer.
-    pub(super) fn request(&mut self, method: &str, params: &str) -> Result<Duration, PeerError> {
+    /// A request in the session, from writing it to its acceptance, and to having its answer.
+    pub(super) fn request(&mut self, method: &str, params: &str) -> Result<[Duration; 2], PeerError> {
         let begun = now();
         let id = self.post(method, params)?;
+        let accepted = begun.elapsed();
         let (_, events) = self.session.as_mut().ok_or(PeerError::Ended)?;
         events.answer(id)?;
-        Ok(begun.elapsed())
+        Ok([accepted, begun.elapsed()])
     }
 
     fn post(&mut self, method: &str, params: &str) -> Result<u64, PeerError> {
