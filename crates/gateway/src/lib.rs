@@ -23,5 +23,5 @@ pub use http::{HttpServer, HttpSettings, Listener, TlsError, TokenHash, Tokens, 
 pub use identity::{Allowance, ConnectionPermit, Identity, Scope};
 pub use local_socket::{LocalSocket, LocalSocketError, connect_local, local_socket_path};
 pub use outbox::{Outbox, outbox};
-pub use stdio::serve_stdio;
+pub use stdio::{StdioLines, serve_stdio};
 pub use wire_error::{WireError, wire_error};

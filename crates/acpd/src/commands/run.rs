@@ -1,11 +1,13 @@
 //! `acpd run`: one prompt through a hosted session, shown to a person or as JSON lines.
 
+mod leaving;
 mod questions;
 
 use crate::cli::{Prompt, Run};
 use crate::client::{Client, Incoming};
-use crate::embedded::{Embedded, host_mode, load_config};
+use crate::embedded::{Embedded, host_mode};
 use crate::exit::Failure;
+use crate::hosting::Hosting;
 use crate::signals::StopSignals;
 use crate::view::{Screen, TICK, View};
 use acpd_host::{META, PermissionMode, method};
@@ -33,28 +35,47 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             text
         }
     };
-    let config = load_config(args.places.config, args.places.state_dir)?;
-    let agent = args.agent.unwrap_or_else(|| config.server.default_agent.clone());
-    config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
-    let cwd = working_directory(args.cwd)?;
-    let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
-    let embedded = Embedded::open(&config).await?;
-    let screen = Screen::of_process();
-    let questions = Questions::new(args.json, screen);
-    let show = match args.json {
-        true => Show::Json(std::io::stdout()),
-        false => {
-            let view = View::new(std::io::stdout(), std::io::stderr(), screen, Some(cwd.clone()));
-            Show::View(Box::new(view))
+    let words = Words { prompt, json: args.json, mode: args.permission_mode.map(host_mode) };
+    match Hosting::find(args.places).await? {
+        Hosting::Here(config) => {
+            let agent = args.agent.unwrap_or_else(|| config.server.default_agent.clone());
+            config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
+            let cwd = working_directory(args.cwd, true)?;
+            let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
+            let embedded = Embedded::open(&config).await?;
+            let client = Client::connect(&embedded.host, &agent, "acpd run");
+            let mut conversation = Conversation::new(client, Home::Here(embedded), words, Some(agent), &cwd);
+            let outcome = conversation.hold(&cwd, &mut signals).await;
+            if let Home::Here(embedded) = conversation.home {
+                drop(conversation.client);
+                embedded.close().await;
+            }
+            outcome
         }
-    };
-    let client = Client::connect(&embedded.host, &agent, "acpd run");
-    let mut conversation =
-        Conversation::new(client, show, questions, agent, args.permission_mode.map(host_mode));
-    let outcome = conversation.hold(&cwd, &prompt, &mut signals, &embedded).await;
-    drop(conversation);
-    embedded.close().await;
-    outcome
+        Hosting::Daemon(daemon, _) => {
+            let cwd = working_directory(args.cwd, daemon.address().is_here())?;
+            let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
+            let link = daemon.link(args.agent.as_deref()).await.map_err(|error| Failure::of(&error))?;
+            let client = Client::over(link, daemon.scope());
+            let mut conversation = Conversation::new(client, Home::Daemon, words, args.agent, &cwd);
+            conversation.hold(&cwd, &mut signals).await
+        }
+    }
+}
+
+/// What is said, and how.
+struct Words {
+    prompt: String,
+    json: bool,
+    mode: Option<PermissionMode>,
+}
+
+/// Who hosts the session.
+enum Home {
+    /// This process, for this conversation.
+    Here(Embedded),
+    /// A daemon, which goes on without us.
+    Daemon,
 }
 
 /// clap's own words, without its "error: ", which the exit adds.
@@ -63,9 +84,14 @@ fn clap_failure(error: clap::Error) -> Failure {
     Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
 }
 
-fn working_directory(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
+/// The directory for the session; one of another machine is not looked for.
+fn working_directory(given: Option<PathBuf>, is_here: bool) -> Result<PathBuf, Failure> {
     let shown = given.clone().unwrap_or_else(|| ".".into());
-    let cwd = std::path::absolute(&shown).and_then(std::fs::canonicalize);
+    let cwd = std::path::absolute(&shown);
+    if !is_here {
+        return cwd.map_err(|error| Failure::Usage(format!("--cwd {}: {error}", shown.display())));
+    }
+    let cwd = cwd.and_then(std::fs::canonicalize);
     let cwd = cwd.map_err(|error| Failure::Usage(format!("--cwd {}: {error}", shown.display())))?;
     match cwd.is_dir() {
         true => Ok(cwd),
@@ -90,39 +116,51 @@ enum Phase {
 
 struct Conversation {
     client: Client,
+    home: Home,
     show: Show,
     questions: Questions,
-    agent: String,
+    agent: Option<String>,
+    prompt: String,
     permission_mode: Option<PermissionMode>,
     session: Option<String>,
     begun: Instant,
     /// The turn was cancelled by the person.
     interrupted: bool,
+    /// The session's run is over: there is nothing to close.
+    ended: bool,
     outcome: Option<Result<(), Failure>>,
 }
 
 impl Conversation {
-    fn new(
-        client: Client,
-        show: Show,
-        questions: Questions,
-        agent: String,
-        permission_mode: Option<PermissionMode>,
-    ) -> Self {
-        let begun = Instant::now();
-        let (session, interrupted, outcome) = (None, false, None);
-        Self { client, show, questions, agent, permission_mode, session, begun, interrupted, outcome }
+    fn new(client: Client, home: Home, words: Words, agent: Option<String>, cwd: &std::path::Path) -> Self {
+        let screen = Screen::of_process();
+        let questions = Questions::new(words.json, screen);
+        let show = match words.json {
+            true => Show::Json(std::io::stdout()),
+            false => {
+                let view = View::new(std::io::stdout(), std::io::stderr(), screen, Some(cwd.to_owned()));
+                Show::View(Box::new(view))
+            }
+        };
+        Self {
+            client,
+            home,
+            show,
+            questions,
+            agent,
+            prompt: words.prompt,
+            permission_mode: words.mode,
+            session: None,
+            begun: Instant::now(),
+            interrupted: false,
+            ended: false,
+            outcome: None,
+        }
     }
 
-    async fn hold(
-        &mut self,
-        cwd: &std::path::Path,
-        prompt: &str,
-        signals: &mut StopSignals,
-        embedded: &Embedded,
-    ) -> Result<(), Failure> {
+    async fn hold(&mut self, cwd: &std::path::Path, signals: &mut StopSignals) -> Result<(), Failure> {
         if let Show::View(view) = &mut self.show {
-            view.starting(&self.agent).map_err(closed)?;
+            view.starting(self.agent.as_deref()).map_err(closed)?;
         }
         let params = json!({
             "protocolVersion": 1,
@@ -137,29 +175,22 @@ impl Conversation {
         while phase != Phase::Over {
             tokio::select! {
                 incoming = self.client.next() => match incoming {
-                    Some(incoming) => phase = self.take(incoming, phase, cwd, prompt).await?,
+                    Some(incoming) => phase = self.take(incoming, phase, cwd).await?,
                     None => phase = Phase::Over,
                 },
                 _ = ticks.tick() => if let Show::View(view) = &mut self.show {
                     view.tick(self.begun.elapsed()).map_err(closed)?;
                 },
                 typed = self.questions.typed() => if self.pressed(typed).await? {
-                    phase = self.interrupt(phase, embedded).await?;
+                    phase = self.interrupt(phase).await?;
                 },
-                _ = signals.next() => phase = self.interrupt(phase, embedded).await?,
+                _ = signals.next() => phase = self.interrupt(phase).await?,
             }
         }
         self.forget_questions();
-        self.client.hang_up();
-        // The host ends the session before the connection closes.
-        loop {
-            tokio::select! {
-                incoming = self.client.next() => match incoming {
-                    Some(incoming) => drop(self.take(incoming, Phase::Over, cwd, prompt).await?),
-                    None => break,
-                },
-                _ = signals.next() => embedded.host.hurry(),
-            }
+        match self.home {
+            Home::Here(_) => self.end_here(cwd, signals).await?,
+            Home::Daemon => self.leave_daemon(signals).await?,
         }
         match (self.outcome.take(), &mut self.show) {
             (Some(outcome), _) => outcome,
@@ -172,16 +203,37 @@ impl Conversation {
         }
     }
 
+    /// The host ends the session before the connection closes.
+    async fn end_here(&mut self, cwd: &std::path::Path, signals: &mut StopSignals) -> Result<(), Failure> {
+        self.client.hang_up();
+        loop {
+            tokio::select! {
+                incoming = self.client.next() => match incoming {
+                    Some(incoming) => drop(self.take(incoming, Phase::Over, cwd).await?),
+                    None => return Ok(()),
+                },
+                _ = signals.next() => if let Home::Here(embedded) = &self.home {
+                    embedded.host.hurry();
+                },
+            }
+        }
+    }
+
     /// The person wants the turn to end; the second time, at once.
-    async fn interrupt(&mut self, phase: Phase, embedded: &Embedded) -> Result<Phase, Failure> {
+    async fn interrupt(&mut self, phase: Phase) -> Result<Phase, Failure> {
         if self.interrupted || self.session.is_none() {
-            embedded.host.hurry();
+            if let Home::Here(embedded) = &self.home {
+                embedded.host.hurry();
+            }
             return Ok(Phase::Over);
         }
         self.interrupted = true;
         self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
         self.cancel_questions().await?;
-        self.announce("cancelling; once more to stop at once")?;
+        self.announce(match self.home {
+            Home::Here(_) => "cancelling; once more to stop at once",
+            Home::Daemon => "cancelling; once more to leave while it goes on",
+        })?;
         Ok(phase)
     }
 
@@ -190,7 +242,6 @@ impl Conversation {
         incoming: Incoming,
         phase: Phase,
         cwd: &std::path::Path,
-        prompt: &str,
     ) -> Result<Phase, Failure> {
         match incoming {
             Incoming::Notification { method, params } => {
@@ -222,7 +273,7 @@ impl Conversation {
                 }
                 (Phase::New(asked), Ok(result)) if asked == id => {
                     self.session = result["sessionId"].as_str().map(str::to_owned);
-                    let content = json!([{"type": "text", "text": prompt}]);
+                    let content = json!([{"type": "text", "text": self.prompt}]);
                     let params = json!({"sessionId": self.session, "prompt": content});
                     Ok(Phase::Prompt(self.client.request(method::SESSION_PROMPT, &params).await))
                 }
@@ -283,6 +334,7 @@ impl Conversation {
     fn failed(&mut self, error: &Value) -> Result<(), Failure> {
         let message = error["message"].as_str().unwrap_or("the agent answered an error without a message");
         let info = &error["data"]["terminationInfo"];
+        self.ended |= info.is_object();
         self.forget_questions();
         match &mut self.show {
             Show::View(view) => {
