@@ -132,16 +132,20 @@ impl Room {
 
 /// Whether a file as large as the log's can not grow here, which SQLite's codes do not always tell.
 pub(crate) fn is_full(database: &Path) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let grown = try_to_grow(database);
+    grown.is_err_and(|error| matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull))
+}
+
+/// Whether a file as large as the log's could grow here; tried with another, which is gone afterwards.
+pub(crate) fn try_to_grow(database: &Path) -> io::Result<()> {
     let end = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
     let offset = end(database).max(end(&database.with_extension("db-wal")));
     let path = database.with_extension(format!("probe-{}", std::process::id()));
     let probe = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
     let result = probe.and_then(|file| file.write_all_at(&[0; PAGE_BYTES as usize], offset));
     drop(fs::remove_file(&path));
-    result.is_err_and(|error| {
-        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
-    })
+    result
 }
 
 fn set_max_pages(connection: &Connection, pages: u64) -> rusqlite::Result<()> {

@@ -3,10 +3,11 @@
 //! The error is cloneable, because it is told to everyone who waits and again to everyone who comes later.
 //! It is not about reading (`QueryError`, `CursorError`) and not about opening (`OpenError`).
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::disk;
 
@@ -75,6 +76,18 @@ pub enum AppendError {
 }
 
 impl AppendError {
+    /// The log's file could not grow.
+    pub(crate) fn from_growing(error: &io::Error, database: &Path) -> Self {
+        let code = match disk::is_full(database) {
+            true => ffi::SQLITE_FULL,
+            false => ffi::SQLITE_IOERR,
+        };
+        Self::from_sqlite(
+            rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some(error.to_string())),
+            database,
+        )
+    }
+
     pub(crate) fn from_sqlite(error: rusqlite::Error, database: &Path) -> Self {
         let code = error.sqlite_error_code();
         let source = Arc::new(error);

@@ -19,6 +19,7 @@ use crate::cursor::{Cursor, CursorError};
 use crate::disk::Room;
 use crate::failure::AppendError;
 use crate::live::{Live, LiveSessions};
+use crate::metrics;
 use crate::query::{self, ListQuery, QueryError, SessionRow};
 use crate::queue::Queue;
 use crate::readers::Readers;
@@ -219,6 +220,7 @@ impl EventLog {
                 builder.add(batch.records, batch.count);
                 let blocks = builder.finish();
                 store::write(transaction, standing.row, standing.last_seq, &blocks, batch.index.as_ref())?;
+                metrics::appended(batch.count, bytes as u64);
                 Ok(Ok(standing.last_seq + batch.count))
             })
         };
@@ -269,6 +271,13 @@ impl EventLog {
     /// A page of sessions.
     pub async fn list(&self, query: ListQuery) -> Result<Vec<SessionRow>, QueryError> {
         Ok(self.shared.readers.read(move |connection| query::list(connection, query)).await?)
+    }
+
+    /// Whether something could be written now: the writer answers, nobody else keeps the file locked, and there is
+    /// room. Nothing is written, but for a file beside it that is gone again. Takes as long as the writer is busy with
+    /// what was queued before.
+    pub async fn check(&self) -> Result<(), AppendError> {
+        self.shared.ask(0, Writer::check).await?
     }
 
     /// The sessions that a host has live, or had when it died.

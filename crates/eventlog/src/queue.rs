@@ -110,6 +110,11 @@ impl Queue {
         self.waiting().take()
     }
 
+    /// How many entries wait, and how many bytes are charged for what waits and for what is being written.
+    pub(crate) fn depth(&self) -> (usize, usize) {
+        (self.waiting().entries.len(), QUEUE_BYTES - self.room.available_permits())
+    }
+
     /// Whether nothing new comes.
     pub(crate) fn is_closed(&self) -> bool {
         self.room.is_closed()

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::OwnedSemaphorePermit;
@@ -12,9 +13,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::batch::{Batch, IndexUpdate};
 use crate::block::{Block, BlockBuilder};
 use crate::cache::Cache;
-use crate::disk::Room;
+use crate::disk::{self, Room};
 use crate::failure::AppendError;
 use crate::live::{Live, LiveSessions};
+use crate::metrics;
 use crate::queue::{Append, Queue, Reply, Work};
 use crate::store;
 
@@ -51,6 +53,8 @@ impl Writer {
                 None if self.garbage && !self.queue.is_closed() => self.remove_garbage(),
                 None => break,
             }
+            let (entries, bytes) = self.queue.depth();
+            metrics::queue(entries, bytes);
         }
         if let Err(error) = self.room.checkpoint(&mut self.connection) {
             tracing::warn!(%error, "the event log was closed without a checkpoint");
@@ -84,6 +88,19 @@ impl Writer {
         self.room.written(0);
         self.checkpoint_if_due();
         result.unwrap_or_else(|error| Err(AppendError::from_sqlite(error, self.room.database())))
+    }
+
+    /// Whether something could be written now. Nothing is.
+    pub(crate) fn check(&mut self) -> Result<(), AppendError> {
+        self.check_room()?;
+        let taken = (|| {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            store::take_room(&transaction)?;
+            transaction.rollback()
+        })();
+        taken.map_err(|error| AppendError::from_sqlite(error, self.room.database()))?;
+        let grown = disk::try_to_grow(self.room.database());
+        grown.map_err(|error| AppendError::from_growing(&error, self.room.database()))
     }
 
     /// The last words of a session: with the reserve, and even if its appender failed before.
@@ -185,6 +202,8 @@ impl Writer {
 
     /// One transaction for these parts; says for each whether its session stood where the part expected it.
     fn attempt(&mut self, parts: &[Part<'_>]) -> Result<Vec<bool>, AppendError> {
+        #[expect(clippy::disallowed_methods, reason = "a shell: it only measures")]
+        let began = Instant::now();
         let result = (|| {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let written = parts
@@ -198,6 +217,16 @@ impl Writer {
         })();
         for part in parts {
             self.room.written(part.bytes);
+        }
+        match &result {
+            Ok(written) => {
+                metrics::commit_took(began.elapsed());
+                let parts = parts.iter().zip(written).filter(|(_, written)| **written).map(|(part, _)| part);
+                let (events, bytes) =
+                    parts.fold((0, 0), |(events, bytes), part| (events + part.events(), bytes + part.bytes));
+                metrics::appended(events, bytes);
+            }
+            Err(_) => metrics::commit_failed(),
         }
         result.map_err(|error| AppendError::from_sqlite(error, self.room.database()))
     }
@@ -283,6 +312,10 @@ impl<'a> Part<'a> {
         }
         self.replies.extend(reply);
         self.room.extend(room);
+    }
+
+    fn events(&self) -> u64 {
+        self.blocks.last().map_or(0, |last| last.last() - self.after)
     }
 
     fn seal(&mut self) {

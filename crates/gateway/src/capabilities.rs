@@ -23,6 +23,8 @@ pub(crate) struct ClientCapabilities {
     terminals: bool,
     reads: bool,
     writes: bool,
+    /// It may not answer, so it is not asked.
+    only_watches: bool,
 }
 
 impl ClientCapabilities {
@@ -39,7 +41,18 @@ impl ClientCapabilities {
             reads: capabilities["fs"]["readTextFile"] == json!(true),
             writes: capabilities["fs"]["writeTextFile"] == json!(true),
             terminals: capabilities["_meta"][META]["terminals"] == json!(true),
+            only_watches: false,
         }
+    }
+
+    /// Its token lets it watch and nothing else (PE-2).
+    pub(crate) fn only_watch(&mut self) {
+        *self = Self { forms: false, urls: false, reads: false, writes: false, only_watches: true, ..*self };
+    }
+
+    /// Whether it may be asked what every client understands.
+    pub(crate) fn can_answer(&self) -> bool {
+        !self.only_watches
     }
 
     /// Whether it can fill in forms.

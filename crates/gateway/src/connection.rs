@@ -5,14 +5,17 @@
 //! session in their order. Losing the client ends the connection and its viewers, and nothing else, unless the
 //! host lives for this client alone.
 
+mod access;
 mod answers;
 mod asked;
 mod lifecycle;
 mod list_cursor;
 mod requests;
 
+pub(crate) use list_cursor::ListCursor;
+
 use crate::capabilities::ClientCapabilities;
-use crate::identity::Identity;
+use crate::identity::{Identity, Scope};
 use crate::outbox::Outbox;
 use crate::questions::Questions;
 use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
@@ -274,6 +277,9 @@ impl Connection {
                 self.initializing = false;
                 if let Some(agent) = agent {
                     self.capabilities = ClientCapabilities::read(&params);
+                    if !self.options.identity.may(Scope::Control) {
+                        self.capabilities.only_watch();
+                    }
                     if let Some(name) = params["clientInfo"]["name"].as_str() {
                         self.client.name = name.into();
                     }
@@ -297,6 +303,7 @@ impl Connection {
 
     async fn attach(&mut self, attaching: Attaching) {
         let Attaching { id, attachment, unresumable, spare } = attaching;
+        let outbox = self.outbox.viewer(&id, attachment.answer.on_connection);
         if let Some(live) = &attachment.live {
             self.agent = Some(live.agent().clone());
         }
@@ -320,7 +327,7 @@ impl Connection {
         let joining: HashSet<&String> = self.joining.values().collect();
         self.viewers.retain(|id, watched| joining.contains(id) || !watched.is_over());
         let via = Arc::clone(&self.client.connection);
-        let (outbox, questions) = (self.outbox.clone(), self.questions.clone());
+        let questions = self.questions.clone();
         let (client, gone) = (self.capabilities, self.gone.clone());
         let (handle, viewer) = Viewer::new(&id, via, attachment, outbox, client, questions, gone);
         self.viewers.insert(id, Watched { viewer: handle, live, attachments: 1 });
@@ -358,12 +365,11 @@ impl Connection {
     fn refuse(&mut self, id: RawId<'_>, code: i64, message: &str) {
         let mut line = BytesMut::new();
         acpd_wire::write_error(&mut line, id, code, message, None);
-        self.send(line);
+        self.send(self.outbox.clone(), line);
     }
 
     /// Sends what answers no open request.
-    fn send(&mut self, lines: BytesMut) {
-        let outbox = self.outbox.clone();
+    fn send(&mut self, outbox: Outbox, lines: BytesMut) {
         self.tasks.spawn(async move {
             let _gone = outbox.send(lines.freeze()).await;
             Done { id: None, change: Change::None }
@@ -382,7 +388,9 @@ impl Connection {
         }
         // What is said of a session that is gone, or never was, is nobody's.
         let Some(id) = session_id(params.as_ref()) else { return };
-        if let Ok(session) = self.host.session(&id).await {
+        if let Ok(session) = self.host.session(&id).await
+            && self.may_notify(session.created_by().map(|creator| &**creator))
+        {
             let _ended = session.notify(method.to_owned(), params, self.client.clone()).await;
         }
     }
@@ -402,13 +410,24 @@ impl Connection {
             self.refuse(id, codes::INVALID_REQUEST, &message);
             return;
         }
-        if let Err(error) = self.dispatch(owned.clone(), method, params, &asked).await {
-            self.answer_error(owned, &wire_error(&error));
+        let done = match self.may(method, params.as_ref()).await {
+            Ok(()) => {
+                let dispatched = self.dispatch(owned.clone(), method, params.clone(), &asked).await;
+                dispatched.map_err(|error| wire_error(&error))
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            let outbox = match session_id(params.as_ref()) {
+                Some(session) => self.outbox.about(&session),
+                None => self.outbox.clone(),
+            };
+            self.answer_error(outbox, owned, &error);
         }
     }
 
-    fn answer_error(&mut self, id: OwnedId, error: &WireError) {
-        let (outbox, line) = (self.outbox.clone(), error.to_line(&id));
+    fn answer_error(&mut self, outbox: Outbox, id: OwnedId, error: &WireError) {
+        let line = error.to_line(&id);
         self.tasks.spawn(async move {
             let _gone = outbox.send(line).await;
             Done { id: Some(id), change: Change::None }

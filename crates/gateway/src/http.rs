@@ -3,21 +3,27 @@
 //! A request passes the guard (Host, Origin, token), then goes to `/acp`, where clients speak ACP, or to REST, where
 //! they look at sessions. Nothing here decides about sessions.
 
+mod acp;
 mod guard;
 mod health;
 mod listen;
+mod metrics;
 mod patient;
 mod problem;
+mod rest;
 mod settings;
 mod tls;
 mod tokens;
 
 pub use listen::Listener;
+pub use metrics::{Measurements, MeasurementsError};
 pub use settings::HttpSettings;
 pub use tls::{TlsError, tls_config};
 pub use tokens::{TokenHash, Tokens, hash_token};
 
+use acp::Acp;
 use acpd_host::Host;
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Router, middleware};
 use http::{HeaderName, Method, StatusCode, header};
@@ -54,8 +60,14 @@ pub struct HttpServer {
 
 impl HttpServer {
     /// A door to `host` for the bearers of `tokens`; streams end when `stop` is cancelled.
-    pub fn new(host: Host, tokens: Tokens, settings: HttpSettings, stop: CancellationToken) -> Self {
-        Self { shared: Arc::new(Shared::new(host, tokens, settings, stop)) }
+    pub fn new(
+        host: Host,
+        tokens: Tokens,
+        settings: HttpSettings,
+        measurements: Option<Measurements>,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { shared: Arc::new(Shared::new(host, tokens, settings, measurements, stop)) }
     }
 
     /// Goes by these settings from now on.
@@ -67,7 +79,8 @@ impl HttpServer {
     /// then a second at most for the connections.
     pub async fn serve(&self, listeners: Vec<Listener>, quit: CancellationToken) {
         let scope = self.shared.host.scope().child(tracing::Span::none());
-        let patience = self.shared.settings().viewer_stall + LAST_WORDS;
+        // Twice: who has stalled is told so, if it reads again.
+        let patience = self.shared.settings().viewer_stall * 2 + LAST_WORDS;
         let router = self.router();
         let connections = acpd_host::TaskScope::default();
         let accepting: Vec<_> = listeners
@@ -94,13 +107,15 @@ impl HttpServer {
 
     fn router(&self) -> Router {
         let shared = &self.shared;
-        let guarded = Router::new()
+        let guarded = acp::routes(Acp::open(Arc::clone(shared)))
+            .merge(rest::routes())
+            .route("/metrics", get(metrics::metrics))
             .fallback(async || {
                 Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path")
             })
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_token));
         let mut router = Router::new();
-        for version in ["/v1", "/v2"] {
+        for version in rest::VERSIONS {
             router = router
                 .route(&format!("{version}/health"), get(health::health))
                 .route(&format!("{version}/ready"), get(health::ready));
@@ -110,6 +125,10 @@ impl HttpServer {
             .merge(guarded.with_state(Arc::clone(shared)))
             .layer(cors(Arc::clone(shared)))
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_place))
+            .layer(middleware::map_response(async |response: Response| {
+                metrics::count_request(response.status());
+                response
+            }))
     }
 }
 

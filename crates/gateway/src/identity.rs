@@ -103,9 +103,9 @@ impl Identity {
         self.0.scope >= scope
     }
 
-    /// Whether sessions of every token exist for it.
-    pub fn sees_all(&self) -> bool {
-        self.0.sees_all
+    /// For a list: whose sessions exist for it; None for everybody's.
+    pub fn only_its_own(&self) -> Option<String> {
+        self.0.name.as_deref().filter(|_| !self.0.sees_all).map(str::to_owned)
     }
 
     /// Whether a session exists for it, by the token that it was created under.

@@ -19,7 +19,10 @@ mod viewer;
 mod wire_error;
 
 pub use connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
-pub use http::{HttpServer, HttpSettings, Listener, TlsError, TokenHash, Tokens, hash_token, tls_config};
+pub use http::{
+    HttpServer, HttpSettings, Listener, Measurements, MeasurementsError, TlsError, TokenHash, Tokens,
+    hash_token, tls_config,
+};
 pub use identity::{Allowance, ConnectionPermit, Identity, Scope};
 pub use local_socket::{LocalSocket, LocalSocketError, connect_local, local_socket_path};
 pub use outbox::{Outbox, outbox};

@@ -35,12 +35,14 @@ pub(crate) struct Answer {
     pub(crate) written: Option<oneshot::Sender<()>>,
     /// What the client is asked behind it.
     pub(crate) questions: Vec<OpenQuestion>,
+    /// It belongs to the connection, not to the session.
+    pub(crate) on_connection: bool,
 }
 
 impl Answer {
     /// An answer that stands behind `after`.
     pub(crate) fn new(after: u64, line: Bytes) -> Self {
-        Self { after, line, written: None, questions: Vec::new() }
+        Self { after, line, written: None, questions: Vec::new(), on_connection: false }
     }
 
     /// And somebody wants to know when it was handed to the transport.
@@ -217,7 +219,7 @@ impl Viewer {
         self.release().await?;
         while open || self.cursor.is_some() {
             let event = tokio::select! {
-                block = next(self.cursor.as_mut()), if self.cursor.is_some() => Event::Log(block),
+                block = next(&self.outbox, self.cursor.as_mut()), if self.cursor.is_some() => Event::Log(block),
                 command = next_command(&mut self.deferred, &mut self.commands), if open && self.next.is_none() => Event::Command(command),
             };
             match event {
@@ -384,7 +386,10 @@ impl Viewer {
     async fn release_up_to(&mut self, reached: u64) -> Result<(), ClientGone> {
         while self.waiting.front().is_some_and(|answer| answer.after <= reached) {
             if let Some(answer) = self.waiting.pop_front() {
-                self.outbox.send(answer.line).await?;
+                match answer.on_connection {
+                    true => self.outbox.connection().send(answer.line).await?,
+                    false => self.outbox.send(answer.line).await?,
+                }
                 self.ask(&answer.questions).await?;
                 // Nobody may be waiting for that.
                 let _told = answer.written.map(|written| written.send(()));
@@ -396,7 +401,9 @@ impl Viewer {
 
 /// # Cancel safety
 /// As [`Cursor::next`]: nothing is lost when the future is dropped.
-async fn next(cursor: Option<&mut Cursor>) -> Result<Option<Block>, CursorError> {
+async fn next(outbox: &Outbox, cursor: Option<&mut Cursor>) -> Result<Option<Block>, CursorError> {
+    // The log keeps for nothing what a client does not read.
+    outbox.is_read().await;
     match cursor {
         Some(cursor) => cursor.next().await,
         None => Ok(None),

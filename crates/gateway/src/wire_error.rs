@@ -75,9 +75,9 @@ impl WireError {
 }
 
 /// The error with its sources, without line breaks.
-pub(crate) fn one_line(error: &HostError) -> String {
+pub(crate) fn one_line(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
+    let mut source = error.source();
     while let Some(cause) = source {
         text.push_str(": ");
         text.push_str(&cause.to_string());

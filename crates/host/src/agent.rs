@@ -9,16 +9,20 @@
 mod methods;
 mod read;
 mod spare;
+mod standing;
 mod start;
 mod task;
 
 pub(crate) use methods::{AgentMethods, MethodMemory};
 pub(crate) use spare::Spares;
+pub(crate) use standing::Standings;
+pub use standing::{AgentStanding, AgentStatus};
 pub use start::{AgentInfo, AgentStartError, PromptCapabilities};
 pub(crate) use start::{AgentStarter, start as start_agent};
 
 use crate::secrets::Secrets;
 use crate::session::Snapshot;
+use crate::spec::AgentSpec;
 use acpd_supervisor::{ExitReport, ProcessHandle};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
@@ -149,10 +153,9 @@ pub struct AgentHandle {
 /// Knows an agent process without keeping it alive.
 #[derive(Clone, Debug)]
 pub struct AgentRef {
-    name: Arc<str>,
+    /// The entry that it was started with, whatever became of the configuration since.
+    spec: Arc<AgentSpec>,
     info: Arc<AgentInfo>,
-    /// One process for all sessions of this agent.
-    shared: bool,
     methods: AgentMethods,
     commands: mpsc::WeakSender<Command>,
     process: ProcessHandle,
@@ -173,6 +176,11 @@ impl AgentRef {
         self.process.pid()
     }
 
+    /// The entry that it was started with.
+    pub(crate) fn spec(&self) -> &Arc<AgentSpec> {
+        &self.spec
+    }
+
     /// Jumps to the end of the stop ladder.
     pub(crate) fn kill(&self) {
         self.process.kill();
@@ -182,7 +190,7 @@ impl AgentRef {
 impl AgentHandle {
     /// The name of its configuration entry.
     pub fn name(&self) -> &str {
-        &self.known.name
+        &self.known.spec.name
     }
 
     /// What it said of itself.
@@ -202,7 +210,12 @@ impl AgentHandle {
 
     /// Whether one process serves all sessions of this agent.
     pub(crate) fn is_shared(&self) -> bool {
-        self.known.shared
+        self.known.spec.share_process
+    }
+
+    /// The entry that it was started with.
+    pub(crate) fn spec(&self) -> &Arc<AgentSpec> {
+        &self.known.spec
     }
 
     /// Keeps more secrets out of the record of its end.

@@ -11,7 +11,7 @@ pub(crate) fn now_ms() -> i64 {
 }
 
 /// ISO 8601 in UTC with milliseconds, as the contract wants times.
-pub(crate) fn iso8601(ms: i64) -> String {
+pub fn iso8601(ms: i64) -> String {
     let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     format!("{time:.3}")
 }

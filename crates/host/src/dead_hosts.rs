@@ -7,9 +7,10 @@ use crate::clock;
 use crate::event::EventKind;
 use crate::host::{Host, ended_batch};
 use crate::host_file::DeadHost;
-use crate::termination::{SessionFacts, TerminationInfo, chain};
+use crate::metrics;
+use crate::termination::{Cause, SessionFacts, TerminationInfo, chain};
 use acpd_eventlog::{AppendError, Batch, CursorError, IndexUpdate, SessionRow};
-use acpd_supervisor::{Sweep, outlive, sweep};
+use acpd_supervisor::{Graces, Sweep, outlive, sweep};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -79,8 +80,10 @@ impl Host {
                 false => self.lost_batch(&row, owner).await,
             };
             match self.shared.log.append_to(&row.id, Some(owner), batch).await {
+                Ok(_) if row.ended => {}
+                Ok(_) => metrics::run_ended(Some(Cause::DaemonLost)),
                 // Another process was faster.
-                Ok(_) | Err(AppendError::Conflict { .. } | AppendError::Unknown { .. }) => {}
+                Err(AppendError::Conflict { .. } | AppendError::Unknown { .. }) => {}
                 Err(error) => return Err(chain(&error)),
             }
         }
@@ -134,9 +137,8 @@ impl Host {
 
     /// Waits until what a session was lost with is gone: two agents must not go on with one session side by side. The
     /// keepers of a dead host give its agents their graces; what takes longer is killed.
-    pub(crate) async fn wait_for_the_lost(&self, info: &Value, agent: &str) {
+    pub(crate) async fn wait_for_the_lost(&self, info: &Value, graces: Graces) {
         let Some(owner) = info[LOST_WITH].as_str().map(str::to_owned) else { return };
-        let graces = self.graces_of(agent);
         let within = graces.stdin + graces.term + SLACK;
         let waited = tokio::task::spawn_blocking(move || outlive(&owner, within)).await;
         if let Ok(killed @ 1..) = waited {

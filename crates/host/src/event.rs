@@ -9,7 +9,7 @@
 pub enum EventKind {
     /// The session was created: its agent, its directory and the client's parameters.
     Created,
-    /// An agent process took the session up: process id and what the agent says of itself.
+    /// An agent process took the session up: process id, what the agent says of itself, and of the session's state.
     RunStarted,
     /// A turn began: who prompted, and the prompt.
     Prompt,
@@ -47,9 +47,12 @@ pub enum EventKind {
     FileForwarded,
     /// A forwarded file request was answered, or is served by acpd after all.
     FileResolved,
+    /// What the agent said of the session's state in the answer to a request and not in an update: the mode that
+    /// client `by` has set, for example. Its members are those of a snapshot.
+    StateChanged,
 }
 
-const NUMBERS: [(EventKind, u16, &str); 19] = [
+const NUMBERS: [(EventKind, u16, &str); 20] = [
     (EventKind::Created, 1, "created"),
     (EventKind::RunStarted, 2, "run_started"),
     (EventKind::Prompt, 3, "prompt"),
@@ -69,6 +72,7 @@ const NUMBERS: [(EventKind, u16, &str); 19] = [
     (EventKind::Terminal, 17, "terminal"),
     (EventKind::FileForwarded, 18, "file_forwarded"),
     (EventKind::FileResolved, 19, "file_resolved"),
+    (EventKind::StateChanged, 20, "state_changed"),
 ];
 
 impl EventKind {

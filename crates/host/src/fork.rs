@@ -9,9 +9,9 @@ use crate::error::HostError;
 use crate::event::EventKind;
 use crate::host::{Host, NewSession, Run};
 use crate::ids::SessionId;
-use crate::session::Snapshot;
+use crate::session::{Recalled, Snapshot};
 use crate::setup::{Creator, permission_mode, remember_mode, session_setup, stored_mode};
-use acpd_eventlog::{Appender, Batch, Block, Event};
+use acpd_eventlog::{Appender, Batch, Block, Event, IndexUpdate};
 use acpd_wire::{codes, member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
@@ -80,9 +80,13 @@ impl Host {
         if title.is_string() {
             info["title"] = title;
         }
-        let mut appender = self.create_record(&id, agent, &cwd, &info, &creator).await?;
-        let (mut snapshot, turns) = self.copy_history(source, row.last_seq, &id, &mut appender).await?;
+        let mut appender = self.create_record(&id, agent, (&cwd, &Value::Null), &mut info, &creator).await?;
+        let Recalled { mut snapshot, turns, .. } =
+            self.copy_history(source, row.last_seq, &id, &mut appender).await?;
         snapshot.see_lifecycle(&serde_json::from_slice(&answer.body).unwrap_or_default());
+        // What was copied may say otherwise.
+        snapshot.glance().describe(&mut info);
+        self.record_state(&snapshot, &info, &mut appender).await?;
         let run = Run {
             created_by: creator.token,
             native: named.native_json.clone(),
@@ -106,38 +110,50 @@ impl Host {
         last: u64,
         id: &SessionId,
         appender: &mut Appender,
-    ) -> Result<(Snapshot, u64), HostError> {
+    ) -> Result<Recalled, HostError> {
         let failed = |error: acpd_eventlog::CursorError| HostError::History { detail: error.to_string() };
-        let (mut snapshot, mut turns) = (Snapshot::default(), 0);
+        let mut recalled = Recalled::default();
         let mut cursor = self.shared.log.cursor(source, 0).await.map_err(failed)?;
         while cursor.position() < last {
             let Some(block) = cursor.next().await.map_err(failed)? else { break };
-            let batch = copy_block(&block, last, id, &mut snapshot, &mut turns);
+            let batch = copy_block(&block, last, id, &mut recalled);
             if !batch.is_empty() {
                 appender.append_durable(batch).await?;
             }
         }
-        snapshot.turn_ended();
-        Ok((snapshot, turns))
+        recalled.turn_ended();
+        Ok(recalled)
+    }
+
+    /// Records what the conversation itself does not tell of the state that a fork begins with.
+    async fn record_state(
+        &self,
+        snapshot: &Snapshot,
+        info: &Value,
+        appender: &mut Appender,
+    ) -> Result<(), HostError> {
+        let state = snapshot.state();
+        if state.is_empty() {
+            return Ok(());
+        }
+        let (mut batch, now) = (Batch::new(), clock::now_ms());
+        batch.push(EventKind::StateChanged.number(), now, Value::Object(state).to_string().as_bytes());
+        let info = Some(info.to_string().into_bytes());
+        batch.update_index(IndexUpdate { updated_ms: now, info, ..IndexUpdate::default() });
+        appender.append_durable(batch).await?;
+        Ok(())
     }
 }
 
-fn copy_block(block: &Block, last: u64, id: &SessionId, snapshot: &mut Snapshot, turns: &mut u64) -> Batch {
+fn copy_block(block: &Block, last: u64, id: &SessionId, recalled: &mut Recalled) -> Batch {
     let mut batch = Batch::new();
     for event in block.events().filter(|event| event.seq <= last) {
+        recalled.see(&event);
         match EventKind::from_number(event.kind) {
             Some(EventKind::Update) => {
-                snapshot.see_line(event.payload);
                 copy(&mut batch, &event, with_params_session(event.payload, id).as_deref());
             }
-            Some(EventKind::Prompt) => {
-                *turns += 1;
-                copy(&mut batch, &event, None);
-            }
-            Some(EventKind::TurnEnded) => {
-                snapshot.turn_ended();
-                copy(&mut batch, &event, None);
-            }
+            Some(EventKind::Prompt | EventKind::TurnEnded) => copy(&mut batch, &event, None),
             // The rest is about the source's own runs.
             _ => {}
         }

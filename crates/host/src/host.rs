@@ -2,6 +2,8 @@
 
 mod agents;
 
+use agents::Entries;
+
 use crate::acp::{self, method};
 use crate::agent::{
     self, AgentAnswer, AgentHandle, AgentRef, AgentStartError, AgentStarter, History, MethodMemory,
@@ -9,6 +11,7 @@ use crate::agent::{
 };
 use crate::attempts::Attempts;
 use crate::audience::Audience;
+use crate::check::Checked;
 use crate::clock;
 use crate::error::HostError;
 use crate::event::EventKind;
@@ -16,12 +19,14 @@ use crate::files::{FileSlots, Files, FilesSpec};
 use crate::host_file::HostFile;
 use crate::ids::SessionId;
 use crate::keyed_locks::KeyedLocks;
+use crate::metrics;
 use crate::permission::PermissionMode;
 use crate::registry::Registry;
 use crate::secrets::Secrets;
 use crate::services::Services;
 use crate::session::{
-    COMMANDS, EndOutcome, EndRequest, SessionHandle, SessionParts, SessionStatus, SessionTask, Snapshot,
+    AboutRun, COMMANDS, EndOutcome, EndRequest, SessionHandle, SessionParts, SessionStatus, SessionTask,
+    Snapshot,
 };
 use crate::setup::{Creator, permission_mode, remember_mode, session_setup};
 use crate::spec::AgentSpec;
@@ -37,13 +42,17 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 /// How long at most a session that ends waits for its cancelled turn, and for the agent's own close: together with the
 /// ladder's graces an end stays below their sum and a second (contract 1.1.6).
 const SETTLE: Duration = Duration::from_millis(300);
+
+/// Histories that are read at once for those who look at a session that is not live here; the others wait. One is read
+/// block by block, so what it takes is time.
+const READINGS: usize = 2;
 
 /// What terminals say, on its way to the session. Full: they leave out what is in the middle, and say how much.
 const FEED: usize = 64;
@@ -66,7 +75,9 @@ pub struct Host {
 }
 
 pub(crate) struct Shared {
-    options: HostOptions,
+    /// Where agents are started before a session says where it works.
+    cwd: PathBuf,
+    entries: RwLock<Entries>,
     pub(crate) log: EventLog,
     starter: AgentStarter,
     terminals: Terminals,
@@ -81,6 +92,9 @@ pub(crate) struct Shared {
     /// Set when the host shuts down; no run begins any more.
     closing: AtomicBool,
     pub(crate) host_file: HostFile,
+    /// Histories that are read at once, for those who look at a session.
+    pub(crate) readings: Semaphore,
+    pub(crate) checked: Checked,
     /// Held while what a dead host left is taken care of.
     pub(crate) burying: tokio::sync::Mutex<()>,
 }
@@ -148,10 +162,11 @@ impl Host {
             supervisor.clone(),
             scope.child(tracing::Span::current()),
             std::env::vars_os(),
-            options.terminal.clone(),
+            options.terminal,
         );
         let shared = Arc::new(Shared {
-            options,
+            cwd: options.cwd,
+            entries: RwLock::new(Entries::new(options.agents)),
             log,
             starter: AgentStarter::new(supervisor, scope.clone(), memory),
             terminals,
@@ -164,6 +179,8 @@ impl Host {
             starting: KeyedLocks::default(),
             closing: AtomicBool::new(false),
             host_file,
+            checked: Checked::default(),
+            readings: Semaphore::new(READINGS),
             burying: tokio::sync::Mutex::default(),
         });
         let host = Self { shared };
@@ -218,10 +235,12 @@ impl Host {
         let named = self.read_new_session(method::SESSION_NEW, &answer.body)?;
         let id = SessionId::new();
         let mut snapshot = Snapshot::default();
-        snapshot.see_lifecycle(&acp::view(&answer.body).unwrap_or_default());
+        let state = Snapshot::state_in(&acp::view(&answer.body).unwrap_or_default());
+        snapshot.see_state(&state);
         let mut info = json!({"nativeSessionId": named.native});
         remember_mode(&mut info, mode);
-        let appender = self.create_record(&id, agent, &cwd, &info, &creator).await?;
+        snapshot.glance().describe(&mut info);
+        let appender = self.create_record(&id, agent, (&cwd, &state), &mut info, &creator).await?;
         let run = Run {
             created_by: creator.token,
             native: named.native_json.clone(),
@@ -255,7 +274,7 @@ impl Host {
         method: &str,
         params: Bytes,
     ) -> Result<AgentAnswer, HostError> {
-        let timeout = self.shared.options.agents.get(agent.name()).and_then(|spec| spec.initialize_timeout);
+        let timeout = agent.spec().initialize_timeout;
         agent.hide(Secrets::of_session(&params));
         let asked = agent.request(method, Some(params));
         match timeout {
@@ -267,16 +286,18 @@ impl Host {
         }
     }
 
-    /// Records a new session and its first run.
+    /// Records a new session that works in `cwd`, and its first run, which begins with `state`.
     pub(crate) async fn create_record(
         &self,
         id: &SessionId,
         agent: &AgentHandle,
-        cwd: &str,
-        info: &serde_json::Value,
+        (cwd, state): (&str, &serde_json::Value),
+        info: &mut serde_json::Value,
         creator: &Creator,
     ) -> Result<Appender, HostError> {
         let started_ms = clock::now_ms();
+        info["client"] = json!(&*creator.client);
+        info["runs"] = json!(1);
         let new = acpd_eventlog::NewSession {
             id: id.to_string(),
             agent: agent.name().to_owned(),
@@ -291,7 +312,8 @@ impl Host {
         // The environment and headers of MCP servers may hold secrets (SE-3), so parameters are not recorded.
         let created = json!({"agent": agent.name(), "cwd": cwd, "by": &*creator.client});
         batch.push(EventKind::Created.number(), started_ms, created.to_string().as_bytes());
-        let started = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"]});
+        let mut started = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"]});
+        remember_state(&mut started, state);
         batch.push(EventKind::RunStarted.number(), started_ms, started.to_string().as_bytes());
         appender.append_durable(batch).await?;
         tracing::debug!(session = %id, "session created");
@@ -312,7 +334,7 @@ impl Host {
         let (publish, ended) = watch::channel(None);
         let title = run.snapshot.title().map(str::to_owned);
         let (status, status_seen) = watch::channel(SessionStatus { running: false, waiting: false, title });
-        let spec = self.shared.options.agents.get(agent.name());
+        let spec = Arc::clone(agent.spec());
         let route = match agent.bind(Arc::clone(&run.native), inputs_in, history).await {
             Ok(route) => route,
             Err(agent::Gone) => {
@@ -320,25 +342,19 @@ impl Host {
                 return Err(HostError::AgentGone { info: Arc::new(agent.termination().await) });
             }
         };
+        metrics::run_started(agent.name());
         let began_after = appender.next_seq() - 1;
         let audience = Audience::default();
-        let session = SessionHandle::new(
-            id.clone(),
-            run.created_by,
-            began_after,
-            agent.downgrade(),
-            commands,
-            ended,
-            status_seen,
-            audience.clone(),
-        );
-        let by_default = || spec.map_or_else(Default::default, |spec| spec.permission_mode);
+        let permission_mode = run.mode.unwrap_or(spec.permission_mode);
+        let about = AboutRun { id: id.clone(), created_by: run.created_by, began_after, permission_mode };
+        let (agent_ref, seats) = (agent.downgrade(), audience.clone());
+        let session = SessionHandle::new(about, agent_ref, commands, ended, status_seen, seats);
         let (feed_in, feed) = mpsc::channel(FEED);
-        let setup = FilesSpec::of_session(&run.setup, spec.map_or_else(Default::default, |spec| spec.files));
+        let setup = FilesSpec::of_session(&run.setup, spec.files);
         let services = Services {
             forwards_files: setup.rules.forward,
-            offered: spec.map_or_else(Default::default, |spec| spec.offered),
-            cwd: setup.directories.first().cloned().unwrap_or_else(|| self.shared.options.cwd.clone()),
+            offered: spec.offered,
+            cwd: setup.directories.first().cloned().unwrap_or_else(|| self.shared.cwd.clone()),
             files: Files::open(setup, &self.shared.file_slots).await,
             terminals: self.shared.terminals.clone(),
             owner: id.to_string(),
@@ -360,14 +376,14 @@ impl Host {
                 turns_before: run.turns,
                 transcript: run.transcript,
                 started_ms: clock::now_ms(),
-                cancel_timeout: spec.and_then(|spec| spec.cancel_timeout),
-                idle_timeout: spec.and_then(|spec| spec.idle_timeout),
-                permission_timeout: spec.and_then(|spec| spec.permission_timeout),
+                cancel_timeout: spec.cancel_timeout,
+                idle_timeout: spec.idle_timeout,
+                permission_timeout: spec.permission_timeout,
                 audience,
                 services,
                 scope: self.shared.scope.child(tracing::Span::current()),
-                permission_mode: run.mode.unwrap_or_else(by_default),
-                settle: spec.map_or(SETTLE, |spec| spec.graces.stdin.min(SETTLE)),
+                permission_mode,
+                settle: spec.graces.stdin.min(SETTLE),
             },
             feed,
         );
@@ -392,7 +408,10 @@ impl Host {
 
     /// The agent died between its answer and our taking the session up.
     async fn record_stillborn(&self, appender: Appender, agent: &AgentHandle, mut info: serde_json::Value) {
-        let end = json!(agent.termination().await);
+        let termination = agent.termination().await;
+        metrics::run_started(agent.name());
+        metrics::run_ended(termination.cause);
+        let end = json!(termination);
         info["terminationInfo"] = end.clone();
         if let Err(error) = appender.append_final(ended_batch(&end, &info)).await {
             tracing::error!(error = chain(&error), "the end of a session could not be recorded");
@@ -429,6 +448,16 @@ impl Host {
             return Ok(session.created_by().map(Arc::clone));
         }
         Ok(self.row(id).await?.created_by.map(Arc::from))
+    }
+
+    /// Whether a session is live here.
+    pub fn is_live(&self, id: &str) -> bool {
+        self.shared.registry.get(id).is_some()
+    }
+
+    /// How many sessions are live here that were created under this token, or under none.
+    pub fn live_sessions_of(&self, token: Option<&Arc<str>>) -> usize {
+        self.shared.registry.all().iter().filter(|session| session.created_by() == token).count()
     }
 
     /// The error for a session that another process has (contract 6).
@@ -528,11 +557,18 @@ pub async fn check_agent(
     spec: &AgentSpec,
     cwd: &Path,
 ) -> Result<AgentHandle, (AgentStartError, TerminationInfo)> {
-    let memory = MethodMemory::unrecorded();
-    agent::start_agent(supervisor, scope, spec, &memory, cwd).await.map_err(|error| {
+    let starter = AgentStarter::new(supervisor.clone(), scope.clone(), MethodMemory::unrecorded());
+    agent::start_agent(&starter, &Arc::new(spec.clone()), cwd).await.map_err(|error| {
         let info = TerminationInfo::of_start(&error, clock::now_ms());
         (error, info)
     })
+}
+
+/// What a run begins with, as far as its agent told it in an answer.
+pub(crate) fn remember_state(started: &mut serde_json::Value, state: &serde_json::Value) {
+    if state.as_object().is_some_and(|state| !state.is_empty()) {
+        started["state"] = state.clone();
+    }
 }
 
 /// The last event of a run, and what the index says from then on.

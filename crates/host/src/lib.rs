@@ -12,6 +12,7 @@ mod acp;
 mod agent;
 mod attempts;
 mod audience;
+mod check;
 mod clock;
 mod dead_hosts;
 mod error;
@@ -23,6 +24,7 @@ mod host_file;
 mod ids;
 mod keyed_locks;
 mod listing;
+mod metrics;
 mod permission;
 mod registry;
 mod secrets;
@@ -38,17 +40,21 @@ mod tries;
 
 pub use acp::{META, error_code, method};
 pub use agent::{
-    AgentAnswer, AgentEnd, AgentHandle, AgentInfo, AgentRef, AgentStartError, PromptCapabilities,
+    AgentAnswer, AgentEnd, AgentHandle, AgentInfo, AgentRef, AgentStanding, AgentStartError, AgentStatus,
+    PromptCapabilities,
 };
 pub use attempts::Attempt;
 pub use audience::{Seat, Spectator};
+pub use check::Unready;
+pub use clock::iso8601;
 pub use error::HostError;
 pub use event::EventKind;
 pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};
 pub use host::{Host, HostOptions, NewSession, check_agent};
 pub use host_file::{HostFile, HostFileError};
 pub use ids::{SessionId, fresh_id};
-pub use listing::{SessionState, SessionSummary};
+pub use listing::{SessionInfo, SessionState, SessionSummary};
+pub use metrics::describe_metrics;
 pub use permission::PermissionMode;
 pub use services::Offered;
 pub use session::{

@@ -1,17 +1,21 @@
 //! Listing and inspecting sessions from the store (contract 1.3): live and ended, across restarts, without starting
-//! anything.
+//! anything. What of a session is not in its row is asked of its task, or read from its log.
 
 use crate::clock::iso8601;
 use crate::dead_hosts::Elsewhere;
 use crate::error::HostError;
 use crate::host::Host;
+use crate::session::{Recalled, SessionHandle, SessionStatus};
 use crate::termination::chain;
-use acpd_eventlog::{ListQuery, SessionRow};
-use serde_json::{Value, json};
+use acpd_eventlog::{Event, ListQuery, SessionRow};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
+    /// Its agent has it, and it is about to be there for clients.
+    Starting,
     /// Nothing; it waits for a prompt.
     Idle,
     /// A turn is running.
@@ -23,9 +27,19 @@ pub enum SessionState {
 }
 
 impl SessionState {
+    /// That of a live session.
+    pub(crate) fn of(status: &SessionStatus) -> Self {
+        match (status.waiting, status.running) {
+            (true, _) => Self::Waiting,
+            (false, true) => Self::Running,
+            (false, false) => Self::Idle,
+        }
+    }
+
     /// The name that clients see.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Starting => "starting",
             Self::Idle => "idle",
             Self::Running => "running",
             Self::Waiting => "waiting",
@@ -34,20 +48,32 @@ impl SessionState {
     }
 }
 
-/// One session in a list.
-#[derive(Clone, Debug)]
+impl Serialize for SessionState {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One session in a list: contract 1.3's SessionInfo, when it is serialized.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SessionSummary {
     /// Its id.
+    #[serde(rename = "sessionId")]
     pub id: String,
     /// Its agent's name.
     pub agent: String,
     /// Its working directory.
     pub cwd: String,
     /// Its title, if its agent gave one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Whether its last run is over.
+    pub ended: bool,
     /// What it is doing.
     pub state: SessionState,
     /// The name of the token under which it was created; None for nobody's (contract 1.7).
+    #[serde(skip)]
     pub created_by: Option<String>,
     /// ISO 8601.
     pub created_at: String,
@@ -55,17 +81,41 @@ pub struct SessionSummary {
     pub updated_at: String,
     /// Events in its log.
     pub event_count: u64,
+    /// The model that it works with, if its agent tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The id of its mode, if its agent has modes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The agent's own id of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_session_id: Option<String>,
     /// How its last run ended, as `terminationInfo`.
+    #[serde(rename = "terminationInfo", skip_serializing_if = "Option::is_none")]
     pub termination: Option<Value>,
+    /// What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`,
+    /// `forkedFrom`, and of a live one `agentPid`.
+    pub metadata: Map<String, Value>,
     /// Its place in a list.
+    #[serde(skip)]
     pub place: (i64, String),
+}
+
+/// One session, with everything that a late viewer needs.
+#[derive(Clone, Debug, Serialize)]
+pub struct SessionInfo {
+    /// As in a list.
+    #[serde(flatten)]
+    pub summary: SessionSummary,
+    /// Contract 1.5: the latest of what its agent said of its state, and what is open.
+    pub snapshot: Value,
 }
 
 impl SessionSummary {
     /// acpd's own part of an ACP list entry.
     pub fn meta(&self) -> Value {
         let mut meta = json!({
-            "agent": self.agent, "createdAt": self.created_at, "ended": self.state == SessionState::Ended,
+            "agent": self.agent, "createdAt": self.created_at, "ended": self.ended,
             "eventCount": self.event_count, "state": self.state.as_str(),
         });
         if let (Some(info), Value::Object(meta)) = (&self.termination, &mut meta) {
@@ -100,6 +150,48 @@ impl Host {
         Ok(self.summary(self.stored(id).await?))
     }
 
+    /// One session, with its state; as it was at its end, if it has ended.
+    ///
+    /// # Errors
+    /// When there is none of that id, or the log cannot be read.
+    pub async fn session_info(&self, id: &str) -> Result<SessionInfo, HostError> {
+        if let Some(session) = self.shared.registry.get(id)
+            && let Ok(attached) = session.attach().await
+        {
+            let summary = self.inspect(id).await?;
+            // Else it has ended meanwhile.
+            if !summary.ended {
+                return Ok(SessionInfo { summary, snapshot: attached.snapshot });
+            }
+        }
+        let row = self.stored(id).await?;
+        let last = row.last_seq;
+        let _one_of_few = self.shared.readings.acquire().await.expect("it is never closed");
+        let recalled = self.recall(id, last, |_| {}).await?;
+        Ok(SessionInfo { summary: self.summary(row), snapshot: recalled.to_json() })
+    }
+
+    /// What the log says of a session up to event `last`; `also` sees each event too.
+    pub(crate) async fn recall(
+        &self,
+        id: &str,
+        last: u64,
+        mut also: impl FnMut(&Event<'_>) + Send,
+    ) -> Result<Recalled, HostError> {
+        let failed = |error: acpd_eventlog::CursorError| HostError::History { detail: chain(&error) };
+        let mut recalled = Recalled::default();
+        let mut cursor = self.shared.log.cursor(id, 0).await.map_err(failed)?;
+        // Of a session that is live here, the cursor would wait for more.
+        while cursor.position() < last {
+            let Some(block) = cursor.next().await.map_err(failed)? else { break };
+            for event in block.events().take_while(|event| event.seq <= last) {
+                recalled.see(&event);
+                also(&event);
+            }
+        }
+        Ok(recalled)
+    }
+
     /// What is stored of a session; one whose host has died is recorded as lost first.
     pub(crate) async fn stored(&self, id: &str) -> Result<SessionRow, HostError> {
         let row = self.row(id).await?;
@@ -117,35 +209,64 @@ impl Host {
 
     fn summary(&self, row: SessionRow) -> SessionSummary {
         // The record of an end can be read a moment before its session knows that it was written.
-        let live = self.shared.registry.get(&row.id).filter(|_| !row.ended).map(|session| session.status());
+        let session = self.shared.registry.get(&row.id).filter(|_| !row.ended);
+        let live = session.as_ref().map(SessionHandle::status);
         let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
         let termination = Some(info["terminationInfo"].clone()).filter(Value::is_object);
         let state = match &live {
-            Some(status) if status.waiting => SessionState::Waiting,
-            Some(status) if status.running => SessionState::Running,
-            Some(_) => SessionState::Idle,
-            // Another process may have it live; what it does there is not known here.
-            None if row.owner.is_some() && !row.ended => SessionState::Idle,
-            None => SessionState::Ended,
+            Some(status) => SessionState::of(status),
+            None if row.ended => SessionState::Ended,
+            None => match row.owner.as_deref() {
+                Some(owner) if owner == self.shared.host_file.id() => SessionState::Starting,
+                // Another process has it live; what it does there is not known here.
+                Some(_) => SessionState::Idle,
+                None => SessionState::Ended,
+            },
         };
+        let told = |name: &str| info[name].as_str().map(str::to_owned);
         let title = match live {
             Some(status) => status.title,
-            None => info["title"].as_str().map(str::to_owned),
+            None => told("title"),
         };
+        let metadata = metadata(&row, &info, session.as_ref());
         SessionSummary {
             place: (row.updated_ms, row.id.clone()),
             id: row.id,
             agent: row.agent,
             cwd: row.cwd,
             title,
+            ended: state == SessionState::Ended,
             state,
             created_by: row.created_by,
             created_at: iso8601(row.created_ms),
             updated_at: iso8601(row.updated_ms),
             event_count: row.last_seq,
+            model: told("model"),
+            mode: told("mode"),
+            native_session_id: told("nativeSessionId"),
             termination,
+            metadata,
         }
     }
+}
+
+/// What is of use to people and tools, and no secret.
+fn metadata(row: &SessionRow, info: &Value, session: Option<&SessionHandle>) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    let mut tell = |name: &str, value: Value| {
+        if !value.is_null() {
+            metadata.insert(name.to_owned(), value);
+        }
+    };
+    for name in ["client", "runs", "forkedFrom", "permissionMode"] {
+        tell(name, info[name].clone());
+    }
+    tell("createdBy", json!(row.created_by));
+    if let Some(session) = session {
+        tell("permissionMode", json!(session.permission_mode().as_str()));
+        tell("agentPid", json!(session.agent().pid()));
+    }
+    metadata
 }
 
 fn unreadable(error: &acpd_eventlog::QueryError) -> HostError {

@@ -4,10 +4,12 @@ mod asks;
 mod ingest;
 mod pending;
 mod prompt;
+mod recalled;
 mod snapshot;
 mod task;
 mod turns;
 
+pub(crate) use recalled::Recalled;
 pub use snapshot::update_kind;
 pub(crate) use snapshot::{Snapshot, is_history, is_state};
 pub(crate) use task::{SessionParts, SessionTask};
@@ -16,6 +18,7 @@ use crate::agent::AgentRef;
 use crate::audience::{Audience, Seat, Spectator};
 use crate::error::HostError;
 use crate::ids::SessionId;
+use crate::permission::PermissionMode;
 use crate::termination::{Cause, TerminationInfo};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -172,13 +175,21 @@ pub struct Attached {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask(u64);
 
+/// What does not change while a run lasts.
+#[derive(Debug)]
+pub(crate) struct AboutRun {
+    pub(crate) id: SessionId,
+    /// The name of the token under which the session was created.
+    pub(crate) created_by: Option<Arc<str>>,
+    /// The last event before anything that this run says.
+    pub(crate) began_after: u64,
+    pub(crate) permission_mode: PermissionMode,
+}
+
 /// Speaks to one session.
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
-    id: SessionId,
-    created_by: Option<Arc<str>>,
-    /// The last event before anything that this run says.
-    began_after: u64,
+    about: Arc<AboutRun>,
     agent: AgentRef,
     commands: mpsc::Sender<SessionCommand>,
     ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
@@ -189,31 +200,34 @@ pub struct SessionHandle {
 
 impl SessionHandle {
     pub(crate) fn new(
-        id: SessionId,
-        created_by: Option<Arc<str>>,
-        began_after: u64,
+        about: AboutRun,
         agent: AgentRef,
         commands: mpsc::Sender<SessionCommand>,
         ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
         status: watch::Receiver<SessionStatus>,
         audience: Audience,
     ) -> Self {
-        Self { id, created_by, began_after, agent, commands, ended, status, audience, asks: Arc::default() }
+        Self { about: Arc::new(about), agent, commands, ended, status, audience, asks: Arc::default() }
     }
 
     /// Its id.
     pub fn id(&self) -> &SessionId {
-        &self.id
+        &self.about.id
     }
 
     /// Whose it is: the name of the token under which it was created; None for nobody's (contract 1.7).
     pub fn created_by(&self) -> Option<&Arc<str>> {
-        self.created_by.as_ref()
+        self.about.created_by.as_ref()
     }
 
     /// The last event before anything that this run says. No two runs of a session have the same.
     pub fn began_after(&self) -> u64 {
-        self.began_after
+        self.about.began_after
+    }
+
+    /// How the agent's permission requests are answered in this run.
+    pub fn permission_mode(&self) -> PermissionMode {
+        self.about.permission_mode
     }
 
     /// The agent it runs on.
@@ -330,7 +344,7 @@ impl SessionHandle {
 
     /// The error for whoever comes after the end.
     pub async fn ended_error(&self) -> HostError {
-        HostError::SessionEnded { id: self.id.to_string(), info: self.ended().await }
+        HostError::SessionEnded { id: self.about.id.to_string(), info: self.ended().await }
     }
 
     async fn send(&self, command: SessionCommand) -> Result<(), HostError> {

@@ -13,10 +13,10 @@ use crate::dead_hosts::LOST_WITH;
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::fork::with_session;
-use crate::host::{Host, NamedSession};
+use crate::host::{Host, NamedSession, remember_state};
 use crate::ids::SessionId;
 use crate::permission::PermissionMode;
-use crate::session::{SessionHandle, Snapshot};
+use crate::session::{Recalled, SessionHandle, Snapshot};
 use crate::setup::{permission_mode, remember_mode, session_setup, stored_mode};
 use crate::termination::{Reason, TerminationInfo, chain};
 use crate::transcript::{Transcript, TranscriptRecorder};
@@ -132,7 +132,7 @@ impl Host {
         };
         let restored = attempt
             .unless_stopped(async {
-                self.wait_for_the_lost(&ended.info, agent.name()).await;
+                self.wait_for_the_lost(&ended.info, agent.spec().graces).await;
                 self.restore(agent, params).await.map_err(|error| match error {
                     Refusal::Host(error) => error,
                     Refusal::Agent(reason) => not_resumable(reason),
@@ -168,8 +168,10 @@ impl Host {
     ) -> Result<TakenUp, HostError> {
         let NextRun { mut ended, restored: Restored { method, answer, named }, mode, setup, client } = next;
         let last = appender.next_seq() - 1;
-        let (mut snapshot, turns, transcript) = self.rebuild(id, last, named.is_some()).await?;
-        snapshot.see_lifecycle(&serde_json::from_slice(&answer).unwrap_or_default());
+        let (recalled, transcript) = self.rebuild(id, last, named.is_some()).await?;
+        let Recalled { mut snapshot, turns, runs, .. } = recalled;
+        let state = Snapshot::state_in(&serde_json::from_slice(&answer).unwrap_or_default());
+        snapshot.see_state(&state);
         if let Some(named) = &named {
             ended.info["nativeSessionId"] = json!(named.native);
             ended.native = Arc::clone(&named.native_json);
@@ -180,12 +182,15 @@ impl Host {
             info.remove("terminationInfo")
         });
         remember_mode(&mut ended.info, mode);
+        ended.info["runs"] = json!(runs + 1);
+        snapshot.glance().describe(&mut ended.info);
         let now = clock::now_ms();
         let mut batch = Batch::new();
         let mut run = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"], "by": client, "method": method});
         if let Some(transcript) = &transcript {
             run["transcript"] = transcript.facts();
         }
+        remember_state(&mut run, &state);
         batch.push(EventKind::RunStarted.number(), now, run.to_string().as_bytes());
         batch.update_index(IndexUpdate {
             updated_ms: now,
@@ -236,7 +241,7 @@ impl Host {
             }
             agent.methods().remember_missing(method);
         }
-        match self.resumes_with_transcript(agent.name()) {
+        match agent.spec().resume_with_transcript {
             true => self.begin_anew(agent, &params).await,
             false => Err(Refusal::Agent(refused)),
         }
@@ -289,29 +294,17 @@ impl Host {
         id: &str,
         last: u64,
         with_transcript: bool,
-    ) -> Result<(Snapshot, u64, Option<Transcript>), HostError> {
-        let (mut snapshot, mut turns) = (Snapshot::default(), 0);
+    ) -> Result<(Recalled, Option<Transcript>), HostError> {
         let mut transcript = with_transcript.then(TranscriptRecorder::default);
-        let failed = |error: acpd_eventlog::CursorError| HostError::History { detail: error.to_string() };
-        let mut cursor = self.shared.log.cursor(id, 0).await.map_err(failed)?;
-        // It is claimed already, so the cursor would wait for more.
-        while cursor.position() < last {
-            let Some(block) = cursor.next().await.map_err(failed)? else { break };
-            for event in block.events() {
-                let kind = EventKind::from_number(event.kind);
+        let mut recalled = self
+            .recall(id, last, |event| {
                 if let Some(transcript) = &mut transcript {
-                    transcript.see(kind, event.payload);
+                    transcript.see(EventKind::from_number(event.kind), event.payload);
                 }
-                match kind {
-                    Some(EventKind::Update) => drop(snapshot.see_line(event.payload)),
-                    Some(EventKind::TurnEnded) => snapshot.turn_ended(),
-                    Some(EventKind::Prompt) => turns += 1,
-                    _ => {}
-                }
-            }
-        }
-        snapshot.turn_ended();
-        Ok((snapshot, turns, transcript.and_then(TranscriptRecorder::finish)))
+            })
+            .await?;
+        recalled.turn_ended();
+        Ok((recalled, transcript.and_then(TranscriptRecorder::finish)))
     }
 }
 

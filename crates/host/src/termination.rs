@@ -60,6 +60,25 @@ pub enum Cause {
     OutOfMemory,
 }
 
+impl Cause {
+    /// The name that clients see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AgentExit => "agent_exit",
+            Self::AgentCrash => "agent_crash",
+            Self::SpawnFailed => "spawn_failed",
+            Self::InitializeTimeout => "initialize_timeout",
+            Self::ProtocolError => "protocol_error",
+            Self::ClientClose => "client_close",
+            Self::ClientTerminate => "client_terminate",
+            Self::IdleTimeout => "idle_timeout",
+            Self::DaemonShutdown => "daemon_shutdown",
+            Self::DaemonLost => "daemon_lost",
+            Self::OutOfMemory => "out_of_memory",
+        }
+    }
+}
+
 /// Head and tail of stderr.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -6,6 +6,7 @@
 
 use crate::keeper::protocol::{Command, FromKeeper};
 use crate::ladder::{Graces, Rung};
+use crate::metrics::{self, KeeperRuns};
 use crate::pipes::{Stdin, StdinShared, Stdout};
 use crate::report::{ExitReport, ExitStatus};
 use crate::spec::ProgramSpec;
@@ -102,6 +103,7 @@ pub(crate) fn task(
     let (publish, report) = watch::channel(None);
     let handle = ProcessHandle { pid: started.pid, requests, report };
     let task = ProcessTask {
+        _runs: KeeperRuns::new(),
         started,
         graces: spec.graces,
         drain: spec.drain,
@@ -118,6 +120,7 @@ pub(crate) fn task(
 }
 
 pub(crate) struct ProcessTask {
+    _runs: KeeperRuns,
     started: Started,
     graces: Graces,
     drain: Duration,
@@ -202,6 +205,7 @@ impl ProcessTask {
                     }
                 }
                 Event::Keeper(Ok(Some(FromKeeper::Exited { status, leaked, rungs, oom_kills }))) => {
+                    metrics::leaked(leaked);
                     self.reap_keeper().await;
                     return Ended { status, leaked, rungs, oom_kills };
                 }

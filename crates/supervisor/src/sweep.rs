@@ -4,6 +4,7 @@
 //! reads `/proc/*/environ` and kills what carries a mark. Only for what outlived its keeper: it is slower and
 //! blinder (a program may clear its environment) than a keeper's own reaping.
 
+use crate::metrics;
 use rustix::process::{Pid, Signal};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -77,7 +78,9 @@ pub fn sweep(which: &Sweep) -> u32 {
         }
         killed.extend(found.iter().filter(|pid| kill_marked(**pid, which)).copied());
     }
-    u32::try_from(killed.len()).unwrap_or(u32::MAX)
+    let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
+    metrics::swept(killed);
+    killed
 }
 
 /// Waits until no program of a host that is gone lives, and kills what does after `within`; returns how many processes

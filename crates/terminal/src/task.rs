@@ -8,6 +8,7 @@ use crate::event::TerminalEvent;
 use crate::feed::{Feed, FeedPace, Piece};
 use crate::handle::{QUESTIONS, Question, TerminalHandle};
 use crate::life::{Life, LifeInput, LifeOutput};
+use crate::metrics::CommandRuns;
 use crate::report::{TerminalReport, TerminalSnapshot};
 use crate::settings::OutputLimits;
 use crate::spec::TerminalId;
@@ -93,6 +94,7 @@ impl TerminalTask {
             process,
             reading: true,
             exit: None,
+            counted: Some(CommandRuns::new()),
             life: Life::new(timeout.and_then(|timeout| now.checked_add(timeout))),
             limits,
             decoder: Decoder::default(),
@@ -126,6 +128,8 @@ struct Running {
     /// Its output has not ended yet.
     reading: bool,
     exit: Option<Arc<ExitReport>>,
+    /// Until its exit it counts as running.
+    counted: Option<CommandRuns>,
     life: Life,
     limits: OutputLimits,
     decoder: Decoder,
@@ -258,6 +262,7 @@ impl Running {
             }
             Event::Exited(report) => {
                 self.exit = Some(report);
+                self.counted = None;
                 self.end_if_complete();
             }
             Event::Room { is_open } => self.tell(is_open),

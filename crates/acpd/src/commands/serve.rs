@@ -6,7 +6,8 @@ use crate::embedded::{Embedded, agent_specs, load_config};
 use crate::exit::{Failure, chain};
 use crate::signals::{Reloads, StopSignals};
 use acpd_gateway::{
-    Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, TokenHash, Tokens, tls_config,
+    Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, Measurements, TokenHash, Tokens,
+    tls_config,
 };
 use std::io::Write;
 use std::net::SocketAddr;
@@ -37,7 +38,10 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let tokens = Tokens::default();
     tokens.replace(known_tokens(&config));
     let (quit, stop) = (CancellationToken::new(), CancellationToken::new());
-    let server = HttpServer::new(embedded.host.clone(), tokens.clone(), http_settings(&config), stop.clone());
+    let measured = Measurements::listen(embedded.host.scope()).map_err(|error| Failure::of(&error))?;
+    let settings = http_settings(&config);
+    let server =
+        HttpServer::new(embedded.host.clone(), tokens.clone(), settings, Some(measured), stop.clone());
     for name in config.agents.keys() {
         embedded.host.keep_spare(name);
     }
@@ -113,7 +117,7 @@ fn reload(
     check_exposure(&config, address)?;
     server.set(http_settings(&config));
     tokens.replace(known_tokens(&config));
-    let _agents = (agent_specs(&config), embedded);
+    embedded.host.set_agents(agent_specs(&config));
     Ok(())
 }
 

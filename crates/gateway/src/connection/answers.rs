@@ -17,7 +17,7 @@ impl Connection {
             (Asked::Open(place), outcome) => self.pass_answer(id.to_owned(), place, outcome.ok()).await,
             (Asked::Over, Ok(_)) => {
                 let reason = "it needs no answer any more";
-                self.send(refusal(None, &id.to_owned(), reason));
+                self.send(self.outbox.clone(), refusal(None, &id.to_owned(), reason));
             }
             // Nobody is owed anything for what was never asked, nor for an error that comes late.
             (Asked::Over, Err(())) | (Asked::Never, _) => {}
@@ -29,7 +29,7 @@ impl Connection {
             Ok(handle) => handle.answer(place.number, result, self.client.clone()).await,
             Err(error) => Err(error),
         };
-        let (outbox, viewer) = (self.outbox.clone(), self.viewer_of(&place.session));
+        let (outbox, viewer) = (self.outbox.about(&place.session), self.viewer_of(&place.session));
         let questions = self.questions.clone();
         self.tasks.spawn(async move {
             let refused = match handle {

@@ -4,6 +4,8 @@
 use super::list_cursor::ListCursor;
 use super::requests::working_directory;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id, write_answer};
+use crate::identity::Scope;
+use crate::outbox::Outbox;
 use crate::viewer::{Answer, Attachment};
 use acpd_eventlog::ListQuery;
 use acpd_host::{
@@ -75,8 +77,7 @@ impl Connection {
         let after = match &params["cursor"] {
             Value::Null => None,
             Value::String(text) => {
-                let cursor =
-                    ListCursor::decode(text).filter(|cursor| cursor.agent == agent && cursor.cwd == cwd);
+                let cursor = ListCursor::decode(text).filter(|cursor| cursor.is_of(&agent, &cwd, None));
                 let cursor = cursor.ok_or_else(|| {
                     invalid("cursor: it is not one of this list; begin again without a cursor")
                 })?;
@@ -85,16 +86,19 @@ impl Connection {
             _ => return Err(invalid("cursor: the nextCursor of the page before is required, as a string")),
         };
         let host = self.host.clone();
-        self.answer_with(id, async move {
+        let created_by = self.options.identity.only_its_own();
+        self.answer_with(id, self.outbox.clone(), async move {
             // One more than a page tells whether there is another.
-            let query = ListQuery { agent, cwd, after, limit: Some(PAGE + 1), ..ListQuery::default() };
+            let query =
+                ListQuery { agent, cwd, created_by, after, limit: Some(PAGE + 1), ..ListQuery::default() };
             let (agent, cwd) = (query.agent.clone(), query.cwd.clone());
             let mut sessions = host.list(query).await?;
             let more = sessions.len() > PAGE as usize;
             sessions.truncate(PAGE as usize);
             let mut result = json!({"sessions": sessions.iter().map(list_entry).collect::<Vec<_>>()});
             if let Some(last) = sessions.last().filter(|_| more) {
-                result["nextCursor"] = json!(ListCursor { place: last.place.clone(), agent, cwd }.encode());
+                result["nextCursor"] =
+                    json!(ListCursor { place: last.place.clone(), agent, cwd, ended: None }.encode());
             }
             Ok((0, result))
         });
@@ -103,8 +107,8 @@ impl Connection {
 
     /// Side-effect free (SE-19): `open` is live for anybody, which says nothing of being attached.
     fn status(&mut self, id: OwnedId, session: String) {
-        let host = self.host.clone();
-        self.answer_with(id, async move {
+        let (host, outbox) = (self.host.clone(), self.outbox.about(&session));
+        self.answer_with(id, outbox, async move {
             let summary = host.inspect(&session).await?;
             let open = summary.state != acpd_host::SessionState::Ended;
             let status = if open { "open" } else { "saved" };
@@ -114,7 +118,7 @@ impl Connection {
 
     fn end(&mut self, id: OwnedId, session: String, request: EndRequest) {
         let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
-        let (outbox, viewer) = (self.outbox.clone(), self.viewer_of(&session));
+        let (outbox, viewer) = (self.outbox.about(&session), self.viewer_of(&session));
         self.tasks.spawn(async move {
             let ended = host.end_session(&session, request, &client).await;
             let (after, body) = match ended {
@@ -143,7 +147,7 @@ impl Connection {
     fn delete(&mut self, id: OwnedId, session: String) {
         let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
         self.unresumable.remove(&session);
-        self.answer_with(id, async move {
+        self.answer_with(id, self.outbox.about(&session), async move {
             host.delete_session(&session, &client).await?;
             Ok((0, json!({})))
         });
@@ -151,16 +155,20 @@ impl Connection {
 
     async fn detach(&mut self, id: OwnedId, session: String) {
         let Some(watched) = self.viewers.get_mut(&session) else {
-            let host = self.host.clone();
+            let (host, outbox) = (self.host.clone(), self.outbox.about(&session));
             // Leaving what one is not attached to is no error, as long as it is there.
-            self.answer_with(id, async move { Ok((0, host.inspect(&session).await.map(|_| json!({}))?)) });
+            self.answer_with(
+                id,
+                outbox,
+                async move { Ok((0, host.inspect(&session).await.map(|_| json!({}))?)) },
+            );
             return;
         };
         // The viewer stays, at rest: what the client asked before, and asks when it is back, keeps its order.
         watched.live = None;
         let line = answer_line(&id, &Ok(Bytes::from_static(b"{}")));
         let left = watched.viewer.leave(line.clone()).await;
-        let outbox = self.outbox.clone();
+        let outbox = self.outbox.about(&session);
         self.tasks.spawn(async move {
             let written = match left {
                 Ok(told) => told.await.is_ok(),
@@ -185,11 +193,16 @@ impl Connection {
         // Before anything else is read: an end that comes next stops it.
         let attempt = self.host.attempt(&session);
         let spare = self.spare.take().filter(|agent| !agent.is_gone());
-        let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
+        let (host, name, outbox) =
+            (self.host.clone(), self.options.agent.clone(), self.outbox.about(&session));
         let (client, capabilities) = (Arc::clone(&self.client.name), self.capabilities);
+        let only_watches = !self.options.identity.may(Scope::Control);
         self.tasks.spawn(async move {
-            let joined = join(&host, attempt, &name, spare, &session, params, &client).await;
-            let (joined, spare) = joined;
+            let (joined, spare) = if only_watches {
+                (watch(&host, &session).await, spare)
+            } else {
+                join(&host, attempt, &name, spare, &session, params, &client).await
+            };
             let shown = match joined {
                 Ok(joined) => Ok((Some(joined), None)),
                 // The history can always be read (SE-6); what cannot go on says why.
@@ -222,9 +235,9 @@ impl Connection {
     fn answer_with(
         &mut self,
         id: OwnedId,
+        outbox: Outbox,
         work: impl Future<Output = Result<(u64, Value), HostError>> + Send + 'static,
     ) {
-        let outbox = self.outbox.clone();
         self.tasks.spawn(async move {
             let body = work.await.map(|(_, result)| Bytes::from(result.to_string()));
             let _gone = outbox.send(answer_line(&id, &body)).await;
@@ -274,7 +287,8 @@ async fn join(
         Err(error) => return (Err(error), spare),
     }
     let cwd = working_directory(params.as_ref());
-    let agent = match spare {
+    // One whose entry has changed since gets no new session.
+    let agent = match spare.filter(|agent| host.still_offers(agent)) {
         Some(agent) => Ok(agent),
         None => attempt.unless_stopped(host.connect(name, cwd.as_deref())).await,
     };
@@ -293,6 +307,14 @@ async fn join(
         }
         Err(error) => (Err(error), Some(agent)),
     }
+}
+
+/// Finds the session live; whoever only watches brings nothing to life (contract 1.7).
+async fn watch(host: &Host, session: &str) -> Result<Joined, HostError> {
+    find_live(host, session).await?.ok_or_else(|| HostError::NotResumable {
+        id: session.to_owned(),
+        reason: "a token with the scope observe only watches; control takes sessions up".to_owned(),
+    })
 }
 
 /// A session that is live; None when it may be taken up.

@@ -59,7 +59,7 @@ impl Connection {
 
     pub(super) fn refuse_open(&mut self, id: OwnedId, code: i64, message: &str) {
         let error = crate::WireError::Own { code, message: message.to_owned(), data: None };
-        self.answer_error(id, &error);
+        self.answer_error(self.outbox.clone(), id, &error);
     }
 
     fn initialize(&mut self, id: OwnedId, params: Option<Bytes>) -> Result<(), HostError> {
@@ -107,7 +107,7 @@ impl Connection {
     }
 
     fn creator(&self) -> Creator {
-        Creator { client: Arc::clone(&self.client.name), token: None }
+        Creator { client: Arc::clone(&self.client.name), token: self.options.identity.name().cloned() }
     }
 
     /// `session/fork`: a new session with the history of another.
@@ -157,7 +157,7 @@ impl Connection {
         let client = self.client.clone();
         let ask = handle.request(method.to_owned(), params, client, reply).await?;
         asked.reached(handle.clone(), ask);
-        let outbox = self.outbox.clone();
+        let outbox = self.outbox.about(session);
         self.tasks.spawn(async move {
             if answered.await.is_err() {
                 let line = match kept.await {
@@ -241,7 +241,8 @@ async fn create(
     params: Option<Bytes>,
     creator: Creator,
 ) -> Result<Created, (HostError, Option<AgentHandle>)> {
-    let agent = match spare {
+    // One whose entry has changed since gets no new session.
+    let agent = match spare.filter(|agent| host.still_offers(agent)) {
         Some(agent) => agent,
         None => {
             let cwd = working_directory(params.as_ref());
@@ -280,7 +281,9 @@ async fn created_change(
     let change = match created {
         Ok(Created { new, cursor, history_until }) => {
             let result = Bytes::copy_from_slice(&capabilities.filter_result(&new.result));
+            // The client learns the session's id from it, so it cannot read the session's stream before.
             let answer = Answer::new(history_until, answer_line(&id, &Ok(result)));
+            let answer = Answer { on_connection: true, ..answer };
             let session = new.session.id().to_string();
             let attachment = Attachment { live: Some(new.session), cursor, history_until, answer };
             Change::Attached(Box::new(Attaching { id: session, attachment, unresumable: None, spare: None }))

@@ -1,6 +1,8 @@
 //! Whether acpd is there, and whether it is of use: for those who have no token.
 
 use super::settings::Shared;
+use crate::wire_error::one_line;
+use acpd_host::HostError;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -12,8 +14,12 @@ use std::sync::Arc;
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Health {
-    /// Always `ok`.
+    /// `ok`, or `degraded` while it could take on no work.
     status: &'static str,
+    /// Why it is degraded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    reason: Option<String>,
     /// The version of acpd.
     version: &'static str,
     /// Since it began to listen, in milliseconds.
@@ -27,23 +33,32 @@ pub(super) struct Ready {
     ready: bool,
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     reason: Option<String>,
 }
 
-/// `GET /v1/health`: this process answers.
-#[utoipa::path(get, path = "/v1/health", tag = "operation", security(()), responses((status = 200, body = Health)))]
+/// Why acpd could take on no work; it is known within a second.
+async fn trouble(shared: &Shared) -> Option<String> {
+    if shared.stop.is_cancelled() {
+        return Some(HostError::ShuttingDown.to_string());
+    }
+    shared.host.check().await.err().map(|unready| one_line(&unready))
+}
+
+/// `GET /v1/health`: this process answers, and says whether it is of use. Restarting it would not help where it is
+/// not, so the status is 200 either way.
+#[utoipa::path(get, path = "/v1/health", operation_id = "getHealth", tag = "operation", security(()), responses((status = 200, body = Health)))]
 pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
     let uptime_ms = u64::try_from(shared.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION"), uptime_ms })
+    let reason = trouble(&shared).await;
+    let status = if reason.is_none() { "ok" } else { "degraded" };
+    Json(Health { status, reason, version: env!("CARGO_PKG_VERSION"), uptime_ms })
 }
 
 /// `GET /v1/ready`: it can write its log and is not about to stop.
-#[utoipa::path(get, path = "/v1/ready", tag = "operation", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
+#[utoipa::path(get, path = "/v1/ready", operation_id = "getReady", tag = "operation", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
-    let reason = match shared.host.is_closing() || shared.stop.is_cancelled() {
-        true => Some("acpd is shutting down".to_owned()),
-        false => None,
-    };
+    let reason = trouble(&shared).await;
     let status = if reason.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(Ready { ready: reason.is_none(), reason })).into_response()
 }

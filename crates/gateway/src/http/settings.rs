@@ -1,5 +1,6 @@
 //! How the front door is set up, and what all requests share.
 
+use super::metrics::Measurements;
 use super::tokens::Tokens;
 use crate::identity::{Allowance, Identity};
 use acpd_host::Host;
@@ -34,16 +35,23 @@ pub(crate) struct Shared {
     pub(crate) tokens: Tokens,
     /// Cancelled when the daemon stops: streams end.
     pub(crate) stop: CancellationToken,
+    pub(super) measurements: Option<Measurements>,
     settings: RwLock<Arc<HttpSettings>>,
     local: RwLock<Identity>,
     pub(crate) since: tokio::time::Instant,
 }
 
 impl Shared {
-    pub(super) fn new(host: Host, tokens: Tokens, settings: HttpSettings, stop: CancellationToken) -> Self {
-        let local = Identity::local(settings.local);
-        let since = tokio::time::Instant::now();
-        Self { host, tokens, stop, settings: RwLock::new(settings.into()), local: RwLock::new(local), since }
+    pub(super) fn new(
+        host: Host,
+        tokens: Tokens,
+        settings: HttpSettings,
+        measurements: Option<Measurements>,
+        stop: CancellationToken,
+    ) -> Self {
+        let local = RwLock::new(Identity::local(settings.local));
+        let (settings, since) = (RwLock::new(settings.into()), tokio::time::Instant::now());
+        Self { host, tokens, stop, measurements, settings, local, since }
     }
 
     pub(crate) fn settings(&self) -> Arc<HttpSettings> {

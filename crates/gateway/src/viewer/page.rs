@@ -164,7 +164,8 @@ impl Page {
     fn ask(&self, question: &OpenQuestion, out: &mut BytesMut) {
         let is_asked = match &question.only {
             Some(only) => **only == *self.via,
-            None => !question.form || self.client.has_forms(),
+            None if question.form => self.client.has_forms(),
+            None => self.client.can_answer(),
         };
         if is_asked {
             self.questions.ask(&self.id, question, out);

@@ -16,7 +16,7 @@ use acpd_supervisor::TaskScope;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,16 @@ type Take = oneshot::Sender<Option<Result<AgentHandle, HostError>>>;
 #[derive(Debug)]
 pub(crate) struct Spares {
     scope: TaskScope,
-    kept: Mutex<BTreeMap<String, mpsc::Sender<Take>>>,
+    kept: Mutex<BTreeMap<String, Kept>>,
+}
+
+/// The spare of one agent.
+#[derive(Debug)]
+struct Kept {
+    /// What it is started with.
+    spec: Arc<AgentSpec>,
+    /// When this is dropped, what waits is stopped.
+    takes: mpsc::Sender<Take>,
 }
 
 impl Spares {
@@ -40,29 +49,34 @@ impl Spares {
         Self { scope, kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, mpsc::Sender<Take>>> {
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps one process of an agent ready from now on, started in `cwd`.
-    pub(crate) fn keep(&self, starter: AgentStarter, spec: &AgentSpec, cwd: PathBuf) {
+    pub(crate) fn keep(&self, starter: AgentStarter, spec: &Arc<AgentSpec>, cwd: PathBuf) {
         let mut kept = self.kept();
         if kept.contains_key(&spec.name) {
             return;
         }
         let (sender, takes) = mpsc::channel(TAKES);
-        kept.insert(spec.name.clone(), sender);
-        let task = SpareTask::new(starter, spec.clone(), cwd, takes);
+        kept.insert(spec.name.clone(), Kept { spec: Arc::clone(spec), takes: sender });
+        let task = SpareTask::new(starter, Arc::clone(spec), cwd, takes);
         self.scope.spawn("spare", task.run(self.scope.token().clone()));
     }
 
     /// The process that waits, or the one that is being started, or why it did not start; None when none is kept or
     /// somebody else waits for it.
     pub(crate) async fn take(&self, agent: &str) -> Option<Result<AgentHandle, HostError>> {
-        let takes = self.kept().get(agent).cloned()?;
+        let takes = self.kept().get(agent)?.takes.clone();
         let (take, answer) = oneshot::channel();
         takes.send(take).await.ok()?;
         answer.await.ok().flatten()
+    }
+
+    /// Keeps only those spares that are `as_wanted`; the others are stopped.
+    pub(crate) fn retain(&self, as_wanted: impl Fn(&AgentSpec) -> bool) {
+        self.kept().retain(|_, kept| as_wanted(&kept.spec));
     }
 
     /// Stops what waits, by the stop ladder, and keeps none any more.
@@ -73,7 +87,7 @@ impl Spares {
 
 struct SpareTask {
     starter: AgentStarter,
-    spec: AgentSpec,
+    spec: Arc<AgentSpec>,
     cwd: PathBuf,
     takes: mpsc::Receiver<Take>,
     state: State,
@@ -117,7 +131,7 @@ impl State {
 }
 
 impl SpareTask {
-    fn new(starter: AgentStarter, spec: AgentSpec, cwd: PathBuf, takes: mpsc::Receiver<Take>) -> Self {
+    fn new(starter: AgentStarter, spec: Arc<AgentSpec>, cwd: PathBuf, takes: mpsc::Receiver<Take>) -> Self {
         let state = State::Resting(Instant::now());
         let replaced = Tries::default();
         let mut task = Self { starter, spec, cwd, takes, state, waiter: None, replaced };

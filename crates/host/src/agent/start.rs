@@ -1,14 +1,14 @@
 //! Starting an agent: the process, then `initialize`, once, within a bound (IN-4, IN-6).
 
-use super::task::AgentTask;
-use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, MethodMemory};
+use super::task::{AgentTask, Bookkeeping};
+use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, MethodMemory, Standings};
 use crate::acp::{self, method};
 use crate::clock;
 use crate::error::HostError;
 use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
-use crate::termination::TerminationInfo;
+use crate::termination::{TerminationInfo, chain};
 use acpd_supervisor::{ProgramSpec, StartError, Supervisor, TaskScope, program_environment};
 use bytes::Bytes;
 use serde_json::Value;
@@ -148,32 +148,45 @@ pub(crate) struct AgentStarter {
     supervisor: Supervisor,
     scope: TaskScope,
     memory: MethodMemory,
+    standings: Standings,
 }
 
 impl AgentStarter {
     pub(crate) fn new(supervisor: Supervisor, scope: TaskScope, memory: MethodMemory) -> Self {
-        Self { supervisor, scope, memory }
+        Self { supervisor, scope, memory, standings: Standings::default() }
+    }
+
+    /// How the agents stand.
+    pub(crate) fn standings(&self) -> &Standings {
+        &self.standings
     }
 
     /// Starts `spec` in `cwd`, with its failure as a record.
-    pub(crate) async fn start(&self, spec: &AgentSpec, cwd: &Path) -> Result<AgentHandle, HostError> {
-        let started = start(&self.supervisor, &self.scope, spec, &self.memory, cwd).await;
-        started.map_err(|error| HostError::Start {
-            agent: spec.name.clone(),
-            info: Arc::new(TerminationInfo::of_start(&error, clock::now_ms())),
-            source: Arc::new(error),
-        })
+    pub(crate) async fn start(&self, spec: &Arc<AgentSpec>, cwd: &Path) -> Result<AgentHandle, HostError> {
+        match start(self, spec, cwd).await {
+            Ok(agent) => {
+                self.standings.initialized(&spec.name, agent.info());
+                Ok(agent)
+            }
+            Err(error) => {
+                self.standings.start_failed(&spec.name, chain(&error));
+                Err(HostError::Start {
+                    agent: spec.name.clone(),
+                    info: Arc::new(TerminationInfo::of_start(&error, clock::now_ms())),
+                    source: Arc::new(error),
+                })
+            }
+        }
     }
 }
 
 /// Starts `spec` in `cwd`.
 pub(crate) async fn start(
-    supervisor: &Supervisor,
-    scope: &TaskScope,
-    spec: &AgentSpec,
-    memory: &MethodMemory,
+    starter: &AgentStarter,
+    spec: &Arc<AgentSpec>,
     cwd: &Path,
 ) -> Result<AgentHandle, AgentStartError> {
+    let AgentStarter { supervisor, scope, memory, standings } = starter;
     let mut program = ProgramSpec::new(spec.command.clone(), cwd);
     program.args.clone_from(&spec.args);
     program.env = program_environment(std::env::vars_os(), &spec.env);
@@ -189,14 +202,14 @@ pub(crate) async fn start(
     let (commands, inbox) = mpsc::channel(super::COMMANDS);
     let (publish, end) = watch::channel(None);
     let handle = process.handle.clone();
-    let task = AgentTask::new(process, spec.line_limit, inbox, publish, hidden);
+    let books = Bookkeeping { secrets: hidden, running: standings.process_started(&spec.name) };
+    let task = AgentTask::new(process, spec.line_limit, inbox, publish, books);
     scope.spawn("agent", task.run());
     let placeholder = Arc::new(AgentInfo { result: Value::Null, prompt: PromptCapabilities::default() });
     let program = || spec.command.to_string_lossy().into_owned();
     let known = AgentRef {
-        name: spec.name.as_str().into(),
+        spec: Arc::clone(spec),
         info: placeholder,
-        shared: spec.share_process,
         methods: memory.of(program()),
         commands: commands.downgrade(),
         process: handle,

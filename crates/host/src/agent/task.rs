@@ -6,6 +6,7 @@
 //! every session hears [`SessionInput::Gone`] after everything else, once.
 
 use super::read::{Line, read};
+use super::standing::Running;
 use super::{
     AgentAnswer, AgentEnd, AgentFault, Command, FromAgent, History, ReplyTo, RouteId, SessionInput, Ticket,
 };
@@ -30,6 +31,14 @@ const HELD_BYTES: usize = 64 * 1024 * 1024;
 /// An agent that closed stdin or stdout and did not exit gets this long to follow (SU-8).
 const HALF_CLOSED: Duration = Duration::from_secs(1);
 
+/// What is known of a process beside its connection.
+pub(super) struct Bookkeeping {
+    /// What the record of its end must not tell.
+    pub(super) secrets: watch::Receiver<Secrets>,
+    /// It counts as running.
+    pub(super) running: Running,
+}
+
 pub(super) struct AgentTask {
     process: ProcessHandle,
     stdin: Stdin,
@@ -37,7 +46,7 @@ pub(super) struct AgentTask {
     lines: LineBuffer,
     commands: mpsc::Receiver<Command>,
     publish: watch::Sender<Option<Arc<AgentEnd>>>,
-    secrets: watch::Receiver<Secrets>,
+    books: Bookkeeping,
     /// Requests that we sent.
     requests: Outgoing<ReplyTo>,
     routes: Vec<Route>,
@@ -80,7 +89,7 @@ impl AgentTask {
         line_limit: usize,
         commands: mpsc::Receiver<Command>,
         publish: watch::Sender<Option<Arc<AgentEnd>>>,
-        secrets: watch::Receiver<Secrets>,
+        books: Bookkeeping,
     ) -> Self {
         Self {
             process: process.handle,
@@ -89,7 +98,7 @@ impl AgentTask {
             lines: LineBuffer::new(line_limit),
             commands,
             publish,
-            secrets,
+            books,
             requests: Outgoing::new(),
             routes: Vec::new(),
             next_route: 0,
@@ -155,8 +164,9 @@ impl AgentTask {
 
     async fn finish(mut self, report: Arc<ExitReport>) {
         // Before anybody sees it.
-        let report = self.secrets.borrow().redact_report(&report);
+        let report = self.books.secrets.borrow().redact_report(&report);
         let end = Arc::new(AgentEnd { report, fault: self.fault.take() });
+        self.books.running.ended(&end, !self.requests.is_empty());
         self.publish.send_replace(Some(Arc::clone(&end)));
         // Whoever waits for an answer now learns the end from the closed channel.
         drop(self.requests);

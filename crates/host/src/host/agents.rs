@@ -1,18 +1,64 @@
-//! Which agent process a host gives to whoever needs one: a spare, the shared one, or one that it starts.
+//! Which agents a host can start, and which process it gives to whoever needs one: a spare, the shared one, or one
+//! that it starts.
+//!
+//! Invariant: a process goes on with the entry that it was started with; what is asked for now is started, or given,
+//! by the entry that stands now.
 
 use super::Host;
-use crate::agent::{AgentHandle, AgentRef};
+use crate::agent::{AgentHandle, AgentRef, AgentStanding};
 use crate::error::HostError;
 use crate::spec::AgentSpec;
-use acpd_supervisor::Graces;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError, RwLockReadGuard};
+
+/// The entries that stand, and for which a spare is wanted if its entry says so.
+#[derive(Debug)]
+pub(super) struct Entries {
+    specs: BTreeMap<String, Arc<AgentSpec>>,
+    spared: BTreeSet<String>,
+}
+
+impl Entries {
+    pub(super) fn new(specs: BTreeMap<String, AgentSpec>) -> Self {
+        Self { specs: shared(specs), spared: BTreeSet::new() }
+    }
+}
+
+fn shared(specs: BTreeMap<String, AgentSpec>) -> BTreeMap<String, Arc<AgentSpec>> {
+    specs.into_iter().map(|(name, spec)| (name, Arc::new(spec))).collect()
+}
 
 impl Host {
-    /// The agents that can be started.
-    pub fn agents(&self) -> impl Iterator<Item = &AgentSpec> {
-        self.shared.options.agents.values()
+    /// The agents that can be started, by name.
+    pub fn agents(&self) -> Vec<Arc<AgentSpec>> {
+        self.entries().specs.values().cloned().collect()
+    }
+
+    /// How they stand, by name.
+    pub fn agents_standing(&self) -> Vec<AgentStanding> {
+        let names: Vec<String> = self.entries().specs.keys().cloned().collect();
+        names.iter().map(|name| self.shared.starter.standings().of(name)).collect()
+    }
+
+    /// Replaces the entries. What runs goes on with the entry that it was started with; what is started from now on
+    /// has the new one, and what has none any more is not started. Spares of entries that changed are stopped, and
+    /// kept anew where one is wanted. To be called in a runtime.
+    pub fn set_agents(&self, agents: BTreeMap<String, AgentSpec>) {
+        // Held to the end, so that no spare of an old entry is kept after this.
+        let mut entries = self.shared.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.specs = shared(agents);
+        let stands = |spec: &AgentSpec| entries.specs.get(&spec.name).is_some_and(|now| **now == *spec);
+        self.shared.spares.retain(|spec| stands(spec) && wants_spare(spec));
+        self.shared_agents().retain(|_, agent| stands(agent.spec()));
+        for spec in entries.spared.iter().filter_map(|name| entries.specs.get(name)) {
+            self.keep_spare_of(spec);
+        }
+    }
+
+    /// Whether a process may serve another session: its entry still stands.
+    pub fn still_offers(&self, agent: &AgentHandle) -> bool {
+        self.entries().specs.get(agent.name()).is_some_and(|now| now == agent.spec())
     }
 
     /// An initialized agent process without a session: one that was kept ready, or one that is started, in `cwd` or
@@ -21,17 +67,14 @@ impl Host {
     /// # Errors
     /// When there is no such agent, or it does not start.
     pub async fn connect(&self, agent: &str, cwd: Option<&Path>) -> Result<AgentHandle, HostError> {
-        let spec = self.shared.options.agents.get(agent).ok_or_else(|| HostError::UnknownAgent {
-            name: agent.to_owned(),
-            known: self.shared.options.agents.keys().cloned().collect(),
-        })?;
+        let spec = self.entry(agent)?;
         if self.is_closing() {
             return Err(HostError::ShuttingDown);
         }
         if !spec.share_process {
             return match self.shared.spares.take(agent).await {
                 Some(spare) => spare,
-                None => self.shared.starter.start(spec, cwd.unwrap_or(&self.shared.options.cwd)).await,
+                None => self.shared.starter.start(&spec, cwd.unwrap_or(&self.shared.cwd)).await,
             };
         }
         // Whoever comes while it starts gets the same process.
@@ -40,31 +83,49 @@ impl Host {
         if let Some(running) = running {
             return Ok(running);
         }
-        let started = self.shared.starter.start(spec, &self.shared.options.cwd).await?;
-        self.shared_agents().insert(agent.to_owned(), started.downgrade());
+        // It may have taken long to get here.
+        let spec = self.entry(agent)?;
+        let started = self.shared.starter.start(&spec, &self.shared.cwd).await?;
+        let entries = self.entries();
+        if entries.specs.get(agent) == Some(&spec) {
+            self.shared_agents().insert(agent.to_owned(), started.downgrade());
+        }
         Ok(started)
     }
 
-    /// Keeps a process of `agent` ready from now on, if its entry says so: for those who will serve more than one
-    /// session of it.
+    /// Keeps a process of `agent` ready from now on, whenever its entry says so: for those who will serve more than
+    /// one session of it.
     pub fn keep_spare(&self, agent: &str) {
-        let spec = self.shared.options.agents.get(agent).filter(|spec| spec.spare && !spec.share_process);
-        if let Some(spec) = spec.filter(|_| !self.is_closing()) {
-            self.shared.spares.keep(self.shared.starter.clone(), spec, self.shared.options.cwd.clone());
+        let mut entries = self.shared.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.spared.insert(agent.to_owned());
+        if let Some(spec) = entries.specs.get(agent) {
+            self.keep_spare_of(spec);
         }
     }
 
-    /// The graces of an agent's stop ladder.
-    pub(crate) fn graces_of(&self, agent: &str) -> Graces {
-        self.shared.options.agents.get(agent).map_or_else(Graces::default, |spec| spec.graces)
+    fn keep_spare_of(&self, spec: &Arc<AgentSpec>) {
+        if wants_spare(spec) && !self.is_closing() {
+            self.shared.spares.keep(self.shared.starter.clone(), spec, self.shared.cwd.clone());
+        }
     }
 
-    /// Whether a session that an agent can neither resume nor load goes on with a transcript.
-    pub(crate) fn resumes_with_transcript(&self, agent: &str) -> bool {
-        self.shared.options.agents.get(agent).is_some_and(|spec| spec.resume_with_transcript)
+    fn entry(&self, agent: &str) -> Result<Arc<AgentSpec>, HostError> {
+        let entries = self.entries();
+        entries.specs.get(agent).cloned().ok_or_else(|| HostError::UnknownAgent {
+            name: agent.to_owned(),
+            known: entries.specs.keys().cloned().collect(),
+        })
+    }
+
+    fn entries(&self) -> RwLockReadGuard<'_, Entries> {
+        self.shared.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn shared_agents(&self) -> MutexGuard<'_, BTreeMap<String, AgentRef>> {
         self.shared.shared_agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn wants_spare(spec: &AgentSpec) -> bool {
+    spec.spare && !spec.share_process
 }

@@ -17,6 +17,29 @@ pub(crate) struct Snapshot {
     open_calls: Map<String, Value>,
 }
 
+/// What a list shows of a session's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Glance {
+    title: Option<String>,
+    model: Option<String>,
+    mode: Option<String>,
+}
+
+impl Glance {
+    /// Puts it into the session's description in the index.
+    pub(crate) fn describe(self, info: &mut Value) {
+        for (name, value) in [("title", self.title), ("model", self.model), ("mode", self.mode)] {
+            match value {
+                Some(value) => info[name] = json!(value),
+                None => drop(info.as_object_mut().and_then(|info| info.remove(name))),
+            }
+        }
+    }
+}
+
+/// Members that answers tell; all else comes by updates.
+const ANSWERED: [&str; 5] = ["modes", "currentModeId", "configOptions", "models", "tools"];
+
 /// The kind of a `session/update`, from a look at its line; None when it is not near the front.
 pub fn update_kind(line: &[u8]) -> Option<&str> {
     // Made once: making one costs as much as searching a line.
@@ -65,7 +88,7 @@ impl Snapshot {
         changed != *self
     }
 
-    /// Looks at a `session/update` line and keeps what matters. True when the title changed.
+    /// Looks at a `session/update` line and keeps what matters. True when what a list shows changed.
     pub(crate) fn see_line(&mut self, line: &[u8]) -> bool {
         match update_kind(line) {
             Some("agent_message_chunk" | "agent_thought_chunk" | "user_message_chunk" | "notice") => false,
@@ -76,8 +99,22 @@ impl Snapshot {
         }
     }
 
-    /// Keeps what matters of an update. True when the title changed.
+    /// Keeps what matters of an update. True when what a list shows changed.
     fn see(&mut self, update: &Value) -> bool {
+        match update["sessionUpdate"].as_str() {
+            Some("current_mode_update" | "config_option_update" | "session_info_update") => {
+                let before = self.glance();
+                self.keep(update);
+                self.glance() != before
+            }
+            _ => {
+                self.keep(update);
+                false
+            }
+        }
+    }
+
+    fn keep(&mut self, update: &Value) {
         let mut keep = |name: &str, member: &str| {
             if let Some(value) = update.get(member) {
                 self.latest.insert(name.to_owned(), value.clone());
@@ -98,20 +135,17 @@ impl Snapshot {
                 }
                 self.latest.insert("usage".to_owned(), usage);
             }
-            Some("session_info_update") => return self.see_title(update),
+            Some("session_info_update") => self.see_title(update),
             Some("tool_call" | "tool_call_update") => self.see_call(update),
             _ => {}
         }
-        false
     }
 
     /// Absent means unchanged, null clears (ACP schema).
-    fn see_title(&mut self, update: &Value) -> bool {
-        let Some(title) = update.get("title") else { return false };
-        let title = title.as_str().map(str::to_owned);
-        let changed = self.title != title;
-        self.title = title;
-        changed
+    fn see_title(&mut self, update: &Value) {
+        if let Some(title) = update.get("title") {
+            self.title = title.as_str().map(str::to_owned);
+        }
     }
 
     /// A member that is there replaces; a call that is over is not open any more.
@@ -130,15 +164,57 @@ impl Snapshot {
 
     /// The answer to `session/new`, `load`, `resume` or `fork`.
     pub(crate) fn see_lifecycle(&mut self, result: &Value) {
-        for name in ["modes", "configOptions"] {
+        self.see_state(&Self::state_in(result));
+    }
+
+    /// What the answer to `session/new`, `load`, `resume` or `fork` says of the state.
+    pub(crate) fn state_in(result: &Value) -> Value {
+        let mut state = Map::new();
+        for name in ["modes", "configOptions", "models"] {
             if let Some(value) = result.get(name).filter(|value| !value.is_null()) {
-                self.latest.insert(name.to_owned(), value.clone());
+                state.insert(name.to_owned(), value.clone());
             }
         }
         if let Some(mode) = result["modes"].get("currentModeId") {
-            self.latest.insert("currentModeId".to_owned(), mode.clone());
+            state.insert("currentModeId".to_owned(), mode.clone());
         }
-        self.see_tools(&result["_meta"]);
+        if result["_meta"]["tools"].is_array() {
+            state.insert("tools".to_owned(), result["_meta"]["tools"].clone());
+        }
+        Value::Object(state)
+    }
+
+    /// What is known from answers, as [`Snapshot::see_state`] takes it.
+    pub(crate) fn state(&self) -> Map<String, Value> {
+        let known = ANSWERED.into_iter().filter_map(|name| Some((name, self.latest.get(name)?)));
+        known.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+    }
+
+    /// Takes over what is known from answers.
+    pub(crate) fn see_state(&mut self, state: &Value) {
+        for name in ANSWERED {
+            if let Some(value) = state.get(name) {
+                self.latest.insert(name.to_owned(), value.clone());
+            }
+        }
+    }
+
+    /// What a list shows.
+    pub(crate) fn glance(&self) -> Glance {
+        let chosen = |what: &str| {
+            let options = self.latest.get("configOptions")?.as_array()?;
+            let option = options.iter().find(|option| option["category"] == what);
+            let option = option.or_else(|| options.iter().find(|option| option["id"] == what));
+            option?["currentValue"].as_str()
+        };
+        let mode = self.latest.get("currentModeId").and_then(Value::as_str);
+        let model = self.latest.get("models").and_then(|models| models["currentModelId"].as_str());
+        let owned = |value: Option<&str>| value.map(str::to_owned);
+        Glance {
+            title: self.title.clone(),
+            model: owned(chosen("model").or(model)),
+            mode: owned(mode.or_else(|| chosen("mode"))),
+        }
     }
 
     /// The answer to `session/set_config_option` is the complete list.
@@ -153,6 +229,13 @@ impl Snapshot {
         if mode.is_string() {
             self.latest.insert("currentModeId".to_owned(), mode.clone());
             self.align_modes();
+        }
+    }
+
+    /// A model that a client has set and the agent accepted.
+    pub(crate) fn set_model(&mut self, model: &Value) {
+        if let Some(Value::Object(models)) = self.latest.get_mut("models") {
+            models.insert("currentModelId".to_owned(), model.clone());
         }
     }
 
@@ -287,6 +370,46 @@ mod tests {
         assert!(!snapshot.would_change(&plan));
         assert!(snapshot.would_change(&line(&json!({"sessionUpdate": "session_info_update", "title": "x"}))));
         assert!(!snapshot.would_change(&line(&json!({"sessionUpdate": "session_info_update"}))));
+    }
+
+    // contract 1.3: the model and the mode of a list entry, however the agent tells them
+    #[test]
+    fn model_and_mode_are_found_wherever_they_are() {
+        let model = |category: &str| {
+            json!([
+                {"id": "a", "currentValue": "no"}, {"id": "m", "category": category, "currentValue": "large"},
+            ])
+        };
+        let glance = |result: &Value| {
+            let mut snapshot = Snapshot::default();
+            snapshot.see_lifecycle(result);
+            let mut info = json!({"title": "old", "mode": "old", "kept": 1});
+            snapshot.glance().describe(&mut info);
+            info
+        };
+        assert_eq!(glance(&json!({})), json!({"kept": 1}));
+        assert_eq!(glance(&json!({"configOptions": model("model")})), json!({"kept": 1, "model": "large"}));
+        assert_eq!(glance(&json!({"configOptions": model("mode")})), json!({"kept": 1, "mode": "large"}));
+        let by_id = json!({"configOptions": [{"id": "model", "currentValue": "small"}]});
+        assert_eq!(glance(&by_id), json!({"kept": 1, "model": "small"}));
+        let both = json!({"modes": {"currentModeId": "plan"}, "models": {"currentModelId": "x"}});
+        assert_eq!(glance(&both), json!({"kept": 1, "mode": "plan", "model": "x"}));
+    }
+
+    // contract 1.5: what was known from answers is known again from what is stored of it
+    #[test]
+    fn what_answers_told_can_be_stored() {
+        let mut snapshot = Snapshot::default();
+        snapshot.see_lifecycle(&json!({
+            "sessionId": "x", "modes": {"currentModeId": "a", "availableModes": []}, "configOptions": [],
+            "_meta": {"tools": ["t"], "other": 1},
+        }));
+        snapshot.set_mode(&json!("b"));
+        let mut again = Snapshot::default();
+        again.see_state(&Value::Object(snapshot.state()));
+        assert_eq!(again, snapshot);
+        assert_eq!(again.to_json()["modes"]["currentModeId"], "b");
+        assert_eq!(again.to_json()["tools"], json!(["t"]));
     }
 
     // UP-6: mode and modes agree

@@ -25,6 +25,8 @@ use crate::audience::Audience;
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::ids::SessionId;
+use crate::listing::SessionState;
+use crate::metrics::SessionShare;
 use crate::permission::PermissionMode;
 use crate::services::Services;
 use crate::termination::{RequestedEnd, SessionFacts, TerminationInfo};
@@ -105,6 +107,8 @@ pub(crate) struct SessionTask {
     released: bool,
     /// When a session in which nothing happens ends.
     idle_at: Option<Instant>,
+    /// What it counts for among the live sessions.
+    share: SessionShare,
     /// The log failed; the run ends with this.
     failure: Option<AppendError>,
 }
@@ -139,6 +143,7 @@ impl SessionTask {
             late: Vec::new(),
             released: false,
             idle_at: None,
+            share: SessionShare::new(SessionState::Idle.as_str()),
             failure: None,
             parts,
         }
@@ -260,7 +265,7 @@ impl SessionTask {
                     // What is not committed yet cannot be read yet; it comes after.
                     seq: self.parts.appender.committed().seq(),
                     result: self.snapshot.lifecycle_result(),
-                    snapshot: self.snapshot.to_json(),
+                    snapshot: self.everything_known(),
                     open: self.open_questions(),
                     turn_active: self.turns.active(),
                     last_stop_reason: self.facts.last_stop_reason.clone(),
@@ -289,9 +294,7 @@ impl SessionTask {
                     };
                     if is_update {
                         if self.snapshot.see_line(&line) {
-                            self.parts.info["title"] = json!(self.snapshot.title());
-                            let info = Some(self.parts.info.to_string().into_bytes());
-                            out.record.index(IndexUpdate { info, ..IndexUpdate::default() });
+                            self.describe(&mut out.record);
                         }
                     } else if let Ok(message) = serde_json::from_slice::<serde_json::Value>(&line) {
                         if message["method"] == method::ELICITATION_COMPLETE {
@@ -346,6 +349,8 @@ impl SessionTask {
             waiting: !self.asks.is_empty(),
             title: self.snapshot.title().map(str::to_owned),
         };
+        let (commands, inputs) = (self.parts.commands.len(), self.parts.inputs.len());
+        self.share.show(SessionState::of(&status).as_str(), commands, inputs);
         self.parts.status.send_if_modified(|known| {
             let changed = *known != status;
             *known = status;
@@ -367,6 +372,13 @@ impl SessionTask {
             ToAgent::Answer(frame) => agent.answer(frame).await,
             ToAgent::Withdraw(ticket) => agent.withdraw(self.parts.route, ticket).await,
         }
+    }
+
+    /// What a list shows of the session has changed; the index learns it together with the events.
+    fn describe(&mut self, record: &mut Record) {
+        self.snapshot.glance().describe(&mut self.parts.info);
+        let info = Some(self.parts.info.to_string().into_bytes());
+        record.index(IndexUpdate { info, ..IndexUpdate::default() });
     }
 
     fn last_seq(&self) -> u64 {

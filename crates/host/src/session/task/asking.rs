@@ -10,6 +10,7 @@ use crate::permission::{self, Choice};
 use crate::services::{Service, ServiceError};
 use crate::session::asks::{Question, Refused, Topic, Unasked};
 use crate::session::ingest::Record;
+use crate::session::recalled;
 use crate::session::{AnswerRefused, ClientRef, OpenQuestion};
 use acpd_wire::{OwnedId, codes, splice};
 use bytes::{Bytes, BytesMut};
@@ -286,6 +287,15 @@ impl SessionTask {
     }
 
     /// What somebody who attaches now has to be asked: what can be read already.
+    /// Everything of contract 1.5.
+    pub(super) fn everything_known(&self) -> Value {
+        let committed = self.parts.appender.committed().seq();
+        let open = self.asks.open().iter();
+        let open = open.filter(|asked| asked.number <= committed && asked.topic == Topic::Permission);
+        let open = open.map(|asked| recalled::entry(asked.number, &asked.message)).collect();
+        recalled::with_open_requests(&self.snapshot, open)
+    }
+
     pub(super) fn open_questions(&self) -> Vec<OpenQuestion> {
         let committed = self.parts.appender.committed().seq();
         let open = self.asks.open().iter().filter(|question| question.number <= committed);

@@ -8,6 +8,7 @@ use crate::acp;
 use crate::agent::{AgentEnd, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
+use crate::metrics;
 use crate::session::asks::Unasked;
 use crate::session::ingest::Record;
 use crate::termination::{Cause, RequestedEnd, TerminationInfo, chain};
@@ -192,6 +193,7 @@ impl SessionTask {
                 before
             }
         };
+        metrics::run_ended(info.cause);
         let info = Arc::new(info);
         self.parts.ended.send_replace(Some(Arc::clone(&info)));
 

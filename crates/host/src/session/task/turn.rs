@@ -5,7 +5,9 @@ use crate::acp::{self, method};
 use crate::agent::{AgentAnswer, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
+use crate::metrics;
 use crate::session::asks::Unasked;
+use crate::session::ingest::Record;
 use crate::session::turns::Step;
 use crate::session::update_kind;
 use acpd_wire::{codes, member};
@@ -23,7 +25,7 @@ impl SessionTask {
         }
         let is_prompt = self.pending.get(ticket).is_none_or(|pending| pending.is_prompt);
         if !is_prompt {
-            self.see_answer(ticket, &answer);
+            self.see_answer(ticket, &answer, &mut out.record);
             let body = match answer.is_error {
                 true => Err(HostError::Agent { error: answer.body }),
                 false => Ok(answer.body),
@@ -56,19 +58,28 @@ impl SessionTask {
         }
     }
 
-    /// Keeps the snapshot right when an agent answers a change without telling of it.
-    pub(super) fn see_answer(&mut self, ticket: Ticket, answer: &AgentAnswer) {
+    /// Keeps the snapshot right when an agent answers a change without telling of it; then it is an event, because
+    /// the log is what the next run begins with.
+    pub(super) fn see_answer(&mut self, ticket: Ticket, answer: &AgentAnswer, record: &mut Record) {
         let Some(pending) = self.pending.get(ticket).filter(|_| !answer.is_error) else { return };
+        let parse = |json: &[u8]| serde_json::from_slice::<serde_json::Value>(json).unwrap_or_default();
+        let params = || parse(pending.params.as_deref().unwrap_or(b"{}"));
+        if !["session/set_mode", "session/set_model", "session/set_config_option"].contains(&&*pending.method)
+        {
+            return;
+        }
+        let (before, by) = (self.snapshot.state(), json!(&*pending.client.name));
         match pending.method.as_str() {
-            "session/set_mode" => {
-                let params =
-                    serde_json::from_slice::<serde_json::Value>(pending.params.as_deref().unwrap_or(b"{}"));
-                self.snapshot.set_mode(&params.unwrap_or_default()["modeId"]);
-            }
-            "session/set_config_option" => {
-                self.snapshot.see_config_options(&serde_json::from_slice(&answer.body).unwrap_or_default());
-            }
-            _ => {}
+            "session/set_mode" => self.snapshot.set_mode(&params()["modeId"]),
+            "session/set_model" => self.snapshot.set_model(&params()["modelId"]),
+            _ => self.snapshot.see_config_options(&parse(&answer.body)),
+        }
+        let mut changed = self.snapshot.state();
+        changed.retain(|name, value| before.get(name) != Some(value));
+        if !changed.is_empty() {
+            changed.insert("by".to_owned(), by);
+            record.object(EventKind::StateChanged, &serde_json::Value::Object(changed));
+            self.describe(record);
         }
     }
 
@@ -98,6 +109,7 @@ impl SessionTask {
                 self.end_terminals_of_turn(true);
                 out.to_agent.push(ToAgent::Withdraw(ticket));
                 self.facts.last_stop_reason = Some("cancelled".to_owned());
+                metrics::turn_ended(Some("cancelled"));
                 let ended = json!({"turn": self.turn, "stopReason": "cancelled", "agentIgnoredCancel": true});
                 out.record.object(EventKind::TurnEnded, &ended);
                 let result = Bytes::from_static(acp::CANCELLED_RESULT);
@@ -117,6 +129,7 @@ impl SessionTask {
     pub(super) fn begin_turn(&mut self, ticket: Ticket, out: &mut Outputs) {
         let pending = self.pending.get(ticket).expect("a prompt is pending until it is answered");
         self.turn += 1;
+        metrics::turn_started();
         let client = &pending.client;
         let (by, via) = (json!(&*client.name), json!(&*client.connection));
         self.turn_via = std::sync::Arc::clone(&client.connection);
@@ -157,12 +170,14 @@ impl SessionTask {
                     acp::view::<acp::PromptAnswerView<'_>>(&result).map(|view| view.stop_reason.into_owned());
                 let head = format!("{{\"turn\":{},\"stopReason\":{},\"result\":", self.turn, json!(stop));
                 out.record.around(EventKind::TurnEnded, &head, &result, "}");
+                metrics::turn_ended(stop.as_deref());
                 self.facts.last_stop_reason = stop;
                 self.pending.answer(ticket, Ok(result), &mut out.replies);
             }
             Err(error) => {
                 let head = format!("{{\"turn\":{},\"error\":", self.turn);
                 out.record.around(EventKind::TurnEnded, &head, &error, "}");
+                metrics::turn_ended(None);
                 self.pending.answer(ticket, Err(HostError::Agent { error }), &mut out.replies);
             }
         }
@@ -171,6 +186,7 @@ impl SessionTask {
     pub(super) fn refused_turn(&mut self, ticket: Ticket, error: &HostError, out: &mut Outputs) {
         let ended = json!({"turn": self.turn, "error": {"message": error.to_string()}});
         out.record.object(EventKind::TurnEnded, &ended);
+        metrics::turn_ended(None);
         self.pending.answer(ticket, Err(error.clone()), &mut out.replies);
     }
 

@@ -1,0 +1,45 @@
+//! What the event log counts, for whoever installs a recorder; without one it costs next to nothing. Told once per
+//! commit, never per event.
+
+use std::time::Duration;
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+
+const EVENTS: &str = "acpd_events_appended_total";
+const BYTES: &str = "acpd_events_appended_bytes_total";
+const COMMITS: &str = "acpd_log_commit_seconds";
+const FAILURES: &str = "acpd_log_commit_failures_total";
+const QUEUE_BYTES: &str = "acpd_log_queue_bytes";
+const QUEUE_ENTRIES: &str = "acpd_log_queue_entries";
+
+/// Says what each metric of the event log means. Once, after a recorder was installed.
+pub fn describe_metrics() {
+    describe_counter!(EVENTS, Unit::Count, "Events that were committed");
+    describe_counter!(BYTES, Unit::Bytes, "Bytes of the events that were committed, before they were packed");
+    describe_histogram!(COMMITS, Unit::Seconds, "How long a commit took, of one transaction");
+    describe_counter!(FAILURES, Unit::Count, "Commits that failed; each session was then tried by itself");
+    describe_gauge!(QUEUE_BYTES, Unit::Bytes, "Bytes that wait for the writer of the event log");
+    describe_gauge!(
+        QUEUE_ENTRIES,
+        Unit::Count,
+        "Batches and other work that wait for the writer of the event log"
+    );
+}
+
+pub(crate) fn commit_took(time: Duration) {
+    histogram!(COMMITS).record(time);
+}
+
+pub(crate) fn appended(events: u64, bytes: u64) {
+    counter!(EVENTS).increment(events);
+    counter!(BYTES).increment(bytes);
+}
+
+pub(crate) fn commit_failed() {
+    counter!(FAILURES).increment(1);
+}
+
+pub(crate) fn queue(entries: usize, bytes: usize) {
+    gauge!(QUEUE_ENTRIES).set(entries as f64);
+    gauge!(QUEUE_BYTES).set(bytes as f64);
+}

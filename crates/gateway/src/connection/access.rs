@@ -1,0 +1,92 @@
+//! What a client may do, by the scope of its token, and what exists for it (contract 1.7, MC-3, SC-3).
+//!
+//! Checked before a request reaches anything that could act. A session of somebody else is as unknown as one that
+//! never was, whatever is asked of it.
+
+use super::{Connection, session_id};
+use crate::identity::Scope;
+use crate::wire_error::{WireError, wire_error};
+use acpd_host::{HostError, method};
+use bytes::Bytes;
+use serde_json::json;
+
+/// JSON-RPC code of a request that the scope of the client's token does not include.
+const FORBIDDEN: i64 = -32003;
+
+const TERMINATE: &str = "_sandboxagent/session/terminate";
+
+/// The scope that a method needs.
+fn needs(method: &str) -> Scope {
+    match method {
+        method::INITIALIZE
+        | "session/list"
+        | "session/status"
+        | "session/load"
+        | "session/resume"
+        | "_sandboxagent/session/detach" => Scope::Observe,
+        "session/delete" => Scope::Admin,
+        _ => Scope::Control,
+    }
+}
+
+/// Whether a method can make a session live.
+fn brings_to_life(method: &str) -> bool {
+    matches!(method, method::SESSION_NEW | "session/fork" | "session/load" | "session/resume")
+}
+
+impl Connection {
+    /// Whether the client may ask for this.
+    pub(super) async fn may(&self, method: &str, params: Option<&Bytes>) -> Result<(), WireError> {
+        let identity = &self.options.identity;
+        let session = session_id(params);
+        let mut required = needs(method);
+        if identity.may(required)
+            && let Some(id) = &session
+        {
+            let unknown = || wire_error(&HostError::UnknownSession { id: id.clone() });
+            match self.host.created_by(id).await {
+                Ok(creator) if !identity.sees(creator.as_deref()) => return Err(unknown()),
+                // One's own may be ended for good, any only by an admin.
+                Ok(creator) if method == TERMINATE && creator.as_ref() != identity.name() => {
+                    required = Scope::Admin;
+                }
+                // What is wrong with it is said by who looks for it.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        if !identity.may(required) {
+            return Err(forbidden(method, identity.scope(), required));
+        }
+        if brings_to_life(method) && identity.may(Scope::Control) {
+            let (most, name) = (identity.sessions(), identity.name());
+            let is_live =
+                session.as_ref().is_some_and(|id| self.host.is_live(id)) && method != "session/fork";
+            if most < usize::MAX && !is_live && self.host.live_sessions_of(name) >= most {
+                return Err(too_many(most));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the client may send this notification; nobody is told if not.
+    pub(super) fn may_notify(&self, creator: Option<&str>) -> bool {
+        let identity = &self.options.identity;
+        identity.may(Scope::Control) && identity.sees(creator)
+    }
+}
+
+fn forbidden(method: &str, scope: Scope, required: Scope) -> WireError {
+    WireError::Own {
+        code: FORBIDDEN,
+        message: format!("{method} needs a token with the scope {}", required.as_str()),
+        data: Some(json!({"scope": scope.as_str(), "required": required.as_str()})),
+    }
+}
+
+fn too_many(most: usize) -> WireError {
+    WireError::Own {
+        code: FORBIDDEN,
+        message: format!("this token has {most} live sessions, which is its limit: close one first"),
+        data: Some(json!({"sessions": most})),
+    }
+}

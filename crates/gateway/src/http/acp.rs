@@ -1,0 +1,92 @@
+//! `/acp`: clients that speak ACP over HTTP, by POST and event streams, or over a WebSocket.
+//!
+//! Wire contract of ACP's draft "streamable HTTP and WebSocket transport", with what it leaves open: event ids, streams
+//! that are taken up again, stalls and expiry. Each HTTP connection and each WebSocket is one
+//! [`connection`](crate::serve); its end ends no session. Everything here has passed the guard.
+
+mod body;
+mod connections;
+mod delete;
+mod events;
+mod headers;
+mod initialize;
+mod message;
+mod post;
+mod websocket;
+
+use super::problem::Problem;
+use super::settings::Shared;
+use crate::connection::ConnectionOptions;
+use crate::identity::Identity;
+use axum::Router;
+use axum::extract::{Query, Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use connections::Connections;
+use http::{HeaderValue, Method, StatusCode, Uri, header};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Messages of one client that are read ahead of its connection. Full: a POST waits, a WebSocket is not read.
+const ARRIVALS: usize = 16;
+
+/// The door of ACP clients.
+pub(super) struct Acp {
+    shared: Arc<Shared>,
+    connections: Connections,
+}
+
+impl Acp {
+    /// A door; what is left behind at it is cleared away until the daemon stops.
+    pub(super) fn open(shared: Arc<Shared>) -> Arc<Self> {
+        let acp = Arc::new(Self { shared, connections: Connections::default() });
+        acp.shared.host.scope().spawn("acp connections", connections::sweep(Arc::clone(&acp)));
+        acp
+    }
+
+    /// How a client's connection is served.
+    fn options(&self, identity: Identity, uri: &Uri, client: &str) -> Result<ConnectionOptions, Problem> {
+        let settings = self.shared.settings();
+        let Query(query) = Query::<AcpQuery>::try_from_uri(uri)
+            .map_err(|error| Problem::bad_request(format!("query: {}", error.body_text())))?;
+        Ok(ConnectionOptions {
+            identity,
+            agent: query.agent.unwrap_or_else(|| settings.default_agent.clone()),
+            client: client.to_owned(),
+            ends_host: false,
+            session_stop: settings.session_stop,
+        })
+    }
+}
+
+/// What a connection may ask for with its first request.
+#[derive(Deserialize)]
+struct AcpQuery {
+    /// The agent that its sessions run on.
+    agent: Option<String>,
+}
+
+/// `/acp`, for requests that carry their [`Identity`].
+pub(super) fn routes<S: Clone + Send + Sync + 'static>(acp: Arc<Acp>) -> Router<S> {
+    Router::new().route("/acp", any(answer)).with_state(acp)
+}
+
+async fn answer(State(acp): State<Arc<Acp>>, request: Request) -> Response {
+    let Some(identity) = request.extensions().get::<Identity>().cloned() else {
+        return Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "nobody knows who calls")
+            .into_response();
+    };
+    let answered = match *request.method() {
+        Method::POST => post::post(&acp, identity, request).await,
+        Method::GET if websocket::is_wanted(request.headers()) => websocket::upgrade(&acp, identity, request),
+        Method::GET => events::open(&acp, &identity, request.headers()),
+        Method::DELETE => delete::delete(&acp, &identity, request.headers()),
+        _ => Err(Problem::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "GET, POST and DELETE are served here",
+        )
+        .with(header::ALLOW, HeaderValue::from_static("GET, POST, DELETE"))),
+    };
+    answered.unwrap_or_else(IntoResponse::into_response)
+}

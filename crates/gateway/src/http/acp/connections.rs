@@ -1,0 +1,197 @@
+//! The connections of clients over HTTP, by the id that each was given.
+//!
+//! An id is random and of use to the identity it was given to only (SC-3). A connection ends when its client says so, when
+//! nobody has read anything of it for too long, and with the daemon; its sessions live on.
+
+use super::super::problem::Problem;
+use super::{ARRIVALS, Acp};
+use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
+use crate::identity::{ConnectionPermit, Identity};
+use crate::outbox::{Closing, StreamLimits, Streams, streaming_outbox};
+use bytes::Bytes;
+use http::StatusCode;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Streams of a connection.
+const STREAMS: usize = 1024;
+/// Of these, of sessions that it does not know yet.
+const UNCONFIRMED: usize = 16;
+/// Bytes that a stream, and all streams of a connection, keep to be given again.
+const KEPT_PER_STREAM: usize = 16 * 1024 * 1024;
+const KEPT: usize = 64 * 1024 * 1024;
+/// How long.
+const KEPT_FOR: Duration = Duration::from_secs(300);
+/// How long the last events may take to their readers when the daemon stops.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
+/// How often connections are looked after: at most, and at least.
+const SWEEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+
+/// A client over HTTP.
+pub(super) struct Connection {
+    id: String,
+    /// The name of the token that it was made with.
+    owner: Option<Arc<str>>,
+    pub(super) streams: Arc<Streams>,
+    arrivals: Mutex<Option<mpsc::Sender<Arrival>>>,
+    gone: CancellationToken,
+    ending: OnceLock<Closing>,
+}
+
+impl Connection {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Where its messages go; None when it is over.
+    pub(super) fn arrivals(&self) -> Option<mpsc::Sender<Arrival>> {
+        let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        arrivals.clone().filter(|arrivals| !arrivals.is_closed())
+    }
+
+    /// Lets go of the client.
+    pub(super) fn end(&self, why: Closing) {
+        let _ended_before = self.ending.set(why);
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.gone.cancel();
+    }
+}
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct Connections {
+    table: Mutex<HashMap<String, Arc<Connection>>>,
+    /// Somebody is there to be looked after.
+    occupied: Notify,
+}
+
+impl Connections {
+    /// The connection of that id, for this identity. To others it is as unknown as one that never was.
+    pub(super) fn find(&self, id: &str, identity: &Identity) -> Result<Arc<Connection>, Problem> {
+        let found = self.table().get(id).filter(|found| found.owner.as_ref() == identity.name()).cloned();
+        found.ok_or_else(unknown)
+    }
+
+    /// Makes a connection known by its id.
+    pub(super) fn insert(&self, connection: Arc<Connection>) {
+        connection.streams.heard(None);
+        self.table().insert(connection.id.clone(), connection);
+        self.occupied.notify_one();
+    }
+
+    /// Ends a connection and forgets its id.
+    pub(super) fn end(&self, connection: &Connection, why: Closing) {
+        self.table().remove(&connection.id);
+        connection.end(why);
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<String, Arc<Connection>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// There is no such connection, for this caller.
+pub(super) fn unknown() -> Problem {
+    let detail = "there is no connection of that id; it may have ended: begin anew with initialize";
+    Problem::new(StatusCode::NOT_FOUND, "connection_not_found", detail)
+}
+
+/// 128 random bits, in hexadecimal digits.
+pub(super) fn fresh_id() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has random bytes");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Starts to serve a new client, who does not know its id yet; the receiver gets the answer to its first request.
+pub(super) fn start(
+    acp: &Arc<Acp>,
+    options: ConnectionOptions,
+    permit: ConnectionPermit,
+) -> (Arc<Connection>, oneshot::Receiver<Bytes>) {
+    let limits = StreamLimits {
+        streams: STREAMS,
+        unconfirmed: UNCONFIRMED,
+        kept_per_stream: KEPT_PER_STREAM,
+        kept: KEPT,
+        kept_for: KEPT_FOR,
+        stall: acp.shared.settings().viewer_stall,
+    };
+    let (streams, answer) = Streams::new(limits);
+    let (outbox, dry) = streaming_outbox(Arc::clone(&streams));
+    let (sender, arrivals) = mpsc::channel(ARRIVALS);
+    let gone = acp.shared.stop.child_token();
+    let connection = Arc::new(Connection {
+        id: fresh_id(),
+        owner: options.identity.name().cloned(),
+        streams,
+        arrivals: Mutex::new(Some(sender)),
+        gone: gone.clone(),
+        ending: OnceLock::new(),
+    });
+    let io = ConnectionIo { arrivals, gone, outbox };
+    let serving = run(Arc::clone(acp), Arc::clone(&connection), options, io, dry, permit);
+    acp.shared.host.scope().spawn("client over http", serving);
+    (connection, answer)
+}
+
+async fn run(
+    acp: Arc<Acp>,
+    connection: Arc<Connection>,
+    options: ConnectionOptions,
+    io: ConnectionIo,
+    dry: CancellationToken,
+    permit: ConnectionPermit,
+) {
+    let host = acp.shared.host.clone();
+    let serving = host.scope().spawn("connection", serve(host.clone(), options, io));
+    tokio::pin!(serving);
+    let served = tokio::select! {
+        served = &mut serving => served,
+        () = connection.gone.cancelled() => {
+            // The daemon stops: nothing is taken any more.
+            connection.end(Closing::Shutdown);
+            serving.await
+        }
+    };
+    if !matches!(served, Ok(Some(()))) {
+        let _defect = connection.ending.set(Closing::Internal);
+    }
+    acp.connections.end(&connection, Closing::Shutdown);
+    if acp.shared.stop.is_cancelled() {
+        // Viewers still write what the ends of their sessions said.
+        let _late = tokio::time::timeout(LAST_EVENTS, dry.cancelled()).await;
+    }
+    connection.streams.close(connection.ending.get().copied().unwrap_or(Closing::Shutdown));
+    drop(permit);
+}
+
+/// Looks after all connections until the daemon stops: ends what nobody reads, closes readers that have stalled.
+pub(super) async fn sweep(acp: Arc<Acp>) {
+    let stop = acp.shared.stop.clone();
+    let sweeping = async {
+        loop {
+            let all: Vec<Arc<Connection>> = acp.connections.table().values().cloned().collect();
+            if all.is_empty() {
+                acp.connections.occupied.notified().await;
+                continue;
+            }
+            let settings = acp.shared.settings();
+            let now = Instant::now();
+            for connection in all {
+                let idle = connection.streams.sweep(now);
+                let is_over = connection.arrivals().is_none();
+                if is_over || idle.is_some_and(|since| now.duration_since(since) > settings.connection_idle) {
+                    acp.connections.end(&connection, Closing::Expired);
+                }
+            }
+            let shortest = settings.viewer_stall.min(settings.connection_idle).min(KEPT_FOR);
+            tokio::time::sleep((shortest / 8).clamp(SWEEP.0, SWEEP.1)).await;
+        }
+    };
+    stop.run_until_cancelled(sweeping).await;
+}

@@ -1,0 +1,70 @@
+//! `GET /acp`: a stream of events, the connection's or a session's.
+
+use super::super::problem::Problem;
+use super::Acp;
+use super::connections::unknown;
+use super::headers::{self, LAST_EVENT, SESSION, accepts, connection_id};
+use crate::identity::Identity;
+use crate::outbox::{EventId, OpenRefused};
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use std::convert::Infallible;
+use std::time::Duration;
+
+/// A comment is written when nothing else was for this long, so that nobody between takes the stream for dead (HT-9).
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+pub(super) fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) -> Result<Response, Problem> {
+    if accepts(headers, &["text/event-stream"]) != Some(true) {
+        let detail = "the answer is a stream of events: Accept must list text/event-stream";
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", detail));
+    }
+    let connection = acp.connections.find(connection_id(headers)?, identity)?;
+    let session = headers::id(headers, &SESSION)?;
+    let seen = match headers.get(LAST_EVENT) {
+        None => None,
+        Some(value) => Some(value.to_str().ok().and_then(EventId::read).ok_or_else(unreadable)?),
+    };
+    let reader =
+        connection.streams.open(session, seen).map_err(|refused| problem(refused, session.unwrap_or("")))?;
+    tracing::debug!(connection = connection.id(), session, "a stream of events is read");
+    let events = futures_util::stream::unfold(reader, async |mut reader| {
+        let events = reader.next(KEEPALIVE).await?;
+        Some((Ok::<_, Infallible>(events), reader))
+    });
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ]
+    .map(|(name, value)| (name, HeaderValue::from_static(value)));
+    Ok((headers, Body::from_stream(events)).into_response())
+}
+
+fn unreadable() -> Problem {
+    let detail = "Last-Event-ID is not the id of an event of acpd's";
+    Problem::new(StatusCode::BAD_REQUEST, "cursor_unreadable", detail)
+}
+
+fn problem(refused: OpenRefused, session: &str) -> Problem {
+    let conflict = |name, detail: &str| Problem::new(StatusCode::CONFLICT, name, detail);
+    match refused {
+        OpenRefused::Gone => unknown(),
+        OpenRefused::Full => {
+            let detail = "this connection has as many streams as it may have";
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", detail)
+        }
+        OpenRefused::Unconfirmed => Problem::session_not_found(session),
+        OpenRefused::Foreign => {
+            conflict("cursor_foreign", "Last-Event-ID is of another stream; load the session again")
+        }
+        OpenRefused::Future => {
+            conflict("cursor_in_future", "Last-Event-ID is of an event that has not been yet")
+        }
+        OpenRefused::Forgotten => conflict(
+            "cursor_too_old",
+            "some of what follows Last-Event-ID is not kept any more; load the session again",
+        ),
+    }
+}

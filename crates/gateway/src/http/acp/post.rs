@@ -1,0 +1,99 @@
+//! `POST /acp`: one message of a client.
+//!
+//! Accepted once its connection has it; the answer to a request comes on a stream, but for `initialize`, which makes a
+//! connection and is answered at once.
+
+use super::super::problem::Problem;
+use super::connections::{Connection, unknown};
+use super::headers::{self, SESSION, accepts, connection_id, is_json};
+use super::message::{addressed, is_initialize, on_one_row};
+use super::{Acp, body, initialize};
+use crate::connection::Arrival;
+use crate::identity::Identity;
+use acpd_wire::{Malformed, Message, RawId, codes};
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, StatusCode, header};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a message may wait for its connection.
+const TAKEN: Duration = Duration::from_secs(10);
+
+pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -> Result<Response, Problem> {
+    let (head, body) = request.into_parts();
+    if !is_json(&head.headers) {
+        let detail = "a message is sent as application/json";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
+    }
+    // Clients are of two minds about what they should accept here.
+    if accepts(&head.headers, &["application/json", "text/event-stream"]) == Some(false) {
+        let detail = "the answers are application/json and text/event-stream";
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", detail));
+    }
+    let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let announced = announced.and_then(|length| length.parse().ok());
+    let line = on_one_row(body::read(body, announced, acp.shared.settings().message_bytes).await?);
+    let message = match Message::parse(&line) {
+        Ok(message) => message,
+        Err(malformed) => return Ok(refused(&malformed)),
+    };
+    if is_initialize(&message) {
+        let options = acp.options(identity, &head.uri, "http")?;
+        return initialize::initialize(acp, options, line.clone()).await;
+    }
+    let connection = acp.connections.find(connection_id(&head.headers)?, &identity)?;
+    let named = headers::id(&head.headers, &SESSION)?;
+    let (line, session) = addressed(line.clone(), &message, named)
+        .map_err(|wrong| Problem::new(StatusCode::BAD_REQUEST, "session_id", wrong.to_string()))?;
+    if let Some(named) = named {
+        exists(acp, &identity, &connection, named).await?;
+    }
+    connection.streams.heard(session.as_deref());
+    let arrivals = connection.arrivals().ok_or_else(unknown)?;
+    match tokio::time::timeout(TAKEN, arrivals.send(Arrival::Line(line))).await {
+        Ok(Ok(())) => Ok(StatusCode::ACCEPTED.into_response()),
+        Ok(Err(_over)) => Err(unknown()),
+        Err(_full) => {
+            let detail = "this connection has too many requests open";
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail)
+                .with(header::RETRY_AFTER, HeaderValue::from_static("1")))
+        }
+    }
+}
+
+/// A session in the header must be there: for the connection, or for the identity.
+async fn exists(
+    acp: &Acp,
+    identity: &Identity,
+    connection: &Connection,
+    session: &str,
+) -> Result<(), Problem> {
+    if connection.streams.knows(session) {
+        return Ok(());
+    }
+    match acp.shared.host.created_by(session).await {
+        Ok(creator) if identity.sees(creator.as_deref()) => Ok(()),
+        _ => Err(Problem::session_not_found(session)),
+    }
+}
+
+/// What is no message is not executed, nor any part of it.
+fn refused(malformed: &Malformed<'_>) -> Response {
+    let mut body = BytesMut::new();
+    let (id, code) = match malformed.code() {
+        Some(code) => (malformed.answer_id(), code),
+        // A stream would answer nothing; a POST is always answered.
+        None => (RawId::NULL, codes::INVALID_REQUEST),
+    };
+    acpd_wire::write_error(&mut body, id, code, &malformed.to_string(), None);
+    json(StatusCode::BAD_REQUEST, body.freeze())
+}
+
+/// A JSON-RPC message as an answer over HTTP.
+pub(super) fn json(status: StatusCode, line: Bytes) -> Response {
+    let end = line.len() - usize::from(line.ends_with(b"\n"));
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (status, kind, line.slice(..end)).into_response()
+}

@@ -1,0 +1,198 @@
+//! `GET /acp` with an upgrade: ACP over a WebSocket, one message per text frame.
+//!
+//! Reading and writing are tasks of their own, so that a client that does not read can still cancel (WS-4). The end of
+//! the socket ends the connection and no session.
+
+mod ending;
+mod life;
+mod reading;
+mod writing;
+
+use super::super::guard::BEARER_PROTOCOL;
+use super::super::problem::Problem;
+use super::headers::CONNECTION;
+use super::{ARRIVALS, Acp, connections, initialize};
+use crate::connection::{ConnectionIo, serve};
+use crate::identity::Identity;
+use crate::outbox::outbox;
+use acpd_host::TaskScope;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use ending::Ending;
+use futures_util::StreamExt;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use life::Life;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_util::sync::CancellationToken;
+
+/// How long the client may take to speak the new protocol after it was agreed on.
+const UPGRADE: Duration = Duration::from_secs(10);
+/// How long the last events may take when the daemon stops, and a client to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// Bytes of what a client still says that are read after the end, so that it gets to read why.
+const LEFTOVERS: u64 = 16 * 1024 * 1024;
+/// Buffers of a socket: it has them all the time, and most sockets are idle.
+const READ_BUFFER: usize = 8 * 1024;
+const WRITE_BUFFER: usize = 32 * 1024;
+
+/// How a socket is looked after.
+#[derive(Clone, Copy, Debug)]
+struct Care {
+    /// The longest message, in bytes.
+    message_bytes: usize,
+    /// How long a client may take nothing while something waits for it.
+    stall: Duration,
+    /// How often it is asked whether it is there.
+    ping: Duration,
+    /// How long it may say nothing at all.
+    silence: Duration,
+}
+
+/// Whether a request asks for a WebSocket.
+pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
+    lists(headers, &header::UPGRADE, "websocket")
+}
+
+/// Agrees to a WebSocket and serves the client on it.
+pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> Result<Response, Problem> {
+    let (mut head, _) = request.into_parts();
+    let headers = &head.headers;
+    if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version.as_bytes() != b"13") {
+        let detail = "version 13 of the WebSocket protocol is served";
+        return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, "websocket_version", detail)
+            .with(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")));
+    }
+    let upgrade = head.extensions.remove::<OnUpgrade>();
+    let (Some(key), Some(upgrade), true) =
+        (headers.get(header::SEC_WEBSOCKET_KEY), upgrade, lists(headers, &header::CONNECTION, "upgrade"))
+    else {
+        return Err(Problem::bad_request("the headers of a WebSocket upgrade are not complete"));
+    };
+    let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).expect("it is base64");
+    let options = acp.options(identity.clone(), &head.uri, "websocket")?;
+    let permit = identity.connect().ok_or_else(initialize::too_many)?;
+    let id = HeaderValue::from_str(&connections::fresh_id()).expect("digits are ASCII");
+
+    let settings = acp.shared.settings();
+    let care = Care {
+        message_bytes: settings.message_bytes,
+        stall: settings.viewer_stall,
+        ping: Duration::from_secs(15),
+        silence: Duration::from_secs(45),
+    };
+    let (host, stop) = (acp.shared.host.clone(), acp.shared.stop.clone());
+    let scope = host.scope().clone();
+    acp.shared.host.scope().spawn("client over websocket", async move {
+        let upgraded = stop.run_until_cancelled(tokio::time::timeout(UPGRADE, upgrade)).await;
+        let Some(Ok(Ok(upgraded))) = upgraded else { return };
+        let socket = server_side::<Upgraded>(upgraded, care).await;
+        converse(socket, care, &scope, &stop, |io| serve(host, options, io)).await;
+        drop(permit);
+    });
+
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let answer = response.headers_mut();
+    answer.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    answer.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    answer.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    answer.insert(CONNECTION, id);
+    if let Some(protocol) = protocol(headers) {
+        answer.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+    }
+    Ok(response)
+}
+
+/// Whether a header that is a list has a word in it.
+fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|listed| listed.trim().eq_ignore_ascii_case(word))
+}
+
+/// One of the protocols that the client offers, or browsers give up; not the one with a token in it, if there is another.
+fn protocol(headers: &HeaderMap) -> Option<HeaderValue> {
+    let values = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
+    let offered = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let chosen = offered.map(str::trim).min_by_key(|offered| offered.starts_with(BEARER_PROTOCOL))?;
+    HeaderValue::from_str(chosen).ok()
+}
+
+async fn server_side<S>(upgraded: S, care: Care) -> WebSocketStream<TokioIo<S>>
+where
+    TokioIo<S>: AsyncRead + AsyncWrite + Unpin,
+{
+    WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config(care))).await
+}
+
+fn config(care: Care) -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
+        .max_message_size(Some(care.message_bytes))
+        .max_frame_size(Some(care.message_bytes))
+}
+
+/// Serves the client on a socket until it is gone, or the daemon stops.
+async fn converse<S, F>(
+    socket: WebSocketStream<S>,
+    care: Care,
+    scope: &TaskScope,
+    stop: &CancellationToken,
+    serve: impl FnOnce(ConnectionIo) -> F,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (sink, stream) = socket.split();
+    let (sender, arrivals) = mpsc::channel(ARRIVALS);
+    let (outbox, pieces) = outbox();
+    let gone = stop.child_token();
+    let life = Arc::new(Life::new());
+    let reader = reading::Reader { stream, arrivals: sender, gone: gone.clone(), life: Arc::clone(&life) };
+    let reader = scope.spawn("websocket in", reader.read(care.silence));
+    let writer = writing::Writer { sink, gone: gone.clone(), life: Arc::clone(&life), care, together: 0 };
+    let writer = scope.spawn("websocket out", writer.write(pieces));
+    let io = ConnectionIo { arrivals, gone: gone.clone(), outbox };
+    let served = scope.spawn("connection", serve(io)).await;
+    if !matches!(served, Ok(Some(()))) {
+        life.end(Ending::Internal);
+    }
+    gone.cancel();
+    tokio::pin!(writer);
+    let mut written = None;
+    if stop.is_cancelled() {
+        life.end(Ending::Shutdown);
+        // Viewers still write what the ends of their sessions said.
+        written = tokio::time::timeout(GOODBYE, &mut writer).await.ok();
+    }
+    let written = match written {
+        Some(written) => written,
+        None => {
+            life.hang_up();
+            writer.await
+        }
+    };
+    let (Ok(Some(sink)), Ok(Some(stream))) = (written, reader.await) else { return };
+    let Ok(socket) = stream.reunite(sink) else { return };
+    let _late = tokio::time::timeout(GOODBYE, leave(socket.into_inner())).await;
+}
+
+/// Closes the socket, and reads what the client still says: to end with that unread would take from the client what it
+/// has not read yet.
+async fn leave<S: AsyncRead + AsyncWrite + Unpin>(mut socket: S) {
+    if socket.shutdown().await.is_ok() {
+        let _rest = tokio::io::copy(&mut socket.take(LEFTOVERS), &mut tokio::io::sink()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

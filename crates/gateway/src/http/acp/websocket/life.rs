@@ -1,0 +1,57 @@
+//! What reader and writer of a socket know together: when the client was last there, and why it ends.
+
+use super::ending::Ending;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Debug)]
+pub(super) struct Life {
+    since: Instant,
+    /// Milliseconds from `since`.
+    heard: AtomicU64,
+    ending: OnceLock<Ending>,
+    hung_up: CancellationToken,
+}
+
+impl Life {
+    pub(super) fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            heard: AtomicU64::new(0),
+            ending: OnceLock::new(),
+            hung_up: CancellationToken::new(),
+        }
+    }
+
+    /// The client has just said something, or taken something that waited for it.
+    pub(super) fn heard(&self) {
+        let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.heard.store(now, Ordering::Relaxed);
+    }
+
+    /// Until when it may say nothing.
+    pub(super) fn until(&self, silence: Duration) -> Instant {
+        self.since + Duration::from_millis(self.heard.load(Ordering::Relaxed)) + silence
+    }
+
+    /// Why it ends; the first cause counts.
+    pub(super) fn end(&self, why: Ending) {
+        let _ended_before = self.ending.set(why);
+    }
+
+    pub(super) fn ending(&self) -> Ending {
+        self.ending.get().copied().unwrap_or(Ending::Left)
+    }
+
+    /// Nothing more is written but why it ends.
+    pub(super) fn hang_up(&self) {
+        self.hung_up.cancel();
+    }
+
+    pub(super) fn hung_up(&self) -> &CancellationToken {
+        &self.hung_up
+    }
+}

@@ -1,0 +1,140 @@
+//! Lines for a client, to text frames.
+//!
+//! Many lines are put together and written at once. A client that takes nothing for too long is let go of, and told why
+//! if it reads again.
+
+use super::Care;
+use super::ending::Ending;
+use super::life::Life;
+use bytes::Bytes;
+use futures_util::SinkExt;
+use futures_util::stream::SplitSink;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes after which what was put together is written.
+const TOGETHER: usize = 256 * 1024;
+/// Bytes a second that the slowest client takes: a large message may take longer than a small one.
+const SLOWEST: usize = 64 * 1024;
+/// A write that takes this long has waited for the client, which then took something: it is there.
+const WAITED: Duration = Duration::from_millis(50);
+
+pub(super) struct Writer<S> {
+    pub(super) sink: SplitSink<WebSocketStream<S>, Message>,
+    pub(super) gone: CancellationToken,
+    pub(super) life: Arc<Life>,
+    pub(super) care: Care,
+    /// Bytes that were put together since the last time all was written.
+    pub(super) together: usize,
+}
+
+enum Next {
+    Ping,
+    Lines(Option<Bytes>),
+}
+
+/// Nothing more can be written.
+enum Lost {
+    /// The client takes nothing.
+    Stalled,
+    /// The socket is gone, or the end was asked for.
+    Over,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
+    /// Writes until nothing comes any more, then why it ends. Gives the sink back.
+    pub(super) async fn write(
+        mut self,
+        mut pieces: mpsc::Receiver<Bytes>,
+    ) -> SplitSink<WebSocketStream<S>, Message> {
+        if let Err(Lost::Stalled) = self.frames(&mut pieces).await {
+            self.life.end(Ending::Stalled);
+        }
+        drop(pieces);
+        self.gone.cancel();
+        let close = self.sink.send(Message::Close(Some(self.life.ending().frame())));
+        let _late = tokio::time::timeout(self.care.stall, close).await;
+        self.sink
+    }
+
+    async fn frames(&mut self, pieces: &mut mpsc::Receiver<Bytes>) -> Result<(), Lost> {
+        let mut ping = tokio::time::interval_at(Instant::now() + self.care.ping, self.care.ping);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = self.life.hung_up().cancelled() => return Ok(()),
+                _ = ping.tick() => Next::Ping,
+                lines = pieces.recv() => Next::Lines(lines),
+            };
+            match next {
+                Next::Ping => self.put(Message::Ping(Bytes::new())).await?,
+                Next::Lines(Some(lines)) => self.batch(lines, pieces).await?,
+                Next::Lines(None) => return Ok(()),
+            }
+            self.flush().await?;
+        }
+    }
+
+    /// These lines, and what else is there.
+    async fn batch(&mut self, lines: Bytes, pieces: &mut mpsc::Receiver<Bytes>) -> Result<(), Lost> {
+        let mut next = Some(lines);
+        while let Some(lines) = next {
+            let mut start = 0;
+            for end in memchr::memchr_iter(b'\n', &lines).chain([lines.len()]) {
+                if end > start {
+                    self.put(Message::Text(text(lines.slice(start..end)))).await?;
+                }
+                start = end + 1;
+            }
+            next = if self.together < TOGETHER { pieces.try_recv().ok() } else { None };
+        }
+        Ok(())
+    }
+
+    async fn put(&mut self, frame: Message) -> Result<(), Lost> {
+        let (allowed, bytes) = (self.allowed(), frame.len());
+        bounded(&self.life, allowed, self.sink.feed(frame)).await?;
+        self.together += bytes;
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), Lost> {
+        bounded(&self.life, self.allowed(), self.sink.flush()).await?;
+        self.together = 0;
+        Ok(())
+    }
+
+    fn allowed(&self) -> Duration {
+        self.care.stall + Duration::from_secs((self.together / SLOWEST) as u64)
+    }
+}
+
+/// Writes as long as the client may take for it.
+async fn bounded(
+    life: &Life,
+    allowed: Duration,
+    write: impl Future<Output = Result<(), tungstenite::Error>>,
+) -> Result<(), Lost> {
+    let begun = Instant::now();
+    let written = life.hung_up().run_until_cancelled(tokio::time::timeout(allowed, write)).await;
+    if begun.elapsed() >= WAITED {
+        life.heard();
+    }
+    match written {
+        Some(Ok(Ok(()))) => Ok(()),
+        Some(Err(_)) => Err(Lost::Stalled),
+        Some(Ok(Err(_))) | None => Err(Lost::Over),
+    }
+}
+
+/// The log has UTF-8 only; a line that had not would still be a line.
+fn text(line: Bytes) -> Utf8Bytes {
+    Utf8Bytes::try_from(line.clone()).unwrap_or_else(|_| String::from_utf8_lossy(&line).into_owned().into())
+}

@@ -1,0 +1,89 @@
+//! REST: sessions, their events, agents; for those who look and act without speaking ACP (contract 1.3).
+
+mod agents;
+mod events;
+mod openapi;
+mod place;
+mod render;
+mod sessions;
+mod sse;
+
+pub(crate) use sse::Sse;
+
+use super::problem::Problem;
+use super::settings::Shared;
+use crate::identity::{Identity, Scope};
+use acpd_host::HostError;
+use axum::Router;
+use axum::extract::Query;
+use axum::extract::rejection::QueryRejection;
+use axum::routing::{get, post};
+use http::StatusCode;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// Both names of the resources exist in the ecosystem.
+pub(super) const VERSIONS: [&str; 2] = ["/v1", "/v2"];
+
+/// Everything that needs a token.
+pub(super) fn routes() -> Router<Arc<Shared>> {
+    let mut router = Router::new().route("/openapi.json", get(openapi::document));
+    for version in VERSIONS {
+        router = router
+            .route(&format!("{version}/sessions"), get(sessions::list))
+            .route(&format!("{version}/sessions/{{id}}"), get(sessions::show).delete(sessions::delete))
+            .route(&format!("{version}/sessions/{{id}}/events"), get(events::events))
+            .route(&format!("{version}/sessions/{{id}}/close"), post(sessions::close))
+            .route(&format!("{version}/sessions/{{id}}/terminate"), post(sessions::terminate))
+            .route(&format!("{version}/agents"), get(agents::list));
+    }
+    router
+}
+
+/// Whether a session exists for the caller, and the caller may do something to it. What does not exist for it is not
+/// told from what does not exist (contract 1.7).
+async fn check_visible(
+    shared: &Shared,
+    identity: &Identity,
+    session: &str,
+    required: Scope,
+) -> Result<Option<Arc<str>>, Problem> {
+    let creator = match shared.host.created_by(session).await {
+        Ok(creator) if identity.sees(creator.as_deref()) => creator,
+        Ok(_) | Err(HostError::UnknownSession { .. }) => return Err(Problem::session_not_found(session)),
+        Err(error) => return Err(error.into()),
+    };
+    check_scope(identity, required).map(|()| creator)
+}
+
+pub(super) fn check_scope(identity: &Identity, required: Scope) -> Result<(), Problem> {
+    if identity.may(required) {
+        return Ok(());
+    }
+    let (scope, required) = (identity.scope().as_str(), required.as_str());
+    let detail = format!("the scope of this token is {scope}; this needs {required}");
+    Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail))
+}
+
+fn too_many_connections() -> Problem {
+    let detail = "as many connections and event streams are open as this token may have; close one";
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", detail)
+}
+
+/// What was asked for, or what is wrong with it.
+fn query<T>(asked: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
+    asked.map(|Query(asked)| asked).map_err(|rejection| Problem::bad_request(rejection.body_text()))
+}
+
+/// A number in a query.
+fn numbers(name: &str, text: Option<&str>, allowed: RangeInclusive<u64>) -> Result<Option<u64>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    match text.parse() {
+        Ok(number) if allowed.contains(&number) => Ok(Some(number)),
+        _ => Err(Problem::bad_request(format!(
+            "{name}: a whole number from {} to {} is required",
+            allowed.start(),
+            allowed.end()
+        ))),
+    }
+}

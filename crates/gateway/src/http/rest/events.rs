@@ -1,0 +1,264 @@
+//! The events of a session: as a stream that follows (SSE), or page by page (contract 1.6).
+//!
+//! A stream is one task that reads the log and fills a small queue, which HTTP empties. A reader that takes nothing
+//! for too long is let go with a reason; it comes back with the id of the last event it saw. Nobody else waits for it.
+
+use super::super::metrics::ViewerCount;
+use super::super::problem::Problem;
+use super::super::settings::Shared;
+use super::place::{cursor_problem, read_place, write_place};
+use super::render::{Renderer, expected_bytes};
+use super::{Sse, check_visible, numbers, query};
+use crate::identity::{ConnectionPermit, Identity, Scope};
+use acpd_eventlog::{Block, Cursor};
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, header};
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// Events of a page, if nothing else is asked for.
+const PAGE: u64 = 100;
+/// Events of a page at most.
+const LONGEST_PAGE: u64 = 1000;
+/// A page ends with the event with which it reaches so many bytes.
+const PAGE_BYTES: usize = 4 << 20;
+/// Pieces on their way to one reader. With their size this bounds what a slow one costs.
+const PIECES: usize = 4;
+/// Bytes after which events are handed over.
+const PIECE: usize = 128 * 1024;
+/// How long a stream may be silent (HT-9).
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// How long a stream goes on when the daemon stops: the ends of sessions are still told.
+const LAST_EVENTS: Duration = Duration::from_millis(500);
+
+/// What can be asked for.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventsQuery {
+    /// Only events behind this one: a sequence number, or the `nextCursor` of a page.
+    after: Option<String>,
+    /// Events of a page at most, 1 to 1000. Default 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<String>,
+}
+
+/// A page of events.
+#[derive(utoipa::ToSchema)]
+#[schema(as = EventsPage)]
+#[expect(dead_code, reason = "pages are written without it; it describes them")]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EventsPage {
+    /// The events in order.
+    events: Vec<EventDocument>,
+    /// Where the next page begins; not there on the last one.
+    next_cursor: Option<String>,
+}
+
+/// An event. The members beyond these depend on `kind`.
+#[derive(utoipa::ToSchema)]
+#[schema(as = Event)]
+#[expect(dead_code, reason = "events are written without it; it describes them")]
+pub(super) struct EventDocument {
+    /// Its number in the session, from 1, without holes.
+    #[schema(minimum = 1)]
+    seq: u64,
+    /// What it is: `update`, `prompt`, `turn_ended`, `ended` and more.
+    kind: String,
+    /// When it happened.
+    #[schema(format = DateTime)]
+    at: String,
+    /// The raw ACP message, where there is one.
+    #[schema(value_type = Option<Object>)]
+    message: Option<serde_json::Value>,
+}
+
+/// `GET /v1/sessions/{id}/events`: everything that happened, and what happens.
+#[utoipa::path(
+    get, path = "/v1/sessions/{id}/events", operation_id = "getSessionEvents", tag = "sessions",
+    params(
+        ("id" = String, Path, description = "the session"), EventsQuery,
+        ("Last-Event-ID" = Option<String>, Header, description = "as `after`; goes over it"),
+    ),
+    responses(
+        (status = 200, description = "With `Accept: text/event-stream` a stream, else a page", content(
+            (EventsPage = "application/json"), (String = "text/event-stream"),
+        )),
+        (status = 400, description = "the cursor or the limit is not readable", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an unknown one", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "no such session", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "the cursor is of the future, or of another session", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 410, description = "the cursor is older than what is kept", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "too many requests or connections", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn events(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+    asked: Result<Query<EventsQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    check_visible(&shared, &identity, &id, Scope::Observe).await?;
+    let asked = query(asked)?;
+    let place = match headers.get("last-event-id") {
+        Some(last) => Some(last.to_str().unwrap_or("?")),
+        None => asked.after.as_deref(),
+    };
+    let after = place.map_or(Ok(0), |place| read_place(place, &id))?;
+    let cursor = shared.host.cursor(&id, after).await.map_err(|error| cursor_problem(&error, &id))?;
+    if Sse::is_asked_for(&headers) {
+        let permit = identity.connect().ok_or_else(super::too_many_connections)?;
+        return Ok(stream(&shared, cursor, permit));
+    }
+    let limit = numbers("limit", asked.limit.as_deref(), 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
+    page(&id, cursor, limit).await
+}
+
+async fn page(id: &str, mut cursor: Cursor, limit: u64) -> Result<Response, Problem> {
+    let (first, last) = (cursor.position(), cursor.last());
+    let until = last.min(first.saturating_add(limit));
+    let mut renderer = Renderer::default();
+    let mut out = BytesMut::from("{\"events\":[");
+    let mut reached = first;
+    'page: while reached < until {
+        let block = cursor.next().await.map_err(|error| cursor_problem(&error, id))?;
+        let Some(block) = block else { break };
+        for event in block.events().take_while(|event| event.seq <= until) {
+            if reached > first {
+                out.put_u8(b',');
+            }
+            renderer.json(&event, &mut out);
+            reached = event.seq;
+            if out.len() >= PAGE_BYTES {
+                break 'page;
+            }
+        }
+    }
+    out.put_u8(b']');
+    if reached < last {
+        out.put_slice(format!(",\"nextCursor\":\"{}\"", write_place(reached, id)).as_bytes());
+    }
+    out.put_u8(b'}');
+    let json = HeaderValue::from_static("application/json");
+    Ok(([(header::CONTENT_TYPE, json)], out.freeze()).into_response())
+}
+
+fn stream(shared: &Arc<Shared>, cursor: Cursor, permit: ConnectionPermit) -> Response {
+    let (pieces, queue) = mpsc::channel(PIECES);
+    let follower = Follower { shared: Arc::clone(shared), cursor, pieces, renderer: Renderer::default() };
+    let counted = ViewerCount::new("sse");
+    shared.host.scope().spawn("events", async move {
+        follower.run().await;
+        drop((permit, counted));
+    });
+    Sse::response(Body::from_stream(Pieces(queue)))
+}
+
+/// What HTTP takes from.
+struct Pieces(mpsc::Receiver<Bytes>);
+
+impl futures_util::Stream for Pieces {
+    type Item = Result<Bytes, std::convert::Infallible>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx).map(|piece| piece.map(Ok))
+    }
+}
+
+/// Follows a session's log for one reader.
+struct Follower {
+    shared: Arc<Shared>,
+    cursor: Cursor,
+    pieces: mpsc::Sender<Bytes>,
+    renderer: Renderer,
+}
+
+/// Why a stream ends before its session does.
+enum Closed {
+    /// The reader is gone.
+    Gone,
+    Stalled,
+    Shutdown,
+    Unreadable(String),
+}
+
+impl Follower {
+    async fn run(mut self) {
+        // The place for the last words, whatever else waits to be taken.
+        let Ok(last) = self.pieces.clone().reserve_owned().await else { return };
+        let closed = self.follow().await;
+        let patience = self.shared.settings().viewer_stall;
+        let words = match closed {
+            // Whoever has seen the end needs no other.
+            Ok(()) | Err(Closed::Gone) => return,
+            Err(Closed::Stalled) => Sse::closed("stalled", &format!("nothing was taken for {patience:?}")),
+            Err(Closed::Shutdown) => Sse::closed("shutdown", "acpd is shutting down"),
+            Err(Closed::Unreadable(why)) => Sse::closed("history_unreadable", &why),
+        };
+        let _sent = last.send(words);
+    }
+
+    async fn follow(&mut self) -> Result<(), Closed> {
+        // Known to be open, though nothing may happen for long.
+        self.hand_over(Bytes::from_static(b": here\n\n")).await?;
+        let (stop, gone) = (self.shared.stop.clone(), self.pieces.clone());
+        let mut until = None;
+        loop {
+            let wake = until.unwrap_or_else(|| Instant::now() + KEEPALIVE);
+            let next = tokio::select! {
+                next = self.cursor.next() => next,
+                () = gone.closed() => return Err(Closed::Gone),
+                () = stop.cancelled(), if until.is_none() => {
+                    until = Some(Instant::now() + LAST_EVENTS);
+                    continue;
+                }
+                () = tokio::time::sleep_until(wake) => {
+                    if until.is_some() {
+                        return Err(Closed::Shutdown);
+                    }
+                    self.hand_over(Bytes::from_static(b": keepalive\n\n")).await?;
+                    continue;
+                }
+            };
+            match next {
+                Ok(Some(block)) => self.write(&block).await?,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(Closed::Unreadable(error.to_string())),
+            }
+        }
+    }
+
+    async fn write(&mut self, block: &Block) -> Result<(), Closed> {
+        let mut out = BytesMut::with_capacity(expected_bytes(block).min(PIECE + PIECE / 4));
+        for event in block.events() {
+            self.renderer.sse(&event, &mut out);
+            if out.len() >= PIECE {
+                self.hand_over(out.split().freeze()).await?;
+            }
+        }
+        match out.is_empty() {
+            true => Ok(()),
+            false => self.hand_over(out.freeze()).await,
+        }
+    }
+
+    async fn hand_over(&self, piece: Bytes) -> Result<(), Closed> {
+        let patience = self.shared.settings().viewer_stall;
+        match tokio::time::timeout(patience, self.pieces.send(piece)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Closed::Gone),
+            Err(_) => Err(Closed::Stalled),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Sessions: list, look at one, end one (contract 1.3, 1.1).
+
+use super::super::problem::{Problem, ProblemDocument};
+use super::super::settings::Shared;
+use super::{check_visible, numbers, query};
+use crate::connection::ListCursor;
+use crate::identity::{Identity, Scope};
+use acpd_eventlog::ListQuery;
+use acpd_host::{EndRequest, SessionInfo, SessionSummary};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Sessions of a page, if nothing else is asked for.
+const PAGE: u64 = 50;
+/// Sessions of a page at most.
+const LONGEST_PAGE: u64 = 500;
+
+/// Which sessions are asked for.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct SessionsQuery {
+    /// Only those in this directory, an absolute path.
+    cwd: Option<String>,
+    /// Only those of this agent.
+    agent: Option<String>,
+    /// Only those that have ended, or only those that have not.
+    #[param(value_type = Option<bool>)]
+    ended: Option<String>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+    /// Sessions of a page at most, 1 to 500. Default 50.
+    #[param(value_type = Option<u64>, minimum = 1, maximum = 500)]
+    limit: Option<String>,
+}
+
+/// A page of sessions, the latest change first.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SessionsPage {
+    /// The sessions.
+    #[schema(value_type = Vec<SessionDocument>)]
+    sessions: Vec<SessionSummary>,
+    /// Where the next page begins; not there on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A session.
+#[derive(utoipa::ToSchema)]
+#[schema(as = Session)]
+#[expect(dead_code, reason = "the host writes sessions; this describes them")]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SessionDocument {
+    /// acpd's own id.
+    session_id: String,
+    /// The agent it runs on.
+    agent: String,
+    /// Its working directory.
+    cwd: String,
+    /// Its title, if its agent gave one.
+    #[schema(nullable = false)]
+    title: Option<String>,
+    /// Its run is over.
+    ended: bool,
+    /// When it was created.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When it last changed.
+    #[schema(format = DateTime)]
+    updated_at: String,
+    /// Events in its log.
+    event_count: u64,
+    /// The model in use, if its agent says so.
+    #[schema(nullable = false)]
+    model: Option<String>,
+    /// The mode in use, if its agent says so.
+    #[schema(nullable = false)]
+    mode: Option<String>,
+    /// The agent's own id for it.
+    #[schema(nullable = false)]
+    native_session_id: Option<String>,
+    /// What it is doing.
+    state: SessionState,
+    /// How its last run ended.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    termination_info: Option<Value>,
+    /// What else acpd knows of it.
+    #[schema(value_type = Object)]
+    metadata: Value,
+    /// What a late viewer needs; only of one session.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    snapshot: Option<Value>,
+}
+
+/// What a session is doing; `waiting` for somebody's answer.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "the host writes states; this describes them")]
+#[serde(rename_all = "lowercase")]
+pub(super) enum SessionState {
+    Starting,
+    Idle,
+    Running,
+    Waiting,
+    Ended,
+}
+
+/// `GET /v1/sessions`: those that exist for the caller.
+#[utoipa::path(
+    get, path = "/v1/sessions", operation_id = "listSessions", tag = "sessions", params(SessionsQuery),
+    responses(
+        (status = 200, body = SessionsPage),
+        (status = 400, description = "a value of the query is not readable", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    asked: Result<Query<SessionsQuery>, QueryRejection>,
+) -> Result<Json<SessionsPage>, Problem> {
+    let SessionsQuery { cwd, agent, ended, cursor, limit } = query(asked)?;
+    if cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
+        return Err(Problem::bad_request("cwd: an absolute path is required"));
+    }
+    let ended = match ended.as_deref() {
+        None => None,
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        Some(_) => return Err(Problem::bad_request("ended: true or false is required")),
+    };
+    let limit = numbers("limit", limit.as_deref(), 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
+    let after = match cursor {
+        None => None,
+        Some(text) => {
+            let cursor = ListCursor::decode(&text).filter(|cursor| cursor.is_of(&agent, &cwd, ended));
+            let wrong = "cursor: it is not one of this list; begin again without a cursor";
+            Some(cursor.ok_or_else(|| Problem::bad_request(wrong))?.place)
+        }
+    };
+    // One more than a page tells whether there is another.
+    let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
+    let created_by = identity.only_its_own();
+    let filter = (agent.clone(), cwd.clone(), ended);
+    let asked = ListQuery { agent, cwd, created_by, ended, after, limit: Some(most) };
+    let mut sessions = shared.host.list(asked).await?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = sessions.len() > limit;
+    sessions.truncate(limit);
+    let next_cursor = sessions.last().filter(|_| more).map(|last| {
+        let (agent, cwd, ended) = filter;
+        ListCursor { place: last.place.clone(), agent, cwd, ended }.encode()
+    });
+    Ok(Json(SessionsPage { sessions, next_cursor }))
+}
+
+/// `GET /v1/sessions/{id}`: one, with its snapshot.
+#[utoipa::path(
+    get, path = "/v1/sessions/{id}", operation_id = "getSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
+    responses(
+        (status = 200, body = SessionDocument),
+        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "no such session", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn show(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<Json<SessionInfo>, Problem> {
+    check_visible(&shared, &identity, &id, Scope::Observe).await?;
+    Ok(Json(shared.host.session_info(&id).await?))
+}
+
+/// `POST /v1/sessions/{id}/terminate`: ends it for good.
+#[utoipa::path(
+    post, path = "/v1/sessions/{id}/terminate", operation_id = "terminateSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
+    responses(
+        (status = 204, description = "it has ended, or had before"),
+        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, description = "the scope of the token does not include this", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "no such session", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "another process has it", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn terminate(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let creator = check_visible(&shared, &identity, &id, Scope::Control).await?;
+    if creator.as_ref() != identity.name() {
+        super::check_scope(&identity, Scope::Admin)?;
+    }
+    end(&shared, &identity, &id, EndRequest::Terminate).await
+}
+
+/// `POST /v1/sessions/{id}/close`: stops it; it can be taken up again.
+#[utoipa::path(
+    post, path = "/v1/sessions/{id}/close", operation_id = "closeSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
+    responses(
+        (status = 204, description = "it has ended, or had before"),
+        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, description = "the scope of the token does not include this", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "no such session", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "another process has it", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn close(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    check_visible(&shared, &identity, &id, Scope::Control).await?;
+    end(&shared, &identity, &id, EndRequest::Close).await
+}
+
+/// `DELETE /v1/sessions/{id}`: closes it and removes it with its history.
+#[utoipa::path(
+    delete, path = "/v1/sessions/{id}", operation_id = "deleteSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
+    responses(
+        (status = 204, description = "it is gone"),
+        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, description = "the scope of the token does not include this", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "no such session", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "another process has it", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    check_visible(&shared, &identity, &id, Scope::Admin).await?;
+    shared.host.delete_session(&id, &initiator(&identity)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn end(
+    shared: &Shared,
+    identity: &Identity,
+    id: &str,
+    request: EndRequest,
+) -> Result<StatusCode, Problem> {
+    shared.host.end_session(id, request, &initiator(identity)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What the record of an end calls who asked for it.
+fn initiator(identity: &Identity) -> String {
+    identity.name().map_or_else(|| "REST".to_owned(), |name| format!("REST ({name})"))
+}

@@ -1,0 +1,56 @@
+//! Why acpd closes a stream, as its reader is told.
+
+use bytes::Bytes;
+
+/// The last thing a reader learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// Another reader has taken over.
+    Replaced,
+    /// It took nothing for too long while something waited for it.
+    Stalled,
+    /// The client has ended the connection.
+    Deleted,
+    /// Nobody read anything of the connection for too long.
+    Expired,
+    /// acpd ends.
+    Shutdown,
+    /// A defect of acpd.
+    Internal,
+}
+
+impl Closing {
+    /// One word for programs.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Replaced => "replaced",
+            Self::Stalled => "stalled",
+            Self::Deleted => "deleted",
+            Self::Expired => "expired",
+            Self::Shutdown => "shutdown",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// One sentence for people.
+    pub(crate) fn detail(self) -> &'static str {
+        match self {
+            Self::Replaced => "another request has taken this stream over",
+            Self::Stalled => "nothing was read for too long; come back with Last-Event-ID",
+            Self::Deleted => "the client has ended the connection",
+            Self::Expired => "nobody has read anything of this connection for too long",
+            Self::Shutdown => "acpd ends; the sessions can be loaded again",
+            Self::Internal => "acpd has failed to serve this connection; the sessions can be loaded again",
+        }
+    }
+
+    /// The event without an id. Its data is a notification: clients that look at `data` only meet a message that
+    /// they need not know.
+    pub(crate) fn to_event(self) -> Bytes {
+        let (reason, detail) = (self.reason(), self.detail());
+        let params = format!(r#"{{"reason":"{reason}","detail":"{detail}"}}"#);
+        Bytes::from(format!(
+            "event: closed\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"_sandboxagent/closed\",\"params\":{params}}}\n\n"
+        ))
+    }
+}

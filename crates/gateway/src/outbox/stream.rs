@@ -1,0 +1,312 @@
+//! One stream of events: the connection's, or a session's. Without a lock, a clock or IO: its owner has those.
+//!
+//! Invariants: events are numbered as they are given to a reader, from 1, without holes; one reader at a time; what waits
+//! is what no reader was given.
+
+use super::closing::Closing;
+use super::event_id::{EventId, LONGEST};
+use super::recent::Recent;
+use bytes::{BufMut, Bytes, BytesMut};
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Bytes that may wait; a larger piece waits alone. Full: the sender waits.
+const QUEUE: usize = 512 * 1024;
+/// Bytes after which no more is put together.
+const PIECE: usize = 256 * 1024;
+/// What the last reader was given this long before its end may have gone into a dead socket (HT-8).
+const DOUBTFUL: Duration = Duration::from_secs(1);
+
+/// Where the one reader of a stream sits.
+#[derive(Debug)]
+pub(super) struct Seat {
+    number: u64,
+    taken_at: Instant,
+    /// It has not taken all that it is given again.
+    pub(super) is_behind: bool,
+    closing: Arc<OnceLock<Closing>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Stream {
+    tag: u32,
+    /// The number of the last event that a reader was given.
+    given: u64,
+    waiting: VecDeque<Bytes>,
+    waiting_bytes: usize,
+    waiting_since: Option<Instant>,
+    pub(super) recent: Recent,
+    seat: Option<Seat>,
+    /// Readers so far.
+    readers: u64,
+    /// When the last one ended.
+    left_at: Option<Instant>,
+    /// Pieces that were queued, and that were taken.
+    pub(super) queued: u64,
+    pub(super) taken: u64,
+    /// Tells the reader that something came, or that it is closed.
+    pub(super) ready: Arc<Notify>,
+    /// Tells senders that there may be room, or a reader.
+    pub(super) room: Arc<Notify>,
+}
+
+/// Why a stream does not go on from an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CannotResume {
+    Foreign,
+    Future,
+    Forgotten,
+}
+
+impl Stream {
+    pub(super) fn new(tag: u32) -> Self {
+        Self {
+            tag,
+            given: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            waiting_since: None,
+            recent: Recent::default(),
+            seat: None,
+            readers: 0,
+            left_at: None,
+            queued: 0,
+            taken: 0,
+            ready: Arc::default(),
+            room: Arc::default(),
+        }
+    }
+
+    pub(super) fn has_reader(&self) -> bool {
+        self.seat.is_some()
+    }
+
+    pub(super) fn had_reader(&self) -> bool {
+        self.readers > 0
+    }
+
+    /// Nothing is in it that anybody could still want.
+    pub(super) fn is_blank(&self) -> bool {
+        self.seat.is_none() && self.waiting.is_empty() && self.recent.bytes() == 0
+    }
+
+    /// Queues whole lines. False when there is no room.
+    pub(super) fn push(&mut self, lines: &Bytes, now: Instant) -> bool {
+        if !self.waiting.is_empty() && self.waiting_bytes + lines.len() > QUEUE {
+            return false;
+        }
+        self.push_anyway(lines.clone(), now);
+        true
+    }
+
+    fn push_anyway(&mut self, lines: Bytes, now: Instant) {
+        self.waiting_since.get_or_insert(now);
+        self.waiting_bytes += lines.len();
+        self.queued += 1;
+        self.waiting.push_back(lines);
+        self.ready.notify_waiters();
+    }
+
+    /// Hands what waits to another stream.
+    pub(super) fn move_to(&mut self, other: &mut Self, now: Instant) {
+        for lines in self.waiting.drain(..) {
+            self.taken += 1;
+            other.push_anyway(lines, now);
+        }
+        (self.waiting_bytes, self.waiting_since) = (0, None);
+    }
+
+    /// A new reader, in place of an earlier one: its number, what it is told when it is closed, and what it is given
+    /// again.
+    pub(super) fn open(
+        &mut self,
+        seen: Option<EventId>,
+        now: Instant,
+    ) -> Result<(u64, Arc<OnceLock<Closing>>, VecDeque<Bytes>), CannotResume> {
+        let again = match seen {
+            Some(seen) if seen.tag != self.tag => return Err(CannotResume::Foreign),
+            Some(seen) if seen.number > self.given => return Err(CannotResume::Future),
+            Some(seen) => {
+                let again = self.recent.again_after(seen.number, self.given, now);
+                again.ok_or(CannotResume::Forgotten)?
+            }
+            None if self.readers == 0 => VecDeque::new(),
+            None => {
+                let left_at = self.left_at.filter(|_| self.seat.is_none()).unwrap_or(now);
+                self.recent.again_since(left_at.checked_sub(DOUBTFUL).unwrap_or(left_at), now)
+            }
+        };
+        self.close(Closing::Replaced, now);
+        self.readers += 1;
+        let closing = Arc::new(OnceLock::new());
+        let (number, is_behind) = (self.readers, !again.is_empty());
+        self.seat = Some(Seat { number, taken_at: now, is_behind, closing: Arc::clone(&closing) });
+        self.room.notify_waiters();
+        Ok((number, closing, again))
+    }
+
+    /// Closes the stream for its reader, if there is one.
+    pub(super) fn close(&mut self, closing: Closing, now: Instant) {
+        if let Some(seat) = self.seat.take() {
+            let _closed_before = seat.closing.set(closing);
+            self.left_at = Some(now);
+            self.ready.notify_waiters();
+        }
+    }
+
+    /// A reader has left by itself.
+    pub(super) fn left(&mut self, number: u64, now: Instant) {
+        if self.seat.take_if(|seat| seat.number == number).is_some() {
+            self.left_at = Some(now);
+        }
+    }
+
+    /// The seat of a reader, if it still has it; it has just taken something.
+    pub(super) fn seat_of(&mut self, number: u64, now: Instant) -> Option<&mut Seat> {
+        let seat = self.seat.as_mut().filter(|seat| seat.number == number)?;
+        seat.taken_at = now;
+        Some(seat)
+    }
+
+    /// What waits, as events; None when nothing does.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Bytes> {
+        let (mut pieces, mut bytes) = (0, 0);
+        for lines in &self.waiting {
+            if pieces > 0 && bytes + lines.len() > PIECE {
+                break;
+            }
+            (pieces, bytes) = (pieces + 1, bytes + lines.len());
+        }
+        if pieces == 0 {
+            return None;
+        }
+        let lines =
+            self.waiting.iter().take(pieces).map(|lines| memchr::memchr_iter(b'\n', lines).count() + 1);
+        let mut out = BytesMut::with_capacity(bytes + lines.sum::<usize>() * (LONGEST + 16));
+        let first = self.given + 1;
+        for lines in self.waiting.drain(..pieces) {
+            put_events(self.tag, &mut self.given, &lines, &mut out);
+        }
+        self.waiting_bytes -= bytes;
+        self.waiting_since = (!self.waiting.is_empty()).then_some(now);
+        self.taken += pieces as u64;
+        self.room.notify_waiters();
+        let events = shrunk(out);
+        if self.given >= first {
+            self.recent.push(first, self.given, events.clone(), now);
+        }
+        Some(events)
+    }
+
+    /// Whether its reader has taken nothing for too long while something waited for it.
+    pub(super) fn has_stalled(&self, patience: Duration, now: Instant) -> bool {
+        let Some(seat) = &self.seat else { return false };
+        let since = match self.waiting_since {
+            _ if seat.is_behind => seat.taken_at,
+            Some(since) => since.max(seat.taken_at),
+            None => return false,
+        };
+        now.duration_since(since) > patience
+    }
+}
+
+/// Each line as an event of two lines and a blank one.
+fn put_events(tag: u32, number: &mut u64, lines: &[u8], out: &mut BytesMut) {
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', lines).chain([lines.len()]) {
+        let line = &lines[start..end];
+        start = end + 1;
+        if line.is_empty() {
+            continue;
+        }
+        *number += 1;
+        out.put_slice(b"id: ");
+        EventId { tag, number: *number }.put(out);
+        out.put_slice(b"\ndata: ");
+        let begin = out.len();
+        out.put_slice(line);
+        // White space of JSON, but the end of a line to readers of events.
+        if memchr::memchr(b'\r', line).is_some() {
+            out[begin..].iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b' ');
+        }
+        out.put_slice(b"\n\n");
+    }
+}
+
+/// The bytes without room that was not needed, which would be kept as long as they are.
+fn shrunk(out: BytesMut) -> Bytes {
+    let spare = out.capacity() - out.len();
+    if spare > out.len() / 4 { Bytes::copy_from_slice(&out) } else { out.freeze() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(bytes: Option<Bytes>) -> String {
+        String::from_utf8(bytes.unwrap_or_default().to_vec()).expect("text")
+    }
+
+    // HT-6: every event has an id; what was given is numbered without holes, each line is one event
+    #[test]
+    fn each_line_is_an_event_with_an_id() {
+        let (mut stream, now) = (Stream::new(0xab), Instant::now());
+        assert!(stream.push(&Bytes::from_static(b"{\"a\":1}\n{\"b\":\r2}\n"), now));
+        assert!(stream.push(&Bytes::from_static(b"{}\n"), now));
+        let expected = "id: 000000ab-1\ndata: {\"a\":1}\n\nid: 000000ab-2\ndata: {\"b\": 2}\n\nid: 000000ab-3\ndata: {}\n\n";
+        assert_eq!(text(stream.take(now)), expected);
+        assert_eq!(stream.take(now), None);
+    }
+
+    // HT-6: a cursor of another stream, of the future, and one that is too old are told apart
+    #[test]
+    fn a_cursor_is_of_this_stream_or_refused() {
+        let (mut stream, now) = (Stream::new(1), Instant::now());
+        stream.push(&Bytes::from_static(b"1\n2\n"), now);
+        stream.open(None, now).expect("it opens");
+        stream.take(now);
+        let open = |stream: &mut Stream, tag, number| {
+            stream.open(Some(EventId { tag, number }), now).map(|(_, _, again)| again.len())
+        };
+        assert_eq!(open(&mut stream, 2, 1), Err(CannotResume::Foreign));
+        assert_eq!(open(&mut stream, 1, 3), Err(CannotResume::Future));
+        assert_eq!((open(&mut stream, 1, 2), open(&mut stream, 1, 1)), (Ok(0), Ok(1)));
+        stream.recent.shrink_to(0);
+        assert_eq!((open(&mut stream, 1, 2), open(&mut stream, 1, 1)), (Ok(0), Err(CannotResume::Forgotten)));
+    }
+
+    // HT-7, HT-8: a reader that is replaced is told so, and what it was given a moment ago is given again
+    #[test]
+    fn a_new_reader_takes_over() {
+        let (mut stream, now) = (Stream::new(1), Instant::now());
+        let (first, closing, again) = stream.open(None, now).expect("it opens");
+        assert_eq!(again.len(), 0);
+        stream.push(&Bytes::from_static(b"1\n"), now);
+        stream.take(now);
+        let later = now + Duration::from_secs(5);
+        stream.push(&Bytes::from_static(b"2\n"), later);
+        stream.take(later);
+        let (second, _, again) = stream.open(None, later).expect("it opens");
+        assert_eq!(closing.get(), Some(&Closing::Replaced));
+        assert_eq!(again, [Bytes::from_static(b"id: 00000001-2\ndata: 2\n\n")]);
+        assert!(stream.seat_of(first, later).is_none() && stream.seat_of(second, later).is_some());
+    }
+
+    // UP-2: a reader has stalled when something waited for it for too long, not when nothing came
+    #[test]
+    fn a_reader_stalls_only_when_something_waits() {
+        let (mut stream, now) = (Stream::new(1), Instant::now());
+        let patience = Duration::from_secs(30);
+        let at = |seconds| now + Duration::from_secs(seconds);
+        stream.open(None, now).expect("it opens");
+        assert!(!stream.has_stalled(patience, at(1_000)));
+        stream.push(&Bytes::from_static(b"1\n"), at(1_000));
+        assert!(!stream.has_stalled(patience, at(1_020)));
+        assert!(stream.has_stalled(patience, at(1_031)));
+        stream.take(at(1_031));
+        assert!(!stream.has_stalled(patience, at(2_000)));
+    }
+}

@@ -1,0 +1,442 @@
+//! The streams of one client over HTTP: the connection's, and one per session.
+//!
+//! What belongs to a session waits for the reader of its stream, for ever if need be. A client that asks for something of
+//! a session without ever having opened its stream gets all of it on the connection's, until it opens one. Invariants:
+//! the lines of a viewer reach the client's readers in their order, also where they change streams; what waits and what
+//! is kept to be given again is bounded. One lock, never held while anybody waits.
+
+use super::closing::Closing;
+use super::event_id::EventId;
+use super::stream::{CannotResume, Stream};
+use bytes::Bytes;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::futures::OwnedNotified;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// Bounds on one connection's streams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamLimits {
+    /// Streams that may be open, or kept, at once.
+    pub(crate) streams: usize,
+    /// Of these, streams of sessions that the connection does not know yet.
+    pub(crate) unconfirmed: usize,
+    /// Bytes that a stream keeps to be given again.
+    pub(crate) kept_per_stream: usize,
+    /// The same for all streams together.
+    pub(crate) kept: usize,
+    /// How long they are kept.
+    pub(crate) kept_for: Duration,
+    /// How long a reader may take nothing while something waits for it.
+    pub(crate) stall: Duration,
+}
+
+/// Why a stream is not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenRefused {
+    /// The connection is over.
+    Gone,
+    /// Too many streams.
+    Full,
+    /// Too many streams of sessions that the connection does not know.
+    Unconfirmed,
+    /// The last event is not of this stream.
+    Foreign,
+    /// The last event has not been yet.
+    Future,
+    /// Some of what follows the last event is not kept any more.
+    Forgotten,
+}
+
+impl From<CannotResume> for OpenRefused {
+    fn from(why: CannotResume) -> Self {
+        match why {
+            CannotResume::Foreign => Self::Foreign,
+            CannotResume::Future => Self::Future,
+            CannotResume::Forgotten => Self::Forgotten,
+        }
+    }
+}
+
+/// What became of lines.
+#[derive(Debug)]
+pub(super) enum Offered {
+    Taken,
+    /// There was no room; try again after this.
+    Wait(OwnedNotified),
+    Closed,
+}
+
+/// The streams of one connection.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    limits: StreamLimits,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    connection: Stream,
+    sessions: HashMap<Arc<str>, Session>,
+    /// The answer to `initialize` goes to whoever waits for it here.
+    first: Option<oneshot::Sender<Bytes>>,
+    /// Set once: nothing is taken any more.
+    closed: Option<Closing>,
+    /// Bytes that are kept to be given again.
+    kept: usize,
+    /// Since when nobody reads anything and the client says nothing.
+    idle_since: Instant,
+}
+
+/// A session's stream.
+#[derive(Debug)]
+struct Session {
+    stream: Stream,
+    viewers: usize,
+    /// The connection has had a viewer of it.
+    confirmed: bool,
+    /// The client asks for what is there without reading the stream.
+    unread: bool,
+    /// How much of the connection's stream must be taken before this one goes on.
+    behind: u64,
+}
+
+impl Session {
+    fn new() -> Self {
+        Self { stream: Stream::new(tag()), viewers: 0, confirmed: false, unread: false, behind: 0 }
+    }
+
+    /// Its lines go to the connection's stream.
+    fn goes_elsewhere(&self, connection: &Stream) -> bool {
+        self.unread && connection.had_reader()
+    }
+}
+
+impl Streams {
+    /// Streams without a reader, and the first answer.
+    pub(crate) fn new(limits: StreamLimits) -> (Arc<Self>, oneshot::Receiver<Bytes>) {
+        let (first, answer) = oneshot::channel();
+        let table = Table {
+            connection: Stream::new(tag()),
+            sessions: HashMap::new(),
+            first: Some(first),
+            closed: None,
+            kept: 0,
+            idle_since: Instant::now(),
+        };
+        (Arc::new(Self { limits, table: Mutex::new(table) }), answer)
+    }
+
+    /// Queues lines of the connection.
+    pub(super) fn offer(&self, lines: &Bytes) -> Offered {
+        let mut table = self.table();
+        if table.closed.is_some() {
+            return Offered::Closed;
+        }
+        match table.first.take() {
+            Some(first) => match first.send(lines.clone()) {
+                Ok(()) => Offered::Taken,
+                Err(_gone) => Offered::Closed,
+            },
+            None => push(&mut table.connection, lines),
+        }
+    }
+
+    /// Queues an answer about a session.
+    pub(super) fn offer_about(&self, session: &str, lines: &Bytes) -> Offered {
+        let mut table = self.table();
+        if table.closed.is_some() {
+            return Offered::Closed;
+        }
+        let Table { connection, sessions, .. } = &mut *table;
+        match sessions.get_mut(session) {
+            Some(session) if session.stream.has_reader() => push(&mut session.stream, lines),
+            _ => push(connection, lines),
+        }
+    }
+
+    /// Queues lines of a session's viewer.
+    pub(super) fn offer_viewed(&self, session: &str, lines: &Bytes) -> Offered {
+        let mut table = self.table();
+        if table.closed.is_some() {
+            return Offered::Closed;
+        }
+        let Table { connection, sessions, .. } = &mut *table;
+        let Some(session) = sessions.get_mut(session) else { return push(connection, lines) };
+        if session.goes_elsewhere(connection) {
+            let offered = push(connection, lines);
+            session.behind = connection.queued;
+            return offered;
+        }
+        if session.behind > connection.taken {
+            return Offered::Wait(Arc::clone(&connection.room).notified_owned());
+        }
+        push(&mut session.stream, lines)
+    }
+
+    /// What a viewer waits for before it reads on; None when somebody reads what it writes, or nobody ever will.
+    pub(super) fn unread(&self, session: &str) -> Option<OwnedNotified> {
+        let table = self.table();
+        let session = table.sessions.get(session).filter(|_| table.closed.is_none())?;
+        let connection = &table.connection;
+        let stream = if session.goes_elsewhere(connection) { connection } else { &session.stream };
+        (!stream.has_reader()).then(|| Arc::clone(&stream.room).notified_owned())
+    }
+
+    /// A viewer begins, or a client attaches again.
+    pub(super) fn view(&self, session: &Arc<str>, created: bool) {
+        let mut table = self.table();
+        let session = table.sessions.entry(Arc::clone(session)).or_insert_with(Session::new);
+        session.viewers += 1;
+        session.confirmed = true;
+        if !created && !session.stream.has_reader() {
+            session.unread = true;
+            session.stream.room.notify_waiters();
+        }
+    }
+
+    /// A viewer has ended.
+    pub(super) fn unview(&self, session: &str) {
+        if let Some(session) = self.table().sessions.get_mut(session) {
+            session.viewers -= 1;
+        }
+    }
+
+    /// Whether the connection has a stream of a session, or a viewer.
+    pub(crate) fn knows(&self, session: &str) -> bool {
+        self.table().sessions.contains_key(session)
+    }
+
+    /// The client says something, about a session if there is one. Without having opened its stream it gets what is there
+    /// on the connection's.
+    pub(crate) fn heard(&self, session: Option<&str>) {
+        let mut table = self.table();
+        let now = Instant::now();
+        table.idle_since = now;
+        let Table { connection, sessions, .. } = &mut *table;
+        let Some(session) = session.and_then(|session| sessions.get_mut(session)) else { return };
+        if session.stream.had_reader() || session.unread {
+            return;
+        }
+        session.unread = true;
+        if session.goes_elsewhere(connection) {
+            session.stream.move_to(connection, now);
+            session.behind = connection.queued;
+        }
+        session.stream.room.notify_waiters();
+    }
+
+    /// A reader of the connection's stream or a session's, in place of the one before. It begins behind the event `seen`,
+    /// or with what no reader was given.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        session: Option<&str>,
+        seen: Option<EventId>,
+    ) -> Result<Reader, OpenRefused> {
+        let now = Instant::now();
+        let mut table = self.table();
+        if table.closed.is_some() {
+            return Err(OpenRefused::Gone);
+        }
+        let (number, closing, again) = match session {
+            None => {
+                let opened = table.connection.open(seen, now)?;
+                // What was waiting for this stream's first reader.
+                table.move_unread(now);
+                opened
+            }
+            Some(id) => {
+                self.has_room_for(&table, id, seen)?;
+                let session = table.sessions.entry(id.into()).or_insert_with(Session::new);
+                let opened = session.stream.open(seen, now)?;
+                session.unread = false;
+                opened
+            }
+        };
+        let session = session.map(Arc::from);
+        Ok(Reader { streams: Arc::clone(self), session, number, closing, again, over: false })
+    }
+
+    /// Whether a session's stream may be opened.
+    fn has_room_for(&self, table: &Table, id: &str, seen: Option<EventId>) -> Result<(), OpenRefused> {
+        match table.sessions.get(id) {
+            Some(session) if session.confirmed || session.stream.has_reader() => return Ok(()),
+            Some(_) => {}
+            // Nobody was given anything there.
+            None if seen.is_some() => return Err(OpenRefused::Foreign),
+            None if table.sessions.len() + 1 >= self.limits.streams => return Err(OpenRefused::Full),
+            None => {}
+        }
+        let unconfirmed = |session: &&Session| !session.confirmed && session.stream.has_reader();
+        match table.sessions.values().filter(unconfirmed).count() < self.limits.unconfirmed {
+            true => Ok(()),
+            false => Err(OpenRefused::Unconfirmed),
+        }
+    }
+
+    /// Ends all streams. What waits is still given to the readers, who are told why it ends.
+    pub(crate) fn close(&self, closing: Closing) {
+        let mut table = self.table();
+        table.closed.get_or_insert(closing);
+        table.first = None;
+        for stream in table.streams_mut() {
+            stream.ready.notify_waiters();
+            stream.room.notify_waiters();
+        }
+    }
+
+    /// Closes readers that have stalled, forgets what is too old; since when the client is idle, if it is.
+    pub(crate) fn sweep(&self, now: Instant) -> Option<Instant> {
+        let limits = self.limits;
+        let mut table = self.table();
+        let (mut kept, mut is_read) = (0, false);
+        for stream in table.streams_mut() {
+            if stream.has_stalled(limits.stall, now) {
+                stream.close(Closing::Stalled, now);
+            }
+            stream.recent.forget_older(limits.kept_for, now);
+            kept += stream.recent.bytes();
+            is_read |= stream.has_reader();
+        }
+        table.kept = kept;
+        table.sessions.retain(|_, session| session.viewers > 0 || !session.stream.is_blank());
+        if is_read {
+            table.idle_since = now;
+        }
+        (!is_read).then_some(table.idle_since)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn streams_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        let sessions = self.sessions.values_mut().map(|session| &mut session.stream);
+        std::iter::once(&mut self.connection).chain(sessions)
+    }
+
+    fn stream_mut(&mut self, session: Option<&Arc<str>>) -> Option<&mut Stream> {
+        match session {
+            None => Some(&mut self.connection),
+            Some(session) => self.sessions.get_mut(session).map(|session| &mut session.stream),
+        }
+    }
+
+    /// Hands what was asked for without a stream to the connection's.
+    fn move_unread(&mut self, now: Instant) {
+        let Self { connection, sessions, .. } = self;
+        for session in sessions.values_mut().filter(|session| session.unread) {
+            session.stream.move_to(connection, now);
+            session.behind = connection.queued;
+            session.stream.room.notify_waiters();
+        }
+    }
+}
+
+fn push(stream: &mut Stream, lines: &Bytes) -> Offered {
+    match stream.push(lines, Instant::now()) {
+        true => Offered::Taken,
+        false => Offered::Wait(Arc::clone(&stream.room).notified_owned()),
+    }
+}
+
+/// Tells the cursors of one stream from those of another.
+fn tag() -> u32 {
+    getrandom::u32().expect("the system has random bytes")
+}
+
+/// The one reader of a stream; dropped when its client is gone.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    streams: Arc<Streams>,
+    session: Option<Arc<str>>,
+    number: u64,
+    closing: Arc<OnceLock<Closing>>,
+    /// What it is given again, first.
+    again: VecDeque<Bytes>,
+    over: bool,
+}
+
+enum Step {
+    Events(Bytes),
+    Wait(OwnedNotified),
+    Close(Closing),
+}
+
+impl Reader {
+    /// The next events, as they are written; a comment after each `keepalive` without one; None behind the last.
+    pub(crate) async fn next(&mut self, keepalive: Duration) -> Option<Bytes> {
+        if self.over {
+            return None;
+        }
+        loop {
+            let change = match self.step() {
+                Step::Events(events) => return Some(events),
+                Step::Wait(change) => change,
+                Step::Close(closing) => {
+                    self.over = true;
+                    return Some(closing.to_event());
+                }
+            };
+            if tokio::time::timeout(keepalive, change).await.is_err() {
+                return Some(Bytes::from_static(b":\n\n"));
+            }
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        let now = Instant::now();
+        let streams = Arc::clone(&self.streams);
+        let mut table = streams.table();
+        let (closed, before) = (table.closed, table.kept);
+        let Some(stream) = table.stream_mut(self.session.as_ref()) else {
+            return Step::Close(Closing::Internal);
+        };
+        let Some(seat) = stream.seat_of(self.number, now) else {
+            return Step::Close(self.closing.get().copied().unwrap_or(Closing::Internal));
+        };
+        let again = self.again.pop_front();
+        seat.is_behind = !self.again.is_empty();
+        if let Some(events) = again {
+            return Step::Events(events);
+        }
+        let kept = stream.recent.bytes();
+        match stream.take(now) {
+            Some(events) => {
+                stream.recent.shrink_to(streams.limits.kept_per_stream);
+                let others = before.saturating_sub(kept);
+                stream.recent.shrink_to(streams.limits.kept.saturating_sub(others));
+                table.kept = others + stream.recent.bytes();
+                Step::Events(events)
+            }
+            None => match closed {
+                Some(closing) => Step::Close(closing),
+                None => Step::Wait(Arc::clone(&stream.ready).notified_owned()),
+            },
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        let mut table = self.streams.table();
+        let unconfirmed = match table.stream_mut(self.session.as_ref()) {
+            Some(stream) => {
+                stream.left(self.number, now);
+                stream.is_blank()
+            }
+            None => false,
+        };
+        table.idle_since = now;
+        if let Some(session) = self.session.as_ref().filter(|_| unconfirmed)
+            && table.sessions.get(session).is_some_and(|session| !session.confirmed)
+        {
+            table.sessions.remove(session);
+        }
+    }
+}

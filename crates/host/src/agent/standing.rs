@@ -1,0 +1,179 @@
+//! How the agents of a host stand: what runs of each, how often it had to be started again, what went wrong last
+//! (contract 6, `GET /v1/agents`).
+//!
+//! Owned by the host. Told by whoever starts a process, and by the task that owns it. Nothing is decided by it.
+
+use super::{AgentEnd, AgentInfo};
+use crate::clock;
+use crate::clock::iso8601;
+use crate::metrics;
+use crate::termination::{Reason, SessionFacts, TerminationInfo};
+use acpd_supervisor::ExitStatus;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+/// Whether an agent works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentStatus {
+    /// A process of it runs.
+    Running,
+    /// None runs, and nothing is wrong with that.
+    Stopped,
+    /// None runs: the last start failed, or the last process crashed.
+    Error,
+}
+
+/// How one agent stands.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentStanding {
+    /// The name of its entry.
+    pub name: String,
+    /// Whether it works.
+    pub status: AgentStatus,
+    /// How long its oldest process has been running, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uptime_ms: Option<u64>,
+    /// Processes that were started after one that had ended though nobody had asked it to.
+    pub restart_count: u64,
+    /// What went wrong with the last start that failed, or the last process that crashed; it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// When that was, ISO 8601.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error_at: Option<String>,
+    /// Its processes that run, spares and those that are being started among them.
+    pub processes: usize,
+    /// `agentCapabilities` of its last answer to `initialize`, if it ever gave one here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Value>,
+}
+
+#[derive(Debug, Default)]
+struct Standing {
+    /// When each of its processes was started.
+    running: BTreeMap<u64, Instant>,
+    next: u64,
+    restarts: u64,
+    /// A process ended though nobody had asked it to, and none was started since.
+    fell: bool,
+    /// The last start failed, or the last process crashed.
+    failed: bool,
+    last_error: Option<(String, i64)>,
+    capabilities: Option<Value>,
+}
+
+impl Standing {
+    fn failed(&mut self, message: String) {
+        self.failed = true;
+        self.last_error = Some((message, clock::now_ms()));
+    }
+}
+
+/// The standings of all agents that were ever started, by name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standings(Arc<Mutex<BTreeMap<String, Standing>>>);
+
+impl Standings {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Standing>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, agent: &str, change: impl FnOnce(&mut Standing) -> T) -> T {
+        let mut all = self.all();
+        let standing = all.entry(agent.to_owned()).or_default();
+        let changed = change(standing);
+        metrics::agent_processes(agent, standing.running.len());
+        changed
+    }
+
+    /// A process was started; it counts until what is returned is dropped.
+    pub(super) fn process_started(&self, agent: &str) -> Running {
+        let number = self.change(agent, |standing| {
+            if std::mem::take(&mut standing.fell) {
+                standing.restarts += 1;
+                metrics::agent_restarted(agent);
+            }
+            let number = standing.next;
+            standing.next += 1;
+            standing.running.insert(number, Instant::now());
+            number
+        });
+        Running { standings: self.clone(), agent: agent.to_owned(), number }
+    }
+
+    /// An agent answered `initialize`.
+    pub(super) fn initialized(&self, agent: &str, info: &AgentInfo) {
+        let capabilities = Some(info.result["agentCapabilities"].clone()).filter(Value::is_object);
+        self.change(agent, |standing| {
+            standing.failed = false;
+            standing.capabilities = capabilities;
+        });
+    }
+
+    /// A start failed.
+    pub(super) fn start_failed(&self, agent: &str, message: String) {
+        self.change(agent, |standing| standing.failed(message));
+    }
+
+    /// How an agent stands now.
+    pub(crate) fn of(&self, agent: &str) -> AgentStanding {
+        let all = self.all();
+        let never = Standing::default();
+        let standing = all.get(agent).unwrap_or(&never);
+        let oldest = standing.running.values().min();
+        AgentStanding {
+            name: agent.to_owned(),
+            status: match (standing.running.is_empty(), standing.failed) {
+                (false, _) => AgentStatus::Running,
+                (true, true) => AgentStatus::Error,
+                (true, false) => AgentStatus::Stopped,
+            },
+            uptime_ms: oldest.map(|started| u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)),
+            restart_count: standing.restarts,
+            last_error: standing.last_error.as_ref().map(|(message, _)| message.clone()),
+            last_error_at: standing.last_error.as_ref().map(|(_, at)| iso8601(*at)),
+            processes: standing.running.len(),
+            capabilities: standing.capabilities.clone(),
+        }
+    }
+}
+
+/// A process that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    standings: Standings,
+    agent: String,
+    number: u64,
+}
+
+impl Running {
+    /// It ended; `owing` answers to requests, or not.
+    pub(super) fn ended(self, end: &AgentEnd, owing: bool) {
+        let by_itself = end.report.rungs.is_empty();
+        let facts = SessionFacts { turn_active: owing, ..SessionFacts::default() };
+        let info = TerminationInfo::of_agent(end, None, &facts, clock::now_ms());
+        // What a process does while it is being stopped is no crash, unless that is why it is being stopped.
+        let crashed = info.reason == Reason::Error
+            && (by_itself || end.fault.is_some() || end.report.status == ExitStatus::Unknown);
+        self.standings.change(&self.agent, |standing| {
+            standing.fell |= by_itself || crashed;
+            standing.failed = false;
+            if crashed {
+                standing.failed(info.message.unwrap_or_default());
+            }
+        });
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.standings.change(&self.agent, |standing| {
+            standing.running.remove(&self.number);
+        });
+    }
+}

@@ -1,0 +1,27 @@
+//! What terminals count, for whoever installs a recorder; without one it costs next to nothing.
+
+use metrics::{Unit, describe_gauge, gauge};
+
+const RUNNING: &str = "acpd_terminals_running";
+
+/// Says what each metric of the terminals means. Once, after a recorder was installed.
+pub fn describe_metrics() {
+    describe_gauge!(RUNNING, Unit::Count, "Commands that run in terminals");
+}
+
+/// A command that runs; it counts until it is dropped.
+#[derive(Debug)]
+pub(crate) struct CommandRuns(());
+
+impl CommandRuns {
+    pub(crate) fn new() -> Self {
+        gauge!(RUNNING).increment(1.0);
+        Self(())
+    }
+}
+
+impl Drop for CommandRuns {
+    fn drop(&mut self) {
+        gauge!(RUNNING).decrement(1.0);
+    }
+}
