@@ -7,21 +7,28 @@
 mod binary;
 mod client;
 mod clock;
+mod daemon;
+mod http;
 mod lines;
 mod message;
+mod network;
 mod oracle;
 mod process;
 mod run_mark;
 mod scratch;
 mod shell_agent;
 mod signals;
+mod websocket;
 
 pub use binary::acpd;
 pub use client::{Asked, Client, PATIENCE};
 pub use clock::Deadline;
+pub use daemon::Daemon;
+pub use http::{Answer, Event, Events, Http};
 pub use message::Message;
 pub use oracle::{check_from_agent, check_from_client};
 pub use process::{Exit, open_files, peak_memory, zombie_children};
 pub use run_mark::{Marked, RunMark};
 pub use scratch::{GRACES, Scratch};
 pub use shell_agent::{shell_agent, taking_shell_agent};
+pub use websocket::{Frame, Opcode, WebSocket};

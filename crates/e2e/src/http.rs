@@ -1,0 +1,300 @@
+//! HTTP/1.1 by hand: requests as a test writes them, answers as they came, events as they come.
+//!
+//! Not a client library: it sends wrong things too, and follows nothing.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+/// One connection.
+#[derive(Debug)]
+pub struct Http {
+    stream: BufReader<TcpStream>,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// Names in lower case, in their order.
+    pub headers: Vec<(String, String)>,
+    /// The whole body; empty for a stream.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// A header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Panics
+    /// When it is none.
+    pub fn json(&self) -> serde_json::Value {
+        let body = &self.body;
+        serde_json::from_slice(body)
+            .unwrap_or_else(|error| panic!("{error} in {}: {}", self.status, String::from_utf8_lossy(body)))
+    }
+
+    /// The last part of the type of a problem.
+    pub fn problem(&self) -> String {
+        let json = self.json();
+        let kind = json["type"].as_str().unwrap_or_else(|| panic!("this is no problem: {json}"));
+        kind.rsplit(':').next().unwrap_or_default().to_owned()
+    }
+}
+
+impl Http {
+    /// HTTP on a connection.
+    pub fn on(stream: TcpStream) -> Self {
+        Self { stream: BufReader::new(stream) }
+    }
+
+    /// Sends a request and reads the answer.
+    pub fn request(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.send(method, path, headers, body);
+        self.answer()
+    }
+
+    /// Sends a request.
+    pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
+        let mut request = format!("{method} {path} HTTP/1.1\r\n");
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            let address = self.stream.get_ref().peer_addr().expect("it is connected");
+            request.push_str(&format!("Host: {address}\r\n"));
+        }
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !body.is_empty() || method == "POST" {
+            request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        request.push_str("\r\n");
+        request.push_str(body);
+        self.write(request.as_bytes());
+    }
+
+    /// Writes bytes as they are.
+    ///
+    /// # Panics
+    /// When the daemon does not take them.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.stream.get_mut().write_all(bytes).expect("the daemon reads");
+    }
+
+    /// The next answer.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn answer(&mut self) -> Answer {
+        let mut answer = self.head();
+        if matches!(answer.status, 100..200 | 204 | 304) {
+            return answer;
+        }
+        answer.body = if is_chunked(&answer) {
+            let mut body = Vec::new();
+            while let Some(chunk) = read_chunk(&mut self.stream) {
+                body.extend(chunk);
+            }
+            body
+        } else {
+            let length =
+                answer.header("content-length").map_or(0, |length| length.parse().expect("a number"));
+            let mut body = vec![0; length];
+            self.stream.read_exact(&mut body).expect("the body comes");
+            body
+        };
+        answer
+    }
+
+    /// The head of the next answer, without its body.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn head(&mut self) -> Answer {
+        let status = self.line();
+        let code = status.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = code.unwrap_or_else(|| panic!("this is no answer: {status:?}"));
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line();
+            if line.is_empty() {
+                return Answer { status, headers, body: Vec::new() };
+            }
+            let (name, value) = line.split_once(':').expect("a header has a name");
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).expect("the daemon answers");
+        line.trim_end_matches(['\r', '\n']).to_owned()
+    }
+
+    /// Asks for a stream of events; the error is another answer.
+    ///
+    /// # Errors
+    /// When it is no stream.
+    pub fn events(mut self, path: &str, headers: &[(&str, &str)]) -> Result<Events, Answer> {
+        let headers: Vec<(&str, &str)> =
+            headers.iter().copied().chain([("Accept", "text/event-stream")]).collect();
+        self.send("GET", path, &headers, "");
+        let head = self.head();
+        let is_stream = head.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        if head.status == 200 && is_stream && is_chunked(&head) {
+            return Ok(Events { stream: self.stream, head, text: Vec::new(), ready: VecDeque::new() });
+        }
+        let length = head.header("content-length").map_or(0, |length| length.parse().expect("a number"));
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body).expect("the body comes");
+        Err(Answer { body, ..head })
+    }
+
+    /// The socket.
+    pub fn into_stream(self) -> TcpStream {
+        self.stream.into_inner()
+    }
+}
+
+fn is_chunked(answer: &Answer) -> bool {
+    answer.header("transfer-encoding") == Some("chunked")
+}
+
+/// The next chunk; None behind the last.
+fn read_chunk(stream: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut line = String::new();
+    stream.read_line(&mut line).expect("a chunk comes");
+    let size = usize::from_str_radix(line.trim(), 16).ok()?;
+    let mut chunk = vec![0; size + 2];
+    stream.read_exact(&mut chunk).expect("it has its length");
+    chunk.truncate(size);
+    (size > 0).then_some(chunk)
+}
+
+/// One event of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// `id:`.
+    pub id: Option<String>,
+    /// `event:`.
+    pub event: Option<String>,
+    /// `data:`.
+    pub data: Option<String>,
+    /// A comment.
+    pub comment: Option<String>,
+}
+
+impl Event {
+    /// The data as JSON.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(self.data.as_ref().expect("it has data")).expect("it is JSON")
+    }
+
+    fn read(text: &[u8]) -> Self {
+        let mut event = Self::default();
+        for line in String::from_utf8_lossy(text).lines() {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = Some(value.strip_prefix(' ').unwrap_or(value).to_owned());
+            match name {
+                "id" => event.id = value,
+                "event" => event.event = value,
+                "data" => event.data = value,
+                "" => event.comment = value,
+                other => panic!("an event has no {other}"),
+            }
+        }
+        event
+    }
+}
+
+/// A stream of events.
+#[derive(Debug)]
+pub struct Events {
+    stream: BufReader<TcpStream>,
+    /// The head of the answer.
+    pub head: Answer,
+    text: Vec<u8>,
+    ready: VecDeque<Event>,
+}
+
+impl Events {
+    /// The next event or comment; None at the end of the stream.
+    ///
+    /// # Panics
+    /// When nothing comes.
+    pub fn next_event(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            let chunk = self.chunk()?;
+            let searched = self.text.len().saturating_sub(1);
+            self.text.extend(chunk);
+            let mut from = searched;
+            while let Some(at) = self.text[from..].windows(2).position(|pair| pair == b"\n\n") {
+                let rest = self.text.split_off(from + at + 2);
+                let text = std::mem::replace(&mut self.text, rest);
+                self.ready.push_back(Event::read(&text));
+                from = 0;
+            }
+        }
+    }
+
+    /// The next event that has data, or that is the last.
+    pub fn next_data(&mut self) -> Option<Event> {
+        loop {
+            let event = self.next_event()?;
+            if event.data.is_some() {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Reads until an event is what is looked for.
+    ///
+    /// # Panics
+    /// When the stream ends before.
+    pub fn until(&mut self, what: &str, found: impl Fn(&Event) -> bool) -> Event {
+        loop {
+            match self.next_data() {
+                Some(event) if found(&event) => return event,
+                Some(_) => {}
+                None => panic!("the stream ended before {what}"),
+            }
+        }
+    }
+
+    /// A connection that breaks is the end of the stream as well.
+    fn chunk(&mut self) -> Option<Vec<u8>> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line).expect("something comes") == 0 {
+            return None;
+        }
+        let size = usize::from_str_radix(line.trim(), 16).expect("a chunk has a size");
+        let mut chunk = vec![0; size + 2];
+        self.stream.read_exact(&mut chunk).ok()?;
+        chunk.truncate(size);
+        (size > 0).then_some(chunk)
+    }
+
+    /// Another handle of the socket, to break it.
+    ///
+    /// # Panics
+    /// When the system gives none.
+    pub fn socket(&self) -> TcpStream {
+        self.stream.get_ref().try_clone().expect("a socket has many handles")
+    }
+
+    /// Breaks the connection.
+    pub fn close(self) {
+        // One that is broken already is as good.
+        let _closed = self.stream.get_ref().shutdown(Shutdown::Both);
+    }
+}

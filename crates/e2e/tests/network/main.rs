@@ -1,0 +1,3 @@
+//! ACP over HTTP and WebSocket, against a real daemon on real sockets.
+
+mod joint;
