@@ -53,6 +53,8 @@ pub(crate) struct Follower {
     away: bool,
     /// The daemon left events out, and was asked again.
     gaps: u32,
+    /// The last event was the end of a run, which is the session's unless it was taken up again.
+    at_end: bool,
 }
 
 struct Stream {
@@ -73,6 +75,7 @@ impl Follower {
             known: false,
             away: false,
             gaps: 0,
+            at_end: false,
         }
     }
 
@@ -115,6 +118,9 @@ impl Follower {
                 Ok(None) => match self.is_over().await {
                     Ok(true) => return Ok(Followed::Over),
                     Ok(false) => return Ok(self.lost("the daemon closed the stream")),
+                    // The stream ended behind the end of a run, as it should; a daemon that is gone by now has nothing
+                    // to add.
+                    Err(error) if self.at_end && error.may_pass() => return Ok(Followed::Over),
                     Err(error) => return self.lost_or(error),
                 },
             }
@@ -157,6 +163,7 @@ impl Follower {
         }
         self.last = event.seq;
         self.gaps = 0;
+        self.at_end = event.kind == "ended";
         self.backoff.succeeded();
         Ok(Some(Followed::Event(event)))
     }

@@ -51,7 +51,7 @@ fn text_of(kind: &str, event: &Value) -> String {
             str_of(&event["agentInfo"]["version"]),
             str_of(&event["method"]).map(|method| format!("by {method}")),
         ]),
-        "prompt" => join([by(event).map(|by| format!("{by}:")), Some(blocks(&event["prompt"]))]),
+        "prompt" => join([who(&event["by"]).map(|who| format!("{who}:")), Some(blocks(&event["prompt"]))]),
         "update" | "echo" => update(&params["update"]),
         "turn_ended" => {
             let reason = str_of(&event["stopReason"]).or_else(|| str_of(&event["result"]["stopReason"]));
@@ -138,18 +138,20 @@ fn join<const N: usize>(parts: [Option<String>; N]) -> String {
     parts.join(" ").replace(" : ", ": ")
 }
 
-/// Who did it: a name, or the object that says whether it was a client, a mode or a cause.
 fn by(event: &Value) -> Option<String> {
-    let by = &event["by"];
-    let who = match by {
-        Value::String(name) => name.clone(),
+    who(&event["by"]).map(|who| format!("by {who}"))
+}
+
+/// A name, or the object that says whether it was a client, a mode or a cause.
+fn who(by: &Value) -> Option<String> {
+    match by {
+        Value::String(name) => Some(name.clone()),
         Value::Object(kinds) => {
             let (kind, who) = kinds.iter().next()?;
-            format!("{kind} {}", who.as_str().unwrap_or_default())
+            Some(format!("{kind} {}", who.as_str().unwrap_or_default()))
         }
-        _ => return None,
-    };
-    Some(format!("by {who}"))
+        _ => None,
+    }
 }
 
 /// The text of one content block or of several.
@@ -220,7 +222,7 @@ mod tests {
             (
                 "prompt",
                 json!({"by": "me", "prompt": [{"type": "text", "text": "a\nb"}, {"type": "image"}]}),
-                "prompt                 by me: a b [image]",
+                "prompt                 me: a b [image]",
             ),
             ("turn_ended", json!({"stopReason": "end_turn"}), "turn ended             end_turn"),
             ("turn_ended", json!({"result": {"stopReason": "refusal"}}), "turn ended             refusal"),
