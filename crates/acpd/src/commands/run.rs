@@ -9,9 +9,9 @@ use crate::embedded::{Embedded, host_mode};
 use crate::exit::Failure;
 use crate::hosting::Hosting;
 use crate::signals::StopSignals;
-use crate::view::{Screen, TICK, View};
+use crate::view::{Screen, TICK, View, clean_line};
 use acpd_host::{META, PermissionMode, method};
-use acpd_wire::member;
+use acpd_wire::{codes, member};
 use questions::Questions;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -54,8 +54,8 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         }
         Hosting::Daemon(daemon, _) => {
             let cwd = working_directory(args.cwd, daemon.address().is_here())?;
-            let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
             let link = daemon.link(args.agent.as_deref()).await.map_err(|error| Failure::of(&error))?;
+            let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
             let client = Client::over(link, daemon.scope());
             let mut conversation = Conversation::new(client, Home::Daemon, words, args.agent, &cwd);
             conversation.hold(&cwd, &mut signals).await
@@ -128,6 +128,8 @@ struct Conversation {
     interrupted: bool,
     /// The session's run is over: there is nothing to close.
     ended: bool,
+    /// Nobody reads what is shown any more.
+    unread: bool,
     outcome: Option<Result<(), Failure>>,
 }
 
@@ -154,6 +156,7 @@ impl Conversation {
             begun: Instant::now(),
             interrupted: false,
             ended: false,
+            unread: false,
             outcome: None,
         }
     }
@@ -170,7 +173,40 @@ impl Conversation {
             },
             "clientInfo": {"name": "acpd run", "version": env!("CARGO_PKG_VERSION")},
         });
-        let mut phase = Phase::Initialize(self.client.request(method::INITIALIZE, &params).await);
+        let first = Phase::Initialize(self.client.request(method::INITIALIZE, &params).await);
+        let talked = self.talk(first, cwd, signals).await;
+        self.forget_questions();
+        match self.home {
+            Home::Here(_) => {
+                talked?;
+                self.end_here(cwd, signals).await?;
+            }
+            Home::Daemon => {
+                if let Err(failure) = talked {
+                    self.unread = true;
+                    self.outcome = Some(Err(failure));
+                }
+                self.leave_daemon(signals).await?;
+            }
+        }
+        match (self.outcome.take(), &mut self.show) {
+            (Some(outcome), _) => outcome,
+            (None, show) => {
+                if let Show::View(view) = show {
+                    view.interrupted().map_err(closed)?;
+                }
+                Err(Failure::Failed("interrupted".to_owned()))
+            }
+        }
+    }
+
+    /// Goes on until the turn is over, or nobody wants to know.
+    async fn talk(
+        &mut self,
+        mut phase: Phase,
+        cwd: &std::path::Path,
+        signals: &mut StopSignals,
+    ) -> Result<(), Failure> {
         let mut ticks = tokio::time::interval(TICK);
         while phase != Phase::Over {
             tokio::select! {
@@ -187,20 +223,7 @@ impl Conversation {
                 _ = signals.next() => phase = self.interrupt(phase).await?,
             }
         }
-        self.forget_questions();
-        match self.home {
-            Home::Here(_) => self.end_here(cwd, signals).await?,
-            Home::Daemon => self.leave_daemon(signals).await?,
-        }
-        match (self.outcome.take(), &mut self.show) {
-            (Some(outcome), _) => outcome,
-            (None, show) => {
-                if let Show::View(view) = show {
-                    view.interrupted().map_err(closed)?;
-                }
-                Err(Failure::Failed("interrupted".to_owned()))
-            }
-        }
+        Ok(())
     }
 
     /// The host ends the session before the connection closes.
@@ -284,7 +307,13 @@ impl Conversation {
                 (Phase::Initialize(asked) | Phase::New(asked) | Phase::Prompt(asked), Err(error))
                     if asked == id =>
                 {
-                    self.failed(&error)?;
+                    // A daemon knows its agents; without one, the name was looked up before.
+                    let is_wrong = matches!(phase, Phase::Initialize(_))
+                        && error["code"].as_i64() == Some(codes::INVALID_PARAMS);
+                    match error["message"].as_str().filter(|_| is_wrong) {
+                        Some(message) => self.outcome = Some(Err(Failure::Usage(clean_line(message, 300)))),
+                        None => self.failed(&error)?,
+                    }
                     Ok(Phase::Over)
                 }
                 _ => Ok(phase),
@@ -311,6 +340,7 @@ impl Conversation {
 
     fn announce(&mut self, text: &str) -> Result<(), Failure> {
         match &mut self.show {
+            _ if self.unread => Ok(()),
             Show::View(view) => view.announce(text).map_err(closed),
             Show::Json(_) => Ok(()),
         }

@@ -60,8 +60,8 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
 
 /// Carries lines between stdin and stdout and the daemon. The end of either ends this process, and no session (SC-6).
 async fn front_end(daemon: &Daemon, agent: &str, line_limit: usize) -> Result<(), Failure> {
-    let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
     let link = daemon.link(Some(agent)).await.map_err(|error| Failure::of(&error))?;
+    let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
     let (stop, (sender, pieces)) = (CancellationToken::new(), mpsc::channel(PIECES));
     let (arrivals, lines) =
         StdioLines::open(daemon.scope(), line_limit, pieces, &stop).map_err(|error| Failure::of(&error))?;

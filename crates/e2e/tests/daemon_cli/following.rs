@@ -2,7 +2,7 @@
 
 use crate::cli::{done, fails, front_end, ids, leave, start, stdio};
 use crate::cutting_proxy::CuttingProxy;
-use acpd_e2e::{Exit, Scratch, Started};
+use acpd_e2e::{Deadline, Exit, Http, PATIENCE, Scratch, Started};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -136,5 +136,37 @@ fn what_does_not_come_back_is_told() {
     let mut daemon = scratch.serve_on(&address);
     done(&scratch, &["sessions", "delete", &session]);
     fails(&scratch, 1, &["sessions", "events", &session, "--follow"]);
+    daemon.stop();
+}
+
+// contract 1.6, UP-2: a follower that stalled, and was let go for it, goes on where it was
+#[test]
+fn a_stalled_follower_loses_nothing() {
+    let scratch = Scratch::new().timeout("viewer_stall", "500ms");
+    let mut daemon = scratch.serve();
+    let (mut client, session) = front_end(&scratch);
+    let mut events = start(&scratch, &["sessions", "events", &session, "--follow", "--json"]);
+    let mut seqs = Vec::new();
+    until(&mut events, "run_started", &mut seqs);
+    client.turn(&session, "stream 20000 500");
+    // Nobody reads what it prints, until the daemon has let it go.
+    let deadline = Deadline::after(PATIENCE);
+    loop {
+        let mut http = Http::on(daemon.connect());
+        let metrics = http.request("GET", "/metrics", &[], "").body;
+        if String::from_utf8_lossy(&metrics).contains("acpd_viewers{transport=\"sse\"} 0") {
+            break;
+        }
+        assert!(!deadline.is_over(), "it is still there");
+        std::thread::yield_now();
+    }
+    until(&mut events, "turn_ended", &mut seqs);
+    done(&scratch, &["sessions", "close", &session]);
+    until(&mut events, "ended", &mut seqs);
+    let (exit, _, err) = events.end();
+    assert!(exit == Exit::Code(0) && err.contains("reconnecting"), "{err}");
+    each_once(&seqs);
+    assert!(seqs.len() > 20_000);
+    leave(client);
     daemon.stop();
 }

@@ -1,7 +1,7 @@
 //! `acpd run` with a daemon: the same as without one, but that the session is the daemon's.
 
-use crate::cli::{done, fails, front_end, ids, json, leave, run, start, state};
-use acpd_e2e::{Exit, PseudoTerminal, Scratch};
+use crate::cli::{args, done, fails, front_end, ids, json, leave, run, start, state};
+use acpd_e2e::{Exit, PseudoTerminal, Scratch, acpd};
 use rustix::process::Signal;
 
 // contract 6: the answer on stdout, the session closed at the end, and that is said; exit codes as without a daemon
@@ -93,6 +93,35 @@ fn a_lost_daemon_is_told() {
     let (exit, _, err) = running.end();
     assert_eq!(exit, Exit::Code(1), "{err}");
     assert!(err.contains("the daemon at ") && err.contains("lives on"), "{err}");
+}
+
+// contract 6: 2 for an agent that the daemon does not have
+#[test]
+fn an_unknown_agent_is_wrong_usage() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    for more in [&[][..], &["--json"]] {
+        let err = fails(&scratch, 2, &[&["run", "--agent", "nobody"], more, &["hello"]].concat());
+        assert!(err.contains("nobody"), "{err}");
+    }
+    daemon.stop();
+}
+
+// contract 6: when whoever reads the answer has read enough, the session is closed, as it would be without a daemon
+#[test]
+fn a_closed_pipe_closes_the_session() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    for more in [&[][..], &["--json"]] {
+        let words = [&["run"], more, &["stream 20000\nhang"]].concat();
+        let mut command = scratch.command("sh");
+        command.args(["-c", r#"{ "$0" "$@"; echo "exit $?" >&2; } | head -c 10"#]).arg(acpd());
+        command.args(args(&scratch, &words).iter().map(AsRef::<str>::as_ref));
+        let (exit, _, err) = scratch.start_command(command).end();
+        assert!(exit == Exit::Code(0) && err.ends_with("exit 1\n"), "{err}");
+        assert!(ids(&scratch, &["--live"]).is_empty());
+    }
+    daemon.stop();
 }
 
 // contract 6, MC-1: questions of the agent are asked on the terminal, over the daemon too

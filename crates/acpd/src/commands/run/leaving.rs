@@ -73,6 +73,7 @@ impl Conversation {
     /// Tells the person, whoever reads stdout.
     fn say(&mut self, text: &str) -> Result<(), Failure> {
         match &self.show {
+            _ if self.unread => Ok(()),
             Show::View(_) => self.announce(text),
             Show::Json(_) => writeln!(anstream::stderr(), "{text}").map_err(closed),
         }
