@@ -23,6 +23,12 @@ pub struct PseudoTerminal {
     program: OwnedFd,
 }
 
+impl Default for PseudoTerminal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl PseudoTerminal {
     /// One of 80 columns and 24 rows.
     ///

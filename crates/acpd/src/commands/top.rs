@@ -52,7 +52,7 @@ async fn look(daemon: &Daemon) -> Result<Look, DaemonError> {
     let health = daemon.get("/v1/health").await?;
     let filter = |ended| SessionFilter { ended: Some(ended), ..SessionFilter::default() };
     let (mut sessions, more) = daemon.sessions(&filter(false), LIVE).await?;
-    sessions.sort_by_key(|session| urgency(session));
+    sessions.sort_by_key(urgency);
     let (ended, _) = daemon.sessions(&filter(true), ENDED).await?;
     // One may have ended between the two questions.
     let known: std::collections::HashSet<String> = sessions.iter().map(|s| s.session_id.clone()).collect();

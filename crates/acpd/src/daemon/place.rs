@@ -49,10 +49,9 @@ fn daemon_at(address: Address, connect: &Connect) -> Result<Daemon, Failure> {
         Some(file) => Some((token_in(file).map_err(Failure::Usage)?, format!("in {}", file.display()))),
         // The local socket asks for none, and one that is meant for another daemon would only be refused.
         None if !matches!(address, Address::Tcp { .. }) => None,
-        None => match std::env::var_os("ACPD_TOKEN").filter(|token| !token.is_empty()) {
-            Some(token) => Some((token.to_string_lossy().into_owned(), "in ACPD_TOKEN".to_owned())),
-            None => None,
-        },
+        None => std::env::var_os("ACPD_TOKEN")
+            .filter(|token| !token.is_empty())
+            .map(|token| (token.to_string_lossy().into_owned(), "in ACPD_TOKEN".to_owned())),
     };
     let authorization = match token {
         None => None,
