@@ -216,7 +216,7 @@ impl<O: Write, E: Write> View<O, E> {
 
     /// Something that the person has to read now, whatever line is unfinished.
     pub fn announce(&mut self, text: &str) -> io::Result<()> {
-        let said = self.page.paint().dim(line(text, 300));
+        let said = self.page.paint().dim(line(text, 1_000));
         self.page.block(Block::Note, Paragraph::GoesOn, &[said])
     }
 

@@ -17,8 +17,8 @@ pub struct Connect {
     #[arg(long, value_name = "FILE", display_order = 81)]
     pub token_file: Option<PathBuf>,
 
-    /// Trust the certificates in this PEM file instead of the system's
-    #[arg(long, value_name = "FILE", env = "ACPD_CA", hide_env_values = true, display_order = 82)]
+    /// Trust the certificates in this PEM file; default: those in $ACPD_CA, else the system's
+    #[arg(long, value_name = "FILE", display_order = 82)]
     pub ca: Option<PathBuf>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) async fn agents(args: Agents) -> Result<(), Failure> {
 }
 
 /// A word as a person would type it.
-pub(super) fn shown(word: &str) -> String {
+pub(in crate::commands) fn shown(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("{word:?}") }
 }

@@ -3,7 +3,8 @@
 mod leaving;
 mod questions;
 
-use crate::cli::{Prompt, Run};
+use super::agents::shown;
+use crate::cli::{Places, Prompt, Run};
 use crate::client::{Client, Incoming};
 use crate::embedded::{Embedded, host_mode};
 use crate::exit::Failure;
@@ -36,6 +37,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         }
     };
     let words = Words { prompt, json: args.json, mode: args.permission_mode.map(host_mode) };
+    let reach = reach(&args.places);
     match Hosting::find(args.places).await? {
         Hosting::Here(config) => {
             let agent = args.agent.unwrap_or_else(|| config.server.default_agent.clone());
@@ -57,7 +59,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             let link = daemon.link(args.agent.as_deref()).await.map_err(|error| Failure::of(&error))?;
             let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
             let client = Client::over(link, daemon.scope());
-            let mut conversation = Conversation::new(client, Home::Daemon, words, args.agent, &cwd);
+            let mut conversation = Conversation::new(client, Home::Daemon { reach }, words, args.agent, &cwd);
             conversation.hold(&cwd, &mut signals).await
         }
     }
@@ -75,7 +77,24 @@ enum Home {
     /// This process, for this conversation.
     Here(Embedded),
     /// A daemon, which goes on without us.
-    Daemon,
+    Daemon {
+        /// What to type for other commands to talk to it: flags, each with a space before it.
+        reach: String,
+    },
+}
+
+/// The flags that say which daemon it is.
+fn reach(places: &Places) -> String {
+    let place = |flag: &str, path: &Option<PathBuf>| {
+        path.as_ref().map(|path| format!(" {flag} {}", shown(&path.to_string_lossy()))).unwrap_or_default()
+    };
+    match &places.connect.connect {
+        Some(url) => {
+            let url = format!(" --connect {}", shown(url));
+            url + &place("--token-file", &places.connect.token_file) + &place("--ca", &places.connect.ca)
+        }
+        None => place("--config", &places.config) + &place("--state-dir", &places.state_dir),
+    }
 }
 
 /// clap's own words, without its "error: ", which the exit adds.
@@ -181,7 +200,7 @@ impl Conversation {
                 talked?;
                 self.end_here(cwd, signals).await?;
             }
-            Home::Daemon => {
+            Home::Daemon { .. } => {
                 if let Err(failure) = talked {
                     self.unread = true;
                     self.outcome = Some(Err(failure));
@@ -255,7 +274,7 @@ impl Conversation {
         self.cancel_questions().await?;
         self.announce(match self.home {
             Home::Here(_) => "cancelling; once more to stop at once",
-            Home::Daemon => "cancelling; once more to leave while it goes on",
+            Home::Daemon { .. } => "cancelling; once more to leave while it goes on",
         })?;
         Ok(phase)
     }

@@ -78,7 +78,9 @@ pub(crate) async fn top(args: Top) -> Result<(), Failure> {
         let health = json!({"version": first.health.version, "uptimeMs": first.health.uptime_ms});
         return print(&format!("{{\"daemon\":{health},\"sessions\":{}}}", json!(raw))).map(drop);
     }
-    if args.once || window().is_none() {
+    // One that cannot move its cursor, or does not say what it is, gets no more than a pipe.
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    if args.once || is_dumb || window().is_none() {
         let width = window().map(|(columns, _)| columns);
         let lines = lines(&first, &Rates::default(), width, screen_of_stdout());
         return print(&lines.join("\n")).map(drop);

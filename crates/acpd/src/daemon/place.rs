@@ -63,7 +63,11 @@ fn daemon_at(address: Address, connect: &Connect) -> Result<Daemon, Failure> {
     if is_open && authorization.is_some() {
         tracing::warn!("the token goes to {address} unencrypted; https keeps it from others on the way");
     }
-    Ok(Daemon::new(address, authorization, connect.ca.clone()))
+    let ca = connect
+        .ca
+        .clone()
+        .or_else(|| std::env::var_os("ACPD_CA").filter(|file| !file.is_empty()).map(PathBuf::from));
+    Ok(Daemon::new(address, authorization, ca))
 }
 
 /// The daemon that serves a state directory through its socket, if one answers there.

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Sessions a page.
-const PAGE: usize = 200;
+/// Sessions a page: as many as a daemon gives at once.
+const PAGE: usize = 500;
 
 /// What acpd shows of a session; all that is not known to it is in [`raw`](Self::raw).
 #[derive(Debug, Clone, Deserialize)]

@@ -84,8 +84,13 @@ fn tls_is_spoken_and_checked() {
     assert_eq!(done(&scratch, &run), "hello\n");
     assert!(done(&scratch, &[&["sessions", "list"], &trusted[..]].concat()).contains("completed"));
 
-    let err = fails(&scratch, 1, &["sessions", "list", "--connect", &url, "--token-file", token]);
-    assert!(err.contains("certificate"), "{err}");
+    for (variable, code) in [(cert, 0), ("", 1)] {
+        let words = ["sessions", "list", "--connect", &url, "--token-file", token];
+        let mut command = scratch.command(acpd());
+        command.args(args(&scratch, &words).iter().map(AsRef::<str>::as_ref)).env("ACPD_CA", variable);
+        let (exit, _, err) = scratch.start_command(command).end();
+        assert!(exit == Exit::Code(code) && err.contains("certificate") == (code == 1), "{err}");
+    }
     let address = format!("https://127.0.0.1:{}", daemon.address().port());
     let wrong_name = ["sessions", "list", "--connect", &address, "--token-file", token, "--ca", cert];
     let err = fails(&scratch, 1, &wrong_name);

@@ -15,6 +15,9 @@ fn a_prompt_goes_through_the_daemon() {
         let (exit, out, err) = run(&scratch, &words);
         assert_eq!((exit, out.as_str()), (Exit::Code(0), "hello wide world\n"), "{err}");
         let session = ids(&scratch, &[]).remove(0);
+        if let [flag, url] = connect {
+            assert!(err.contains(&format!("events {session} {flag} {url}`")), "{err}");
+        }
         assert!(err.contains(&format!("session {session} is closed")) && err.contains("end_turn"), "{err}");
         let shown = json(&scratch, &["sessions", "show", &session]);
         assert_eq!(shown["terminationInfo"]["cause"], "client_close", "{shown}");

@@ -1,6 +1,6 @@
 //! The end of `acpd run` with a daemon: the session is closed, as it would be without one, or lives on.
 
-use super::{Conversation, Show, closed};
+use super::{Conversation, Home, Show, closed};
 use crate::client::Incoming;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
@@ -20,6 +20,10 @@ impl Conversation {
             };
         };
         let shown = clean_line(&session, 60);
+        let reach = match &self.home {
+            Home::Daemon { reach } => reach.clone(),
+            Home::Here(_) => String::new(),
+        };
         if self.outcome.is_some() && !self.ended && self.client.is_connected() {
             let asked = self.client.request("session/close", &json!({"sessionId": session})).await;
             let closed = loop {
@@ -35,7 +39,7 @@ impl Conversation {
             match closed {
                 Some(Ok(_)) => {
                     self.announce(&format!(
-                        "session {shown} is closed; `acpd sessions events {shown}` shows it"
+                        "session {shown} is closed; `acpd sessions events {shown}{reach}` shows it"
                     ))?;
                 }
                 Some(Err(error)) => {
@@ -53,12 +57,13 @@ impl Conversation {
                 if let Show::View(view) = &mut self.show {
                     view.interrupted().map_err(closed)?;
                 }
-                self.outcome = Some(Err(Failure::Failed(format!("interrupted; {}", lives_on(&shown)))));
+                self.outcome =
+                    Some(Err(Failure::Failed(format!("interrupted; {}", lives_on(&shown, &reach)))));
             }
             (Some(trouble), None) => {
-                self.outcome = Some(Err(Failure::Failed(format!("{trouble}; {}", lives_on(&shown)))));
+                self.outcome = Some(Err(Failure::Failed(format!("{trouble}; {}", lives_on(&shown, &reach)))));
             }
-            (Some(_), Some(Err(_))) => self.say(&lives_on(&shown))?,
+            (Some(_), Some(Err(_))) => self.say(&lives_on(&shown, &reach))?,
             _ => {}
         }
         Ok(())
@@ -80,9 +85,9 @@ impl Conversation {
     }
 }
 
-fn lives_on(session: &str) -> String {
+fn lives_on(session: &str, reach: &str) -> String {
     format!(
-        "session {session} lives on in the daemon: `acpd sessions events {session} --follow` shows it, \
-         `acpd sessions terminate {session}` ends it"
+        "session {session} lives on in the daemon: `acpd sessions events {session} --follow{reach}` shows it, \
+         `acpd sessions terminate {session}{reach}` ends it"
     )
 }
