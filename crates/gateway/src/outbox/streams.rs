@@ -440,3 +440,6 @@ impl Drop for Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! `GET /acp`: a stream of events, the connection's or a session's.
 
+use super::super::metrics::ViewerCount;
 use super::super::problem::Problem;
 use super::Acp;
 use super::connections::unknown;
@@ -29,9 +30,10 @@ pub(super) fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) -> Resul
     let reader =
         connection.streams.open(session, seen).map_err(|refused| problem(refused, session.unwrap_or("")))?;
     tracing::debug!(connection = connection.id(), session, "a stream of events is read");
-    let events = futures_util::stream::unfold(reader, async |mut reader| {
+    let reading = (reader, ViewerCount::new("acp_sse"));
+    let events = futures_util::stream::unfold(reading, async |(mut reader, counted)| {
         let events = reader.next(KEEPALIVE).await?;
-        Some((Ok::<_, Infallible>(events), reader))
+        Some((Ok::<_, Infallible>(events), (reader, counted)))
     });
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),

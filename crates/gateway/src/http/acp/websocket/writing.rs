@@ -53,11 +53,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         mut self,
         mut pieces: mpsc::Receiver<Bytes>,
     ) -> SplitSink<WebSocketStream<S>, Message> {
-        if let Err(Lost::Stalled) = self.frames(&mut pieces).await {
+        let written = self.frames(&mut pieces).await;
+        if let Err(Lost::Stalled) = written {
             self.life.end(Ending::Stalled);
         }
-        drop(pieces);
-        self.gone.cancel();
+        if written.is_err() {
+            drop(pieces);
+            self.gone.cancel();
+        }
+        self.life.settled().cancelled().await;
         let close = self.sink.send(Message::Close(Some(self.life.ending().frame())));
         let _late = tokio::time::timeout(self.care.stall, close).await;
         self.sink
