@@ -1,3 +1,10 @@
 //! ACP over HTTP and WebSocket, against a real daemon on real sockets.
 
+mod frames;
 mod joint;
+mod leaving;
+mod limits;
+mod raw;
+mod stalling;
+mod statuses;
+mod streams;

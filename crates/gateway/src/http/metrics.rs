@@ -22,6 +22,7 @@ const SECONDS: [f64; 12] = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01
 const UPKEEP: Duration = Duration::from_secs(5);
 
 const VIEWERS: &str = "acpd_viewers";
+const STALLS: &str = "acpd_viewer_stalls_total";
 const REQUESTS: &str = "acpd_http_requests_total";
 
 /// Everything that is measured in this process.
@@ -42,6 +43,10 @@ impl Measurements {
         metrics::set_global_recorder(recorder).map_err(|_| MeasurementsError::Taken)?;
         acpd_host::describe_metrics();
         metrics::describe_gauge!(VIEWERS, "Streams of events that clients have open, by how they came in");
+        metrics::describe_counter!(
+            STALLS,
+            "Readers that were closed because they took nothing, by how they came in"
+        );
         metrics::describe_counter!(REQUESTS, "HTTP requests, by status");
         let (upkeep, ended) = (handle.clone(), scope.token().clone());
         scope.spawn("metrics", async move {
@@ -91,6 +96,11 @@ impl Drop for ViewerCount {
     fn drop(&mut self) {
         metrics::gauge!(VIEWERS, "transport" => self.0).decrement(1.0);
     }
+}
+
+/// Counts readers that were closed because they took nothing, over `transport` as above.
+pub(crate) fn count_stalls(transport: &'static str, stalls: u64) {
+    metrics::counter!(STALLS, "transport" => transport).increment(stalls);
 }
 
 /// Counts an answer.

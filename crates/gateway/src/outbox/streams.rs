@@ -60,6 +60,15 @@ impl From<CannotResume> for OpenRefused {
     }
 }
 
+/// What was found when streams were looked after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Swept {
+    /// Since when nobody reads and the client says nothing, if so.
+    pub(crate) idle_since: Option<Instant>,
+    /// Readers that were closed because they took nothing.
+    pub(crate) stalled: u64,
+}
+
 /// What became of lines.
 #[derive(Debug)]
 pub(super) enum Offered {
@@ -287,14 +296,15 @@ impl Streams {
         }
     }
 
-    /// Closes readers that have stalled, forgets what is too old; since when the client is idle, if it is.
-    pub(crate) fn sweep(&self, now: Instant) -> Option<Instant> {
+    /// Closes readers that have stalled, and forgets what is too old.
+    pub(crate) fn sweep(&self, now: Instant) -> Swept {
         let limits = self.limits;
         let mut table = self.table();
-        let (mut kept, mut is_read) = (0, false);
+        let (mut kept, mut is_read, mut stalled) = (0, false, 0);
         for stream in table.streams_mut() {
             if stream.has_stalled(limits.stall, now) {
                 stream.close(Closing::Stalled, now);
+                stalled += 1;
             }
             stream.recent.forget_older(limits.kept_for, now);
             kept += stream.recent.bytes();
@@ -305,7 +315,7 @@ impl Streams {
         if is_read {
             table.idle_since = now;
         }
-        (!is_read).then_some(table.idle_since)
+        Swept { idle_since: (!is_read).then_some(table.idle_since), stalled }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -3,6 +3,7 @@
 //! An id is random and of use to the identity it was given to only (SC-3). A connection ends when its client says so, when
 //! nobody has read anything of it for too long, and with the daemon; its sessions live on.
 
+use super::super::metrics::count_stalls;
 use super::super::problem::Problem;
 use super::{ARRIVALS, Acp};
 use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
@@ -183,7 +184,11 @@ pub(super) async fn sweep(acp: Arc<Acp>) {
             let settings = acp.shared.settings();
             let now = Instant::now();
             for connection in all {
-                let idle = connection.streams.sweep(now);
+                let swept = connection.streams.sweep(now);
+                if swept.stalled > 0 {
+                    count_stalls("acp_sse", swept.stalled);
+                }
+                let idle = swept.idle_since;
                 let is_over = connection.arrivals().is_none();
                 if is_over || idle.is_some_and(|since| now.duration_since(since) > settings.connection_idle) {
                     acp.connections.end(&connection, Closing::Expired);

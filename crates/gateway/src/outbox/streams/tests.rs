@@ -200,7 +200,7 @@ async fn a_reader_is_told_why_it_ends() {
     let mut stalled = streams.open(Some("s"), None).expect("it opens");
     viewer.send(line("1")).await.expect("there is room");
     tokio::time::advance(Duration::from_secs(31)).await;
-    streams.sweep(Instant::now());
+    assert_eq!(streams.sweep(Instant::now()).stalled, 1);
     let event = last(&mut stalled).await;
     assert!(event.starts_with("event: closed\ndata: ") && event.contains(r#""reason":"stalled""#), "{event}");
     assert!(second.next(Duration::MAX).now_or_never().is_none(), "nothing is wrong with it");
@@ -220,13 +220,13 @@ async fn a_reader_is_told_why_it_ends() {
 async fn a_connection_is_idle_without_a_reader() {
     let (streams, _outbox) = streams().await;
     let begun = Instant::now();
-    assert_eq!(streams.sweep(Instant::now()), Some(begun));
+    assert_eq!(streams.sweep(Instant::now()).idle_since, Some(begun));
     tokio::time::advance(Duration::from_secs(5)).await;
     streams.heard(None);
-    assert_eq!(streams.sweep(Instant::now()), Some(Instant::now()));
+    assert_eq!(streams.sweep(Instant::now()).idle_since, Some(Instant::now()));
     let reader = streams.open(None, None).expect("it opens");
     tokio::time::advance(Duration::from_secs(5)).await;
-    assert_eq!(streams.sweep(Instant::now()), None);
+    assert_eq!(streams.sweep(Instant::now()).idle_since, None);
     drop(reader);
-    assert_eq!(streams.sweep(Instant::now()), Some(Instant::now()));
+    assert_eq!(streams.sweep(Instant::now()).idle_since, Some(Instant::now()));
 }

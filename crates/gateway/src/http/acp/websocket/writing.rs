@@ -6,6 +6,8 @@
 use super::Care;
 use super::ending::Ending;
 use super::life::Life;
+use crate::http::FAREWELL;
+use crate::http::metrics::count_stalls;
 use bytes::Bytes;
 use futures_util::SinkExt;
 use futures_util::stream::SplitSink;
@@ -56,6 +58,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         let written = self.frames(&mut pieces).await;
         if let Err(Lost::Stalled) = written {
             self.life.end(Ending::Stalled);
+            count_stalls("websocket", 1);
         }
         if written.is_err() {
             drop(pieces);
@@ -63,7 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         }
         self.life.settled().cancelled().await;
         let close = self.sink.send(Message::Close(Some(self.life.ending().frame())));
-        let _late = tokio::time::timeout(self.care.stall, close).await;
+        let _late = tokio::time::timeout(FAREWELL, close).await;
         self.sink
     }
 
