@@ -65,7 +65,7 @@ fn is_unknown(daemon: &acpd_e2e::Daemon, id: &str) -> bool {
     once(daemon, "GET", &headers, "").status == 404
 }
 
-// HT-12: a client that does not wait for the answer to initialize leaves nothing behind
+// HT-12, SU-1: a client that does not wait for the answer to initialize leaves nothing behind, not even a dead keeper
 #[test]
 fn a_client_that_gives_up_initialize_leaves_nothing() {
     let scratch = Scratch::new().shell("silent", &["-c".to_owned(), "cat > /dev/null".to_owned()]);

@@ -43,16 +43,20 @@ fn ids_bodies_and_connections_are_bounded() {
     daemon.stop();
 }
 
-// HT-4: streams of sessions that the connection does not know are few
+// HT-4: streams of sessions that the connection does not know are few, but for sessions that are there
 #[test]
 fn streams_of_unknown_sessions_are_few() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
+    let mut other = Raw::new(&daemon);
+    let mut connection = other.open(None);
+    let session = other.new_session(&scratch, &mut connection);
     let client = Raw::new(&daemon);
     let open = |number: usize| client.try_open(Some(&format!("unknown-{number}")), None);
     let streams: Vec<_> = (0..16).map(|number| open(number).expect("it is accepted")).collect();
     let refused = open(16).expect_err("one too many");
     assert_eq!((refused.status, &*refused.problem()), (404, "session_not_found"));
+    client.open(Some(&session)).close();
     drop(streams);
     daemon.stop();
 }

@@ -268,6 +268,17 @@ impl Streams {
         Ok(Reader { streams: Arc::clone(self), session, number, closing, again, over: false })
     }
 
+    /// A reader of a session that is there, though the connection does not know it yet.
+    pub(crate) fn open_known(self: &Arc<Self>, session: &str) -> Result<Reader, OpenRefused> {
+        let mut table = self.table();
+        if table.sessions.len() + 1 >= self.limits.streams {
+            return Err(OpenRefused::Full);
+        }
+        table.sessions.entry(session.into()).or_insert_with(Session::new).confirmed = true;
+        drop(table);
+        self.open(Some(session), None)
+    }
+
     /// Whether a session's stream may be opened.
     fn has_room_for(&self, table: &Table, id: &str, seen: Option<EventId>) -> Result<(), OpenRefused> {
         match table.sessions.get(id) {

@@ -28,7 +28,7 @@ const KEPT: usize = 64 * 1024 * 1024;
 /// How long.
 const KEPT_FOR: Duration = Duration::from_secs(300);
 /// How long the last events may take to their readers when the daemon stops.
-const LAST_EVENTS: Duration = Duration::from_secs(1);
+const LAST_EVENTS: Duration = Duration::from_millis(500);
 /// How often connections are looked after: at most, and at least.
 const SWEEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 

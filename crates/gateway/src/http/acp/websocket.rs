@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 /// How long the client may take to speak the new protocol after it was agreed on.
 const UPGRADE: Duration = Duration::from_secs(10);
 /// How long the last events may take when the daemon stops, and a client to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(1);
+const GOODBYE: Duration = Duration::from_millis(500);
 /// Bytes of what a client still says that are read after the end, so that it gets to read why.
 const LEFTOVERS: u64 = 16 * 1024 * 1024;
 /// Buffers of a socket: it has them all the time, and most sockets are idle.
