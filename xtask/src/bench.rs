@@ -6,6 +6,7 @@
 //! which, that of terminals, is run here as well.
 
 mod figures;
+mod network;
 mod peer;
 mod processor;
 mod program;
@@ -57,6 +58,14 @@ enum Subject {
     Start,
     /// A command in a terminal, and a kill
     Terminals,
+    /// Messages a second from an agent to viewers of a daemon
+    Viewers,
+    /// Requests to a daemon
+    Network,
+    /// What an idle session costs a daemon
+    Memory,
+    /// From nothing to a daemon that listens
+    Daemon,
 }
 
 /// Why nothing could be measured.
@@ -112,6 +121,22 @@ fn measure(options: &Options, root: &Path) -> Result<Report, BenchError> {
         let cost = programs.terminal_cost(root)?;
         let measured = terminals::measure(&programs, &cost);
         report.add(measured.map_err(|source| BenchError::Measure { what: "terminals", source })?);
+    }
+    if wanted(Subject::Viewers) {
+        let measured = network::measure_viewers(&programs, options.messages, options.rounds);
+        report.add(measured.map_err(|source| BenchError::Measure { what: "viewers", source })?);
+    }
+    if wanted(Subject::Network) {
+        let measured = network::measure_roundtrips(&programs);
+        report.add(measured.map_err(|source| BenchError::Measure { what: "requests to a daemon", source })?);
+    }
+    if wanted(Subject::Memory) {
+        let measured = network::measure_memory(&programs);
+        report.add(measured.map_err(|source| BenchError::Measure { what: "memory", source })?);
+    }
+    if wanted(Subject::Daemon) {
+        let measured = network::measure_start(&programs);
+        report.add(measured.map_err(|source| BenchError::Measure { what: "the start of a daemon", source })?);
     }
     Ok(report)
 }

@@ -193,9 +193,13 @@ pub(crate) struct Reports {
     line: Vec<u8>,
 }
 
+/// About the length of a report, in bytes.
+const REPORT: usize = 256;
+
 impl Reports {
     fn new(socket: OwnedReadHalf) -> Self {
-        Self { reader: BufReader::new(socket), line: Vec::new() }
+        // A handful of short lines in a life.
+        Self { reader: BufReader::with_capacity(REPORT, socket), line: Vec::new() }
     }
 
     /// The next report; None when the keeper is gone.

@@ -5,8 +5,11 @@
 //! unfinished line never grows past the limit plus one read; a big allocation goes when its line has been taken.
 //! Not here: what a line means. Blank lines and noise come out like any other.
 //!
-//! A line that the caller keeps also keeps the allocation it was read into (about [`ALLOCATION`] bytes, shared by all
-//! lines of the same reads). Copy a line that is to live long.
+//! A line that the caller keeps also keeps the allocation it was read into (up to about [`ALLOCATION`] bytes, shared by
+//! all lines of the same reads). Copy a line that is to live long.
+//!
+//! What is offered to a read follows what reads bring: little to a stream that is mostly silent, of which there may be
+//! thousands, and all that a pipe holds to one in full flow.
 
 use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
@@ -14,8 +17,11 @@ use thiserror::Error;
 /// The limit for streams that say nothing else: images and diffs travel as one line each.
 pub const DEFAULT_LINE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// Free room offered to each read: what a Linux pipe holds.
+/// Free room offered to a read at most: what a Linux pipe holds.
 const READ_SPACE: usize = 64 * 1024;
+
+/// Free room offered to the reads of a stream that says little.
+const SMALL_READ: usize = 2 * 1024;
 
 /// Two reads fit, so that lines still held by a consumer cost an allocation per 64 KiB of data, not per read.
 const ALLOCATION: usize = 2 * READ_SPACE;
@@ -50,27 +56,49 @@ pub struct LineBuffer {
     limit: usize,
     /// The rest of an over-long line is being skipped.
     skipping: bool,
+    /// Free room that is offered to the next read.
+    offered: usize,
+    /// What the last read brought.
+    arrived: usize,
 }
 
 impl LineBuffer {
     /// An empty buffer for lines of at most `limit` bytes, not counting the line end. Allocates at the first read.
     pub fn new(limit: usize) -> Self {
-        Self { buffer: BytesMut::new(), scanned: 0, allocated: 0, limit, skipping: false }
+        let (buffer, offered) = (BytesMut::new(), SMALL_READ);
+        Self { buffer, scanned: 0, allocated: 0, limit, skipping: false, offered, arrived: 0 }
     }
 
-    /// Where the next read goes: at least 64 KiB of free capacity, to be appended to by `read_buf` or the like.
+    /// Where the next read goes: 2 to 64 KiB of free capacity or more, to be appended to by `read_buf` or the like.
     ///
     /// Take all lines with [`next_line`](Self::next_line) before asking again, since the limit is enforced there.
     pub fn space(&mut self) -> &mut BytesMut {
-        if self.buffer.capacity() - self.buffer.len() < READ_SPACE {
+        self.follow_the_stream();
+        if self.buffer.capacity() - self.buffer.len() < self.offered {
             self.make_room();
         }
         &mut self.buffer
     }
 
+    /// A read that filled what it was offered is offered more the next time, one that did not about twice what it
+    /// brought; the rest of a flow that has dried up is let go.
+    fn follow_the_stream(&mut self) {
+        let arrived = std::mem::take(&mut self.arrived);
+        if arrived == 0 {
+            return;
+        }
+        let wanted = if arrived >= self.offered { self.offered * 4 } else { arrived * 2 };
+        self.offered = wanted.clamp(SMALL_READ, READ_SPACE);
+        if self.buffer.is_empty() && self.allocated > 4 * self.offered {
+            self.buffer = BytesMut::new();
+            self.allocated = 0;
+        }
+    }
+
     /// Appends bytes that were read elsewhere.
     pub fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.chunks(READ_SPACE) {
+            self.offered = self.offered.max(piece.len());
             self.space().extend_from_slice(piece);
         }
     }
@@ -81,6 +109,8 @@ impl LineBuffer {
     ///
     /// [`LineTooLong`] once for each line over the limit. Going on is allowed: the line is skipped up to its newline.
     pub fn next_line(&mut self) -> Result<Option<Bytes>, LineTooLong> {
+        // The first of several after a read sees the most.
+        self.arrived = self.arrived.max(self.buffer.len() - self.scanned);
         loop {
             let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) else {
                 return self.keep_unfinished();
@@ -142,14 +172,14 @@ impl LineBuffer {
     }
 
     fn make_room(&mut self) {
-        if self.buffer.try_reclaim(READ_SPACE) {
+        if self.buffer.try_reclaim(self.offered) {
             return;
         }
         // Doubling keeps the copying linear. It stops at the limit, where the line is given up anyway.
         let unfinished = self.buffer.len();
         let most = self.limit.saturating_add(ALLOCATION);
-        let wanted = unfinished.saturating_mul(2).clamp(ALLOCATION, most);
-        self.move_to_allocation(wanted.max(unfinished + READ_SPACE));
+        let wanted = unfinished.saturating_mul(2).clamp(2 * self.offered, most);
+        self.move_to_allocation(wanted.max(unfinished + self.offered));
     }
 
     /// The buffer shares its allocation with the line just taken and would keep it alive, so it moves out when little

@@ -164,6 +164,20 @@ impl Peer {
         }
     }
 
+    /// Its process.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.as_ref().map_or(0, Child::id)
+    }
+
+    /// Asks a program to end that does not end with its input.
+    pub(super) fn terminate(self) -> Result<Instant, PeerError> {
+        if let Some(child) = &self.child {
+            let pid = rustix::process::Pid::from_child(child);
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(io::Error::from)?;
+        }
+        self.finish()
+    }
+
     /// Ends the program's input, if it has any, and waits for the good end that must follow; says when that was.
     pub(super) fn finish(mut self) -> Result<Instant, PeerError> {
         self.stdin = None;
@@ -194,7 +208,13 @@ impl Peer {
 impl Drop for Peer {
     /// After an error: no waiting for answers, but the host may still end its agent properly.
     fn drop(&mut self) {
-        self.stdin = None;
+        if self.stdin.take().is_none()
+            && let Some(child) = &self.child
+        {
+            // It does not end with its input. Failing means that it has ended.
+            let pid = rustix::process::Pid::from_child(child);
+            let _ended = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
         let _status = self.reap();
     }
 }

@@ -98,6 +98,14 @@ impl Programs {
         command
     }
 
+    /// The command that serves clients on a port of its choice.
+    pub(super) fn daemon(&self, state: &TempDir) -> Command {
+        let mut command = self.command(state);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--state-dir"]).arg(state.path());
+        command.stdin(Stdio::null());
+        command
+    }
+
     /// The command that runs one prompt and ends.
     pub(super) fn run(&self, prompt: &str, state: &TempDir) -> Command {
         let mut command = self.command(state);

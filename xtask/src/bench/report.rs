@@ -16,6 +16,8 @@ pub(super) enum Comparison {
     Extra { below: f64 },
     /// What comes on top, without a limit.
     ExtraOnly,
+    /// How many times the direct figure; at most so many.
+    AtMost { times: f64 },
     /// How many times the direct figure, without a limit.
     Times,
 }
@@ -41,7 +43,7 @@ impl Measurement {
     fn extra(&self) -> Option<f64> {
         match self.comparison {
             Comparison::Extra { .. } | Comparison::ExtraOnly => Some(self.acpd - self.direct),
-            Comparison::Share { .. } | Comparison::Times => None,
+            Comparison::Share { .. } | Comparison::AtMost { .. } | Comparison::Times => None,
         }
     }
 
@@ -50,8 +52,14 @@ impl Measurement {
         match self.comparison {
             Comparison::Share { at_least } => Some(self.ratio() >= at_least),
             Comparison::Extra { below } => Some(self.acpd - self.direct < below),
+            Comparison::AtMost { times } => Some(self.ratio() <= times),
             Comparison::ExtraOnly | Comparison::Times => None,
         }
+    }
+
+    /// A figure that has nothing to be compared with has no ratio.
+    fn shown_ratio(&self) -> String {
+        if self.direct == 0.0 { String::new() } else { format!("x {}", shown(self.ratio())) }
     }
 
     fn shown_extra(&self) -> String {
@@ -66,6 +74,7 @@ impl Measurement {
         match self.comparison {
             Comparison::Share { at_least } => format!("at least x {}", shown(at_least)),
             Comparison::Extra { below } => format!("below +{}", shown(below)),
+            Comparison::AtMost { times } => format!("at most x {}", shown(times)),
             Comparison::ExtraOnly | Comparison::Times => String::new(),
         }
     }
@@ -73,11 +82,16 @@ impl Measurement {
     fn to_json(&self) -> Value {
         let mut json =
             json!({"name": self.name, "unit": self.unit, "direct": self.direct, "acpd": self.acpd});
-        json["ratio"] = json!(self.ratio());
+        if self.direct != 0.0 {
+            json["ratio"] = json!(self.ratio());
+        }
         if let Some(extra) = self.extra() {
             json["extra"] = json!(extra);
         }
-        if let Comparison::Share { at_least: limit } | Comparison::Extra { below: limit } = self.comparison {
+        if let Comparison::Share { at_least: limit }
+        | Comparison::Extra { below: limit }
+        | Comparison::AtMost { times: limit } = self.comparison
+        {
             json["limit"] = json!(limit);
             json["ok"] = json!(self.kept());
         }
@@ -113,7 +127,7 @@ impl Report {
                 shown(measurement.direct),
                 shown(measurement.acpd),
                 measurement.unit.to_owned(),
-                format!("x {}", shown(measurement.ratio())),
+                measurement.shown_ratio(),
                 measurement.shown_extra(),
                 measurement.shown_limit(),
             ]
@@ -170,6 +184,8 @@ mod tests {
             (9.9, Comparison::Share { at_least: 0.1 }, Some(false)),
             (159.9, Comparison::Extra { below: 60.0 }, Some(true)),
             (160.0, Comparison::Extra { below: 60.0 }, Some(false)),
+            (150.0, Comparison::AtMost { times: 1.5 }, Some(true)),
+            (150.1, Comparison::AtMost { times: 1.5 }, Some(false)),
             (1e9, Comparison::ExtraOnly, None),
             (1e9, Comparison::Times, None),
         ] {

@@ -19,8 +19,8 @@ const READ: usize = 256 * 1024;
 const TAIL: usize = 1024;
 
 /// One measurement.
-struct Flow {
-    per_second: f64,
+pub(super) struct Flow {
+    pub(super) per_second: f64,
     line_bytes: f64,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn measure(
     ))
 }
 
-fn stream(programs: &Programs, side: Side, messages: u64) -> Result<Flow, PeerError> {
+pub(super) fn stream(programs: &Programs, side: Side, messages: u64) -> Result<Flow, PeerError> {
     let state = programs.state_dir()?;
     let mut peer = Peer::start(programs.speaker(side, &state))?;
     peer.initialize()?;
