@@ -108,3 +108,39 @@ fn a_status_attaches_nobody() {
     assert_eq!(elsewhere.next_data().expect("an answer").json()["id"], 22);
     daemon.stop();
 }
+
+// HT-11, HT-12: a client that reads nothing at all and asks for ever more can still leave, and holds nothing up
+#[test]
+fn a_client_that_reads_nothing_can_leave() {
+    let scratch = Scratch::new().config("[limits]\nconnections = 2");
+    let mut daemon = scratch.serve();
+    let mut one = Raw::new(&daemon);
+    let mut connection = one.open(None);
+    let session = one.new_session(&scratch, &mut connection);
+    let mut mute = Raw::new(&daemon);
+    // More than a viewer that nobody reads takes.
+    for _ in 0..270 {
+        mute.load(&scratch, &session);
+    }
+    assert_eq!(mute.delete(), 202);
+    let deadline = acpd_e2e::Deadline::after(acpd_e2e::PATIENCE);
+    while once(&daemon, "POST", &[crate::raw::JSON], &initialize().to_string()).status == 429 {
+        assert!(!deadline.is_over(), "its place is free again");
+    }
+    daemon.stop();
+}
+
+// SC-5: nor does it hold up the end of the daemon
+#[test]
+fn a_client_that_reads_nothing_does_not_hold_up_the_end() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut one = Raw::new(&daemon);
+    let mut connection = one.open(None);
+    let session = one.new_session(&scratch, &mut connection);
+    let mut mute = Raw::new(&daemon);
+    for _ in 0..270 {
+        mute.load(&scratch, &session);
+    }
+    daemon.stop();
+}

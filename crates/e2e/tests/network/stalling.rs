@@ -1,7 +1,7 @@
 //! Clients that do not read.
 
 use crate::raw::{Raw, answer, prompt, text_before};
-use acpd_e2e::{Daemon, Deadline, Http, PATIENCE, Scratch, WebSocket};
+use acpd_e2e::{Daemon, Deadline, Http, PATIENCE, Scratch, WebSocket, peak_memory};
 use serde_json::json;
 
 // UP-2: a reader that takes nothing is closed with a reason, delays nobody, and comes back to everything
@@ -34,6 +34,7 @@ fn a_stalled_reader_comes_back_and_has_lost_nothing() {
     }
     assert!(chunks < 24_000, "it had stalled");
     assert_eq!(reason.as_deref(), Some("stalled"));
+    assert!(peak_memory(daemon.pid()) < 192 << 20, "what waits and what is kept is bounded");
     let mut back = two.try_open(Some(&session), last.as_deref()).expect("it is kept");
     two.post(&prompt(11, &session, "and on"));
     let mut rest = 0;

@@ -7,7 +7,7 @@
 
 use super::closing::Closing;
 use super::event_id::EventId;
-use super::stream::{CannotResume, Stream};
+use super::stream::{CannotResume, Opened, Stream};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -249,7 +249,7 @@ impl Streams {
         if table.closed.is_some() {
             return Err(OpenRefused::Gone);
         }
-        let (number, closing, again) = match session {
+        let Opened { number, closing, again } = match session {
             None => {
                 let opened = table.connection.open(seen, now)?;
                 // What was waiting for this stream's first reader.

@@ -54,6 +54,10 @@ impl Connection {
         arrivals.clone().filter(|arrivals| !arrivals.is_closed())
     }
 
+    fn close_streams(&self) {
+        self.streams.close(self.ending.get().copied().unwrap_or(Closing::Shutdown));
+    }
+
     /// Lets go of the client.
     pub(super) fn end(&self, why: Closing) {
         let _ended_before = self.ending.set(why);
@@ -154,9 +158,17 @@ async fn run(
     let served = tokio::select! {
         served = &mut serving => served,
         () = connection.gone.cancelled() => {
-            // The daemon stops: nothing is taken any more.
+            // Also when the daemon stops: nothing is taken any more.
             connection.end(Closing::Shutdown);
-            serving.await
+            let patience = if acp.shared.stop.is_cancelled() { LAST_EVENTS } else { Duration::ZERO };
+            match tokio::time::timeout(patience, &mut serving).await {
+                Ok(served) => served,
+                // It waits for a viewer, which waits for a reader: there will be none.
+                Err(_) => {
+                    connection.close_streams();
+                    serving.await
+                }
+            }
         }
     };
     if !matches!(served, Ok(Some(()))) {
@@ -167,7 +179,7 @@ async fn run(
         // Viewers still write what the ends of their sessions said.
         let _late = tokio::time::timeout(LAST_EVENTS, dry.cancelled()).await;
     }
-    connection.streams.close(connection.ending.get().copied().unwrap_or(Closing::Shutdown));
+    connection.close_streams();
     drop(permit);
 }
 
