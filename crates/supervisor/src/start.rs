@@ -171,7 +171,7 @@ impl Supervisor {
         let stdout = Stdout::new(ours.stdout, cut.clone(), stdout_done.clone().drop_guard())?;
         let stderr = ours.stderr.map(tokio::net::unix::pipe::Receiver::from_owned_fd).transpose()?;
         let (handle, task) = process::task(&spec, started, stdin_shared, stderr, cut, stdout_done);
-        self.scope.spawn("process", task.run());
+        self.scope.spawn("process", Box::new(task).run());
         Ok(Process { stdin, stdout, handle })
     }
 }
