@@ -81,6 +81,9 @@ impl HttpServer {
     /// then a second at most for the connections.
     pub async fn serve(&self, listeners: Vec<Listener>, quit: CancellationToken) {
         let scope = self.shared.host.scope().child(tracing::Span::none());
+        if let Some(measurements) = &self.shared.measurements {
+            measurements.keep_up(&scope);
+        }
         // Who has stalled is told so, if it reads again in time.
         let patience = self.shared.settings().viewer_stall + FAREWELL;
         let router = self.router();

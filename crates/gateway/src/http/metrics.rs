@@ -30,11 +30,12 @@ const REQUESTS: &str = "acpd_http_requests_total";
 pub struct Measurements(PrometheusHandle);
 
 impl Measurements {
-    /// Listens from now on, for the whole process.
+    /// Listens from now on, for the whole process. Before the host is there: some figures go up and down with what it
+    /// starts.
     ///
     /// # Errors
     /// When somebody listens already.
-    pub fn listen(scope: &TaskScope) -> Result<Self, MeasurementsError> {
+    pub fn listen() -> Result<Self, MeasurementsError> {
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
             .map_err(|source| MeasurementsError::Buckets { source })?
@@ -48,14 +49,18 @@ impl Measurements {
             "Readers that were closed because they took nothing, by how they came in"
         );
         metrics::describe_counter!(REQUESTS, "HTTP requests, by status");
-        let (upkeep, ended) = (handle.clone(), scope.token().clone());
+        Ok(Self(handle))
+    }
+
+    /// Puts what was observed into its buckets now and then, whether anybody looks or not.
+    pub(super) fn keep_up(&self, scope: &TaskScope) {
+        let (upkeep, ended) = (self.0.clone(), scope.token().clone());
         scope.spawn("metrics", async move {
             let mut ticks = tokio::time::interval(UPKEEP);
             while ended.run_until_cancelled(ticks.tick()).await.is_some() {
                 upkeep.run_upkeep();
             }
         });
-        Ok(Self(handle))
     }
 }
 
