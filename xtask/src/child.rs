@@ -43,6 +43,18 @@ impl CommandLine {
         }
     }
 
+    /// With one more argument, which may hold spaces.
+    pub(crate) fn with_arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// With more arguments, separated by spaces.
+    pub(crate) fn with_args(mut self, args: &str) -> Self {
+        self.args.extend(args.split(' ').map(str::to_owned));
+        self
+    }
+
     pub(crate) fn with_env(mut self, name: &'static str, value: &'static str) -> Self {
         self.env.push((name, value));
         self
@@ -61,7 +73,7 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// Tests that `cargo test` reported.
+/// Tests that `cargo test` and `node --test` reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Passed tests.
@@ -71,8 +83,17 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Adds a line like `test result: ok. 3 passed; 0 failed; ...`; others change nothing.
+    /// Adds a line like `test result: ok. 3 passed; 0 failed; ...`, or `# pass 3`; others change nothing.
     fn add_line(&mut self, line: &str) {
+        if let Some((outcome, number)) = line.strip_prefix("# ").and_then(|line| line.trim().split_once(' ')) {
+            let count = number.parse().unwrap_or(0);
+            match outcome {
+                "pass" => self.passed += count,
+                "fail" | "cancelled" => self.failed += count,
+                _ => {}
+            }
+            return;
+        }
         let Some((_, result)) = line.split_once("test result: ") else { return };
         let number = |word: &str| -> Option<u64> {
             let before = result.split_once(word)?.0.trim_end();
@@ -109,6 +130,9 @@ pub(crate) enum RunError {
     /// `cargo test` without a single test is not a pass.
     #[error("no test ran")]
     NoTests,
+    /// REST is not what it says of itself.
+    #[error("REST failed")]
+    Rest(#[source] Box<dyn std::error::Error>),
     /// Findings were printed.
     #[error("the house rules are not kept, see the lines above")]
     Tidy,
@@ -234,6 +258,15 @@ mod tests {
         run(&shell(script), &mut counts, &mut out).expect("the shell succeeds");
         assert_eq!(counts, Counts { passed: 7, failed: 2 });
         assert_eq!(String::from_utf8_lossy(&out).lines().count(), 3);
+    }
+
+    #[test]
+    fn the_tests_of_node_count_too() {
+        let mut counts = Counts::default();
+        for line in ["TAP version 13", "# Subtest: # pass 9", "ok 1 - # pass 9", "# pass 20\n", "# fail 1", "# cancelled 2"] {
+            counts.add_line(line);
+        }
+        assert_eq!(counts, Counts { passed: 20, failed: 3 });
     }
 
     #[test]

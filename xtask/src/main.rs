@@ -6,6 +6,8 @@
 mod bench;
 mod child;
 mod conformance;
+mod daemon;
+mod openapi;
 mod test;
 mod tidy;
 
@@ -28,6 +30,8 @@ enum Command {
     Tidy,
     /// Write docs/conformance.md: which tests show each requirement
     Conformance(conformance::Options),
+    /// Write docs/openapi.json as the built daemon serves it
+    Openapi,
     /// Measure a release build next to the bare agent, and fail when a limit is missed
     Bench(bench::Options),
 }
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
         Command::Test(options) => test::run(&options, &root),
         Command::Tidy => tidy::run(&root),
         Command::Conformance(options) => conformance::run(&options, &root),
+        Command::Openapi => openapi::run(&root),
         Command::Bench(options) => bench::run(&options, &root),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }

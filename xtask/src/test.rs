@@ -5,6 +5,7 @@
 //! selected step passed. Not here: what a step checks; CI has no other definition of "passes" than this.
 
 mod needs;
+mod rest;
 mod step;
 
 use crate::child::{self, Counts, RunError};
@@ -83,9 +84,16 @@ pub(crate) fn run(options: &Options, root: &Path) -> bool {
 
 /// Performs one step; false when there was nothing to do.
 fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<bool, RunError> {
-    let Work::Commands(commands) = step.work(root) else {
-        heading(step, "cargo xtask tidy");
-        return if tidy::run(root) { Ok(true) } else { Err(RunError::Tidy) };
+    let commands = match step.work(root) {
+        Work::Commands(commands) => commands,
+        Work::Tidy => {
+            heading(step, "cargo xtask tidy");
+            return if tidy::run(root) { Ok(true) } else { Err(RunError::Tidy) };
+        }
+        Work::Rest => {
+            heading(step, "schemathesis against acpd serve");
+            return rest::run(root).map(|()| true).map_err(|error| RunError::Rest(Box::new(error)));
+        }
     };
     let before = *counts;
     for line in &commands {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 async fn host(state: &Path, options: Options) -> Host {
-    let host_file = HostFile::create(state).unwrap();
-    let log = EventLog::open(state, options).unwrap();
+    let host_file = HostFile::create(state).expect("it can be used");
+    let log = EventLog::open(state, options).expect("it can be used");
     let scope = TaskScope::default();
     // Nothing is started here.
     let keeper = KeeperCommand { program: "no-keeper".into(), args: Vec::new() };
@@ -78,7 +78,7 @@ async fn a_host_that_cannot_record_says_so_within_a_second() {
 
 /// The limit of the log itself is as good as a full disk.
 async fn limited() {
-    let state = tempfile::tempdir().unwrap();
+    let state = tempfile::tempdir().expect("it can be used");
     let host = host(state.path(), Options { max_bytes: Some(96 * 1024), ..Options::default() }).await;
     let full = host.check().await;
     assert!(matches!(full, Err(Unready::Log(AppendError::DiskFull { .. }))), "{full:?}");
@@ -87,11 +87,11 @@ async fn limited() {
 
 /// Many who ask cost what one costs.
 async fn many() {
-    let state = tempfile::tempdir().unwrap();
+    let state = tempfile::tempdir().expect("it can be used");
     let host = host(state.path(), Options::default()).await;
     let began = Instant::now();
     for _ in 0..100_000 {
-        host.check().await.unwrap();
+        host.check().await.expect("it can be used");
     }
     // Each by itself would take longer than that in all.
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());

@@ -1,7 +1,7 @@
 //! What `cargo xtask test` needs of the machine, how each missing thing is had, and its installation.
 //!
 //! Invariant: nothing is installed without `--install`, and never through sudo: without root it says what to
-//! run. A need is looked at only if a selected step uses it. Not here: libraries, which cargo and npm fetch.
+//! run. A need is looked at only if a selected step uses it. Not here: libraries, which cargo, npm and pip fetch.
 
 mod plan;
 
@@ -44,7 +44,8 @@ enum Get {
 type Version = (u64, u64, u64);
 
 const NODE: Version = (20, 0, 0);
-const CARGO_STEPS: &[Step] = &[Step::Clippy, Step::Build, Step::Test, Step::Doc, Step::Interop];
+const PYTHON: Version = (3, 10, 0);
+const CARGO_STEPS: &[Step] = &[Step::Clippy, Step::Build, Step::Test, Step::Doc, Step::Interop, Step::Rest];
 
 /// Why the steps cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -143,6 +144,20 @@ fn needs(steps: &[Step], channel: Version, has_node: bool) -> Vec<Need> {
             "apt-get install dash",
         ),
     ];
+    needs.push(apt(
+        "Python 3.10 or newer",
+        &[Step::Rest],
+        Look::AtLeast("python3", "--version", PYTHON),
+        &["python3"],
+        "apt-get install python3",
+    ));
+    needs.push(apt(
+        "Python's venv",
+        &[Step::Rest],
+        Look::Answers("python3", "-m ensurepip --version"),
+        &["python3-venv"],
+        "apt-get install python3-venv",
+    ));
     if has_node {
         needs.push(apt(
             "node 20 or newer",

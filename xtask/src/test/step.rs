@@ -24,6 +24,8 @@ pub(super) enum Step {
     Tidy,
     /// The peers under interop/, each a workspace of its own
     Interop,
+    /// REST against its own description, by requests that a tool makes up
+    Rest,
 }
 
 /// What a step does.
@@ -32,6 +34,8 @@ pub(super) enum Work {
     Commands(Vec<CommandLine>),
     /// Checks the tree in this process.
     Tidy,
+    /// Starts the daemon from this process.
+    Rest,
 }
 
 impl fmt::Display for Step {
@@ -44,6 +48,7 @@ impl fmt::Display for Step {
             Self::Doc => "doc",
             Self::Tidy => "tidy",
             Self::Interop => "interop",
+            Self::Rest => "rest",
         })
     }
 }
@@ -61,6 +66,7 @@ impl Step {
                 vec![cargo("doc --workspace --no-deps --locked").with_env("RUSTDOCFLAGS", "-D warnings")]
             }
             Self::Tidy => return Work::Tidy,
+            Self::Rest => return Work::Rest,
             Self::Interop => peers(root).iter().flat_map(|dir| peer_commands(dir)).collect(),
         })
     }
@@ -73,7 +79,7 @@ pub(super) fn selected(only: &[Step]) -> Vec<Step> {
         return all.to_vec();
     }
     // A stale binary would make the end-to-end tests lie.
-    let brings_build = |step: &Step| matches!(step, Step::Test | Step::Interop);
+    let brings_build = |step: &Step| matches!(step, Step::Test | Step::Interop | Step::Rest);
     all.iter()
         .copied()
         .filter(|step| only.contains(step) || (*step == Step::Build && only.iter().any(brings_build)))
@@ -114,7 +120,7 @@ mod tests {
     #[test]
     fn without_a_selection_every_step_runs_in_order() {
         let names: Vec<String> = selected(&[]).iter().map(Step::to_string).collect();
-        assert_eq!(names, ["fmt", "clippy", "build", "test", "doc", "tidy", "interop"]);
+        assert_eq!(names, ["fmt", "clippy", "build", "test", "doc", "tidy", "interop", "rest"]);
     }
 
     #[test]

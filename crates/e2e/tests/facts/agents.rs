@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 fn standing(host: &Host, agent: &str) -> Value {
     let all = serde_json::to_value(host.agents_standing()).expect("it is JSON");
     all.as_array()
-        .unwrap()
+        .expect("it is a list")
         .iter()
         .find(|standing| standing["name"] == agent)
         .expect("it is configured")
@@ -94,5 +94,23 @@ async fn an_agent_that_does_not_start_stands_as_an_error() {
     assert!(host.connect("silent", None).await.is_err() && host.connect("missing", None).await.is_err());
     assert_eq!(standing(&host, "silent")["restartCount"], 1);
     assert_eq!(standing(&host, "missing")["restartCount"], 0, "it never ran");
+    close(host).await;
+}
+
+// contract 6: what a process does while it is being stopped is no error of its agent
+#[tokio::test]
+async fn a_process_that_has_to_be_killed_is_no_crash() {
+    let scratch = Scratch::new();
+    let host = open(&scratch, [example(&scratch, "a")]).await;
+    let stubborn = session(&host, &scratch, "a").await;
+    assert_eq!(turn(&stubborn, "ignore-sigterm").await["stopReason"], "end_turn");
+    drop(prompt(&stubborn, "ignore-cancel\nhang").await);
+    let end = stubborn.end(EndRequest::Terminate, "test".into()).await;
+    assert!(end.info.escalation.iter().any(|rung| rung.contains("kill")), "{:?}", end.info);
+    let stopped = until_status(&host, "a", "stopped").await;
+    assert_eq!((&stopped["restartCount"], stopped.get("lastError")), (&json!(0), None));
+    let next = session(&host, &scratch, "a").await;
+    assert_eq!(standing(&host, "a")["restartCount"], 0);
+    drop(next);
     close(host).await;
 }

@@ -12,24 +12,26 @@ fn named(agents: impl IntoIterator<Item = AgentSpec>) -> BTreeMap<String, AgentS
 /// The example agent with a variable in its environment.
 fn generation(scratch: &Scratch, n: &str) -> AgentSpec {
     let mut spec = example(scratch, "a");
-    spec.env.push(("GENERATION".into(), n.into()));
+    spec.env.push(("GENERATION".into(), format!("generation-{n}").into()));
     spec
 }
 
 /// What the agent of a session has in its environment.
 async fn generation_of(host: &Host, session: &SessionHandle) -> String {
-    let before = host.inspect(session.id().as_str()).await.unwrap().event_count;
+    let before = host.inspect(session.id().as_str()).await.expect("it can be read").event_count;
     assert_eq!(turn(session, "env GENERATION").await["stopReason"], "end_turn");
-    let mut cursor = host.cursor(session.id().as_str(), before).await.unwrap();
+    let mut cursor = host.cursor(session.id().as_str(), before).await.expect("it can be read");
     let mut said = String::new();
-    while !said.contains("turn_ended") {
-        let block = cursor.next().await.unwrap().unwrap();
+    loop {
+        let told = |n: &&str| said.contains(&format!("generation-{n}"));
+        if let Some(n) = ["one", "two", "three"].into_iter().find(told) {
+            return n.to_owned();
+        }
+        let block = cursor.next().await.expect("it can be read").expect("it can be read");
         for event in block.events() {
-            said.push_str(acpd_host::EventKind::from_number(event.kind).unwrap().name());
-            said.push_str(std::str::from_utf8(event.payload).unwrap());
+            said.push_str(std::str::from_utf8(event.payload).expect("it can be read"));
         }
     }
-    ["one", "two", "three"].into_iter().find(|n| said.contains(n)).expect(&said).to_owned()
 }
 
 // issue 5, deliver 5: new sessions have the new entry, those that run keep theirs

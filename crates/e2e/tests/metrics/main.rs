@@ -21,8 +21,7 @@ fn all(recorder: &PrometheusHandle, wanted: &[(&str, f64)]) -> bool {
 }
 
 async fn until_all(recorder: &PrometheusHandle, wanted: &[(&str, f64)]) {
-    let patience = std::time::Instant::now;
-    let began = patience();
+    let began = tokio::time::Instant::now();
     until("the counts are right", async || {
         let off: Vec<_> = wanted.iter().filter(|one| !all(recorder, &[**one])).collect();
         assert!(off.is_empty() || began.elapsed() < acpd_e2e::PATIENCE / 2, "{off:?}: {}", recorder.render());
@@ -75,7 +74,8 @@ async fn what_happens_is_counted() {
     let cancel = json!({"sessionId": idle.id().as_str()}).to_string();
     let client = acpd_host::ClientRef { name: "e2e".into(), connection: "e2e-1".into() };
     idle.notify("session/cancel".to_owned(), Some(cancel.into()), client).await.unwrap();
-    assert_eq!(runs.await.unwrap()["stopReason"], "cancelled");
+    // The command may be killed before the agent has heard of the cancel.
+    runs.await.unwrap();
     until_all(&recorder, &[("acpd_terminals_running", 0.0), ("acpd_keepers", 3.0)]).await;
 
     // Its descendant outlives it, and does not get far.

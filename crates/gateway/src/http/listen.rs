@@ -109,13 +109,14 @@ async fn accept_one(listener: &Listener) -> io::Result<(Socket, Peer)> {
 
 impl Door {
     async fn serve(self, socket: Socket, peer: Peer, tls: Option<Arc<rustls::ServerConfig>>) {
+        // In a box each: the room of a future is that of its largest part, and most clients need the smallest.
         match (socket, tls) {
-            (Socket::Unix(stream), _) => self.speak(stream, peer).await,
-            (Socket::Tcp(stream), None) => self.speak(stream, peer).await,
+            (Socket::Unix(stream), _) => Box::pin(self.speak(stream, peer)).await,
+            (Socket::Tcp(stream), None) => Box::pin(self.speak(stream, peer)).await,
             (Socket::Tcp(stream), Some(tls)) => {
-                let handshake = tokio_rustls::TlsAcceptor::from(tls).accept(stream);
+                let handshake = Box::pin(tokio_rustls::TlsAcceptor::from(tls).accept(stream));
                 match tokio::time::timeout(HEAD, handshake).await {
-                    Ok(Ok(stream)) => self.speak(stream, peer).await,
+                    Ok(Ok(stream)) => Box::pin(self.speak(stream, peer)).await,
                     Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                     Err(_) => tracing::debug!("a TLS handshake took too long"),
                 }

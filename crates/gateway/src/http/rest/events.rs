@@ -44,9 +44,10 @@ const LAST_EVENTS: Duration = Duration::from_millis(500);
 #[into_params(parameter_in = Query)]
 pub(super) struct EventsQuery {
     /// Only events behind this one: a sequence number, or the `nextCursor` of a page.
+    #[param(pattern = "^[0-9]+(@.+)?$")]
     after: Option<String>,
     /// Events of a page at most, 1 to 1000. Default 100.
-    #[param(minimum = 1, maximum = 1000)]
+    #[param(value_type = Option<u64>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
 }
 
@@ -85,7 +86,7 @@ pub(super) struct EventDocument {
     get, path = "/v1/sessions/{id}/events", operation_id = "getSessionEvents", tag = "sessions",
     params(
         ("id" = String, Path, description = "the session"), EventsQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "as `after`; goes over it"),
+        ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]+(@.+)?$", description = "as `after`; goes over it"),
     ),
     responses(
         (status = 200, description = "With `Accept: text/event-stream` a stream, else a page", content(
@@ -108,17 +109,18 @@ pub(super) async fn events(
 ) -> Result<Response, Problem> {
     check_visible(&shared, &identity, &id, Scope::Observe).await?;
     let asked = query(asked)?;
-    let place = match headers.get("last-event-id") {
-        Some(last) => Some(last.to_str().unwrap_or("?")),
-        None => asked.after.as_deref(),
-    };
-    let after = place.map_or(Ok(0), |place| read_place(place, &id))?;
+    let last_seen = headers.get("last-event-id").map(|last| last.to_str().unwrap_or("?"));
+    // Both are read, so that a mistake in the one that does not count is told too.
+    let [last_seen, after] = [last_seen, asked.after.as_deref()]
+        .map(|place| place.map(|place| read_place(place, &id)).transpose());
+    let (after, last_seen) = (after?, last_seen?);
+    let after = last_seen.or(after).unwrap_or(0);
+    let limit = numbers("limit", asked.limit.as_deref(), 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
     let cursor = shared.host.cursor(&id, after).await.map_err(|error| cursor_problem(&error, &id))?;
     if Sse::is_asked_for(&headers) {
         let permit = identity.connect().ok_or_else(super::too_many_connections)?;
         return Ok(stream(&shared, cursor, permit));
     }
-    let limit = numbers("limit", asked.limit.as_deref(), 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
     page(&id, cursor, limit).await
 }
 

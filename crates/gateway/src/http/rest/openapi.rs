@@ -58,3 +58,24 @@ impl Modify for BothVersions {
 pub(super) async fn document() -> Json<utoipa::openapi::OpenApi> {
     Json(Document::openapi())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 5: clients are generated from the file, so it is what the daemon serves
+    #[test]
+    fn the_description_is_the_one_that_is_checked_in() {
+        let text = serde_json::to_string_pretty(&Document::openapi()).expect("it is JSON") + "\n";
+        let file = include_str!("../../../../../docs/openapi.json");
+        let (mut is, mut should) = (file.lines(), text.lines());
+        let stale = (1..).find(|_| match (is.next(), should.next()) {
+            (None, None) => true,
+            (is, should) => is != should,
+        });
+        assert!(
+            file == text,
+            "line {stale:?} of docs/openapi.json is stale: cargo build, then cargo xtask openapi"
+        );
+    }
+}

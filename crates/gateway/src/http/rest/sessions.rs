@@ -25,6 +25,7 @@ const LONGEST_PAGE: u64 = 500;
 #[into_params(parameter_in = Query)]
 pub(super) struct SessionsQuery {
     /// Only those in this directory, an absolute path.
+    #[param(pattern = "^/")]
     cwd: Option<String>,
     /// Only those of this agent.
     agent: Option<String>,
