@@ -85,7 +85,8 @@ pub(crate) struct Counts {
 impl Counts {
     /// Adds a line like `test result: ok. 3 passed; 0 failed; ...`, or `# pass 3`; others change nothing.
     fn add_line(&mut self, line: &str) {
-        if let Some((outcome, number)) = line.strip_prefix("# ").and_then(|line| line.trim().split_once(' ')) {
+        if let Some((outcome, number)) = line.strip_prefix("# ").and_then(|line| line.trim().split_once(' '))
+        {
             let count = number.parse().unwrap_or(0);
             match outcome {
                 "pass" => self.passed += count,
@@ -263,7 +264,14 @@ mod tests {
     #[test]
     fn the_tests_of_node_count_too() {
         let mut counts = Counts::default();
-        for line in ["TAP version 13", "# Subtest: # pass 9", "ok 1 - # pass 9", "# pass 20\n", "# fail 1", "# cancelled 2"] {
+        for line in [
+            "TAP version 13",
+            "# Subtest: # pass 9",
+            "ok 1 - # pass 9",
+            "# pass 20\n",
+            "# fail 1",
+            "# cancelled 2",
+        ] {
             counts.add_line(line);
         }
         assert_eq!(counts, Counts { passed: 20, failed: 3 });

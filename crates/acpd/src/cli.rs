@@ -3,6 +3,10 @@
 //! The composition parses with [`Cli::parse_args`] and runs the command; the hidden `keeper` is taken off
 //! before. Invariants: a usage error exits with 2 and says what to type; only commands that exist are offered.
 
+mod daemon;
+
+pub use daemon::{Connect, Events, List, One, Sessions, Top, Which};
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -26,6 +30,8 @@ Examples:
   acpd run --agent opencode \"fix the tests\" one prompt to a configured agent
   acpd stdio --agent opencode               an agent for your editor
   acpd agents check opencode                does it start, and what can it do?
+  acpd serve                                a daemon that hosts sessions for many clients
+  acpd sessions list                        what it hosts
 
 Agents are configured in ~/.config/acpd/config.toml:
   [agents.opencode]
@@ -77,6 +83,11 @@ pub enum Command {
     /// Give somebody access to the daemon
     #[command(subcommand)]
     Token(Token),
+    /// Look at the sessions of a daemon, and end them
+    #[command(subcommand)]
+    Sessions(Sessions),
+    /// Watch the sessions of a daemon
+    Top(Top),
     /// Look at the configured agents
     #[command(subcommand)]
     Agents(Agents),
@@ -105,8 +116,12 @@ pub struct Places {
     pub state_dir: Option<PathBuf>,
 
     /// Host in this process even if a daemon serves the state directory
-    #[arg(long, display_order = 92)]
+    #[arg(long, display_order = 92, conflicts_with = "connect")]
     pub embedded: bool,
+
+    /// The daemon, if it is to be one.
+    #[command(flatten)]
+    pub connect: Connect,
 }
 
 /// `acpd run`
@@ -117,11 +132,16 @@ terminal asks you; without a terminal, and with --json, it is refused.
 Exit code: 0 when the agent ended its turn, 1 when it stopped for another reason or failed, 2 for
 a usage error.
 
+With --connect, or when a daemon serves the state directory, the session is the daemon's: Ctrl-C
+cancels the turn, and once more leaves while the session lives on. When the turn is over, the
+session is closed.
+
 Examples:
   acpd run \"explain this repository\"
   acpd run --agent opencode --permission-mode acceptEdits \"rename foo to bar\"
   git diff | acpd run --agent claude -        prompt from stdin
   acpd run --json \"tool build\" | jq .         one ACP update per line
+  acpd run --connect http://127.0.0.1:2273 \"hello\"
   acpd run -- --help                          a prompt that begins with a dash")]
 pub struct Run {
     /// The agent; default: default_agent of the configuration, else the built-in `example`
@@ -230,6 +250,8 @@ Example:
 #[command(after_help = "\
 Give this to an editor as the command of a custom agent:
   acpd stdio --agent opencode
+With --connect, or when a daemon serves the state directory, it is a front end of that daemon:
+sessions live on when the editor goes away.
 Messages go over stdin and stdout, one JSON object per line; logs go to stderr.")]
 pub struct Stdio {
     /// The agent to be
@@ -244,14 +266,14 @@ pub struct Stdio {
 /// `acpd agents`
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Agents {
-    /// List the configured agents
+    /// List the configured agents, and how they are doing when a daemon has them
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Read this configuration instead of $ACPD_CONFIG or ~/.config/acpd/config.toml
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
+        /// The daemon, if there is one.
+        #[command(flatten)]
+        which: Which,
     },
     /// Start an agent, show how it introduces itself and what it supports, and stop it
     Check {
@@ -399,12 +421,48 @@ mod tests {
         assert_eq!((stdio.agent.as_str(), stdio.places.state_dir), ("example", Some("/s".into())));
         assert_eq!(
             parse("agents list --json").unwrap().command,
-            Command::Agents(Agents::List { json: true, config: None })
+            Command::Agents(Agents::List { json: true, which: Which::default() })
         );
         assert_eq!(
             parse("agents check x --config f").unwrap().command,
             Command::Agents(Agents::Check { name: "x".into(), json: false, config: Some("f".into()) })
         );
+    }
+
+    // contract 6: acpd sessions list|show ID|events ID|close ID|terminate ID|delete ID, --connect and --json everywhere
+    #[test]
+    fn the_commands_for_a_daemon_parse() {
+        let which = |line: &str| match parse(line).expect(line).command {
+            Command::Sessions(Sessions::List(list)) => (list.which, list.json),
+            Command::Sessions(Sessions::Events(events)) => (events.one.which, events.one.json),
+            Command::Sessions(
+                Sessions::Show(one) | Sessions::Close(one) | Sessions::Terminate(one) | Sessions::Delete(one),
+            ) => (one.which, one.json),
+            Command::Top(top) => (top.which, top.json),
+            Command::Agents(Agents::List { json, which }) => (which, json),
+            other => panic!("{other:?}"),
+        };
+        for command in [
+            "sessions list",
+            "sessions show x",
+            "sessions events x",
+            "sessions close x",
+            "sessions terminate x",
+            "sessions delete x",
+            "top",
+            "agents list",
+        ] {
+            let line = format!("{command} --connect http://h:1 --token-file t --ca c --state-dir s --json");
+            let (which, json) = which(&line);
+            assert!(json && which.state_dir == Some("s".into()), "{line}");
+            let connect = Connect {
+                connect: Some("http://h:1".into()),
+                token_file: Some("t".into()),
+                ca: Some("c".into()),
+            };
+            assert_eq!(which.connect, connect, "{line}");
+        }
+        assert_eq!(run("run --connect unix:/s hi").places.connect.connect.as_deref(), Some("unix:/s"));
     }
 
     // contract 4: the example agent's own arguments reach it as they are
@@ -429,7 +487,12 @@ mod tests {
             "",
             "serve --listen nowhere",
             "token new x",
-            "sessions list",
+            "sessions",
+            "sessions show",
+            "sessions events x --after -1",
+            "sessions list --ended --live",
+            "sessions list --limit 0",
+            "run --embedded --connect http://h hi",
             "run --agent ../x hi",
             "stdio",
             "agents",

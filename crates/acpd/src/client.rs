@@ -1,19 +1,25 @@
-//! A client of the host in this process: ACP over channels instead of pipes, for `acpd run`.
+//! A client of the host in this process, or of a daemon: ACP over channels instead of pipes, for `acpd run`.
 //!
 //! It goes through the same connection as an editor, so what it sees is what an editor would see.
 
+use crate::daemon::{Link, LinkEnd};
 use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
-use acpd_host::Host;
+use acpd_host::{Host, TaskScope};
 use acpd_wire::{LineBuffer, Message, OwnedId, RawId};
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
+use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Lines on their way to the connection; this client has few requests open at a time.
 const ARRIVALS: usize = 8;
+
+/// Pieces of a daemon on their way here. Full: its connection is not read.
+const PIECES: usize = 8;
 
 /// One line from the host.
 #[derive(Debug)]
@@ -27,8 +33,10 @@ pub(crate) enum Incoming {
     Request { id: OwnedId, method: String, params: Bytes },
 }
 
-/// A connection to the host in this process.
+/// A connection to a host.
 pub(crate) struct Client {
+    /// What carries the lines of a daemon.
+    link: Option<JoinHandle<Option<LinkEnd>>>,
     arrivals: Option<mpsc::Sender<Arrival>>,
     pieces: mpsc::Receiver<Bytes>,
     lines: LineBuffer,
@@ -53,7 +61,29 @@ impl Client {
         host.scope().spawn("connection", serve(host.clone(), options, io));
         // The peer is this very program: its lines have been bounded already.
         let lines = LineBuffer::new(usize::MAX / 2);
-        Self { arrivals: Some(sender), pieces, lines, ready: VecDeque::new(), next_id: 0 }
+        Self { link: None, arrivals: Some(sender), pieces, lines, ready: VecDeque::new(), next_id: 0 }
+    }
+
+    /// A client of a daemon.
+    pub(crate) fn over(link: Link, scope: &TaskScope) -> Self {
+        let (sender, arrivals) = mpsc::channel(ARRIVALS);
+        let (said, pieces) = mpsc::channel(PIECES);
+        // Whoever hangs up here wants no more answers.
+        let link = scope.spawn("link", link.carry(arrivals, said, Duration::ZERO));
+        // A message of the daemon is bounded already.
+        let lines = LineBuffer::new(usize::MAX / 2);
+        Self { link: Some(link), arrivals: Some(sender), pieces, lines, ready: VecDeque::new(), next_id: 0 }
+    }
+
+    /// Whether lines still come and go.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.arrivals.as_ref().is_some_and(|arrivals| !arrivals.is_closed())
+    }
+
+    /// Why a daemon was lost, if it was. Waits for the end of the connection, so that it belongs after that.
+    pub(crate) async fn trouble(&mut self) -> Option<String> {
+        let end = self.link.take()?.await.ok().flatten()?;
+        end.trouble().map(str::to_owned)
     }
 
     /// Sends a request; its answer comes with the id that is returned.

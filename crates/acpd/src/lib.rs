@@ -1,8 +1,9 @@
 //! The `acpd` binary: command line, configuration, composition, signals and exit codes.
 //!
 //! Theory of operation: [`run_process`] takes off the two subcommands that have to be small (the keeper) or
-//! independent (the example agent), parses the rest, loads the configuration and runs one command on a
-//! single-threaded runtime: an embedded host and one client, the editor on stdio or the person at the terminal.
+//! independent (the example agent), parses the rest, loads the configuration and runs one command: a daemon; or, on a
+//! single-threaded runtime, a client of one, or an embedded host with one client, the editor on stdio or the person at
+//! the terminal.
 //!
 //! Invariant: exit codes are decided in one place. Boundary: what hosts agents lives in the other crates; this one
 //! turns words, files and variables into their settings and turns what happened into text for a person.
@@ -11,13 +12,16 @@ pub mod cli;
 mod client;
 mod commands;
 pub mod config;
+mod daemon;
 mod embedded;
 mod exit;
+mod hosting;
 mod keyboard;
 mod logging;
 mod nearest;
 mod process;
 mod signals;
+mod stdout;
 pub mod view;
 
 pub use process::run_process;

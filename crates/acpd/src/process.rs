@@ -48,6 +48,8 @@ pub fn run_process() -> ExitCode {
             Command::Stdio(stdio) => commands::stdio::stdio(stdio).await,
             Command::Serve(serve) => commands::serve::serve(serve).await,
             Command::Token(token) => commands::token::token(token),
+            Command::Sessions(sessions) => commands::sessions::sessions(sessions).await,
+            Command::Top(top) => commands::top::top(top).await,
             Command::Agents(agents) => commands::agents::agents(agents).await,
             Command::ExampleAgent { .. } => unreachable!("it was taken off above"),
         }

@@ -12,14 +12,19 @@ mod asking;
 mod call;
 mod calls;
 mod clean;
+mod columns;
 mod diff;
 mod ending;
+mod event_line;
 mod facts;
 mod menu;
 mod output;
 mod page;
 mod paint;
 mod question;
+mod record;
+mod session_rows;
+mod spans;
 mod tally;
 
 #[cfg(test)]
@@ -34,12 +39,19 @@ use serde_json::Value;
 pub(crate) use asking::not_asked;
 use calls::{Calls, Change};
 use clean::line;
+pub(crate) use clean::line as clean_line;
+pub(crate) use columns::{Cell, Column, Cut, Tone, cut_end, table};
 use ending::{spoken, spoken_calls};
+pub(crate) use event_line::event_line;
 use facts::Facts;
 use output::Outputs;
 use page::{Block, Page, Paragraph};
+pub(crate) use paint::Paint;
 pub use paint::Screen;
 pub(crate) use question::{Choice, Question};
+pub(crate) use record::session_record;
+pub(crate) use session_rows::{TopRow, list as session_list, top as top_table};
+pub(crate) use spans::span;
 use tally::Tally;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -54,7 +66,8 @@ pub const TICK: Duration = Duration::from_millis(100);
 pub struct View<O, E> {
     page: Page<O, E>,
     cwd: Option<PathBuf>,
-    agent: String,
+    /// None when the daemon chose one.
+    agent: Option<String>,
     phase: Phase,
     elapsed: Duration,
     calls: Calls,
@@ -82,7 +95,7 @@ impl<O: Write, E: Write> View<O, E> {
         View {
             page: Page::new(out, err, screen),
             cwd,
-            agent: "NAME".to_owned(),
+            agent: None,
             phase: Phase::Over,
             elapsed: Duration::ZERO,
             calls: Calls::default(),
@@ -96,9 +109,9 @@ impl<O: Write, E: Write> View<O, E> {
         }
     }
 
-    /// The agent of that configured name is being started.
-    pub fn starting(&mut self, agent: &str) -> io::Result<()> {
-        self.agent = line(agent, 60);
+    /// The agent of that configured name is being started; of an unknown one, when somebody else has the configuration.
+    pub fn starting<'a>(&mut self, agent: impl Into<Option<&'a str>>) -> io::Result<()> {
+        self.agent = agent.into().map(|agent| line(agent, 60));
         self.phase = Phase::Starting;
         self.tick(Duration::ZERO)
     }
@@ -117,7 +130,7 @@ impl<O: Write, E: Write> View<O, E> {
         self.page.set_live(Vec::new())?;
         let told =
             |key: &str| Some(line(agent_info?.get(key)?.as_str()?, 60)).filter(|text| !text.is_empty());
-        let name = told("title").or_else(|| told("name")).unwrap_or_else(|| self.agent.clone());
+        let name = told("title").or_else(|| told("name")).unwrap_or_else(|| self.agent_or("the agent"));
         let version = told("version").map(|version| format!(" {version}")).unwrap_or_default();
         let said = self.page.paint().dim(format_args!("{name}{version} started in {}", spoken(took)));
         self.page.block(Block::Note, Paragraph::GoesOn, &[said])
@@ -203,7 +216,7 @@ impl<O: Write, E: Write> View<O, E> {
 
     /// Something that the person has to read now, whatever line is unfinished.
     pub fn announce(&mut self, text: &str) -> io::Result<()> {
-        let said = self.page.paint().dim(line(text, 300));
+        let said = self.page.paint().dim(line(text, 1_000));
         self.page.block(Block::Note, Paragraph::GoesOn, &[said])
     }
 
@@ -232,7 +245,9 @@ impl<O: Write, E: Write> View<O, E> {
         said.push(format!("{} {}", paint.bad("✗"), paint.bold(format_args!("the turn failed: {message}"))));
         said.push(format!("  {facts}"));
         said.extend(
-            ended.map(|info| ending::session(info, &self.agent, Some(&message), paint)).unwrap_or_default(),
+            ended
+                .map(|info| ending::session(info, &self.agent_or("NAME"), Some(&message), paint))
+                .unwrap_or_default(),
         );
         self.page.block(Block::Ending, Paragraph::Ends, &said)
     }
@@ -242,7 +257,7 @@ impl<O: Write, E: Write> View<O, E> {
         self.close_turn()?;
         let paint = self.page.paint();
         let mut lines = ending::stderr(termination_info, paint);
-        lines.extend(ending::session(termination_info, &self.agent, None, paint));
+        lines.extend(ending::session(termination_info, &self.agent_or("NAME"), None, paint));
         self.page.block(Block::Ending, Paragraph::Ends, &lines)
     }
 
@@ -324,7 +339,10 @@ impl<O: Write, E: Write> View<O, E> {
         let open = self.calls.open_lines(&spinner, paint);
         let lines = match self.phase {
             Phase::Starting => {
-                vec![format!("{spinner} {}", paint.dim(format_args!("starting {}...{time}", self.agent)))]
+                vec![format!(
+                    "{spinner} {}",
+                    paint.dim(format_args!("starting {}...{time}", self.agent_or("the agent")))
+                )]
             }
             Phase::Turn if open.is_empty() && seconds > 0 => {
                 vec![format!("{spinner} {}", paint.dim(format_args!("working...{time}")))]
@@ -347,6 +365,10 @@ impl<O: Write, E: Write> View<O, E> {
             self.page.block(Block::Calls, Paragraph::Ends, &lines)?;
         }
         self.page.end_line(Paragraph::Ends)
+    }
+
+    fn agent_or(&self, unknown: &str) -> String {
+        self.agent.clone().unwrap_or_else(|| unknown.to_owned())
     }
 
     fn summary(&self, took: Duration) -> Vec<String> {

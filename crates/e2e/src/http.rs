@@ -2,8 +2,7 @@
 //!
 //! Not a client library: it sends wrong things too, and follows nothing.
 
-use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 /// One connection.
@@ -146,7 +145,8 @@ impl Http {
         let head = self.head();
         let is_stream = head.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         if head.status == 200 && is_stream && is_chunked(&head) {
-            return Ok(Events { stream: self.stream, head, text: Vec::new(), ready: VecDeque::new() });
+            let chunks = Chunks { stream: self.stream, left: 0, over: false };
+            return Ok(Events { lines: BufReader::with_capacity(256 * 1024, chunks), head });
         }
         let length = head.header("content-length").map_or(0, |length| length.parse().expect("a number"));
         let mut body = vec![0; length];
@@ -217,11 +217,9 @@ impl Event {
 /// A stream of events.
 #[derive(Debug)]
 pub struct Events {
-    stream: BufReader<TcpStream>,
+    lines: BufReader<Chunks>,
     /// The head of the answer.
     pub head: Answer,
-    text: Vec<u8>,
-    ready: VecDeque<Event>,
 }
 
 impl Events {
@@ -230,24 +228,24 @@ impl Events {
     /// # Panics
     /// When nothing comes.
     pub fn next_event(&mut self) -> Option<Event> {
+        let mut text = Vec::new();
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some(event);
-            }
-            let chunk = self.chunk()?;
-            let searched = self.text.len().saturating_sub(1);
-            self.text.extend(chunk);
-            let mut from = searched;
-            while let Some(at) = self.text[from..].windows(2).position(|pair| pair == b"\n\n") {
-                let rest = self.text.split_off(from + at + 2);
-                let text = std::mem::replace(&mut self.text, rest);
-                self.ready.push_back(Event::read(&text));
-                from = 0;
+            let before = text.len();
+            // A connection that breaks is the end of the stream as well, one that is silent is not.
+            match self.lines.read_until(b'\n', &mut text) {
+                Ok(0) => return None,
+                Ok(1) if before > 0 => return Some(Event::read(&text)),
+                Ok(_) => {}
+                Err(error) => {
+                    let silent = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+                    assert!(!silent, "nothing came");
+                    return None;
+                }
             }
         }
     }
 
-    /// The next event that has data, or that is the last.
+    /// The next event that has data; None at the end of the stream.
     pub fn next_data(&mut self) -> Option<Event> {
         loop {
             let event = self.next_event()?;
@@ -271,30 +269,49 @@ impl Events {
         }
     }
 
-    /// A connection that breaks is the end of the stream as well.
-    fn chunk(&mut self) -> Option<Vec<u8>> {
-        let mut line = String::new();
-        if self.stream.read_line(&mut line).expect("something comes") == 0 {
-            return None;
-        }
-        let size = usize::from_str_radix(line.trim(), 16).expect("a chunk has a size");
-        let mut chunk = vec![0; size + 2];
-        self.stream.read_exact(&mut chunk).ok()?;
-        chunk.truncate(size);
-        (size > 0).then_some(chunk)
-    }
-
     /// Another handle of the socket, to break it.
     ///
     /// # Panics
     /// When the system gives none.
     pub fn socket(&self) -> TcpStream {
-        self.stream.get_ref().try_clone().expect("a socket has many handles")
+        self.lines.get_ref().stream.get_ref().try_clone().expect("a socket has many handles")
     }
 
     /// Breaks the connection.
     pub fn close(self) {
         // One that is broken already is as good.
-        let _closed = self.stream.get_ref().shutdown(Shutdown::Both);
+        let _closed = self.socket().shutdown(Shutdown::Both);
+    }
+}
+
+/// A body in chunks, without their sizes.
+#[derive(Debug)]
+struct Chunks {
+    stream: BufReader<TcpStream>,
+    /// Of the chunk that is being read, with the end of its line.
+    left: usize,
+    over: bool,
+}
+
+impl Read for Chunks {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 && !self.over {
+            let mut size = String::new();
+            if self.stream.read_line(&mut size)? == 0 {
+                return Ok(0);
+            }
+            self.left = usize::from_str_radix(size.trim(), 16).map_err(|_| ErrorKind::InvalidData)?;
+            self.over = self.left == 0;
+        }
+        if self.over {
+            return Ok(0);
+        }
+        let most = out.len().min(self.left);
+        let read = self.stream.read(&mut out[..most])?;
+        self.left -= read;
+        if self.left == 0 {
+            self.stream.read_exact(&mut [0; 2])?;
+        }
+        Ok(read)
     }
 }

@@ -35,6 +35,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
+/// How long a client that has taken nothing for too long may take to read why it was let go of.
+const FAREWELL: Duration = Duration::from_secs(30);
 /// How long connections may take to end after their streams did.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -79,8 +81,11 @@ impl HttpServer {
     /// then a second at most for the connections.
     pub async fn serve(&self, listeners: Vec<Listener>, quit: CancellationToken) {
         let scope = self.shared.host.scope().child(tracing::Span::none());
-        // Twice: who has stalled is told so, if it reads again.
-        let patience = self.shared.settings().viewer_stall * 2 + LAST_WORDS;
+        if let Some(measurements) = &self.shared.measurements {
+            measurements.keep_up(&scope);
+        }
+        // Who has stalled is told so, if it reads again in time.
+        let patience = self.shared.settings().viewer_stall + FAREWELL;
         let router = self.router();
         let connections = acpd_host::TaskScope::default();
         let accepting: Vec<_> = listeners

@@ -26,5 +26,5 @@ pub use http::{
 pub use identity::{Allowance, ConnectionPermit, Identity, Scope};
 pub use local_socket::{LocalSocket, LocalSocketError, connect_local, local_socket_path};
 pub use outbox::{Outbox, outbox};
-pub use stdio::serve_stdio;
+pub use stdio::{StdioLines, serve_stdio};
 pub use wire_error::{WireError, wire_error};

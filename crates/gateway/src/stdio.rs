@@ -6,13 +6,14 @@ mod ends;
 
 use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
 use crate::outbox::outbox;
-use acpd_host::Host;
+use acpd_host::{Host, TaskScope};
 use acpd_wire::LineBuffer;
 use bytes::{Bytes, BytesMut};
 use ends::{Input, Output};
 use std::io;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Lines read ahead of the connection. Full: stdin is not read.
@@ -21,6 +22,51 @@ const ARRIVALS: usize = 64;
 const WRITE: usize = 256 * 1024;
 /// How long a client that does not read may hold up the end.
 const FLUSH: Duration = Duration::from_secs(1);
+
+/// The client on stdin and stdout, line by line.
+#[derive(Debug)]
+pub struct StdioLines {
+    /// Cancelled when the client is gone, even while its lines are not being read.
+    pub gone: CancellationToken,
+    writer: JoinHandle<Option<Option<()>>>,
+    given_up: CancellationToken,
+}
+
+impl StdioLines {
+    /// Reads lines of at most `line_limit` bytes into the queue that comes back, to their end, and writes `pieces` of
+    /// whole lines, in tasks of `scope`. When `stop` is cancelled, nothing is read any more.
+    ///
+    /// # Errors
+    /// When stdin or stdout cannot be used at all.
+    pub fn open(
+        scope: &TaskScope,
+        line_limit: usize,
+        pieces: mpsc::Receiver<Bytes>,
+        stop: &CancellationToken,
+    ) -> io::Result<(mpsc::Receiver<Arrival>, Self)> {
+        let (input, output) = (Input::stdin()?, Output::stdout()?);
+        let (sender, arrivals) = mpsc::channel(ARRIVALS);
+        let gone = stop.child_token();
+        drop(scope.spawn("stdin", read(input, line_limit, sender, gone.clone())));
+        let (given_up, lost) = (CancellationToken::new(), gone.clone());
+        let writer = scope.spawn("stdout", {
+            let given_up = given_up.clone();
+            async move { given_up.run_until_cancelled(write(output, pieces, lost)).await }
+        });
+        Ok((arrivals, Self { gone, writer, given_up }))
+    }
+
+    /// Reads no more, and waits until the last piece was written; not for long when the client does not read.
+    pub async fn finish(self) {
+        self.gone.cancel();
+        // Whoever sends holds the queue until the last piece was put into it; then the writer runs dry and ends.
+        if tokio::time::timeout(FLUSH, self.writer).await.is_err() {
+            tracing::warn!("the client did not read its last messages");
+            // Those who wait for room in the queue end with the writer, or acpd would not.
+            self.given_up.cancel();
+        }
+    }
+}
 
 /// Serves the client on stdin and stdout until it is gone or `stop` is cancelled.
 ///
@@ -32,26 +78,10 @@ pub async fn serve_stdio(
     line_limit: usize,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let (input, output) = (Input::stdin()?, Output::stdout()?);
-    let (sender, arrivals) = mpsc::channel(ARRIVALS);
     let (outbox, pieces) = outbox();
-    let scope = host.scope().clone();
-    let gone = stop.child_token();
-    let reader = scope.spawn("stdin", read(input, line_limit, sender, gone.clone()));
-    let (given_up, lost) = (CancellationToken::new(), gone.clone());
-    let writer = scope.spawn("stdout", {
-        let given_up = given_up.clone();
-        async move { given_up.run_until_cancelled(write(output, pieces, lost)).await }
-    });
-    serve(host, options, ConnectionIo { arrivals, gone: gone.clone(), outbox }).await;
-    gone.cancel();
-    drop(reader);
-    // Viewers hold the outbox until the last event was written; then the writer runs dry and ends.
-    if tokio::time::timeout(FLUSH, writer).await.is_err() {
-        tracing::warn!("the client did not read its last messages");
-        // Viewers that wait for room in the outbox end with the writer, or acpd would not.
-        given_up.cancel();
-    }
+    let (arrivals, lines) = StdioLines::open(host.scope(), line_limit, pieces, &stop)?;
+    serve(host, options, ConnectionIo { arrivals, gone: lines.gone.clone(), outbox }).await;
+    lines.finish().await;
     Ok(())
 }
 

@@ -53,13 +53,13 @@ impl Answer {
 }
 
 /// Room for one answer, taken before the request goes out.
-pub(crate) struct Place(mpsc::OwnedPermit<Command>);
+pub(crate) struct Place(mpsc::OwnedPermit<Box<Command>>);
 
 impl Place {
     /// Queues the answer. It is written after the events that precede it and before all others, if it is there
     /// before those can be seen.
     pub(crate) fn fill(self, answer: Answer) {
-        drop(self.0.send(Command::Answer(answer)));
+        drop(self.0.send(Box::new(Command::Answer(answer))));
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Attachment {
     pub(crate) answer: Answer,
 }
 
-/// What a viewer is told.
+/// What a viewer is told. Sent in a box: its queue has room for many from the start.
 pub(crate) enum Command {
     Answer(Answer),
     Follow(Box<Attachment>),
@@ -88,7 +88,7 @@ pub(crate) enum Command {
 /// Sends to a viewer.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewerHandle {
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<Box<Command>>,
     finished: Arc<AtomicU64>,
 }
 
@@ -110,13 +110,13 @@ impl ViewerHandle {
 
     /// Goes on from another place of the session, or with its next run.
     pub(crate) async fn follow(&self, attachment: Attachment) -> Result<(), ClientGone> {
-        self.commands.send(Command::Follow(Box::new(attachment))).await.map_err(|_| ClientGone)
+        self.commands.send(Box::new(Command::Follow(Box::new(attachment)))).await.map_err(|_| ClientGone)
     }
 
     /// Asks the client again, in order with what it is told of the question.
     pub(crate) async fn ask(&self, question: OpenQuestion) {
         // A client that is gone is not asked.
-        let _gone = self.commands.send(Command::Ask(question)).await;
+        let _gone = self.commands.send(Box::new(Command::Ask(question))).await;
     }
 
     /// Whether nothing is queued for it and nobody holds a place.
@@ -128,7 +128,7 @@ impl ViewerHandle {
     /// receiver is told of that. The requests that are still open are answered as soon as there is an answer.
     pub(crate) async fn leave(&self, line: Bytes) -> Result<oneshot::Receiver<()>, ClientGone> {
         let (answer, told) = Answer::told(0, line);
-        self.commands.send(Command::Leave(answer)).await.map_err(|_| ClientGone)?;
+        self.commands.send(Box::new(Command::Leave(answer))).await.map_err(|_| ClientGone)?;
         Ok(told)
     }
 }
@@ -147,7 +147,7 @@ pub(crate) struct Viewer {
     left_at: Option<u64>,
     outbox: Outbox,
     page: Page,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<Box<Command>>,
     /// Cancelled when the client is gone, and the session goes on without it.
     gone: CancellationToken,
     /// Attachments so far.
@@ -207,7 +207,7 @@ impl Viewer {
     }
 
     /// Runs until the connection lets go of it, or the client is gone.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(mut self: Box<Self>) {
         // Though others may still hold places for answers: they are nobody's now.
         let gone = self.gone.clone();
         let _gone = gone.run_until_cancelled(self.follow()).await;
@@ -338,7 +338,7 @@ impl Viewer {
         while self.next.is_none()
             && let Ok(command) = self.commands.try_recv()
         {
-            match command {
+            match *command {
                 Command::Answer(answer) if self.deferred.is_empty() => self.hold(answer),
                 other => self.deferred.push_back(other),
             }
@@ -414,10 +414,10 @@ async fn next(outbox: &Outbox, cursor: Option<&mut Cursor>) -> Result<Option<Blo
 /// Nothing is lost when the future is dropped.
 async fn next_command(
     deferred: &mut VecDeque<Command>,
-    commands: &mut mpsc::Receiver<Command>,
+    commands: &mut mpsc::Receiver<Box<Command>>,
 ) -> Option<Command> {
     match deferred.pop_front() {
         Some(command) => Some(command),
-        None => commands.recv().await,
+        None => commands.recv().await.map(|command| *command),
     }
 }

@@ -147,7 +147,7 @@ pub(crate) struct Gone;
 #[derive(Clone, Debug)]
 pub struct AgentHandle {
     known: AgentRef,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<Box<Command>>,
 }
 
 /// Knows an agent process without keeping it alive.
@@ -157,7 +157,7 @@ pub struct AgentRef {
     spec: Arc<AgentSpec>,
     info: Arc<AgentInfo>,
     methods: AgentMethods,
-    commands: mpsc::WeakSender<Command>,
+    commands: mpsc::WeakSender<Box<Command>>,
     process: ProcessHandle,
     end: watch::Receiver<Option<Arc<AgentEnd>>>,
     /// What the record of its end must not tell.
@@ -339,7 +339,7 @@ impl AgentHandle {
     }
 
     async fn send(&self, command: Command) -> Result<(), Gone> {
-        self.commands.send(command).await.map_err(|_| Gone)
+        self.commands.send(Box::new(command)).await.map_err(|_| Gone)
     }
 }
 

@@ -389,8 +389,9 @@ impl Host {
         );
         self.shared.registry.insert(session.clone());
         let (registry, key) = (self.shared.registry.clone(), id.clone());
+        let running = Box::pin(Box::new(task).run());
         self.shared.scope.spawn("session", async move {
-            task.run().await;
+            running.await;
             registry.remove(key.as_str(), began_after);
         });
         // Either this sees the shutdown, or the shutdown sees this session in the registry.

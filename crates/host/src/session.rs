@@ -100,6 +100,7 @@ impl EndRequest {
     }
 }
 
+/// Sent in a box: a queue has room for many from the start, and thousands of sessions wait for none.
 #[derive(Debug)]
 pub(crate) enum SessionCommand {
     /// A request for the agent, the prompt among them. `params` has acpd's session id.
@@ -191,7 +192,7 @@ pub(crate) struct AboutRun {
 pub struct SessionHandle {
     about: Arc<AboutRun>,
     agent: AgentRef,
-    commands: mpsc::Sender<SessionCommand>,
+    commands: mpsc::Sender<Box<SessionCommand>>,
     ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
     status: watch::Receiver<SessionStatus>,
     audience: Audience,
@@ -202,7 +203,7 @@ impl SessionHandle {
     pub(crate) fn new(
         about: AboutRun,
         agent: AgentRef,
-        commands: mpsc::Sender<SessionCommand>,
+        commands: mpsc::Sender<Box<SessionCommand>>,
         ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
         status: watch::Receiver<SessionStatus>,
         audience: Audience,
@@ -348,7 +349,7 @@ impl SessionHandle {
     }
 
     async fn send(&self, command: SessionCommand) -> Result<(), HostError> {
-        match self.commands.send(command).await {
+        match self.commands.send(Box::new(command)).await {
             Ok(()) => Ok(()),
             Err(_) => Err(self.ended_error().await),
         }

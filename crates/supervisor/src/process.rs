@@ -24,8 +24,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Stop requests are idempotent past the second, so a full queue may drop the rest.
 const REQUESTS: usize = 4;
-/// Bytes of stderr taken in one read.
+/// Bytes of stderr taken in one read, at most.
 const STDERR_READ: usize = 16 * 1024;
+/// Bytes of stderr taken in a read where there was less than that last time. Most programs say next to nothing there.
+const QUIET_READ: usize = 512;
 /// How much longer than its own graces a keeper may take before it is killed.
 const KEEPER_SLACK: Duration = Duration::from_secs(5);
 
@@ -151,7 +153,8 @@ enum Event {
 }
 
 impl ProcessTask {
-    pub(crate) async fn run(mut self) {
+    /// In a box, because a future holds what it is given twice: where it came in and where it is used.
+    pub(crate) async fn run(mut self: Box<Self>) {
         let Ended { status, leaked, rungs, oom_kills } = self.serve().await;
         let exited_at = Instant::now();
         self.stdin.close();
@@ -177,7 +180,7 @@ impl ProcessTask {
 
     async fn serve(&mut self) -> Ended {
         let mut overdue: Option<Instant> = None;
-        let mut buffer = vec![0; STDERR_READ];
+        let mut buffer = vec![0; QUIET_READ];
         let mut owned = true;
         loop {
             let event = tokio::select! {
@@ -200,6 +203,7 @@ impl ProcessTask {
                 Event::Stderr(Ok(read)) => {
                     self.take_stderr(&buffer[..read]);
                     if read == buffer.len() {
+                        buffer.resize(STDERR_READ, 0);
                         // A program that floods always has more, and the others must not wait for that.
                         tokio::task::yield_now().await;
                     }

@@ -94,6 +94,9 @@ pub struct Supervisor {
     scope: TaskScope,
 }
 
+/// How long a keeper may take to stop a program that nobody wants any more.
+const LADDER_BOUND: Duration = Duration::from_secs(60);
+
 impl Supervisor {
     /// `host` goes into the mark of every process, so that a later host can find what outlived this one.
     pub fn new(keeper: KeeperCommand, host: &str, scope: TaskScope) -> Self {
@@ -116,6 +119,7 @@ impl Supervisor {
         let (streams, theirs_of_program) = spec.streams.open().map_err(keeper_failed)?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(keeper_failed)?;
         let keeper = self.spawn_keeper(theirs.into(), &mark).map_err(keeper_failed)?;
+        let mut keeper = Starting { keeper: Some(keeper), scope: self.scope.clone() };
         let child_ends = theirs_of_program.each_ref().map(AsFd::as_fd);
         StartFrame::send_head(&ours, body.len(), child_ends).map_err(keeper_failed)?;
         drop(theirs_of_program);
@@ -131,15 +135,16 @@ impl Supervisor {
         let answer = answer.await.map_err(|_| keeper_failed(io::ErrorKind::TimedOut.into()))?;
         match answer.map_err(keeper_failed)? {
             Some(FromKeeper::Started { pid, containment }) => {
+                let keeper = keeper.keeper.take().expect("it is taken once");
                 let started = Started { pid, containment, mark, keeper, reports, control: write };
                 self.adopt(spec, started, streams).map_err(keeper_failed)
             }
             Some(FromKeeper::NotStarted(failure)) => {
-                reap(keeper).await;
+                keeper.reap().await;
                 Err(start_error(&spec, failure))
             }
             Some(FromKeeper::Exited { .. }) | None => {
-                reap(keeper).await;
+                keeper.reap().await;
                 Err(keeper_failed(io::ErrorKind::UnexpectedEof.into()))
             }
         }
@@ -166,7 +171,7 @@ impl Supervisor {
         let stdout = Stdout::new(ours.stdout, cut.clone(), stdout_done.clone().drop_guard())?;
         let stderr = ours.stderr.map(tokio::net::unix::pipe::Receiver::from_owned_fd).transpose()?;
         let (handle, task) = process::task(&spec, started, stdin_shared, stderr, cut, stdout_done);
-        self.scope.spawn("process", task.run());
+        self.scope.spawn("process", Box::new(task).run());
         Ok(Process { stdin, stdout, handle })
     }
 }
@@ -257,9 +262,36 @@ fn start_error(spec: &ProgramSpec, failure: SpawnFailure) -> StartError {
     }
 }
 
-/// A keeper without a program ends by itself; this only collects it.
-async fn reap(mut keeper: Child) {
-    if tokio::time::timeout(Duration::from_secs(5), keeper.wait()).await.is_err() {
+/// A keeper whose start is not over. Whoever waits for that may give up: then the keeper stops what it has started, and
+/// is collected when it has ended.
+struct Starting {
+    keeper: Option<Child>,
+    scope: TaskScope,
+}
+
+impl Starting {
+    /// A keeper without a program ends by itself; this only collects it.
+    async fn reap(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            collect(keeper, Duration::from_secs(5)).await;
+        }
+        self.keeper = None;
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        // Without a runtime nothing runs any more, and the system collects it.
+        if let Some(mut keeper) = self.keeper.take()
+            && tokio::runtime::Handle::try_current().is_ok()
+        {
+            self.scope.spawn("unwanted keeper", async move { collect(&mut keeper, LADDER_BOUND).await });
+        }
+    }
+}
+
+async fn collect(keeper: &mut Child, within: Duration) {
+    if tokio::time::timeout(within, keeper.wait()).await.is_err() {
         let _gone = keeper.start_kill();
         let _status = keeper.wait().await;
     }

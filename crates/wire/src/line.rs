@@ -21,7 +21,7 @@ pub const DEFAULT_LINE_LIMIT: usize = 64 * 1024 * 1024;
 const READ_SPACE: usize = 64 * 1024;
 
 /// Free room offered to the reads of a stream that says little.
-const SMALL_READ: usize = 2 * 1024;
+const SMALL_READ: usize = 1024;
 
 /// Two reads fit, so that lines still held by a consumer cost an allocation per 64 KiB of data, not per read.
 const ALLOCATION: usize = 2 * READ_SPACE;
@@ -69,7 +69,7 @@ impl LineBuffer {
         Self { buffer, scanned: 0, allocated: 0, limit, skipping: false, offered, arrived: 0 }
     }
 
-    /// Where the next read goes: 2 to 64 KiB of free capacity or more, to be appended to by `read_buf` or the like.
+    /// Where the next read goes: 1 to 64 KiB of free capacity or more, to be appended to by `read_buf` or the like.
     ///
     /// Take all lines with [`next_line`](Self::next_line) before asking again, since the limit is enforced there.
     pub fn space(&mut self) -> &mut BytesMut {

@@ -1,9 +1,12 @@
 //! `acpd agents`: what is configured, and whether it works.
 
+mod standing;
+
 use crate::cli::Agents;
 use crate::embedded::{agent_specs, load_config};
 use crate::exit::{Failure, chain};
 use crate::process;
+use crate::stdout::print;
 use acpd_host::{AgentInfo, TaskScope};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use serde_json::{Value, json};
@@ -12,49 +15,13 @@ use std::time::Duration;
 
 pub(crate) async fn agents(args: Agents) -> Result<(), Failure> {
     match args {
-        Agents::List { json, config } => list(json, config),
+        Agents::List { json, which } => standing::list(json, which).await,
         Agents::Check { name, json, config } => check(&name, json, config).await,
     }
 }
 
-fn print(text: &str) -> Result<(), Failure> {
-    let mut out = anstream::stdout();
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
-        // Whoever closes the pipe has read enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => outcome.map_err(|error| Failure::of(&error)),
-    }
-}
-
-fn list(json: bool, config: Option<std::path::PathBuf>) -> Result<(), Failure> {
-    let config = load_config(config, None)?;
-    let default = &config.server.default_agent;
-    if json {
-        let agents: Vec<Value> = config
-            .agents
-            .iter()
-            .map(|(name, agent)| {
-                json!({"name": name, "command": agent.command, "args": agent.args, "default": name == default})
-            })
-            .collect();
-        return print(&json!({"agents": agents}).to_string());
-    }
-    let width = config.agents.keys().map(String::len).max().unwrap_or_default();
-    let lines: Vec<String> = config
-        .agents
-        .iter()
-        .map(|(name, agent)| {
-            let words = std::iter::once(&agent.command).chain(&agent.args);
-            let command = words.map(|word| shown(word)).collect::<Vec<_>>().join(" ");
-            let mark = if name == default { "  (default)" } else { "" };
-            format!("{name:width$}  {command}{mark}")
-        })
-        .collect();
-    print(&lines.join("\n"))
-}
-
 /// A word as a person would type it.
-fn shown(word: &str) -> String {
+pub(in crate::commands) fn shown(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("{word:?}") }
 }
@@ -80,9 +47,9 @@ async fn check(name: &str, json: bool, config: Option<std::path::PathBuf>) -> Re
             let report = end.report.status.to_string();
             if json {
                 let result = &agent.info().result;
-                print(&json!({"name": name, "ok": true, "startMs": took.as_millis(), "initialize": result, "end": report}).to_string())
+                print(&json!({"name": name, "ok": true, "startMs": took.as_millis(), "initialize": result, "end": report}).to_string()).map(drop)
             } else {
-                print(&describe(name, agent.info(), took, &report))
+                print(&describe(name, agent.info(), took, &report)).map(drop)
             }
         }
         Err((error, info)) => {

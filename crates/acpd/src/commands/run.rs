@@ -1,15 +1,18 @@
 //! `acpd run`: one prompt through a hosted session, shown to a person or as JSON lines.
 
+mod leaving;
 mod questions;
 
-use crate::cli::{Prompt, Run};
+use super::agents::shown;
+use crate::cli::{Places, Prompt, Run};
 use crate::client::{Client, Incoming};
-use crate::embedded::{Embedded, host_mode, load_config};
+use crate::embedded::{Embedded, host_mode};
 use crate::exit::Failure;
+use crate::hosting::Hosting;
 use crate::signals::StopSignals;
-use crate::view::{Screen, TICK, View};
+use crate::view::{Screen, TICK, View, clean_line};
 use acpd_host::{META, PermissionMode, method};
-use acpd_wire::member;
+use acpd_wire::{codes, member};
 use questions::Questions;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -33,28 +36,65 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             text
         }
     };
-    let config = load_config(args.places.config, args.places.state_dir)?;
-    let agent = args.agent.unwrap_or_else(|| config.server.default_agent.clone());
-    config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
-    let cwd = working_directory(args.cwd)?;
-    let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
-    let embedded = Embedded::open(&config).await?;
-    let screen = Screen::of_process();
-    let questions = Questions::new(args.json, screen);
-    let show = match args.json {
-        true => Show::Json(std::io::stdout()),
-        false => {
-            let view = View::new(std::io::stdout(), std::io::stderr(), screen, Some(cwd.clone()));
-            Show::View(Box::new(view))
+    let words = Words { prompt, json: args.json, mode: args.permission_mode.map(host_mode) };
+    let reach = reach(&args.places);
+    match Hosting::find(args.places).await? {
+        Hosting::Here(config) => {
+            let agent = args.agent.unwrap_or_else(|| config.server.default_agent.clone());
+            config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
+            let cwd = working_directory(args.cwd, true)?;
+            let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
+            let embedded = Embedded::open(&config).await?;
+            let client = Client::connect(&embedded.host, &agent, "acpd run");
+            let mut conversation = Conversation::new(client, Home::Here(embedded), words, Some(agent), &cwd);
+            let outcome = conversation.hold(&cwd, &mut signals).await;
+            if let Home::Here(embedded) = conversation.home {
+                drop(conversation.client);
+                embedded.close().await;
+            }
+            outcome
         }
+        Hosting::Daemon(daemon, _) => {
+            let cwd = working_directory(args.cwd, daemon.address().is_here())?;
+            let link = daemon.link(args.agent.as_deref()).await.map_err(|error| Failure::of(&error))?;
+            let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
+            let client = Client::over(link, daemon.scope());
+            let mut conversation = Conversation::new(client, Home::Daemon { reach }, words, args.agent, &cwd);
+            conversation.hold(&cwd, &mut signals).await
+        }
+    }
+}
+
+/// What is said, and how.
+struct Words {
+    prompt: String,
+    json: bool,
+    mode: Option<PermissionMode>,
+}
+
+/// Who hosts the session.
+enum Home {
+    /// This process, for this conversation.
+    Here(Embedded),
+    /// A daemon, which goes on without us.
+    Daemon {
+        /// What to type for other commands to talk to it: flags, each with a space before it.
+        reach: String,
+    },
+}
+
+/// The flags that say which daemon it is.
+fn reach(places: &Places) -> String {
+    let place = |flag: &str, path: &Option<PathBuf>| {
+        path.as_ref().map(|path| format!(" {flag} {}", shown(&path.to_string_lossy()))).unwrap_or_default()
     };
-    let client = Client::connect(&embedded.host, &agent, "acpd run");
-    let mut conversation =
-        Conversation::new(client, show, questions, agent, args.permission_mode.map(host_mode));
-    let outcome = conversation.hold(&cwd, &prompt, &mut signals, &embedded).await;
-    drop(conversation);
-    embedded.close().await;
-    outcome
+    match &places.connect.connect {
+        Some(url) => {
+            let url = format!(" --connect {}", shown(url));
+            url + &place("--token-file", &places.connect.token_file) + &place("--ca", &places.connect.ca)
+        }
+        None => place("--config", &places.config) + &place("--state-dir", &places.state_dir),
+    }
 }
 
 /// clap's own words, without its "error: ", which the exit adds.
@@ -63,9 +103,14 @@ fn clap_failure(error: clap::Error) -> Failure {
     Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
 }
 
-fn working_directory(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
+/// The directory for the session; one of another machine is not looked for.
+fn working_directory(given: Option<PathBuf>, is_here: bool) -> Result<PathBuf, Failure> {
     let shown = given.clone().unwrap_or_else(|| ".".into());
-    let cwd = std::path::absolute(&shown).and_then(std::fs::canonicalize);
+    let cwd = std::path::absolute(&shown);
+    if !is_here {
+        return cwd.map_err(|error| Failure::Usage(format!("--cwd {}: {error}", shown.display())));
+    }
+    let cwd = cwd.and_then(std::fs::canonicalize);
     let cwd = cwd.map_err(|error| Failure::Usage(format!("--cwd {}: {error}", shown.display())))?;
     match cwd.is_dir() {
         true => Ok(cwd),
@@ -90,39 +135,54 @@ enum Phase {
 
 struct Conversation {
     client: Client,
+    home: Home,
     show: Show,
     questions: Questions,
-    agent: String,
+    agent: Option<String>,
+    prompt: String,
     permission_mode: Option<PermissionMode>,
     session: Option<String>,
     begun: Instant,
     /// The turn was cancelled by the person.
     interrupted: bool,
+    /// The session's run is over: there is nothing to close.
+    ended: bool,
+    /// Nobody reads what is shown any more.
+    unread: bool,
     outcome: Option<Result<(), Failure>>,
 }
 
 impl Conversation {
-    fn new(
-        client: Client,
-        show: Show,
-        questions: Questions,
-        agent: String,
-        permission_mode: Option<PermissionMode>,
-    ) -> Self {
-        let begun = Instant::now();
-        let (session, interrupted, outcome) = (None, false, None);
-        Self { client, show, questions, agent, permission_mode, session, begun, interrupted, outcome }
+    fn new(client: Client, home: Home, words: Words, agent: Option<String>, cwd: &std::path::Path) -> Self {
+        let screen = Screen::of_process();
+        let questions = Questions::new(words.json, screen);
+        let show = match words.json {
+            true => Show::Json(std::io::stdout()),
+            false => {
+                let view = View::new(std::io::stdout(), std::io::stderr(), screen, Some(cwd.to_owned()));
+                Show::View(Box::new(view))
+            }
+        };
+        Self {
+            client,
+            home,
+            show,
+            questions,
+            agent,
+            prompt: words.prompt,
+            permission_mode: words.mode,
+            session: None,
+            begun: Instant::now(),
+            interrupted: false,
+            ended: false,
+            unread: false,
+            outcome: None,
+        }
     }
 
-    async fn hold(
-        &mut self,
-        cwd: &std::path::Path,
-        prompt: &str,
-        signals: &mut StopSignals,
-        embedded: &Embedded,
-    ) -> Result<(), Failure> {
+    async fn hold(&mut self, cwd: &std::path::Path, signals: &mut StopSignals) -> Result<(), Failure> {
         if let Show::View(view) = &mut self.show {
-            view.starting(&self.agent).map_err(closed)?;
+            view.starting(self.agent.as_deref()).map_err(closed)?;
         }
         let params = json!({
             "protocolVersion": 1,
@@ -132,33 +192,20 @@ impl Conversation {
             },
             "clientInfo": {"name": "acpd run", "version": env!("CARGO_PKG_VERSION")},
         });
-        let mut phase = Phase::Initialize(self.client.request(method::INITIALIZE, &params).await);
-        let mut ticks = tokio::time::interval(TICK);
-        while phase != Phase::Over {
-            tokio::select! {
-                incoming = self.client.next() => match incoming {
-                    Some(incoming) => phase = self.take(incoming, phase, cwd, prompt).await?,
-                    None => phase = Phase::Over,
-                },
-                _ = ticks.tick() => if let Show::View(view) = &mut self.show {
-                    view.tick(self.begun.elapsed()).map_err(closed)?;
-                },
-                typed = self.questions.typed() => if self.pressed(typed).await? {
-                    phase = self.interrupt(phase, embedded).await?;
-                },
-                _ = signals.next() => phase = self.interrupt(phase, embedded).await?,
-            }
-        }
+        let first = Phase::Initialize(self.client.request(method::INITIALIZE, &params).await);
+        let talked = self.talk(first, cwd, signals).await;
         self.forget_questions();
-        self.client.hang_up();
-        // The host ends the session before the connection closes.
-        loop {
-            tokio::select! {
-                incoming = self.client.next() => match incoming {
-                    Some(incoming) => drop(self.take(incoming, Phase::Over, cwd, prompt).await?),
-                    None => break,
-                },
-                _ = signals.next() => embedded.host.hurry(),
+        match self.home {
+            Home::Here(_) => {
+                talked?;
+                self.end_here(cwd, signals).await?;
+            }
+            Home::Daemon { .. } => {
+                if let Err(failure) = talked {
+                    self.unread = true;
+                    self.outcome = Some(Err(failure));
+                }
+                self.leave_daemon(signals).await?;
             }
         }
         match (self.outcome.take(), &mut self.show) {
@@ -172,16 +219,63 @@ impl Conversation {
         }
     }
 
+    /// Goes on until the turn is over, or nobody wants to know.
+    async fn talk(
+        &mut self,
+        mut phase: Phase,
+        cwd: &std::path::Path,
+        signals: &mut StopSignals,
+    ) -> Result<(), Failure> {
+        let mut ticks = tokio::time::interval(TICK);
+        while phase != Phase::Over {
+            tokio::select! {
+                incoming = self.client.next() => match incoming {
+                    Some(incoming) => phase = self.take(incoming, phase, cwd).await?,
+                    None => phase = Phase::Over,
+                },
+                _ = ticks.tick() => if let Show::View(view) = &mut self.show {
+                    view.tick(self.begun.elapsed()).map_err(closed)?;
+                },
+                typed = self.questions.typed() => if self.pressed(typed).await? {
+                    phase = self.interrupt(phase).await?;
+                },
+                _ = signals.next() => phase = self.interrupt(phase).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The host ends the session before the connection closes.
+    async fn end_here(&mut self, cwd: &std::path::Path, signals: &mut StopSignals) -> Result<(), Failure> {
+        self.client.hang_up();
+        loop {
+            tokio::select! {
+                incoming = self.client.next() => match incoming {
+                    Some(incoming) => drop(self.take(incoming, Phase::Over, cwd).await?),
+                    None => return Ok(()),
+                },
+                _ = signals.next() => if let Home::Here(embedded) = &self.home {
+                    embedded.host.hurry();
+                },
+            }
+        }
+    }
+
     /// The person wants the turn to end; the second time, at once.
-    async fn interrupt(&mut self, phase: Phase, embedded: &Embedded) -> Result<Phase, Failure> {
+    async fn interrupt(&mut self, phase: Phase) -> Result<Phase, Failure> {
         if self.interrupted || self.session.is_none() {
-            embedded.host.hurry();
+            if let Home::Here(embedded) = &self.home {
+                embedded.host.hurry();
+            }
             return Ok(Phase::Over);
         }
         self.interrupted = true;
         self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
         self.cancel_questions().await?;
-        self.announce("cancelling; once more to stop at once")?;
+        self.announce(match self.home {
+            Home::Here(_) => "cancelling; once more to stop at once",
+            Home::Daemon { .. } => "cancelling; once more to leave while it goes on",
+        })?;
         Ok(phase)
     }
 
@@ -190,7 +284,6 @@ impl Conversation {
         incoming: Incoming,
         phase: Phase,
         cwd: &std::path::Path,
-        prompt: &str,
     ) -> Result<Phase, Failure> {
         match incoming {
             Incoming::Notification { method, params } => {
@@ -222,7 +315,7 @@ impl Conversation {
                 }
                 (Phase::New(asked), Ok(result)) if asked == id => {
                     self.session = result["sessionId"].as_str().map(str::to_owned);
-                    let content = json!([{"type": "text", "text": prompt}]);
+                    let content = json!([{"type": "text", "text": self.prompt}]);
                     let params = json!({"sessionId": self.session, "prompt": content});
                     Ok(Phase::Prompt(self.client.request(method::SESSION_PROMPT, &params).await))
                 }
@@ -233,7 +326,13 @@ impl Conversation {
                 (Phase::Initialize(asked) | Phase::New(asked) | Phase::Prompt(asked), Err(error))
                     if asked == id =>
                 {
-                    self.failed(&error)?;
+                    // A daemon knows its agents; without one, the name was looked up before.
+                    let is_wrong = matches!(phase, Phase::Initialize(_))
+                        && error["code"].as_i64() == Some(codes::INVALID_PARAMS);
+                    match error["message"].as_str().filter(|_| is_wrong) {
+                        Some(message) => self.outcome = Some(Err(Failure::Usage(clean_line(message, 300)))),
+                        None => self.failed(&error)?,
+                    }
                     Ok(Phase::Over)
                 }
                 _ => Ok(phase),
@@ -260,6 +359,7 @@ impl Conversation {
 
     fn announce(&mut self, text: &str) -> Result<(), Failure> {
         match &mut self.show {
+            _ if self.unread => Ok(()),
             Show::View(view) => view.announce(text).map_err(closed),
             Show::Json(_) => Ok(()),
         }
@@ -283,6 +383,7 @@ impl Conversation {
     fn failed(&mut self, error: &Value) -> Result<(), Failure> {
         let message = error["message"].as_str().unwrap_or("the agent answered an error without a message");
         let info = &error["data"]["terminationInfo"];
+        self.ended |= info.is_object();
         self.forget_questions();
         match &mut self.show {
             Show::View(view) => {

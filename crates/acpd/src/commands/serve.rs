@@ -32,13 +32,13 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let tcp = TcpListener::bind(listen).await.map_err(cannot)?;
     let address = tcp.local_addr().map_err(cannot)?;
 
+    let measured = Measurements::listen().map_err(|error| Failure::of(&error))?;
     let embedded = Embedded::open(&config).await?;
     let (local_socket, unix) =
         LocalSocket::listen(&config.storage.path).map_err(|error| Failure::of(&error))?;
     let tokens = Tokens::default();
     tokens.replace(known_tokens(&config));
     let (quit, stop) = (CancellationToken::new(), CancellationToken::new());
-    let measured = Measurements::listen(embedded.host.scope()).map_err(|error| Failure::of(&error))?;
     let settings = http_settings(&config);
     let server =
         HttpServer::new(embedded.host.clone(), tokens.clone(), settings, Some(measured), stop.clone());

@@ -1,24 +1,40 @@
-//! `acpd stdio`: an ACP agent on stdin and stdout, with a host inside.
+//! `acpd stdio`: an ACP agent on stdin and stdout, with a host inside or as a front end of a daemon.
 
 use crate::cli::Stdio;
-use crate::embedded::{Embedded, load_config};
+use crate::config::Config;
+use crate::daemon::Daemon;
+use crate::embedded::Embedded;
 use crate::exit::Failure;
+use crate::hosting::Hosting;
 use crate::signals::StopSignals;
-use acpd_gateway::{Allowance, ConnectionOptions, Identity, serve_stdio};
+use acpd_gateway::{Allowance, ConnectionOptions, Identity, StdioLines, serve_stdio};
+use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+/// How long requests of a client that is gone may still wait for their answers, as with a host inside.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// Messages of the daemon on their way to stdout. Full: the daemon's connection is not read, and the daemon waits.
+const PIECES: usize = 8;
 
 /// Serves the editor until it closes stdin or a signal asks to stop.
 pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
-    let config = load_config(args.places.config, args.places.state_dir)?;
-    config.agent(&args.agent).map_err(|error| Failure::Usage(error.to_string()))?;
+    match Hosting::find(args.places).await? {
+        Hosting::Daemon(daemon, line_limit) => front_end(&daemon, &args.agent, line_limit).await,
+        Hosting::Here(config) => host_here(args.agent, &config).await,
+    }
+}
+
+async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
+    config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
-    let embedded = Embedded::open(&config).await?;
+    let embedded = Embedded::open(config).await?;
     // An editor may open any number of sessions.
-    embedded.host.keep_spare(&args.agent);
+    embedded.host.keep_spare(&agent);
     let stop = CancellationToken::new();
     let options = ConnectionOptions {
         identity: Identity::local(Allowance::UNLIMITED),
-        agent: args.agent,
+        agent,
         client: "stdio".to_owned(),
         ends_host: true,
         session_stop: config.compat.session_stop,
@@ -40,4 +56,35 @@ pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
     };
     embedded.close().await;
     outcome.map_err(|error| Failure::of(&error))
+}
+
+/// Carries lines between stdin and stdout and the daemon. The end of either ends this process, and no session (SC-6).
+async fn front_end(daemon: &Daemon, agent: &str, line_limit: usize) -> Result<(), Failure> {
+    let link = daemon.link(Some(agent)).await.map_err(|error| Failure::of(&error))?;
+    let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
+    let (stop, (sender, pieces)) = (CancellationToken::new(), mpsc::channel(PIECES));
+    let (arrivals, lines) =
+        StdioLines::open(daemon.scope(), line_limit, pieces, &stop).map_err(|error| Failure::of(&error))?;
+    let end = {
+        let carried = link.carry(arrivals, sender, LAST_ANSWERS);
+        tokio::pin!(carried);
+        let mut asked = 0;
+        loop {
+            tokio::select! {
+                end = &mut carried => break Some(end),
+                _ = signals.next() => {
+                    asked += 1;
+                    stop.cancel();
+                    if asked > 1 {
+                        break None;
+                    }
+                }
+            }
+        }
+    };
+    lines.finish().await;
+    match end.as_ref().and_then(|end| end.trouble()) {
+        Some(trouble) => Err(Failure::Failed(trouble.to_owned())),
+        None => Ok(()),
+    }
 }

@@ -574,7 +574,10 @@ fn the_sample_for_operators_is_complete() {
     // The defaults that it tells are the defaults.
     assert_eq!((config.timeouts, config.files), (Timeouts::default(), Files::default()));
     assert_eq!(config.compat, Compat::default());
-    assert_eq!(Terminal { command_timeouts: Terminal::default().command_timeouts, ..config.terminal }, Terminal::default());
+    assert_eq!(
+        Terminal { command_timeouts: Terminal::default().command_timeouts, ..config.terminal },
+        Terminal::default()
+    );
     assert_eq!(Limits { requests_per_second: None, ..config.limits }, Limits::default());
     assert_eq!(config.server.listen, Server::default().listen);
     assert_eq!(config.storage.durability, Durability::default());

@@ -54,7 +54,7 @@ impl Stream {
 }
 
 /// One line of at most `most` characters: runs of white space become a space, what is cut becomes an ellipsis.
-pub(super) fn line(text: &str, most: usize) -> String {
+pub(crate) fn line(text: &str, most: usize) -> String {
     let mut short = String::new();
     let mut length = 0;
     for (index, word) in text.split_whitespace().enumerate() {

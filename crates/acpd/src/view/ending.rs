@@ -124,7 +124,7 @@ pub(super) fn stderr(info: &Value, paint: Paint) -> Vec<String> {
 }
 
 /// What to do next. The cause decides; a kill without a known cause is most often the kernel's.
-fn hint(info: &Value, agent: &str) -> Option<String> {
+pub(super) fn hint(info: &Value, agent: &str) -> Option<String> {
     let killed = info.get("signal").and_then(Value::as_str) == Some("SIGKILL");
     Some(match info.get("cause").and_then(Value::as_str)? {
         "spawn_failed" => format!(

@@ -44,12 +44,12 @@ fn same_file(out: &io::Stdout, err: &io::Stderr) -> bool {
 
 /// Puts styles around text, or leaves it alone.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Paint {
+pub(crate) struct Paint {
     colour: bool,
 }
 
 impl Paint {
-    pub(super) const fn new(colour: bool) -> Self {
+    pub(crate) const fn new(colour: bool) -> Self {
         Paint { colour }
     }
 
@@ -62,32 +62,32 @@ impl Paint {
     }
 
     /// Beside the point: details, thoughts, facts about the session.
-    pub(super) fn dim(self, text: impl Display) -> String {
+    pub(crate) fn dim(self, text: impl Display) -> String {
         self.style(Style::new().dimmed(), text)
     }
 
     /// What a line is about.
-    pub(super) fn bold(self, text: impl Display) -> String {
+    pub(crate) fn bold(self, text: impl Display) -> String {
         self.style(Style::new().bold(), text)
     }
 
     /// Went well, or was added.
-    pub(super) fn good(self, text: impl Display) -> String {
+    pub(crate) fn good(self, text: impl Display) -> String {
         self.coloured(AnsiColor::Green, text)
     }
 
     /// Went wrong, or was removed.
-    pub(super) fn bad(self, text: impl Display) -> String {
+    pub(crate) fn bad(self, text: impl Display) -> String {
         self.coloured(AnsiColor::Red, text)
     }
 
     /// Deserves a look, or is under way.
-    pub(super) fn notable(self, text: impl Display) -> String {
+    pub(crate) fn notable(self, text: impl Display) -> String {
         self.coloured(AnsiColor::Yellow, text)
     }
 
     /// The kind of a thing.
-    pub(super) fn kind(self, text: impl Display) -> String {
+    pub(crate) fn kind(self, text: impl Display) -> String {
         self.coloured(AnsiColor::Cyan, text)
     }
 }

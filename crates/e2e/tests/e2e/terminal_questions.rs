@@ -1,9 +1,6 @@
 //! `acpd run` asks what an agent asks (contract 6): on a real terminal, and where there is none.
 
-mod pseudo_terminal;
-
-use acpd_e2e::{Scratch, shell_agent};
-use pseudo_terminal::{PseudoTerminal, Running};
+use acpd_e2e::{OnTerminal, PseudoTerminal, Scratch, shell_agent};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -46,7 +43,7 @@ fn answers(scratch: &Scratch) -> Vec<(String, String)> {
 const YES_NO: &str =
     r#"{"optionId":"1","name":"Yes","kind":"allow_once"},{"optionId":"0","name":"No","kind":"reject_once"}"#;
 
-fn asking(scratch: &Scratch, args: &[&str]) -> Running {
+fn asking(scratch: &Scratch, args: &[&str]) -> OnTerminal {
     let mut running = PseudoTerminal::new().run(scratch, args);
     running.wait_for("esc cancels the turn");
     assert!(running.is_asking());

@@ -43,3 +43,24 @@ fn two_transports_see_one_session() {
     one.until_text("back");
     daemon.stop();
 }
+
+// FR-2: two clients use one id at once, and each gets its own answer
+#[test]
+fn one_id_is_two_requests_of_two_clients() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut clients = [daemon.over_websocket(&scratch, "/acp"), daemon.over_http(&scratch, "/acp")];
+    let mut asked = Vec::new();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.initialize();
+        let session = client.new_session();
+        let params =
+            json!({"sessionId": session, "prompt": [{"type": "text", "text": format!("number {number}")}]});
+        asked.push((client.request_as("\"same\"", "session/prompt", &params), session));
+    }
+    for (number, (client, (asked, session))) in clients.iter_mut().zip(&asked).enumerate() {
+        assert_eq!(client.result(asked)["stopReason"], "end_turn");
+        assert_eq!(client.text_since(asked, session), format!("number {number}"));
+    }
+    daemon.stop();
+}

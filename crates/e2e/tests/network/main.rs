@@ -1,3 +1,11 @@
 //! ACP over HTTP and WebSocket, against a real daemon on real sockets.
 
+mod frames;
+mod http2;
 mod joint;
+mod leaving;
+mod limits;
+mod raw;
+mod stalling;
+mod statuses;
+mod streams;

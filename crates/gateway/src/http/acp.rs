@@ -44,6 +44,12 @@ impl Acp {
         acp
     }
 
+    /// Whether a session is there for somebody.
+    async fn exists(&self, session: &str, identity: &Identity) -> bool {
+        let creator = self.shared.host.created_by(session).await;
+        creator.is_ok_and(|creator| identity.sees(creator.as_deref()))
+    }
+
     /// How a client's connection is served.
     fn options(&self, identity: Identity, uri: &Uri, client: &str) -> Result<ConnectionOptions, Problem> {
         let settings = self.shared.settings();
@@ -79,7 +85,7 @@ async fn answer(State(acp): State<Arc<Acp>>, request: Request) -> Response {
     let answered = match *request.method() {
         Method::POST => post::post(&acp, identity, request).await,
         Method::GET if websocket::is_wanted(request.headers()) => websocket::upgrade(&acp, identity, request),
-        Method::GET => events::open(&acp, &identity, request.headers()),
+        Method::GET => events::open(&acp, &identity, request.headers()).await,
         Method::DELETE => delete::delete(&acp, &identity, request.headers()),
         _ => Err(Problem::new(
             StatusCode::METHOD_NOT_ALLOWED,

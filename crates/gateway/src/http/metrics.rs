@@ -22,6 +22,7 @@ const SECONDS: [f64; 12] = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01
 const UPKEEP: Duration = Duration::from_secs(5);
 
 const VIEWERS: &str = "acpd_viewers";
+const STALLS: &str = "acpd_viewer_stalls_total";
 const REQUESTS: &str = "acpd_http_requests_total";
 
 /// Everything that is measured in this process.
@@ -29,11 +30,12 @@ const REQUESTS: &str = "acpd_http_requests_total";
 pub struct Measurements(PrometheusHandle);
 
 impl Measurements {
-    /// Listens from now on, for the whole process.
+    /// Listens from now on, for the whole process. Before the host is there: some figures go up and down with what it
+    /// starts.
     ///
     /// # Errors
     /// When somebody listens already.
-    pub fn listen(scope: &TaskScope) -> Result<Self, MeasurementsError> {
+    pub fn listen() -> Result<Self, MeasurementsError> {
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
             .map_err(|source| MeasurementsError::Buckets { source })?
@@ -42,15 +44,23 @@ impl Measurements {
         metrics::set_global_recorder(recorder).map_err(|_| MeasurementsError::Taken)?;
         acpd_host::describe_metrics();
         metrics::describe_gauge!(VIEWERS, "Streams of events that clients have open, by how they came in");
+        metrics::describe_counter!(
+            STALLS,
+            "Readers that were closed because they took nothing, by how they came in"
+        );
         metrics::describe_counter!(REQUESTS, "HTTP requests, by status");
-        let (upkeep, ended) = (handle.clone(), scope.token().clone());
+        Ok(Self(handle))
+    }
+
+    /// Puts what was observed into its buckets now and then, whether anybody looks or not.
+    pub(super) fn keep_up(&self, scope: &TaskScope) {
+        let (upkeep, ended) = (self.0.clone(), scope.token().clone());
         scope.spawn("metrics", async move {
             let mut ticks = tokio::time::interval(UPKEEP);
             while ended.run_until_cancelled(ticks.tick()).await.is_some() {
                 upkeep.run_upkeep();
             }
         });
-        Ok(Self(handle))
     }
 }
 
@@ -91,6 +101,11 @@ impl Drop for ViewerCount {
     fn drop(&mut self) {
         metrics::gauge!(VIEWERS, "transport" => self.0).decrement(1.0);
     }
+}
+
+/// Counts readers that were closed because they took nothing, over `transport` as above.
+pub(crate) fn count_stalls(transport: &'static str, stalls: u64) {
+    metrics::counter!(STALLS, "transport" => transport).increment(stalls);
 }
 
 /// Counts an answer.

@@ -53,6 +53,17 @@ pub(super) struct Stream {
     pub(super) room: Arc<Notify>,
 }
 
+/// What a new reader has.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// Its place among the readers of the stream.
+    pub(super) number: u64,
+    /// Set when it is closed.
+    pub(super) closing: Arc<OnceLock<Closing>>,
+    /// What it is given again, first.
+    pub(super) again: VecDeque<Bytes>,
+}
+
 /// Why a stream does not go on from an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CannotResume {
@@ -119,13 +130,8 @@ impl Stream {
         (self.waiting_bytes, self.waiting_since) = (0, None);
     }
 
-    /// A new reader, in place of an earlier one: its number, what it is told when it is closed, and what it is given
-    /// again.
-    pub(super) fn open(
-        &mut self,
-        seen: Option<EventId>,
-        now: Instant,
-    ) -> Result<(u64, Arc<OnceLock<Closing>>, VecDeque<Bytes>), CannotResume> {
+    /// A new reader, in place of an earlier one.
+    pub(super) fn open(&mut self, seen: Option<EventId>, now: Instant) -> Result<Opened, CannotResume> {
         let again = match seen {
             Some(seen) if seen.tag != self.tag => return Err(CannotResume::Foreign),
             Some(seen) if seen.number > self.given => return Err(CannotResume::Future),
@@ -145,7 +151,7 @@ impl Stream {
         let (number, is_behind) = (self.readers, !again.is_empty());
         self.seat = Some(Seat { number, taken_at: now, is_behind, closing: Arc::clone(&closing) });
         self.room.notify_waiters();
-        Ok((number, closing, again))
+        Ok(Opened { number, closing, again })
     }
 
     /// Closes the stream for its reader, if there is one.
@@ -269,7 +275,7 @@ mod tests {
         stream.open(None, now).expect("it opens");
         stream.take(now);
         let open = |stream: &mut Stream, tag, number| {
-            stream.open(Some(EventId { tag, number }), now).map(|(_, _, again)| again.len())
+            stream.open(Some(EventId { tag, number }), now).map(|opened| opened.again.len())
         };
         assert_eq!(open(&mut stream, 2, 1), Err(CannotResume::Foreign));
         assert_eq!(open(&mut stream, 1, 3), Err(CannotResume::Future));
@@ -282,14 +288,14 @@ mod tests {
     #[test]
     fn a_new_reader_takes_over() {
         let (mut stream, now) = (Stream::new(1), Instant::now());
-        let (first, closing, again) = stream.open(None, now).expect("it opens");
+        let Opened { number: first, closing, again } = stream.open(None, now).expect("it opens");
         assert_eq!(again.len(), 0);
         stream.push(&Bytes::from_static(b"1\n"), now);
         stream.take(now);
         let later = now + Duration::from_secs(5);
         stream.push(&Bytes::from_static(b"2\n"), later);
         stream.take(later);
-        let (second, _, again) = stream.open(None, later).expect("it opens");
+        let Opened { number: second, again, .. } = stream.open(None, later).expect("it opens");
         assert_eq!(closing.get(), Some(&Closing::Replaced));
         assert_eq!(again, [Bytes::from_static(b"id: 00000001-2\ndata: 2\n\n")]);
         assert!(stream.seat_of(first, later).is_none() && stream.seat_of(second, later).is_some());

@@ -7,7 +7,7 @@
 
 use super::closing::Closing;
 use super::event_id::EventId;
-use super::stream::{CannotResume, Stream};
+use super::stream::{CannotResume, Opened, Stream};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -58,6 +58,15 @@ impl From<CannotResume> for OpenRefused {
             CannotResume::Forgotten => Self::Forgotten,
         }
     }
+}
+
+/// What was found when streams were looked after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Swept {
+    /// Since when nobody reads and the client says nothing, if so.
+    pub(crate) idle_since: Option<Instant>,
+    /// Readers that were closed because they took nothing.
+    pub(crate) stalled: u64,
 }
 
 /// What became of lines.
@@ -240,7 +249,7 @@ impl Streams {
         if table.closed.is_some() {
             return Err(OpenRefused::Gone);
         }
-        let (number, closing, again) = match session {
+        let Opened { number, closing, again } = match session {
             None => {
                 let opened = table.connection.open(seen, now)?;
                 // What was waiting for this stream's first reader.
@@ -257,6 +266,17 @@ impl Streams {
         };
         let session = session.map(Arc::from);
         Ok(Reader { streams: Arc::clone(self), session, number, closing, again, over: false })
+    }
+
+    /// A reader of a session that is there, though the connection does not know it yet.
+    pub(crate) fn open_known(self: &Arc<Self>, session: &str) -> Result<Reader, OpenRefused> {
+        let mut table = self.table();
+        if table.sessions.len() + 1 >= self.limits.streams {
+            return Err(OpenRefused::Full);
+        }
+        table.sessions.entry(session.into()).or_insert_with(Session::new).confirmed = true;
+        drop(table);
+        self.open(Some(session), None)
     }
 
     /// Whether a session's stream may be opened.
@@ -287,14 +307,15 @@ impl Streams {
         }
     }
 
-    /// Closes readers that have stalled, forgets what is too old; since when the client is idle, if it is.
-    pub(crate) fn sweep(&self, now: Instant) -> Option<Instant> {
+    /// Closes readers that have stalled, and forgets what is too old.
+    pub(crate) fn sweep(&self, now: Instant) -> Swept {
         let limits = self.limits;
         let mut table = self.table();
-        let (mut kept, mut is_read) = (0, false);
+        let (mut kept, mut is_read, mut stalled) = (0, false, 0);
         for stream in table.streams_mut() {
             if stream.has_stalled(limits.stall, now) {
                 stream.close(Closing::Stalled, now);
+                stalled += 1;
             }
             stream.recent.forget_older(limits.kept_for, now);
             kept += stream.recent.bytes();
@@ -305,7 +326,7 @@ impl Streams {
         if is_read {
             table.idle_since = now;
         }
-        (!is_read).then_some(table.idle_since)
+        Swept { idle_since: (!is_read).then_some(table.idle_since), stalled }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -440,3 +461,6 @@ impl Drop for Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

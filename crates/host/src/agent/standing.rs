@@ -64,7 +64,7 @@ struct Standing {
     /// The last start failed, or the last process crashed.
     failed: bool,
     last_error: Option<(String, i64)>,
-    capabilities: Option<Value>,
+    info: Option<Arc<AgentInfo>>,
 }
 
 impl Standing {
@@ -106,13 +106,16 @@ impl Standings {
         Running { standings: self.clone(), agent: agent.to_owned(), number }
     }
 
-    /// An agent answered `initialize`.
-    pub(super) fn initialized(&self, agent: &str, info: &AgentInfo) {
-        let capabilities = Some(info.result["agentCapabilities"].clone()).filter(Value::is_object);
+    /// An agent answered `initialize`. What it says is mostly what it has said before, and then the same is kept for
+    /// all its processes.
+    pub(super) fn initialized(&self, agent: &str, info: &Arc<AgentInfo>) -> Arc<AgentInfo> {
         self.change(agent, |standing| {
             standing.failed = false;
-            standing.capabilities = capabilities;
-        });
+            match &standing.info {
+                Some(known) if known == info => Arc::clone(known),
+                _ => Arc::clone(standing.info.insert(Arc::clone(info))),
+            }
+        })
     }
 
     /// A start failed.
@@ -138,7 +141,11 @@ impl Standings {
             last_error: standing.last_error.as_ref().map(|(message, _)| message.clone()),
             last_error_at: standing.last_error.as_ref().map(|(_, at)| iso8601(*at)),
             processes: standing.running.len(),
-            capabilities: standing.capabilities.clone(),
+            capabilities: standing
+                .info
+                .as_ref()
+                .map(|info| info.result["agentCapabilities"].clone())
+                .filter(Value::is_object),
         }
     }
 }

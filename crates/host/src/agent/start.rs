@@ -75,7 +75,7 @@ pub struct PromptCapabilities {
 }
 
 /// What an agent said of itself: its answer to `initialize`, cached for every client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AgentInfo {
     /// The whole result.
     pub result: Value,
@@ -164,8 +164,8 @@ impl AgentStarter {
     /// Starts `spec` in `cwd`, with its failure as a record.
     pub(crate) async fn start(&self, spec: &Arc<AgentSpec>, cwd: &Path) -> Result<AgentHandle, HostError> {
         match start(self, spec, cwd).await {
-            Ok(agent) => {
-                self.standings.initialized(&spec.name, agent.info());
+            Ok(mut agent) => {
+                agent.known.info = self.standings.initialized(&spec.name, agent.info());
                 Ok(agent)
             }
             Err(error) => {
@@ -204,7 +204,7 @@ pub(crate) async fn start(
     let handle = process.handle.clone();
     let books = Bookkeeping { secrets: hidden, running: standings.process_started(&spec.name) };
     let task = AgentTask::new(process, spec.line_limit, inbox, publish, books);
-    scope.spawn("agent", task.run());
+    scope.spawn("agent", Box::new(task).run());
     let placeholder = Arc::new(AgentInfo { result: Value::Null, prompt: PromptCapabilities::default() });
     let program = || spec.command.to_string_lossy().into_owned();
     let known = AgentRef {

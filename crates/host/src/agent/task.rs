@@ -44,7 +44,7 @@ pub(super) struct AgentTask {
     stdin: Stdin,
     stdout: Stdout,
     lines: LineBuffer,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<Box<Command>>,
     publish: watch::Sender<Option<Arc<AgentEnd>>>,
     books: Bookkeeping,
     /// Requests that we sent.
@@ -74,7 +74,7 @@ struct Route {
 }
 
 enum Event {
-    Command(Option<Command>),
+    Command(Option<Box<Command>>),
     Read(io::Result<usize>),
     Writable(io::Result<()>),
     StdinClosed,
@@ -87,7 +87,7 @@ impl AgentTask {
     pub(super) fn new(
         process: Process,
         line_limit: usize,
-        commands: mpsc::Receiver<Command>,
+        commands: mpsc::Receiver<Box<Command>>,
         publish: watch::Sender<Option<Arc<AgentEnd>>>,
         books: Bookkeeping,
     ) -> Self {
@@ -114,7 +114,8 @@ impl AgentTask {
         }
     }
 
-    pub(super) async fn run(mut self) {
+    /// In a box, because a future holds what it is given twice: where it came in and where it is used.
+    pub(super) async fn run(mut self: Box<Self>) {
         let mut exited = None;
         let mut owned = true;
         while exited.is_none() || self.stdout_open || !self.stuck.is_empty() {
@@ -131,7 +132,7 @@ impl AgentTask {
                 report = self.process.exited(), if !exit_known => Event::Exited(report),
             };
             match event {
-                Event::Command(Some(command)) => self.perform(command),
+                Event::Command(Some(command)) => self.perform(*command),
                 Event::Command(None) => {
                     owned = false;
                     self.process.stop();

@@ -52,7 +52,7 @@ pub(crate) struct SessionParts {
     pub(crate) agent: AgentHandle,
     pub(crate) route: RouteId,
     pub(crate) appender: Appender,
-    pub(crate) commands: mpsc::Receiver<SessionCommand>,
+    pub(crate) commands: mpsc::Receiver<Box<SessionCommand>>,
     pub(crate) inputs: mpsc::Receiver<SessionInput>,
     pub(crate) ended: watch::Sender<Option<Arc<TerminationInfo>>>,
     pub(crate) status: watch::Sender<SessionStatus>,
@@ -114,7 +114,7 @@ pub(crate) struct SessionTask {
 }
 
 enum Event {
-    Command(Option<SessionCommand>),
+    Command(Option<Box<SessionCommand>>),
     Input(Option<SessionInput>),
     Service(Happened),
     SomebodyLeft,
@@ -139,7 +139,7 @@ impl SessionTask {
             turn_via: "".into(),
             turn_content: Vec::new(),
             ending: None,
-            snapshot: parts.snapshot.clone(),
+            snapshot: std::mem::take(&mut parts.snapshot),
             late: Vec::new(),
             released: false,
             idle_at: None,
@@ -149,7 +149,8 @@ impl SessionTask {
         }
     }
 
-    pub(crate) async fn run(mut self) {
+    /// In a box, because a future holds what it is given twice: where it came in and where it is used.
+    pub(crate) async fn run(mut self: Box<Self>) {
         let mut committed = self.parts.appender.committed();
         let audience = self.parts.audience.clone();
         let mut owned = true;
@@ -171,7 +172,7 @@ impl SessionTask {
             let mut out = Outputs::default();
             let by_time = matches!(event, Event::Timer);
             match event {
-                Event::Command(Some(command)) => self.command(command, &mut out),
+                Event::Command(Some(command)) => self.command(*command, &mut out),
                 // The registry and every client let go of it: as good as a shutdown.
                 Event::Command(None) => {
                     owned = false;

@@ -174,7 +174,7 @@ fn small_pieces_of_a_long_line_are_linear() {
 fn room_follows_what_reads_bring() {
     let mut lines = LineBuffer::new(8);
     assert_eq!(lines.capacity(), 0);
-    let mut fill = |lines: &mut LineBuffer, most: usize| {
+    let fill = |lines: &mut LineBuffer, most: usize| {
         let space = lines.space();
         let free = space.capacity() - space.len();
         let count = free.min(most);

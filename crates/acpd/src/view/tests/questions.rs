@@ -84,7 +84,7 @@ fn a_question_is_answered() {
     let edit = json!({"toolCallId": "a", "title": "Write", "kind": "edit"});
     view.ask(question(&edit), 24).unwrap();
     view.tick(Duration::from_secs(9)).unwrap();
-    let head = "NAME started in 0 ms\n\nI would.\n\n? edit   Write\n";
+    let head = "the agent started in 0 ms\n\nI would.\n\n? edit   Write\n";
     assert_eq!(terminal.text(), format!("{head}{MENU}\n{HINT}"));
     assert_eq!(view.press(Key::Down).unwrap(), None);
     assert_eq!(terminal.text(), format!("{head}    y Yes\n  ❯ a Always\n    n No\n{HINT}"));

@@ -44,7 +44,7 @@ fn open_tool_calls_are_redrawn() {
     view.update_value(&text("I look.")).unwrap();
     view.update_value(&call("a", json!({"title": "Terminal", "kind": "execute"}))).unwrap();
     view.update_value(&call("b", json!({"title": "Read", "kind": "read"}))).unwrap();
-    let head = "NAME started in 0 ms\n\nI look.\n\n";
+    let head = "the agent started in 0 ms\n\nI look.\n\n";
     assert_eq!(terminal.text(), format!("{head}⠋ run    Terminal\n⠋ read   Read"));
     view.update_value(&call_update("a", json!({"title": "ls"}))).unwrap();
     view.tick(Duration::from_millis(100)).unwrap();

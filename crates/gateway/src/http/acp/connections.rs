@@ -3,6 +3,7 @@
 //! An id is random and of use to the identity it was given to only (SC-3). A connection ends when its client says so, when
 //! nobody has read anything of it for too long, and with the daemon; its sessions live on.
 
+use super::super::metrics::count_stalls;
 use super::super::problem::Problem;
 use super::{ARRIVALS, Acp};
 use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
@@ -27,7 +28,7 @@ const KEPT: usize = 64 * 1024 * 1024;
 /// How long.
 const KEPT_FOR: Duration = Duration::from_secs(300);
 /// How long the last events may take to their readers when the daemon stops.
-const LAST_EVENTS: Duration = Duration::from_secs(1);
+const LAST_EVENTS: Duration = Duration::from_millis(500);
 /// How often connections are looked after: at most, and at least.
 const SWEEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
@@ -51,6 +52,10 @@ impl Connection {
     pub(super) fn arrivals(&self) -> Option<mpsc::Sender<Arrival>> {
         let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         arrivals.clone().filter(|arrivals| !arrivals.is_closed())
+    }
+
+    fn close_streams(&self) {
+        self.streams.close(self.ending.get().copied().unwrap_or(Closing::Shutdown));
     }
 
     /// Lets go of the client.
@@ -153,9 +158,17 @@ async fn run(
     let served = tokio::select! {
         served = &mut serving => served,
         () = connection.gone.cancelled() => {
-            // The daemon stops: nothing is taken any more.
+            // Also when the daemon stops: nothing is taken any more.
             connection.end(Closing::Shutdown);
-            serving.await
+            let patience = if acp.shared.stop.is_cancelled() { LAST_EVENTS } else { Duration::ZERO };
+            match tokio::time::timeout(patience, &mut serving).await {
+                Ok(served) => served,
+                // It waits for a viewer, which waits for a reader: there will be none.
+                Err(_) => {
+                    connection.close_streams();
+                    serving.await
+                }
+            }
         }
     };
     if !matches!(served, Ok(Some(()))) {
@@ -166,7 +179,7 @@ async fn run(
         // Viewers still write what the ends of their sessions said.
         let _late = tokio::time::timeout(LAST_EVENTS, dry.cancelled()).await;
     }
-    connection.streams.close(connection.ending.get().copied().unwrap_or(Closing::Shutdown));
+    connection.close_streams();
     drop(permit);
 }
 
@@ -183,7 +196,11 @@ pub(super) async fn sweep(acp: Arc<Acp>) {
             let settings = acp.shared.settings();
             let now = Instant::now();
             for connection in all {
-                let idle = connection.streams.sweep(now);
+                let swept = connection.streams.sweep(now);
+                if swept.stalled > 0 {
+                    count_stalls("acp_sse", swept.stalled);
+                }
+                let idle = swept.idle_since;
                 let is_over = connection.arrivals().is_none();
                 if is_over || idle.is_some_and(|since| now.duration_since(since) > settings.connection_idle) {
                     acp.connections.end(&connection, Closing::Expired);

@@ -1,5 +1,6 @@
 //! `GET /acp`: a stream of events, the connection's or a session's.
 
+use super::super::metrics::ViewerCount;
 use super::super::problem::Problem;
 use super::Acp;
 use super::connections::unknown;
@@ -15,7 +16,7 @@ use std::time::Duration;
 /// A comment is written when nothing else was for this long, so that nobody between takes the stream for dead (HT-9).
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-pub(super) fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) -> Result<Response, Problem> {
     if accepts(headers, &["text/event-stream"]) != Some(true) {
         let detail = "the answer is a stream of events: Accept must list text/event-stream";
         return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", detail));
@@ -26,12 +27,20 @@ pub(super) fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) -> Resul
         None => None,
         Some(value) => Some(value.to_str().ok().and_then(EventId::read).ok_or_else(unreadable)?),
     };
-    let reader =
-        connection.streams.open(session, seen).map_err(|refused| problem(refused, session.unwrap_or("")))?;
+    let mut opened = connection.streams.open(session, seen);
+    // A client may come back to many sessions at once: only those that are not there are few.
+    if opened.as_ref().is_err_and(|refused| *refused == OpenRefused::Unconfirmed)
+        && let Some(session) = session
+        && acp.exists(session, identity).await
+    {
+        opened = connection.streams.open_known(session);
+    }
+    let reader = opened.map_err(|refused| problem(refused, session.unwrap_or("")))?;
     tracing::debug!(connection = connection.id(), session, "a stream of events is read");
-    let events = futures_util::stream::unfold(reader, async |mut reader| {
+    let reading = (reader, ViewerCount::new("acp_sse"));
+    let events = futures_util::stream::unfold(reading, async |(mut reader, counted)| {
         let events = reader.next(KEEPALIVE).await?;
-        Some((Ok::<_, Infallible>(events), reader))
+        Some((Ok::<_, Infallible>(events), (reader, counted)))
     });
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),

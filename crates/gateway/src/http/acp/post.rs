@@ -4,7 +4,7 @@
 //! connection and is answered at once.
 
 use super::super::problem::Problem;
-use super::connections::{Connection, unknown};
+use super::connections::unknown;
 use super::headers::{self, SESSION, accepts, connection_id, is_json};
 use super::message::{addressed, is_initialize, on_one_row};
 use super::{Acp, body, initialize};
@@ -47,8 +47,12 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     let named = headers::id(&head.headers, &SESSION)?;
     let (line, session) = addressed(line.clone(), &message, named)
         .map_err(|wrong| Problem::new(StatusCode::BAD_REQUEST, "session_id", wrong.to_string()))?;
-    if let Some(named) = named {
-        exists(acp, &identity, &connection, named).await?;
+    // A session in the header must be there: for the connection, or for the identity.
+    if let Some(named) = named
+        && !connection.streams.knows(named)
+        && !acp.exists(named, &identity).await
+    {
+        return Err(Problem::session_not_found(named));
     }
     connection.streams.heard(session.as_deref());
     let arrivals = connection.arrivals().ok_or_else(unknown)?;
@@ -60,22 +64,6 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
             Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail)
                 .with(header::RETRY_AFTER, HeaderValue::from_static("1")))
         }
-    }
-}
-
-/// A session in the header must be there: for the connection, or for the identity.
-async fn exists(
-    acp: &Acp,
-    identity: &Identity,
-    connection: &Connection,
-    session: &str,
-) -> Result<(), Problem> {
-    if connection.streams.knows(session) {
-        return Ok(());
-    }
-    match acp.shared.host.created_by(session).await {
-        Ok(creator) if identity.sees(creator.as_deref()) => Ok(()),
-        _ => Err(Problem::session_not_found(session)),
     }
 }
 

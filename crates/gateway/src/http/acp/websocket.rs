@@ -9,6 +9,7 @@ mod reading;
 mod writing;
 
 use super::super::guard::BEARER_PROTOCOL;
+use super::super::metrics::ViewerCount;
 use super::super::problem::Problem;
 use super::headers::CONNECTION;
 use super::{ARRIVALS, Acp, connections, initialize};
@@ -22,7 +23,7 @@ use axum::response::Response;
 use ending::Ending;
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use life::Life;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 /// How long the client may take to speak the new protocol after it was agreed on.
 const UPGRADE: Duration = Duration::from_secs(10);
 /// How long the last events may take when the daemon stops, and a client to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(1);
+const GOODBYE: Duration = Duration::from_millis(500);
 /// Bytes of what a client still says that are read after the end, so that it gets to read why.
 const LEFTOVERS: u64 = 16 * 1024 * 1024;
 /// Buffers of a socket: it has them all the time, and most sockets are idle.
@@ -94,9 +95,10 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
     acp.shared.host.scope().spawn("client over websocket", async move {
         let upgraded = stop.run_until_cancelled(tokio::time::timeout(UPGRADE, upgrade)).await;
         let Some(Ok(Ok(upgraded))) = upgraded else { return };
-        let socket = server_side::<Upgraded>(upgraded, care).await;
+        let counted = ViewerCount::new("websocket");
+        let socket = server_side(TokioIo::new(upgraded), care).await;
         converse(socket, care, &scope, &stop, |io| serve(host, options, io)).await;
-        drop(permit);
+        drop((permit, counted));
     });
 
     let mut response = Response::new(Body::empty());
@@ -126,19 +128,13 @@ fn protocol(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_str(chosen).ok()
 }
 
-async fn server_side<S>(upgraded: S, care: Care) -> WebSocketStream<TokioIo<S>>
-where
-    TokioIo<S>: AsyncRead + AsyncWrite + Unpin,
-{
-    WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config(care))).await
-}
-
-fn config(care: Care) -> WebSocketConfig {
-    WebSocketConfig::default()
+async fn server_side<S: AsyncRead + AsyncWrite + Unpin>(stream: S, care: Care) -> WebSocketStream<S> {
+    let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
         .max_message_size(Some(care.message_bytes))
-        .max_frame_size(Some(care.message_bytes))
+        .max_frame_size(Some(care.message_bytes));
+    WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await
 }
 
 /// Serves the client on a socket until it is gone, or the daemon stops.
@@ -167,10 +163,13 @@ async fn converse<S, F>(
         life.end(Ending::Internal);
     }
     gone.cancel();
+    if stop.is_cancelled() {
+        life.end(Ending::Shutdown);
+    }
+    life.settle();
     tokio::pin!(writer);
     let mut written = None;
     if stop.is_cancelled() {
-        life.end(Ending::Shutdown);
         // Viewers still write what the ends of their sessions said.
         written = tokio::time::timeout(GOODBYE, &mut writer).await.ok();
     }

@@ -215,7 +215,7 @@ impl SessionTask {
             refuse(command, &error, last);
         }
         while let Some(command) = self.parts.commands.recv().await {
-            refuse(command, &error, last);
+            refuse(*command, &error, last);
         }
         for done in self.ending.into_iter().flat_map(|ending| ending.waiting) {
             let _left = done.send(last);

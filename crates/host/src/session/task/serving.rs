@@ -34,9 +34,9 @@ pub(super) struct Serving {
     running: Vec<Running>,
     /// Requests so far.
     asked: u64,
-    finished_in: mpsc::Sender<Finished>,
+    finished_in: mpsc::Sender<Box<Finished>>,
     /// Answers. Full: the service waits with its answer, until the session has written what it has.
-    finished: mpsc::Receiver<Finished>,
+    finished: mpsc::Receiver<Box<Finished>>,
     /// What terminals say.
     feed: mpsc::Receiver<TerminalEvent>,
     /// Terminals that the running turn has created.
@@ -73,7 +73,7 @@ impl Serving {
         tokio::select! {
             biased;
             // Both channels have a sender in this very session.
-            Some(finished) = self.finished.recv() => Happened::Finished(finished),
+            Some(finished) = self.finished.recv() => Happened::Finished(*finished),
             Some(event) = self.feed.recv() => Happened::Said(event),
             else => std::future::pending().await,
         }
@@ -107,7 +107,7 @@ impl SessionTask {
             let outcome =
                 stop.run_until_cancelled(work).await.unwrap_or_else(|| Err(ServiceError::withdrawn()));
             // A session that is gone has answered for it.
-            let _gone = finished.send(Finished { number, outcome }).await;
+            let _gone = finished.send(Box::new(Finished { number, outcome })).await;
         });
         self.serving.running.push(Running {
             number,

@@ -13,6 +13,7 @@ pub(super) struct Life {
     /// Milliseconds from `since`.
     heard: AtomicU64,
     ending: OnceLock<Ending>,
+    settled: CancellationToken,
     hung_up: CancellationToken,
 }
 
@@ -22,6 +23,7 @@ impl Life {
             since: Instant::now(),
             heard: AtomicU64::new(0),
             ending: OnceLock::new(),
+            settled: CancellationToken::new(),
             hung_up: CancellationToken::new(),
         }
     }
@@ -44,6 +46,15 @@ impl Life {
 
     pub(super) fn ending(&self) -> Ending {
         self.ending.get().copied().unwrap_or(Ending::Left)
+    }
+
+    /// The connection is over: it is known why.
+    pub(super) fn settle(&self) {
+        self.settled.cancel();
+    }
+
+    pub(super) fn settled(&self) -> &CancellationToken {
+        &self.settled
     }
 
     /// Nothing more is written but why it ends.

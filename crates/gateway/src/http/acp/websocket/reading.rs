@@ -2,6 +2,7 @@
 //!
 //! Goes on while nothing can be written. Binary frames are ignored; what is malformed is for the connection to answer.
 
+use super::GOODBYE;
 use super::ending::Ending;
 use super::life::Life;
 use crate::connection::Arrival;
@@ -78,7 +79,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<S> {
                 Some(Ok(Message::Text(text))) => Heard::Text(text.into()),
                 Some(Ok(Message::Close(_))) => {
                     // Reading on sends the answer to it.
-                    let _answered = self.stream.next().await;
+                    let _answered = tokio::time::timeout(GOODBYE, self.stream.next()).await;
                     Heard::End(Ending::Left)
                 }
                 Some(Ok(_)) => Heard::Other,

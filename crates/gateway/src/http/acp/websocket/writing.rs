@@ -6,6 +6,8 @@
 use super::Care;
 use super::ending::Ending;
 use super::life::Life;
+use crate::http::FAREWELL;
+use crate::http::metrics::count_stalls;
 use bytes::Bytes;
 use futures_util::SinkExt;
 use futures_util::stream::SplitSink;
@@ -53,13 +55,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         mut self,
         mut pieces: mpsc::Receiver<Bytes>,
     ) -> SplitSink<WebSocketStream<S>, Message> {
-        if let Err(Lost::Stalled) = self.frames(&mut pieces).await {
+        let written = self.frames(&mut pieces).await;
+        if let Err(Lost::Stalled) = written {
             self.life.end(Ending::Stalled);
+            count_stalls("websocket", 1);
         }
-        drop(pieces);
-        self.gone.cancel();
+        if written.is_err() {
+            drop(pieces);
+            self.gone.cancel();
+        }
+        self.life.settled().cancelled().await;
         let close = self.sink.send(Message::Close(Some(self.life.ending().frame())));
-        let _late = tokio::time::timeout(self.care.stall, close).await;
+        let _late = tokio::time::timeout(FAREWELL, close).await;
         self.sink
     }
 

@@ -1,9 +1,9 @@
-//! `acpd run` on a pseudo-terminal: what it shows there, keys that are pressed, and the mode of the terminal.
+//! `acpd` on a pseudo-terminal: what it shows there, keys that are pressed, and the mode of the terminal.
 //!
 //! Owned by one test. Invariant: waits for what is shown or for the end, with a bound. It is nobody's controlling
 //! terminal: keys reach the program as keys, never as signals.
 
-use acpd_e2e::{Deadline, PATIENCE, Scratch, acpd};
+use crate::{Deadline, PATIENCE, Scratch, acpd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
@@ -16,15 +16,25 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 /// A terminal that no program uses yet.
-pub(super) struct PseudoTerminal {
+pub struct PseudoTerminal {
     /// The person's side.
     person: OwnedFd,
     /// The program's side; the test keeps it to look at the mode, also when the program is gone.
     program: OwnedFd,
 }
 
+impl Default for PseudoTerminal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl PseudoTerminal {
-    pub(super) fn new() -> Self {
+    /// One of 80 columns and 24 rows.
+    ///
+    /// # Panics
+    /// When the system has none.
+    pub fn new() -> Self {
         let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
         let person = person.expect("a pseudo-terminal");
         grantpt(&person).expect("it is ours");
@@ -37,31 +47,46 @@ impl PseudoTerminal {
         Self { person, program }
     }
 
-    pub(super) fn press(&self, keys: &str) {
+    /// Presses keys.
+    ///
+    /// # Panics
+    /// When the terminal does not take them.
+    pub fn press(&self, keys: &str) {
         assert_eq!(rustix::io::write(&self.person, keys.as_bytes()), Ok(keys.len()));
     }
 
     /// The terminal's mode.
-    pub(super) fn mode(&self) -> Termios {
+    pub fn mode(&self) -> Termios {
         tcgetattr(&self.program).expect("it is a terminal")
     }
 
     /// Runs `acpd run` on it with these arguments.
-    pub(super) fn run(self, scratch: &Scratch, args: &[&str]) -> Running {
+    pub fn run(self, scratch: &Scratch, args: &[&str]) -> OnTerminal {
+        self.start(scratch, &[&["run"], args].concat())
+    }
+
+    /// Runs `acpd` on it with these arguments, and the configuration and state directory of the scratch.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn start(self, scratch: &Scratch, args: &[&str]) -> OnTerminal {
         let side = || Stdio::from(self.program.try_clone().expect("a descriptor"));
         let mut command = scratch.command(acpd());
-        command.arg("run").arg("--state-dir").arg(scratch.state()).arg("--config").arg(scratch.config_file());
-        command.args(args).env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side());
+        // A prompt is behind the flags, also one that begins with a dash.
+        let (subcommand, rest) = args.split_first().expect("a subcommand");
+        command.arg(subcommand);
+        command.arg("--state-dir").arg(scratch.state()).arg("--config").arg(scratch.config_file());
+        command.args(rest).env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side());
         // As a shell would: what stops it must not stop the test.
         command.process_group(0);
         let child = command.spawn().expect("acpd starts");
         let before = self.mode();
-        Running { terminal: self, child, before, shown: Vec::new(), seen: 0 }
+        OnTerminal { terminal: self, child, before, shown: Vec::new(), seen: 0 }
     }
 }
 
-/// `acpd run` on a terminal.
-pub(super) struct Running {
+/// `acpd` on a terminal.
+pub struct OnTerminal {
     terminal: PseudoTerminal,
     child: Child,
     before: Termios,
@@ -70,27 +95,43 @@ pub(super) struct Running {
     seen: usize,
 }
 
-impl Running {
-    pub(super) fn press(&self, keys: &str) {
+impl OnTerminal {
+    /// Presses keys.
+    pub fn press(&self, keys: &str) {
         self.terminal.press(keys);
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    /// Makes the window so large; the program is told, as a terminal would.
+    ///
+    /// # Panics
+    /// When the terminal is gone.
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.terminal.program, size).expect("it has a size");
+        // It is nobody's controlling terminal, so that the system tells nobody.
+        self.signal(Signal::WINCH);
+    }
+
+    /// Sends the program a signal.
+    ///
+    /// # Panics
+    /// When it is gone already.
+    pub fn signal(&self, signal: Signal) {
         kill_process(pid_of(&self.child), signal).expect("it lives");
     }
 
     /// Whether keys come one by one, without being shown.
-    pub(super) fn is_asking(&self) -> bool {
+    pub fn is_asking(&self) -> bool {
         !self.terminal.mode().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO)
     }
 
     /// Sets the terminal's mode to what it was, as a shell does when a program stops.
-    pub(super) fn give_back(&self) {
+    pub fn give_back(&self) {
         tcsetattr(&self.terminal.program, OptionalActions::Now, &self.before).expect("it is a terminal");
     }
 
     /// Waits until it is stopped, as by Ctrl-Z. The terminal is as it was, or the test fails.
-    pub(super) fn wait_until_stopped(&self) {
+    pub fn wait_until_stopped(&self) {
         let (pid, (sender, stopped)) = (pid_of(&self.child), sync_channel(1));
         // There is nothing to poll for it. When it does not come, the child is killed, and that ends the wait.
         std::thread::spawn(move || sender.send(waitpid(Some(pid), WaitOptions::UNTRACED)));
@@ -104,7 +145,7 @@ impl Running {
     }
 
     /// Waits until this is shown, after what was waited for before.
-    pub(super) fn wait_for(&mut self, text: &str) {
+    pub fn wait_for(&mut self, text: &str) {
         let deadline = Deadline::after(PATIENCE);
         loop {
             let unseen = &self.shown[self.seen..];
@@ -120,7 +161,7 @@ impl Running {
     }
 
     /// Waits for the end; gives what was shown and how it ended. The terminal is as it was, or the test fails.
-    pub(super) fn end(mut self) -> (String, ExitStatus) {
+    pub fn end(mut self) -> (String, ExitStatus) {
         let exit = pidfd_open(pid_of(&self.child), PidfdFlags::empty()).expect("it is our child");
         let deadline = Deadline::after(PATIENCE);
         loop {
@@ -141,7 +182,7 @@ impl Running {
     }
 
     /// The person closes the window; gives how the program ended.
-    pub(super) fn close_window(mut self) -> ExitStatus {
+    pub fn close_window(mut self) -> ExitStatus {
         let exit = pidfd_open(pid_of(&self.child), PidfdFlags::empty()).expect("it is our child");
         // Its last descriptor goes; another takes its place until this is dropped.
         self.terminal.person = exit.try_clone().expect("a descriptor");
@@ -156,7 +197,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for OnTerminal {
     fn drop(&mut self) {
         // Both fail for one that has ended, and that is well.
         let _ended = self.child.kill();

@@ -1,0 +1,93 @@
+//! The end of `acpd run` with a daemon: the session is closed, as it would be without one, or lives on.
+
+use super::{Conversation, Home, Show, closed};
+use crate::client::Incoming;
+use crate::exit::Failure;
+use crate::signals::StopSignals;
+use crate::view::clean_line;
+use serde_json::json;
+use std::io::Write;
+
+impl Conversation {
+    /// Closes the session, so that nothing is left running that nobody asked for; or says that it lives on, when the
+    /// person leaves in the middle of the turn, or the daemon is lost.
+    pub(super) async fn leave_daemon(&mut self, signals: &mut StopSignals) -> Result<(), Failure> {
+        let Some(session) = self.session.clone() else {
+            self.client.hang_up();
+            return match (self.client_trouble().await, &self.outcome) {
+                (Some(trouble), None) => Err(Failure::Failed(trouble)),
+                _ => Ok(()),
+            };
+        };
+        let shown = clean_line(&session, 60);
+        let reach = match &self.home {
+            Home::Daemon { reach } => reach.clone(),
+            Home::Here(_) => String::new(),
+        };
+        if self.outcome.is_some() && !self.ended && self.client.is_connected() {
+            let asked = self.client.request("session/close", &json!({"sessionId": session})).await;
+            let closed = loop {
+                tokio::select! {
+                    incoming = self.client.next() => match incoming {
+                        Some(Incoming::Answer { id, outcome }) if id == asked => break Some(outcome),
+                        Some(_) => {}
+                        None => break None,
+                    },
+                    _ = signals.next() => break None,
+                }
+            };
+            match closed {
+                Some(Ok(_)) => {
+                    self.announce(&format!(
+                        "session {shown} is closed; `acpd sessions events {shown}{reach}` shows it"
+                    ))?;
+                }
+                Some(Err(error)) => {
+                    let why = clean_line(error["message"].as_str().unwrap_or("no message"), 200);
+                    self.say(&format!("session {shown} could not be closed: {why}"))?;
+                }
+                None => self.say(&format!("session {shown} is being closed"))?,
+            }
+        }
+        self.client.hang_up();
+        let trouble = self.client_trouble().await;
+        match (&trouble, &self.outcome) {
+            // The person left.
+            (None, None) => {
+                if let Show::View(view) = &mut self.show {
+                    view.interrupted().map_err(closed)?;
+                }
+                self.outcome =
+                    Some(Err(Failure::Failed(format!("interrupted; {}", lives_on(&shown, &reach)))));
+            }
+            (Some(trouble), None) => {
+                self.outcome = Some(Err(Failure::Failed(format!("{trouble}; {}", lives_on(&shown, &reach)))));
+            }
+            (Some(_), Some(Err(_))) => self.say(&lives_on(&shown, &reach))?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn client_trouble(&mut self) -> Option<String> {
+        // What still comes is for nobody; the connection ends behind it.
+        while self.client.next().await.is_some() {}
+        self.client.trouble().await
+    }
+
+    /// Tells the person, whoever reads stdout.
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        match &self.show {
+            _ if self.unread => Ok(()),
+            Show::View(_) => self.announce(text),
+            Show::Json(_) => writeln!(anstream::stderr(), "{text}").map_err(closed),
+        }
+    }
+}
+
+fn lives_on(session: &str, reach: &str) -> String {
+    format!(
+        "session {session} lives on in the daemon: `acpd sessions events {session} --follow{reach}` shows it, \
+         `acpd sessions terminate {session}{reach}` ends it"
+    )
+}

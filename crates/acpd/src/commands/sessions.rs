@@ -1,0 +1,130 @@
+//! `acpd sessions`: what a daemon hosts, and ending it.
+
+mod events;
+
+use crate::cli::{List, One, Sessions, Which};
+use crate::daemon::{Daemon, DaemonError, FindError, Place, Session, SessionFilter, need_daemon};
+use crate::exit::{Failure, chain};
+use crate::stdout::{print, window};
+use crate::view::{Screen, clean_line, session_list, session_record};
+use jiff::Timestamp;
+use serde_json::json;
+use std::path::PathBuf;
+
+pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
+    match args {
+        Sessions::List(list) => listed(list).await,
+        Sessions::Show(one) => show(one).await,
+        Sessions::Events(args) => events::events(args).await,
+        Sessions::Close(one) => end(one, End::Close).await,
+        Sessions::Terminate(one) => end(one, End::Terminate).await,
+        Sessions::Delete(one) => end(one, End::Delete).await,
+    }
+}
+
+/// The daemon that the command line means.
+pub(crate) async fn daemon_of(which: Which) -> Result<Daemon, Failure> {
+    need_daemon(Place { connect: &which.connect, config: which.config, state_dir: which.state_dir }).await
+}
+
+/// stdout as a screen: results are in colour when it is a terminal.
+pub(crate) fn screen_of_stdout() -> Screen {
+    let out = std::io::stdout();
+    Screen {
+        terminal: window().is_some(),
+        colour: anstream::AutoStream::choice(&out) != anstream::ColorChoice::Never,
+        shared: true,
+    }
+}
+
+async fn listed(args: List) -> Result<(), Failure> {
+    let daemon = daemon_of(args.which).await?;
+    let filter = SessionFilter {
+        agent: args.agent,
+        cwd: args.cwd.map(|cwd| directory(&daemon, cwd)).transpose()?,
+        ended: match (args.ended, args.live) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        },
+    };
+    let most = args.limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    let (sessions, more) = daemon.sessions(&filter, most).await.map_err(|error| Failure::of(&error))?;
+    if args.json {
+        let raw: Vec<_> = sessions.iter().map(|session| &session.raw).collect();
+        return print(&format!("{{\"sessions\":{}}}", json!(raw))).map(drop);
+    }
+    if sessions.is_empty() {
+        tell("no sessions");
+        return Ok(());
+    }
+    let width = window().map(|(columns, _)| columns);
+    let table = session_list(&sessions, Timestamp::now(), width, screen_of_stdout());
+    print(&table.join("\n"))?;
+    if more {
+        tell("there are more");
+    }
+    Ok(())
+}
+
+/// A directory as the daemon knows it: where it is this machine, without links, as sessions have theirs.
+fn directory(daemon: &Daemon, given: PathBuf) -> Result<String, Failure> {
+    let absolute = std::path::absolute(&given).map_err(|error| Failure::of(&error))?;
+    let real = match daemon.address().is_here() {
+        true => std::fs::canonicalize(&absolute).unwrap_or(absolute),
+        false => absolute,
+    };
+    real.into_os_string()
+        .into_string()
+        .map_err(|_| Failure::Usage(format!("--cwd {}: not UTF-8", given.display())))
+}
+
+/// A remark beside the result.
+pub(crate) fn tell(text: &str) {
+    use std::io::Write;
+    // Without stderr there is nobody to tell.
+    let _closed = writeln!(anstream::stderr(), "{text}");
+}
+
+/// Finds the session that an id or its beginning means.
+pub(crate) async fn find(daemon: &Daemon, id: &str) -> Result<Session, Failure> {
+    daemon.session(id).await.map_err(|error: FindError| Failure::Failed(chain(&error)))
+}
+
+async fn show(args: One) -> Result<(), Failure> {
+    let daemon = daemon_of(args.which).await?;
+    let session = find(&daemon, &args.id).await?;
+    if args.json {
+        return print(&json!(session.raw).to_string()).map(drop);
+    }
+    print(&session_record(&session, Timestamp::now(), screen_of_stdout()).join("\n")).map(drop)
+}
+
+/// The ways to end a session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Close,
+    Terminate,
+    Delete,
+}
+
+async fn end(args: One, end: End) -> Result<(), Failure> {
+    let daemon = daemon_of(args.which).await?;
+    let session = find(&daemon, &args.id).await?;
+    let id = session.session_id;
+    let (outcome, done): (Result<(), DaemonError>, _) = match end {
+        End::Close => (daemon.close(&id).await, "closed"),
+        End::Terminate => (daemon.terminate(&id).await, "terminated"),
+        End::Delete => (daemon.delete(&id).await, "deleted"),
+    };
+    outcome.map_err(|error| Failure::of(&error))?;
+    // One that had ended before stays as it ended.
+    let already = session.ended && end != End::Delete;
+    if args.json {
+        let answer = json!({"sessionId": id, "done": done, "alreadyEnded": already});
+        return print(&answer.to_string()).map(drop);
+    }
+    let id = clean_line(&id, 60);
+    let text = if already { format!("{id} had ended already") } else { format!("{id} {done}") };
+    print(&text).map(drop)
+}

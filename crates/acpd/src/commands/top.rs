@@ -1,0 +1,238 @@
+//! `acpd top`: the sessions of a daemon, once a second, in place.
+//!
+//! Owned by the person who looks. Invariants: the screen and the mode of the terminal are as they were on every way out,
+//! also by a signal; nothing unfiltered of an agent gets there; a daemon that is away is waited for.
+
+mod rates;
+mod window;
+
+use crate::cli::Top;
+use crate::commands::sessions::{daemon_of, screen_of_stdout};
+use crate::daemon::{Daemon, DaemonError, Session, SessionFilter};
+use crate::exit::{Failure, chain};
+use crate::keyboard::{Key, Keyboard, Typed};
+use crate::signals::StopSignals;
+use crate::stdout::{print, window};
+use crate::view::{Paint, Screen, TopRow, clean_line, cut_end, span, top_table};
+use jiff::Timestamp;
+use rates::Rates;
+use rustix::process::Signal;
+use serde::Deserialize;
+use serde_json::json;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, MissedTickBehavior};
+use window::Window;
+
+/// How often the daemon is asked.
+const PACE: Duration = Duration::from_secs(1);
+/// Sessions that are looked at: live ones, and behind them as many of those that ended last.
+const LIVE: usize = 2_000;
+const ENDED: usize = 50;
+
+/// What a daemon says of itself.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Health {
+    version: String,
+    uptime_ms: u64,
+}
+
+/// One look at a daemon.
+struct Look {
+    health: Health,
+    /// The live ones first.
+    sessions: Vec<Session>,
+    /// There are more live ones than were looked at.
+    more: bool,
+    at: Instant,
+}
+
+async fn look(daemon: &Daemon) -> Result<Look, DaemonError> {
+    let health = daemon.get("/v1/health").await?;
+    let filter = |ended| SessionFilter { ended: Some(ended), ..SessionFilter::default() };
+    let (mut sessions, more) = daemon.sessions(&filter(false), LIVE).await?;
+    sessions.sort_by_key(urgency);
+    let (ended, _) = daemon.sessions(&filter(true), ENDED).await?;
+    // One may have ended between the two questions.
+    let known: std::collections::HashSet<String> = sessions.iter().map(|s| s.session_id.clone()).collect();
+    sessions.extend(ended.into_iter().filter(|session| !known.contains(&session.session_id)));
+    Ok(Look { health, sessions, more, at: Instant::now() })
+}
+
+/// Who waits for a person comes first; in each state, the latest change.
+fn urgency(session: &Session) -> u8 {
+    match session.state.as_str() {
+        "waiting" => 0,
+        "running" => 1,
+        "starting" => 2,
+        _ => 3,
+    }
+}
+
+pub(crate) async fn top(args: Top) -> Result<(), Failure> {
+    let daemon = daemon_of(args.which).await?;
+    let first = look(&daemon).await.map_err(|error| Failure::of(&error))?;
+    if args.json {
+        let raw: Vec<_> = first.sessions.iter().map(|session| &session.raw).collect();
+        let health = json!({"version": first.health.version, "uptimeMs": first.health.uptime_ms});
+        return print(&format!("{{\"daemon\":{health},\"sessions\":{}}}", json!(raw))).map(drop);
+    }
+    // One that cannot move its cursor, or does not say what it is, gets no more than a pipe.
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    if args.once || is_dumb || window().is_none() {
+        let width = window().map(|(columns, _)| columns);
+        let lines = lines(&first, &Rates::default(), width, screen_of_stdout());
+        return print(&lines.join("\n")).map(drop);
+    }
+    watch(&daemon, first).await
+}
+
+async fn watch(daemon: &Daemon, first: Look) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::of(&error);
+    let mut signals = StopSignals::listen().map_err(failed)?;
+    let mut resized = signal(SignalKind::window_change()).map_err(failed)?;
+    // Without a keyboard, as with stdin from elsewhere, Ctrl-C is a signal.
+    let mut keyboard = Keyboard::open().ok();
+    let mut window = Window::open().map_err(failed)?;
+    let screen = screen_of_stdout();
+    let mut shown = first;
+    let mut rates = Rates::default();
+    rates.see(&shown.sessions, shown.at);
+    let mut trouble: Option<String> = None;
+    let mut pace = tokio::time::interval(PACE);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pace.reset();
+    // A look takes its time; keys are answered meanwhile.
+    let mut looking = None;
+    loop {
+        window.draw(|columns| drawn(&shown, &rates, trouble.as_deref(), columns, screen)).map_err(failed)?;
+        tokio::select! {
+            _ = pace.tick(), if looking.is_none() => {
+                let daemon = daemon.clone();
+                looking = Some(Box::pin(async move { look(&daemon).await }));
+            }
+            looked = finished(&mut looking) => {
+                looking = None;
+                match looked {
+                    Ok(look) => {
+                        rates.see(&look.sessions, look.at);
+                        (shown, trouble) = (look, None);
+                    }
+                    Err(error) if error.may_pass() => trouble = Some(clean_line(&chain(&error), 200)),
+                    Err(error) => return Err(Failure::of(&error)),
+                }
+            }
+            typed = next_of(&mut keyboard) => match typed {
+                Typed::Key(Key::Letter('q') | Key::Interrupt | Key::Escape) | Typed::Gone => return Ok(()),
+                Typed::Key(key @ (Key::Suspend | Key::Quit)) => {
+                    window.leave().map_err(failed)?;
+                    let stop = if key == Key::Quit { Signal::QUIT } else { Signal::TSTP };
+                    if let Some(keyboard) = &mut keyboard {
+                        keyboard.stop(stop).map_err(failed)?;
+                    }
+                    window.enter().map_err(failed)?;
+                }
+                Typed::Continued => {
+                    if let Some(keyboard) = &mut keyboard {
+                        keyboard.enter_again().map_err(failed)?;
+                    }
+                    window.enter().map_err(failed)?;
+                }
+                Typed::Key(_) => {}
+            },
+            _ = resized.recv() => {}
+            () = signals.next() => return Ok(()),
+        }
+    }
+}
+
+async fn finished<F: Future + Unpin>(work: &mut Option<F>) -> F::Output {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_of(keyboard: &mut Option<Keyboard>) -> Typed {
+    match keyboard {
+        Some(keyboard) => keyboard.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is on the screen.
+fn drawn(look: &Look, rates: &Rates, trouble: Option<&str>, columns: usize, screen: Screen) -> Vec<String> {
+    let mut all = lines(look, rates, Some(columns), screen);
+    if let Some(trouble) = trouble {
+        let said = cut_end(&format!("{trouble}; trying again"), columns);
+        all.insert(1, Paint::new(screen.colour).bad(said));
+    }
+    all
+}
+
+/// The head line and the table.
+fn lines(look: &Look, rates: &Rates, width: Option<usize>, screen: Screen) -> Vec<String> {
+    let head = head(look);
+    let head = width.map_or_else(|| head.clone(), |width| cut_end(&head, width));
+    let rows: Vec<TopRow<'_>> =
+        look.sessions.iter().map(|session| TopRow { session, rate: rates.of(&session.session_id) }).collect();
+    let mut lines = vec![Paint::new(screen.colour).bold(head), String::new()];
+    lines.extend(top_table(&rows, Timestamp::now(), width, screen));
+    lines
+}
+
+fn head(look: &Look) -> String {
+    let version = clean_line(&look.health.version, 40);
+    let uptime = span(i64::try_from(look.health.uptime_ms / 1_000).unwrap_or(i64::MAX));
+    let live: Vec<&Session> = look.sessions.iter().filter(|session| !session.ended).collect();
+    let count = |state: &str| live.iter().filter(|session| session.state == state).count();
+    let more = if look.more { "+" } else { "" };
+    let mut parts = vec![format!("{}{more} live", live.len())];
+    for state in ["running", "waiting", "idle", "starting"] {
+        let count = count(state);
+        if count > 0 {
+            parts.push(format!("{count} {state}"));
+        }
+    }
+    format!("acpd {version}  up {uptime}  sessions: {}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(id: &str, state: &str) -> Session {
+        Session {
+            session_id: id.to_owned(),
+            state: state.to_owned(),
+            ended: state == "ended",
+            ..Session::default()
+        }
+    }
+
+    // contract 6: the head line of acpd top
+    #[test]
+    fn the_head_counts_by_state() {
+        let states = ["running", "waiting", "running", "idle", "ended"];
+        let look = Look {
+            health: Health { version: "0.1.0\u{1b}[2J".to_owned(), uptime_ms: 61_000 },
+            sessions: states.map(|state| session(state, state)).to_vec(),
+            more: true,
+            at: Instant::now(),
+        };
+        assert_eq!(head(&look), "acpd 0.1.0␛[2J  up 1m  sessions: 4+ live, 2 running, 1 waiting, 1 idle");
+        let screen = Screen::default();
+        let lines = drawn(&look, &Rates::default(), Some("the daemon is away"), 20, screen);
+        assert_eq!(lines[1], "the daemon is away;…".chars().take(20).collect::<String>());
+    }
+
+    // contract 6: who waits for a person is on top
+    #[test]
+    fn waiting_sessions_come_first() {
+        let mut sessions = ["idle", "running", "new", "waiting"].map(|state| session(state, state)).to_vec();
+        sessions.sort_by_key(urgency);
+        let order: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
+        assert_eq!(order, ["waiting", "running", "idle", "new"]);
+    }
+}

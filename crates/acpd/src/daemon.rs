@@ -1,0 +1,27 @@
+//! A daemon somewhere: its address, how to reach it, and what can be asked of it.
+//!
+//! Owned by the commands that talk to a daemon. Invariants: every wait for a daemon to take a connection or to begin
+//! an answer is bounded; what is read of an answer is bounded; a token is in requests and nowhere else; nothing that
+//! a daemon says reaches an error unfiltered. A connection serves one request, so that none is ever stale. Not here:
+//! what the answers mean to a person.
+
+mod address;
+mod backoff;
+mod connect;
+mod error;
+mod events;
+mod follow;
+mod link;
+mod place;
+mod request;
+mod sessions;
+mod sse;
+mod tls;
+
+pub(crate) use error::DaemonError;
+pub(crate) use events::Event;
+pub(crate) use follow::{Followed, Follower};
+pub(crate) use link::{Link, LinkEnd};
+pub(crate) use place::{Place, find_daemon, named, need_daemon};
+pub(crate) use request::Daemon;
+pub(crate) use sessions::{FindError, Session, SessionFilter};

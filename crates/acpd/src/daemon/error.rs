@@ -1,0 +1,157 @@
+//! Why a daemon did not do what it was asked, in words for a person.
+
+use crate::view::clean_line;
+use http::StatusCode;
+use serde::Deserialize;
+use std::io;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Characters of a daemon's text that are shown.
+const SHOWN: usize = 300;
+
+/// What went wrong between acpd and a daemon.
+#[derive(Debug, Error)]
+pub(crate) enum DaemonError {
+    /// Nobody listens there.
+    #[error("no daemon answers at {at}")]
+    Absent {
+        at: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot connect to the daemon at {at}")]
+    Connect {
+        at: String,
+        #[source]
+        source: io::Error,
+    },
+    /// It took longer than it may.
+    #[error("the daemon at {at} does not answer: it took longer than {} s", within.as_secs())]
+    Slow { at: String, within: Duration },
+    #[error("the connection to the daemon at {at} was lost")]
+    Lost {
+        at: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("{problem}")]
+    Refused { problem: Problem },
+    #[error("the daemon at {at} answered what acpd cannot read: {detail}")]
+    Unreadable { at: String, detail: String },
+    #[error("cannot use the certificates in {path}: {detail}")]
+    Certificates { path: String, detail: String },
+    #[error(
+        "there are no certificates to check {at} against; name a file of trusted ones with --ca or ACPD_CA"
+    )]
+    NoCertificates { at: String },
+}
+
+impl DaemonError {
+    /// Whether it may well go away by itself: the same request can be tried again.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Absent { .. } | Self::Connect { .. } | Self::Slow { .. } | Self::Lost { .. } => true,
+            Self::Refused { problem } => {
+                problem.status.is_server_error() || problem.status == StatusCode::TOO_MANY_REQUESTS
+            }
+            Self::Unreadable { .. } | Self::Certificates { .. } | Self::NoCertificates { .. } => false,
+        }
+    }
+
+    /// Whether the daemon says that there is no such thing.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused { problem } if problem.status == StatusCode::NOT_FOUND)
+    }
+}
+
+/// What a daemon answered instead of what it was asked for (`application/problem+json`, RFC 9457).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    /// The last part of its type, such as `session_not_found`.
+    pub(crate) name: String,
+    title: String,
+    detail: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    r#type: String,
+    title: String,
+    detail: String,
+}
+
+impl Problem {
+    /// Reads an answer, which may come from a proxy and be no problem document at all.
+    pub(crate) fn read(status: StatusCode, body: &[u8]) -> Self {
+        let body: Body = serde_json::from_slice(body).unwrap_or_default();
+        let name = body.r#type.rsplit(':').next().unwrap_or_default();
+        Self {
+            status,
+            name: clean_line(name, 60),
+            title: clean_line(&body.title, SHOWN),
+            detail: clean_line(&body.detail, SHOWN),
+        }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let number = self.status.as_u16();
+        let reason = self.status.canonical_reason().unwrap_or("no reason").to_lowercase();
+        write!(f, "the daemon refused it ({number} {reason})")?;
+        let said = match (self.title.as_str(), self.detail.as_str()) {
+            ("", "") => String::new(),
+            (title, "") | ("", title) => format!(": {title}"),
+            (title, detail) if detail.contains(title) => format!(": {detail}"),
+            (title, detail) => format!(": {title}: {detail}"),
+        };
+        f.write_str(&said)?;
+        match self.status {
+            StatusCode::UNAUTHORIZED => f.write_str("; give a token in ACPD_TOKEN or with --token-file FILE"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(status: u16, body: &str) -> String {
+        Problem::read(StatusCode::from_u16(status).expect("a status"), body.as_bytes()).to_string()
+    }
+
+    // contract 1.3, contract 6: a problem of the daemon is told with its title and detail
+    #[test]
+    fn problems_are_told() {
+        assert_eq!(
+            shown(
+                404,
+                r#"{"type":"urn:sandbox-agent:error:session_not_found","title":"Session not found","detail":"there is no session x"}"#
+            ),
+            "the daemon refused it (404 not found): Session not found: there is no session x"
+        );
+        assert_eq!(shown(502, "<html>bad gateway"), "the daemon refused it (502 bad gateway)");
+        assert_eq!(shown(409, r#"{"title":"Gone"}"#), "the daemon refused it (409 conflict): Gone");
+        let problem =
+            Problem::read(StatusCode::NOT_FOUND, br#"{"type":"urn:sandbox-agent:error:session_not_found"}"#);
+        assert_eq!(problem.name, "session_not_found");
+    }
+
+    // contract 1.7: 401 says how to give a token
+    #[test]
+    fn a_missing_token_is_told_with_the_remedy() {
+        let text = shown(401, r#"{"title":"Unauthorized"}"#);
+        assert!(text.contains("ACPD_TOKEN") && text.contains("--token-file"), "{text}");
+    }
+
+    // contract 6: nothing unfiltered reaches the terminal
+    #[test]
+    fn a_hostile_problem_cannot_drive_the_terminal() {
+        let text = shown(400, "{\"title\":\"a\\u001b[2Jb\",\"detail\":\"c\\nd\"}");
+        assert!(!text.contains(char::is_control) && text.contains("a␛[2Jb"), "{text:?}");
+    }
+}

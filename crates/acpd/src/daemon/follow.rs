@@ -1,0 +1,194 @@
+//! Follows a session's events, across losses of the connection and restarts of the daemon.
+//!
+//! Owned by the command that shows them. Invariants: events come in order, each once, without a hole, or there is an
+//! error; after the first answer of the daemon whatever may pass is waited out, with a bounded backoff and without end.
+//! It is over when the session has ended and all of its events were given.
+
+use super::address::encoded;
+use super::backoff::Backoff;
+use super::error::DaemonError;
+use super::events::Event;
+use super::request::Daemon;
+use super::sse::{SseEvent, SseReader};
+use crate::exit::chain;
+use crate::view::clean_line;
+use http::header::{ACCEPT, HeaderName, HeaderValue};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The longest event: the longest line that can be configured, and what is around it.
+const EVENT: usize = (1 << 30) + (1 << 20);
+/// The daemon says something every 15 s, if only that it is there.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// What happened.
+#[derive(Debug)]
+pub(crate) enum Followed {
+    Event(Event),
+    /// The daemon was lost; it is tried again after the wait.
+    Lost {
+        why: String,
+        wait: Duration,
+    },
+    /// It is there again.
+    Back,
+    /// The session has ended, and there is nothing more.
+    Over,
+}
+
+/// Follows one session.
+pub(crate) struct Follower {
+    daemon: Daemon,
+    id: String,
+    /// The last event that was given.
+    last: u64,
+    stream: Option<Stream>,
+    backoff: Backoff,
+    not_before: Option<Instant>,
+    /// The daemon has answered once: from then on it is waited for.
+    known: bool,
+    /// That the daemon was lost was said.
+    away: bool,
+    /// The daemon left events out, and was asked again.
+    gaps: u32,
+    /// The last event was the end of a run, which is the session's unless it was taken up again.
+    at_end: bool,
+}
+
+struct Stream {
+    body: Incoming,
+    reader: SseReader,
+}
+
+impl Follower {
+    /// Follows from the event behind `after` on.
+    pub(crate) fn new(daemon: Daemon, id: String, after: u64) -> Self {
+        Self {
+            daemon,
+            id,
+            last: after,
+            stream: None,
+            backoff: Backoff::default(),
+            not_before: None,
+            known: false,
+            away: false,
+            gaps: 0,
+            at_end: false,
+        }
+    }
+
+    /// The next thing that happens.
+    pub(crate) async fn next(&mut self) -> Result<Followed, DaemonError> {
+        loop {
+            let Some(stream) = &mut self.stream else {
+                if let Some(at) = self.not_before {
+                    tokio::time::sleep_until(at).await;
+                    self.not_before = None;
+                }
+                match self.open().await {
+                    Ok(stream) => self.stream = Some(stream),
+                    Err(error) => return self.lost_or(error),
+                }
+                self.known = true;
+                if std::mem::take(&mut self.away) {
+                    return Ok(Followed::Back);
+                }
+                continue;
+            };
+            match stream.reader.next_event() {
+                Ok(Some(event)) => {
+                    if let Some(followed) = self.take(&event)? {
+                        return Ok(followed);
+                    }
+                    continue;
+                }
+                Ok(None) => {}
+                Err(too_long) => return Err(self.daemon.unreadable(&too_long)),
+            }
+            match tokio::time::timeout(SILENCE, stream.body.frame()).await {
+                Ok(Some(Ok(frame))) => {
+                    if let Some(bytes) = frame.data_ref() {
+                        stream.reader.push(bytes);
+                    }
+                }
+                Ok(Some(Err(error))) => return Ok(self.lost(&chain(&self.daemon.lost(error)))),
+                Err(_) => return Ok(self.lost("the daemon says nothing any more")),
+                Ok(None) => match self.is_over().await {
+                    Ok(true) => return Ok(Followed::Over),
+                    Ok(false) => return Ok(self.lost("the daemon closed the stream")),
+                    // The stream ended behind the end of a run, as it should; a daemon that is gone by now has nothing
+                    // to add.
+                    Err(error) if self.at_end && error.may_pass() => return Ok(Followed::Over),
+                    Err(error) => return self.lost_or(error),
+                },
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Stream, DaemonError> {
+        let path = format!("/v1/sessions/{}/events?after={}", encoded(&self.id), self.last);
+        let headers = [
+            (ACCEPT, HeaderValue::from_static("text/event-stream")),
+            // The same again in the stream's own words, which go over the query's.
+            (HeaderName::from_static("last-event-id"), HeaderValue::from(self.last)),
+        ];
+        let response = self.daemon.open(&path, headers).await?;
+        Ok(Stream { body: response.into_body(), reader: SseReader::new(EVENT) })
+    }
+
+    fn take(&mut self, event: &SseEvent) -> Result<Option<Followed>, DaemonError> {
+        if event.id.is_none() {
+            if event.kind == "closed" {
+                let told: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
+                let text = |key: &str| clean_line(told[key].as_str().unwrap_or_default(), 100);
+                let words = [text("reason"), text("detail")].into_iter().filter(|text| !text.is_empty());
+                let why = format!("the daemon closed the stream: {}", words.collect::<Vec<_>>().join(", "));
+                return Ok(Some(self.lost(&why)));
+            }
+            return Ok(None);
+        }
+        let event = Event::read(&event.data).map_err(|error| self.daemon.unreadable(&error))?;
+        if event.seq <= self.last {
+            return Ok(None);
+        }
+        if event.seq > self.last + 1 {
+            let gap = format!("event {} follows on {}", event.seq, self.last);
+            self.gaps += 1;
+            return match self.gaps {
+                1 => Ok(Some(self.lost(&gap))),
+                _ => Err(self.daemon.unreadable(&gap)),
+            };
+        }
+        self.last = event.seq;
+        self.gaps = 0;
+        self.at_end = event.kind == "ended";
+        self.backoff.succeeded();
+        Ok(Some(Followed::Event(event)))
+    }
+
+    /// Whether the session has ended, and all its events were given.
+    async fn is_over(&self) -> Result<bool, DaemonError> {
+        let session = self.daemon.session_facts(&self.id).await?;
+        Ok(session.ended && session.event_count <= self.last)
+    }
+
+    fn lost_or(&mut self, error: DaemonError) -> Result<Followed, DaemonError> {
+        match self.known && error.may_pass() {
+            true => Ok(self.lost(&chain(&error))),
+            false => Err(error),
+        }
+    }
+
+    fn lost(&mut self, why: &str) -> Followed {
+        self.stream = None;
+        self.away = true;
+        let mut spread = [0];
+        // Without it everybody waits half as long.
+        let _unspread = getrandom::fill(&mut spread);
+        let wait = self.backoff.failed(spread[0]);
+        self.not_before = Some(Instant::now() + wait);
+        Followed::Lost { why: clean_line(why, 300), wait }
+    }
+}

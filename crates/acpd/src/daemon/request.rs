@@ -1,0 +1,178 @@
+//! Requests to a daemon over HTTP/1.1, each on a connection of its own.
+
+use super::address::Address;
+use super::connect::connect;
+use super::error::{DaemonError, Problem};
+use acpd_host::TaskScope;
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, USER_AGENT};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a daemon may take to begin an answer that needs nothing but a look.
+const LOOK: Duration = Duration::from_secs(30);
+/// The longest answer that is read whole: a page of sessions or of events.
+const ANSWER: usize = 512 << 20;
+/// The longest problem document; what is longer comes from no daemon.
+const PROBLEM: usize = 64 << 10;
+
+/// A daemon, and what it needs to know of who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Daemon {
+    address: Address,
+    authorization: Option<HeaderValue>,
+    ca: Option<PathBuf>,
+    /// Connections are driven in it.
+    scope: TaskScope,
+}
+
+impl Daemon {
+    /// A daemon at an address; `authorization` goes into every request.
+    pub(super) fn new(address: Address, authorization: Option<HeaderValue>, ca: Option<PathBuf>) -> Self {
+        Self { address, authorization, ca, scope: TaskScope::default() }
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(crate) fn scope(&self) -> &TaskScope {
+        &self.scope
+    }
+
+    /// Asks for a look at something.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, DaemonError> {
+        self.get_within(path, LOOK).await
+    }
+
+    /// The same with a bound of its own.
+    pub(crate) async fn get_within<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        within: Duration,
+    ) -> Result<T, DaemonError> {
+        let asked = async {
+            let headers = [(ACCEPT, HeaderValue::from_static("application/json"))];
+            let response = self.send(Method::GET, path, headers).await?;
+            self.read(response, ANSWER).await
+        };
+        let body = tokio::time::timeout(within, asked).await.map_err(|_| self.slow(within))??;
+        serde_json::from_slice(&body).map_err(|error| self.unreadable(&error))
+    }
+
+    /// Asks for something to be done, which takes as long as it takes: the daemon bounds it.
+    pub(crate) async fn act(&self, method: Method, path: &str) -> Result<(), DaemonError> {
+        let response = self.send(method, path, [(CONTENT_LENGTH, HeaderValue::from_static("0"))]).await?;
+        self.read(response, ANSWER).await.map(drop)
+    }
+
+    /// Sends a request and gives the answer as soon as it has begun; within a bound, for what follows takes its time.
+    pub(super) async fn open<const N: usize>(
+        &self,
+        path: &str,
+        headers: [(HeaderName, HeaderValue); N],
+    ) -> Result<Response<Incoming>, DaemonError> {
+        let sent = self.send(Method::GET, path, headers);
+        tokio::time::timeout(LOOK, sent).await.map_err(|_| self.slow(LOOK))?
+    }
+
+    /// Sends a request; an answer that is no success is an error.
+    async fn send<const N: usize>(
+        &self,
+        method: Method,
+        path: &str,
+        headers: [(HeaderName, HeaderValue); N],
+    ) -> Result<Response<Incoming>, DaemonError> {
+        let stream = connect(&self.address, self.ca.as_deref()).await?;
+        let mut request = Request::new(Empty::<Bytes>::new());
+        *request.method_mut() = method;
+        *request.uri_mut() = self.address.path(path).parse().map_err(|error| self.unreadable(&error))?;
+        let own = request.headers_mut();
+        let host =
+            HeaderValue::try_from(self.address.authority()).map_err(|error| self.unreadable(&error))?;
+        own.insert(HOST, host);
+        own.insert(USER_AGENT, HeaderValue::from_static(concat!("acpd/", env!("CARGO_PKG_VERSION"))));
+        own.extend(headers.map(|(name, value)| (Some(name), value)));
+        if let Some(authorization) = &self.authorization {
+            own.insert(AUTHORIZATION, authorization.clone());
+        }
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| self.lost(e))?;
+        // It ends with the answer, or when nobody reads that any more.
+        self.scope.spawn("connection to a daemon", async move {
+            if let Err(error) = connection.with_upgrades().await {
+                tracing::debug!(%error, "the connection to the daemon ended");
+            }
+        });
+        let response = sender.send_request(request).await.map_err(|error| self.lost(error))?;
+        let status = response.status();
+        if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(response);
+        }
+        let read = tokio::time::timeout(LOOK, self.read(response, PROBLEM)).await;
+        let body = read.ok().and_then(Result::ok).unwrap_or_default();
+        Err(DaemonError::Refused { problem: Problem::read(status, &body) })
+    }
+
+    async fn read(&self, response: Response<Incoming>, limit: usize) -> Result<Bytes, DaemonError> {
+        let body = Limited::new(response.into_body(), limit).collect().await;
+        body.map(http_body_util::Collected::to_bytes).map_err(|error| self.lost(error))
+    }
+
+    fn slow(&self, within: Duration) -> DaemonError {
+        DaemonError::Slow { at: self.address.to_string(), within }
+    }
+
+    pub(super) fn lost(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DaemonError {
+        DaemonError::Lost { at: self.address.to_string(), source: error.into() }
+    }
+
+    pub(super) fn unreadable(&self, detail: &dyn std::fmt::Display) -> DaemonError {
+        let detail = crate::view::clean_line(&detail.to_string(), 200);
+        DaemonError::Unreadable { at: self.address.to_string(), detail }
+    }
+}
+
+/// The header of a token. None when no header can carry it.
+pub(super) fn bearer(token: &str) -> Option<HeaderValue> {
+    let token = token.trim();
+    if token.is_empty() || token.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return None;
+    }
+    let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Reads a token from a file that has nothing else in it.
+pub(super) fn token_in(file: &Path) -> Result<String, String> {
+    use std::io::Read;
+    let read = || {
+        let mut text = String::new();
+        // No token is longer; what is named by mistake may be.
+        std::fs::File::open(file)?.take(64 << 10).read_to_string(&mut text).map(|_| text)
+    };
+    read().map_err(|error: std::io::Error| format!("cannot read the token in {}: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 1.7: a token is in no text that is made for people
+    #[test]
+    fn a_token_is_not_shown() {
+        let header = bearer("  top-secret\n").expect("a header carries it");
+        assert_eq!(header.as_bytes(), b"Bearer top-secret");
+        let address = Address::parse("http://h:1").expect("a URL");
+        assert!(!format!("{:?}", Daemon::new(address, Some(header), None)).contains("secret"));
+        for wrong in ["", " \n", "two words", "a\nb", "a\u{1b}b"] {
+            assert_eq!(bearer(wrong), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The sessions of a daemon: finding them, and ending them.
+
+use super::address::encoded;
+use super::error::DaemonError;
+use super::request::Daemon;
+use http::Method;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Sessions a page: as many as a daemon gives at once.
+const PAGE: usize = 500;
+
+/// What acpd shows of a session; all that is not known to it is in [`raw`](Self::raw).
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Session {
+    pub(crate) session_id: String,
+    pub(crate) agent: String,
+    pub(crate) cwd: String,
+    pub(crate) title: Option<String>,
+    pub(crate) ended: bool,
+    pub(crate) created_at: String,
+    pub(crate) updated_at: String,
+    pub(crate) event_count: u64,
+    pub(crate) model: Option<String>,
+    pub(crate) mode: Option<String>,
+    pub(crate) native_session_id: Option<String>,
+    pub(crate) state: String,
+    pub(crate) termination_info: Option<Value>,
+    pub(crate) metadata: Value,
+    /// The object as the daemon wrote it.
+    #[serde(skip)]
+    pub(crate) raw: Option<Box<RawValue>>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        let empty = String::new;
+        Self {
+            session_id: empty(),
+            agent: empty(),
+            cwd: empty(),
+            title: None,
+            ended: false,
+            created_at: empty(),
+            updated_at: empty(),
+            event_count: 0,
+            model: None,
+            mode: None,
+            native_session_id: None,
+            state: empty(),
+            termination_info: None,
+            metadata: Value::Null,
+            raw: None,
+        }
+    }
+}
+
+impl Session {
+    pub(crate) fn read(raw: Box<RawValue>) -> Result<Self, serde_json::Error> {
+        let session: Self = serde_json::from_str(raw.get())?;
+        Ok(Self { raw: Some(raw), ..session })
+    }
+}
+
+/// Which sessions are looked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SessionFilter {
+    pub(crate) agent: Option<String>,
+    pub(crate) cwd: Option<String>,
+    pub(crate) ended: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    sessions: Vec<Box<RawValue>>,
+    next_cursor: Option<Value>,
+}
+
+impl Daemon {
+    /// At most `most` sessions, the latest change first, and whether there are more.
+    pub(crate) async fn sessions(
+        &self,
+        filter: &SessionFilter,
+        most: usize,
+    ) -> Result<(Vec<Session>, bool), DaemonError> {
+        let mut sessions = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let limit = PAGE.min(most.saturating_sub(sessions.len())).max(1);
+            let page: Page = self.get(&query(filter, cursor.as_deref(), limit)).await?;
+            let came = page.sessions.len();
+            for raw in page.sessions {
+                sessions.push(Session::read(raw).map_err(|error| self.unreadable(&error))?);
+            }
+            let next = page.next_cursor.as_ref().and_then(plain);
+            let over = sessions.len() > most || (sessions.len() == most && next.is_some());
+            if over || next.is_none() {
+                sessions.truncate(most);
+                return Ok((sessions, over));
+            }
+            if came == 0 || next == cursor {
+                return Err(self.unreadable(&"a list of sessions that does not go on"));
+            }
+            cursor = next;
+        }
+    }
+
+    /// One session, by its id or by the beginning of it.
+    pub(crate) async fn session(&self, id: &str) -> Result<Session, FindError> {
+        match self.session_facts(id).await {
+            Err(error) if error.is_not_found() => {
+                let full = self.full_id(id).await?;
+                Ok(self.session_facts(&full).await?)
+            }
+            found => Ok(found?),
+        }
+    }
+
+    /// One session by its whole id.
+    pub(super) async fn session_facts(&self, id: &str) -> Result<Session, DaemonError> {
+        let raw: Box<RawValue> = self.get(&format!("/v1/sessions/{}", encoded(id))).await?;
+        Session::read(raw).map_err(|error| self.unreadable(&error))
+    }
+
+    /// The only session whose id begins like this.
+    async fn full_id(&self, start: &str) -> Result<String, FindError> {
+        let (sessions, _) = self.sessions(&SessionFilter::default(), usize::MAX).await?;
+        let start = start.to_ascii_lowercase();
+        let mut found = sessions.into_iter().filter(|session| session.session_id.starts_with(&start));
+        match (found.next(), found.next()) {
+            (Some(only), None) => Ok(only.session_id),
+            (None, _) => Err(FindError::Unknown { id: start }),
+            (Some(first), Some(second)) => {
+                let candidates = [first, second].into_iter().chain(found).collect();
+                Err(FindError::Ambiguous { start, candidates })
+            }
+        }
+    }
+
+    /// Stops using a session; it stays listed and can be taken up again.
+    pub(crate) async fn close(&self, id: &str) -> Result<(), DaemonError> {
+        self.act(Method::POST, &format!("/v1/sessions/{}/close", encoded(id))).await
+    }
+
+    /// Ends a session for good.
+    pub(crate) async fn terminate(&self, id: &str) -> Result<(), DaemonError> {
+        self.act(Method::POST, &format!("/v1/sessions/{}/terminate", encoded(id))).await
+    }
+
+    /// Removes a session.
+    pub(crate) async fn delete(&self, id: &str) -> Result<(), DaemonError> {
+        self.act(Method::DELETE, &format!("/v1/sessions/{}", encoded(id))).await
+    }
+}
+
+/// Why there is no one session.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FindError {
+    #[error("no session has the id \"{}\" or one that begins so", crate::view::clean_line(id, 60))]
+    Unknown { id: String },
+    #[error("{} sessions begin with \"{}\"{}", candidates.len(), crate::view::clean_line(start, 60), listed(candidates))]
+    Ambiguous { start: String, candidates: Vec<Session> },
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
+}
+
+/// Candidates that are listed.
+const LISTED: usize = 10;
+
+fn listed(candidates: &[Session]) -> String {
+    let mut text = String::new();
+    for session in candidates.iter().take(LISTED) {
+        text.push_str("\n  ");
+        let title = session.title.as_deref().unwrap_or_default();
+        let line = format!("{} {} {} {title}", session.session_id, session.state, session.agent);
+        text.push_str(&crate::view::clean_line(&line, 120));
+    }
+    if candidates.len() > LISTED {
+        text.push_str(&format!("\n  and {} more", candidates.len() - LISTED));
+    }
+    text
+}
+
+fn query(filter: &SessionFilter, cursor: Option<&str>, limit: usize) -> String {
+    let mut path = format!("/v1/sessions?limit={limit}");
+    let ended = filter.ended.map(|ended| ended.to_string());
+    for (name, value) in [
+        ("agent", filter.agent.as_deref()),
+        ("cwd", filter.cwd.as_deref()),
+        ("ended", ended.as_deref()),
+        ("cursor", cursor),
+    ] {
+        if let Some(value) = value {
+            path.push_str(&format!("&{name}={}", encoded(value)));
+        }
+    }
+    path
+}
+
+/// A cursor as text, however it is written.
+pub(super) fn plain(cursor: &Value) -> Option<String> {
+    match cursor {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 1.3: the query of the list
+    #[test]
+    fn filters_go_into_the_query() {
+        let filter =
+            SessionFilter { agent: Some("a b".into()), cwd: Some("/src/x&y".into()), ended: Some(false) };
+        assert_eq!(
+            query(&filter, Some("1+2="), 7),
+            "/v1/sessions?limit=7&agent=a%20b&cwd=%2Fsrc%2Fx%26y&ended=false&cursor=1%2B2%3D"
+        );
+        assert_eq!(query(&SessionFilter::default(), None, 1), "/v1/sessions?limit=1");
+    }
+
+    // contract 1.3: what is not known, or not there, is no error
+    #[test]
+    fn a_session_is_read_with_whatever_else_it_has() {
+        let raw = r#"{"sessionId":"s","state":"idle","eventCount":3,"title":null,"new":{"x":1.0}}"#;
+        let session = Session::read(RawValue::from_string(raw.to_owned()).expect("JSON")).expect("a session");
+        assert_eq!((session.session_id.as_str(), session.event_count, session.title), ("s", 3, None));
+        assert_eq!(session.raw.expect("it is kept").get(), raw);
+    }
+
+    // contract 6: ambiguous beginnings list what they may mean, bounded and clean
+    #[test]
+    fn candidates_are_listed() {
+        let candidate = |n: usize| Session {
+            session_id: format!("ab{n}"),
+            title: Some("\u{1b}[2J".into()),
+            ..Session::default()
+        };
+        let error = FindError::Ambiguous { start: "ab".into(), candidates: (0..12).map(candidate).collect() };
+        let text = error.to_string();
+        assert!(text.starts_with("12 sessions begin with \"ab\"\n  ab0 "), "{text}");
+        assert!(text.ends_with("\n  and 2 more") && !text.contains('\u{1b}'), "{text}");
+    }
+}

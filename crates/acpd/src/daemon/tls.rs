@@ -1,0 +1,57 @@
+//! Whom to trust when a daemon speaks TLS: a file of certificates that was named, else the system's.
+
+use super::error::DaemonError;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where systems keep the certificates they trust, one file each: Debian, Fedora, SUSE and Alpine, OpenSSL's own.
+const SYSTEM: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+];
+
+/// A client's side of TLS that trusts `ca`, or else what `SSL_CERT_FILE` or the system names.
+pub(super) fn client_config(at: &str, ca: Option<&Path>) -> Result<Arc<ClientConfig>, DaemonError> {
+    let file = match ca {
+        Some(file) => file.to_owned(),
+        None => system_file().ok_or_else(|| DaemonError::NoCertificates { at: at.to_owned() })?,
+    };
+    let roots = roots(&file)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring has the suites of both versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// The name that a daemon's certificate has to have.
+pub(super) fn server_name(host: &str) -> Option<ServerName<'static>> {
+    ServerName::try_from(host.to_owned()).ok()
+}
+
+fn system_file() -> Option<PathBuf> {
+    let named = std::env::var_os("SSL_CERT_FILE").filter(|name| !name.is_empty()).map(PathBuf::from);
+    named.or_else(|| SYSTEM.iter().map(PathBuf::from).find(|file| file.is_file()))
+}
+
+fn roots(file: &Path) -> Result<RootCertStore, DaemonError> {
+    let unusable = |detail: String| DaemonError::Certificates { path: file.display().to_string(), detail };
+    let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(file)
+        .and_then(Iterator::collect)
+        .map_err(|error| unusable(error.to_string()))?;
+    let mut roots = RootCertStore::empty();
+    // A system's file may have one that rustls does not take; one that does is enough.
+    let (added, _ignored) = roots.add_parsable_certificates(certificates);
+    match added {
+        0 => Err(unusable("there is none in it".to_owned())),
+        _ => Ok(roots),
+    }
+}

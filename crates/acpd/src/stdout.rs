@@ -1,0 +1,32 @@
+//! Writing results to stdout, which may be a terminal, a file, or a pipe that somebody closes.
+
+use crate::exit::Failure;
+use rustix::termios::tcgetwinsize;
+use std::io::{ErrorKind, IsTerminal, Write};
+
+/// Whether anybody still reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    There,
+    Gone,
+}
+
+/// Prints whole lines. Whoever closes the pipe has read enough: that is no failure.
+pub(crate) fn print(text: &str) -> Result<Reader, Failure> {
+    let mut out = anstream::stdout();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::of(&error)),
+    }
+}
+
+/// Columns and rows of the terminal on stdout; None when it is none, or does not say.
+pub(crate) fn window() -> Option<(usize, usize)> {
+    let out = std::io::stdout();
+    if !out.is_terminal() {
+        return None;
+    }
+    let size = tcgetwinsize(&out).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)?;
+    Some((size.ws_col.into(), size.ws_row.into()))
+}

@@ -1,0 +1,217 @@
+//! Tables for people: aligned columns that fit the width of a terminal.
+//!
+//! Pure. Cells are clean text already. What does not fit is cut, in the columns that may be cut, the widest first; the
+//! columns that name things are never cut.
+
+use super::paint::Paint;
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// How a cell is to be seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Tone {
+    #[default]
+    Plain,
+    Dim,
+    Good,
+    Bad,
+    Notable,
+}
+
+/// One cell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) tone: Tone,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self { text, tone: Tone::Plain }
+    }
+}
+
+/// What may be cut of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Never,
+    /// The end, down to this width.
+    End(usize),
+    /// The beginning, as of a path, down to this width.
+    Start(usize),
+}
+
+/// One column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub(crate) title: &'static str,
+    /// Numbers stand at the right.
+    pub(crate) right: bool,
+    pub(crate) cut: Cut,
+}
+
+impl Column {
+    pub(crate) const fn text(title: &'static str, cut: Cut) -> Self {
+        Self { title, right: false, cut }
+    }
+
+    pub(crate) const fn number(title: &'static str) -> Self {
+        Self { title, right: true, cut: Cut::Never }
+    }
+}
+
+/// The lines of a table with its heads; `width` is that of the screen, if there is one.
+pub(crate) fn table<const N: usize>(
+    columns: &[Column; N],
+    rows: &[[Cell; N]],
+    width: Option<usize>,
+    paint: Paint,
+) -> Vec<String> {
+    let mut widths: [usize; N] = std::array::from_fn(|at| {
+        let cells = rows.iter().map(|row| shown_width(&row[at].text));
+        cells.chain([columns[at].title.len()]).max().unwrap_or_default()
+    });
+    if let Some(width) = width {
+        fit(columns, &mut widths, width);
+    }
+    let head: [Cell; N] =
+        std::array::from_fn(|at| Cell { text: columns[at].title.to_owned(), tone: Tone::Dim });
+    std::iter::once(&head).chain(rows).map(|row| line(columns, row, &widths, paint)).collect()
+}
+
+fn fit<const N: usize>(columns: &[Column; N], widths: &mut [usize; N], width: usize) {
+    let least = |at: usize| match columns[at].cut {
+        Cut::Never => usize::MAX,
+        Cut::End(least) | Cut::Start(least) => least.max(columns[at].title.len()),
+    };
+    while widths.iter().sum::<usize>() + GAP * N.saturating_sub(1) > width {
+        let widest = (0..N).filter(|at| widths[*at] > least(*at)).max_by_key(|at| widths[*at]);
+        match widest {
+            Some(at) => widths[at] -= 1,
+            None => return,
+        }
+    }
+}
+
+fn line<const N: usize>(columns: &[Column; N], row: &[Cell; N], widths: &[usize; N], paint: Paint) -> String {
+    let mut line = String::new();
+    for at in 0..N {
+        let text = match columns[at].cut {
+            Cut::Start(_) => cut_start(&row[at].text, widths[at]),
+            Cut::End(_) | Cut::Never => cut_end(&row[at].text, widths[at]),
+        };
+        let room = " ".repeat(widths[at].saturating_sub(shown_width(&text)));
+        let text = match row[at].tone {
+            Tone::Plain => text,
+            Tone::Dim => paint.dim(text),
+            Tone::Good => paint.good(text),
+            Tone::Bad => paint.bad(text),
+            Tone::Notable => paint.notable(text),
+        };
+        let last = at + 1 == N;
+        match (columns[at].right, last) {
+            (true, _) => line.extend([room, text]),
+            (false, true) => line.push_str(&text),
+            (false, false) => line.extend([text, room]),
+        }
+        if !last {
+            line.push_str(&" ".repeat(GAP));
+        }
+    }
+    let end = line.trim_end().len();
+    line.truncate(end);
+    line
+}
+
+/// The columns of a terminal that a text takes: two for the wide characters of East Asia and for pictures, none for
+/// marks that stand on others.
+pub(crate) fn shown_width(text: &str) -> usize {
+    text.chars().map(width_of).sum()
+}
+
+fn width_of(c: char) -> usize {
+    match u32::from(c) {
+        0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f | 0x20d0..=0x20ff => 0,
+        0x1100..=0x115f
+        | 0x2e80..=0xa4cf
+        | 0xac00..=0xd7a3
+        | 0xf900..=0xfaff
+        | 0xfe30..=0xfe6f
+        | 0xff00..=0xff60
+        | 0xffe0..=0xffe6
+        | 0x1f300..=0x1f64f
+        | 0x1f680..=0x1faff
+        | 0x20000..=0x3fffd => 2,
+        _ => 1,
+    }
+}
+
+/// At most `most` columns, from the beginning; what is cut becomes an ellipsis.
+pub(crate) fn cut_end(text: &str, most: usize) -> String {
+    if shown_width(text) <= most {
+        return text.to_owned();
+    }
+    let mut room = most.saturating_sub(1);
+    let kept = text.chars().take_while(|c| {
+        let fits = width_of(*c) <= room;
+        room = room.saturating_sub(width_of(*c));
+        fits
+    });
+    let mut kept: String = kept.collect();
+    if most > 0 {
+        kept.push('…');
+    }
+    kept
+}
+
+fn cut_start(text: &str, most: usize) -> String {
+    if shown_width(text) <= most {
+        return text.to_owned();
+    }
+    let backwards: String = text.chars().rev().collect();
+    cut_end(&backwards, most).chars().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [Column; 3] =
+        [Column::text("ID", Cut::Never), Column::number("EVENTS"), Column::text("WHERE", Cut::Start(5))];
+
+    fn rows() -> Vec<[Cell; 3]> {
+        [("a", "1", "/src/one"), ("bcd", "1000", "/漢字/two")]
+            .map(|(id, events, place)| [id, events, place].map(|text| Cell::from(text.to_owned())))
+            .to_vec()
+    }
+
+    // contract 6: acpd sessions list, aligned
+    #[test]
+    fn columns_are_aligned() {
+        let lines = table(&COLUMNS, &rows(), None, Paint::new(false));
+        assert_eq!(lines, ["ID   EVENTS  WHERE", "a         1  /src/one", "bcd    1000  /漢字/two"]);
+    }
+
+    // contract 6: a table fits the window, down to what names things
+    #[test]
+    fn a_table_fits_the_width() {
+        for (width, last) in
+            [(22, "bcd    1000  /漢字/two"), (20, "bcd    1000  …字/two"), (1, "bcd    1000  …/two")]
+        {
+            let lines = table(&COLUMNS, &rows(), Some(width), Paint::new(false));
+            assert_eq!(lines[2], last, "{width}");
+            assert!(width < 19 || lines.iter().all(|line| shown_width(line) <= width), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn text_is_cut_by_what_it_takes_on_the_screen() {
+        for (text, most, end) in
+            [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("漢字", 3, "漢…"), ("漢字", 2, "…"), ("ab", 0, "")]
+        {
+            assert_eq!(cut_end(text, most), end);
+        }
+        assert_eq!(shown_width("e\u{301}é漢"), 4);
+    }
+}

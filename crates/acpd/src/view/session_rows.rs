@@ -1,0 +1,198 @@
+//! Sessions of a daemon as tables: the list, and what `acpd top` shows.
+//!
+//! Pure. Nothing of an agent or a daemon gets past [`line`].
+
+use super::clean::line;
+use super::columns::{Cell, Column, Cut, Tone, table};
+use super::facts::grouped;
+use super::paint::{Paint, Screen};
+use super::spans::age;
+use crate::daemon::Session;
+use jiff::Timestamp;
+
+/// What is always shown of an id: two that share it were made in the same millisecond.
+const ID: usize = 13;
+/// Characters of a text that are shown at most, whatever the width.
+const TEXT: usize = 200;
+
+const LIST: [Column; 6] = [
+    Column::text("ID", Cut::Never),
+    Column::text("STATE", Cut::Never),
+    Column::number("AGE"),
+    Column::text("AGENT", Cut::End(8)),
+    Column::text("TITLE", Cut::End(10)),
+    Column::text("CWD", Cut::Start(10)),
+];
+
+/// The list of sessions, with beginnings of ids that name each of them.
+pub(crate) fn list(
+    sessions: &[Session],
+    now: Timestamp,
+    width: Option<usize>,
+    screen: Screen,
+) -> Vec<String> {
+    let ids = short_ids(sessions);
+    let row = |(session, id): (&Session, String)| {
+        [
+            id.into(),
+            state(session),
+            age(&session.created_at, now).into(),
+            line(&session.agent, 40).into(),
+            line(session.title.as_deref().unwrap_or_default(), TEXT).into(),
+            Cell { text: line(&session.cwd, TEXT), tone: Tone::Dim },
+        ]
+    };
+    let rows: Vec<[Cell; 6]> = sessions.iter().zip(ids).map(row).collect();
+    table(&LIST, &rows, width, Paint::new(screen.colour))
+}
+
+const TOP: [Column; 7] = [
+    Column::text("ID", Cut::Never),
+    Column::text("STATE", Cut::Never),
+    Column::number("AGE"),
+    Column::number("EVENTS"),
+    Column::number("/S"),
+    Column::text("AGENT", Cut::End(8)),
+    Column::text("TITLE", Cut::End(10)),
+];
+
+/// What `acpd top` shows of a session.
+pub(crate) struct TopRow<'a> {
+    pub(crate) session: &'a Session,
+    /// Events a second since the last look; None at the first.
+    pub(crate) rate: Option<f64>,
+}
+
+/// The table of `acpd top`.
+pub(crate) fn top(
+    sessions: &[TopRow<'_>],
+    now: Timestamp,
+    width: Option<usize>,
+    screen: Screen,
+) -> Vec<String> {
+    let all: Vec<Session> = sessions.iter().map(|row| row.session.clone()).collect();
+    let row = |(TopRow { session, rate }, id): (&TopRow<'_>, String)| {
+        let rate = match rate {
+            Some(rate) if *rate >= 10.0 => format!("{rate:.0}"),
+            Some(rate) if *rate > 0.0 => format!("{rate:.1}"),
+            Some(_) => String::new(),
+            None => "-".to_owned(),
+        };
+        [
+            id.into(),
+            state(session),
+            age(&session.created_at, now).into(),
+            grouped(session.event_count).into(),
+            rate.into(),
+            line(&session.agent, 40).into(),
+            line(session.title.as_deref().unwrap_or(&session.cwd), TEXT).into(),
+        ]
+    };
+    let rows: Vec<[Cell; 7]> = sessions.iter().zip(short_ids(&all)).map(row).collect();
+    table(&TOP, &rows, width, Paint::new(screen.colour))
+}
+
+/// What a session is doing, or how it ended.
+pub(crate) fn state(session: &Session) -> Cell {
+    let reason = session.termination_info.as_ref().and_then(|info| info["reason"].as_str());
+    let (text, tone) = match (session.ended, reason) {
+        (true, Some("error")) => ("ended: error".to_owned(), Tone::Bad),
+        (true, Some(reason)) => (format!("ended: {}", line(reason, 20)), Tone::Dim),
+        (true, None) => ("ended".to_owned(), Tone::Dim),
+        (false, _) => match session.state.as_str() {
+            "waiting" => ("waiting".to_owned(), Tone::Notable),
+            "running" => ("running".to_owned(), Tone::Good),
+            other => (line(other, 20), Tone::Plain),
+        },
+    };
+    Cell { text, tone }
+}
+
+/// Beginnings of ids, as long as it takes to tell these from each other.
+fn short_ids(sessions: &[Session]) -> Vec<String> {
+    let mut sorted: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
+    sorted.sort_unstable();
+    let shared = |pair: &[&str]| pair[0].chars().zip(pair[1].chars()).take_while(|(a, b)| a == b).count();
+    let longest = sorted.windows(2).map(shared).max().unwrap_or_default();
+    let most = ID.max(longest + 1);
+    sessions.iter().map(|session| session.session_id.chars().take(most).map(shown).collect()).collect()
+}
+
+/// Ids are a daemon's, and so is whatever is not shown as it is.
+fn shown(c: char) -> char {
+    if c.is_ascii_graphic() { c } else { '\u{fffd}' }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const PLAIN: Screen = Screen { terminal: false, colour: false, shared: false };
+
+    fn session(id: &str, state: &str, reason: Option<&str>) -> Session {
+        Session {
+            session_id: id.to_owned(),
+            state: state.to_owned(),
+            ended: reason.is_some(),
+            termination_info: reason.map(|reason| json!({"reason": reason})),
+            agent: "example".to_owned(),
+            cwd: "/src/project".to_owned(),
+            created_at: "2026-11-21T11:58:00Z".to_owned(),
+            event_count: 1234,
+            ..Session::default()
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-21T12:00:00Z".parse().expect("a time")
+    }
+
+    // contract 6: acpd sessions list: state, age, agent, title, cwd, and how the ended ones ended
+    #[test]
+    fn sessions_are_listed() {
+        let mut titled = session("019a2b3c-4d5e-7000", "running", None);
+        titled.title = Some("Fix\u{1b}[2J it\nnow".to_owned());
+        let sessions = [titled, session("019a2b3c-4d5e-7001", "ended", Some("error"))];
+        assert_eq!(
+            list(&sessions, now(), None, PLAIN),
+            [
+                "ID                  STATE         AGE  AGENT    TITLE           CWD",
+                "019a2b3c-4d5e-7000  running        2m  example  Fix␛[2J it now  /src/project",
+                "019a2b3c-4d5e-7001  ended: error   2m  example                  /src/project",
+            ]
+        );
+    }
+
+    // contract 6: ids are shortened as long as they stay different
+    #[test]
+    fn ids_are_as_long_as_it_takes() {
+        let ids = |ids: &[&str]| {
+            let sessions: Vec<Session> = ids.iter().map(|id| session(id, "idle", None)).collect();
+            short_ids(&sessions)
+        };
+        assert_eq!(
+            ids(&["019a2b3c-4d5e-7000-1", "029a2b3c-4d5e-7000-1"]),
+            ["019a2b3c-4d5e", "029a2b3c-4d5e"]
+        );
+        assert_eq!(
+            ids(&["019a2b3c-4d5e-7000-1", "019a2b3c-4d5e-7100-1"]),
+            ["019a2b3c-4d5e-70", "019a2b3c-4d5e-71"]
+        );
+        assert_eq!(ids(&["a\u{1b}"]), ["a\u{fffd}"]);
+    }
+
+    // contract 6: acpd top: state, age, events and their rate
+    #[test]
+    fn top_shows_rates() {
+        let session = session("019a2b3c-4d5e-7000", "waiting", None);
+        for (rate, shown) in [(None, "-"), (Some(0.0), ""), (Some(0.5), "0.5"), (Some(1234.6), "1235")] {
+            let lines = top(&[TopRow { session: &session, rate }], now(), None, PLAIN);
+            let words: Vec<&str> = lines[1].split_whitespace().collect();
+            let mut expected =
+                vec!["019a2b3c-4d5e", "waiting", "2m", "1,234", shown, "example", "/src/project"];
+            expected.retain(|word| !word.is_empty());
+            assert_eq!(words, expected);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Points in time and spans, as a person wants them. Pure: now comes in.
+
+use jiff::Timestamp;
+
+/// How long ago a time in ISO 8601 was: `12s`, `5m`, `3h`, `40d`; `?` for what is no time.
+pub(crate) fn age(at: &str, now: Timestamp) -> String {
+    match at.parse::<Timestamp>() {
+        Ok(at) => span(now.as_second() - at.as_second()),
+        Err(_) => "?".to_owned(),
+    }
+}
+
+/// A span in seconds; a negative one, by clocks that differ, is none.
+pub(crate) fn span(seconds: i64) -> String {
+    match seconds.max(0) {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3_600 => format!("{}m", seconds / 60),
+        seconds @ 3_600..172_800 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// A time in ISO 8601 as `2026-11-21 21:03:11`, in UTC as it is written; `?` for what is no time.
+pub(crate) fn date_and_time(at: &str) -> String {
+    match at.parse::<Timestamp>() {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => "?".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 6: the age of a session
+    #[test]
+    fn ages_are_short() {
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().expect("a time");
+        for (at, shown) in [
+            ("2026-11-21T11:59:48.999Z", "12s"),
+            ("2026-11-21T11:00:01Z", "59m"),
+            ("2026-11-20T11:00:00Z", "25h"),
+            ("2026-11-01T12:00:00+00:00", "20d"),
+            ("2026-11-21T12:00:30Z", "0s"),
+            ("soon", "?"),
+            ("", "?"),
+        ] {
+            assert_eq!(age(at, now), shown, "{at}");
+        }
+        assert_eq!(date_and_time("2026-11-21T23:30:00.5+02:00"), "2026-11-21 21:30:00");
+    }
+}

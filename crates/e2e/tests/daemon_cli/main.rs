@@ -1,0 +1,14 @@
+//! The command line against a real daemon (contract 6): `acpd sessions`, `top`, `agents`, and `run` and `stdio` as its
+//! front ends.
+
+mod agents;
+mod cli;
+mod cutting_proxy;
+mod events;
+mod following;
+mod reaching;
+mod run;
+mod sessions;
+mod stdio;
+mod top;
+mod wrong_streams;

@@ -1,0 +1,131 @@
+//! Ways to a daemon: tokens, TLS, sockets by name, and what is not one.
+
+use crate::cli::{args, done, fails, front_end, leave};
+use acpd_e2e::{Exit, Scratch, acpd};
+use std::net::TcpListener;
+
+const TOKEN: &str = "secret-of-the-observer";
+/// Its SHA-256.
+const HASH: &str = "35966b56323fd867851c9a8587cde081e0ce789fffc54023358ec6a0dc2e67ae";
+
+fn with_token(scope: &str) -> Scratch {
+    Scratch::new()
+        .config(&format!("[tokens.someone]\nhash = \"sha256:{HASH}\"\nscope = \"{scope}\"\nsees = \"all\""))
+}
+
+// contract 1.7, contract 6: a token from the environment or a file; without one it is said how; it is never shown
+#[test]
+fn tokens_are_given_and_not_shown() {
+    let scratch = with_token("observe");
+    let mut daemon = scratch.serve();
+    let url = daemon.url();
+    let (client, session) = front_end(&scratch);
+    let file = scratch.path("token");
+    std::fs::write(&file, format!("{TOKEN}\n")).expect("the scratch directory is writable");
+    let file = file.to_str().expect("text");
+    let connect = ["--connect", &url];
+    for words in [
+        &["sessions", "list"][..],
+        &["sessions", "events", &session, "--follow"],
+        &["agents", "list"],
+        &["top", "--once"],
+        &["run", "hello"],
+        &["stdio", "--agent", "example"],
+    ] {
+        let all = match words.split_last() {
+            // A prompt is behind the flags.
+            Some((prompt, run)) if words[0] == "run" => [run, &connect, &[*prompt]].concat(),
+            _ => [words, &connect].concat(),
+        };
+        let err = fails(&scratch, 1, &all);
+        assert!(err.contains("401") && err.contains("ACPD_TOKEN") && err.contains("--token-file"), "{err}");
+    }
+    let list = done(&scratch, &["sessions", "list", "--connect", &url, "--token-file", file]);
+    assert!(list.contains("idle"), "{list}");
+    for (token, code, words) in
+        [(TOKEN, 0, ""), ("wrong-and-secret", 1, "401"), ("two words", 2, "is no token")]
+    {
+        let mut command = scratch.command(acpd());
+        command.args(
+            args(&scratch, &["sessions", "list", "--connect", &url, "-vvv"]).iter().map(AsRef::<str>::as_ref),
+        );
+        command.env("ACPD_TOKEN", token);
+        let (exit, out, err) = scratch.start_command(command).end();
+        assert!(exit == Exit::Code(code) && err.contains(words), "{out}{err}");
+        assert!(!err.contains(token) && !out.contains(token), "{out}{err}");
+    }
+    // What it may not do is said.
+    let err =
+        fails(&scratch, 1, &["sessions", "terminate", &session, "--connect", &url, "--token-file", file]);
+    assert!(err.contains("403") && err.contains("observe"), "{err}");
+    let err = fails(&scratch, 2, &["sessions", "list", "--connect", &url, "--token-file", "/no/such/token"]);
+    assert!(err.contains("/no/such/token"), "{err}");
+    leave(client);
+    daemon.stop();
+}
+
+// contract 6: TLS with certificates of one's own; a certificate that nobody vouches for is refused
+#[test]
+fn tls_is_spoken_and_checked() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let scratch = with_token("admin");
+    let (cert, key, token) = (scratch.path("cert.pem"), scratch.path("key.pem"), scratch.path("token"));
+    for (path, text) in
+        [(&cert, made.cert.pem()), (&key, made.signing_key.serialize_pem()), (&token, TOKEN.into())]
+    {
+        std::fs::write(path, text).expect("the scratch directory is writable");
+    }
+    let scratch = scratch.config(&format!("[server]\ntls_cert = {cert:?}\ntls_key = {key:?}"));
+    let mut daemon = scratch.serve();
+    let url = format!("https://localhost:{}", daemon.address().port());
+    let (cert, token) = (cert.to_str().expect("text"), token.to_str().expect("text"));
+    let trusted = ["--connect", &url, "--token-file", token, "--ca", cert];
+    let run = [&["run"], &trusted[..], &["hello"]].concat();
+    assert_eq!(done(&scratch, &run), "hello\n");
+    assert!(done(&scratch, &[&["sessions", "list"], &trusted[..]].concat()).contains("completed"));
+
+    for (variable, code) in [(cert, 0), ("", 1)] {
+        let words = ["sessions", "list", "--connect", &url, "--token-file", token];
+        let mut command = scratch.command(acpd());
+        command.args(args(&scratch, &words).iter().map(AsRef::<str>::as_ref)).env("ACPD_CA", variable);
+        let (exit, _, err) = scratch.start_command(command).end();
+        assert!(exit == Exit::Code(code) && err.contains("certificate") == (code == 1), "{err}");
+    }
+    let address = format!("https://127.0.0.1:{}", daemon.address().port());
+    let wrong_name = ["sessions", "list", "--connect", &address, "--token-file", token, "--ca", cert];
+    let err = fails(&scratch, 1, &wrong_name);
+    assert!(err.contains("certificate"), "{err}");
+    let err = fails(&scratch, 1, &["sessions", "list", "--connect", &url, "--ca", token]);
+    assert!(err.contains("cannot use the certificates in"), "{err}");
+    daemon.stop();
+}
+
+// contract 6: a socket by its name; a port where something else answers, or nothing ever does
+#[test]
+fn what_is_no_daemon_is_told_from_one() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let socket = format!("unix:{}", daemon.socket().display());
+    assert_eq!(done(&scratch, &["run", "--connect", &socket, "hello"]), "hello\n");
+    daemon.stop();
+
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("it has an address"));
+    let answering = std::thread::spawn(move || {
+        for answer in
+            ["SSH-2.0-nothing of ours\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n<html>\u{1b}[2", ""]
+        {
+            use std::io::{Read, Write};
+            let (mut client, _) = listener.accept().expect("acpd connects");
+            let mut request = [0; 4096];
+            // What was asked does not matter, only that all of it was taken before the answer.
+            let _count = client.read(&mut request).expect("a request");
+            client.write_all(answer.as_bytes()).expect("acpd reads");
+        }
+    });
+    for words in ["was lost", "cannot read", "was lost"] {
+        let err = fails(&scratch, 1, &["sessions", "list", "--connect", &url]);
+        assert!(err.contains(words) && !err.contains('\u{1b}'), "{err}");
+    }
+    answering.join().expect("it answered three times");
+}

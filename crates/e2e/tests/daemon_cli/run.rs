@@ -1,0 +1,144 @@
+//! `acpd run` with a daemon: the same as without one, but that the session is the daemon's.
+
+use crate::cli::{args, done, fails, front_end, ids, json, leave, run, start, state};
+use acpd_e2e::{Exit, PseudoTerminal, Scratch, acpd};
+use rustix::process::Signal;
+
+// contract 6: the answer on stdout, the session closed at the end, and that is said; exit codes as without a daemon
+#[test]
+fn a_prompt_goes_through_the_daemon() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let url = daemon.url();
+    for connect in [&[][..], &["--connect", &url]] {
+        let words = [&["run"], connect, &["think hard\nhello wide world"]].concat();
+        let (exit, out, err) = run(&scratch, &words);
+        assert_eq!((exit, out.as_str()), (Exit::Code(0), "hello wide world\n"), "{err}");
+        let session = ids(&scratch, &[]).remove(0);
+        if let [flag, url] = connect {
+            assert!(err.contains(&format!("events {session} {flag} {url}`")), "{err}");
+        }
+        assert!(err.contains(&format!("session {session} is closed")) && err.contains("end_turn"), "{err}");
+        let shown = json(&scratch, &["sessions", "show", &session]);
+        assert_eq!(shown["terminationInfo"]["cause"], "client_close", "{shown}");
+    }
+    // Nothing of it is left running.
+    assert!(scratch.mark().running("example-agent").is_empty());
+    let (exit, out, err) = run(&scratch, &["run", "--json", "hello"]);
+    assert_eq!((exit, out.lines().count(), err.as_str()), (Exit::Code(0), 1, ""));
+
+    let (exit, out, err) = run(&scratch, &["run", "crash"]);
+    assert_eq!((exit, out.as_str()), (Exit::Code(1), ""));
+    assert!(err.contains("crash line 250") && err.contains("exit status: 1"), "{err}");
+    assert!(!err.contains("is closed") && !err.contains("lives on"), "{err}");
+    let err = fails(&scratch, 1, &["run", "--json", "crash"]);
+    assert!(err.contains("terminatedBy"), "{err}");
+    // Nobody can be asked.
+    let (_, out, err) = run(&scratch, &["run", "ask edit Write it"]);
+    assert!(out.contains("reject-once") && err.contains("stdin is not a terminal"), "{out}{err}");
+    let count = ids(&scratch, &[]).len();
+    let (_, out, err) = run(&scratch, &["run", "--embedded", "hello"]);
+    assert!(out == "hello\n" && !err.contains("is closed"), "{err}");
+    assert_eq!(ids(&scratch, &[]).len(), count + 1);
+    daemon.stop();
+}
+
+// contract 6: Ctrl-C cancels the turn, and the session is closed
+#[test]
+fn an_interrupt_cancels_the_turn() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut running = PseudoTerminal::new().start(&scratch, &["run", "hello\nhang"]);
+    running.wait_for("hello");
+    running.signal(Signal::INT);
+    let (shown, status) = running.end();
+    assert_eq!(status.code(), Some(1), "{shown}");
+    assert!(shown.contains("cancelling") && shown.contains("is closed"), "{shown}");
+    assert!(ids(&scratch, &["--live"]).is_empty());
+    daemon.stop();
+}
+
+// contract 6, MC-2: a second Ctrl-C leaves; the session lives on, and it is said how to see it
+#[test]
+fn a_second_interrupt_leaves() {
+    let scratch = Scratch::new().timeout("cancel", "5m");
+    let mut daemon = scratch.serve();
+    let mut running = PseudoTerminal::new().start(&scratch, &["run", "ignore-cancel\nhello\nhang"]);
+    running.wait_for("hello");
+    running.signal(Signal::INT);
+    running.wait_for("cancelling; once more to leave");
+    running.signal(Signal::INT);
+    let (shown, status) = running.end();
+    let session = ids(&scratch, &["--live"]).remove(0);
+    assert_eq!(status.code(), Some(1), "{shown}");
+    assert!(shown.contains(&format!("session {session} lives on")) && shown.contains("--follow"), "{shown}");
+    assert_eq!(state(&scratch, &session), "running");
+    done(&scratch, &["sessions", "terminate", &session]);
+    daemon.stop();
+}
+
+// contract 6: a daemon that is lost in the middle of a turn is said so
+#[test]
+fn a_lost_daemon_is_told() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut running = PseudoTerminal::new().start(&scratch, &["run", "hello\nhang"]);
+    running.wait_for("hello");
+    daemon.kill();
+    let (shown, status) = running.end();
+    assert_eq!(status.code(), Some(1), "{shown}");
+    assert!(shown.contains("the daemon at ") && shown.contains("lives on"), "{shown}");
+
+    let mut daemon = scratch.serve();
+    let mut running = start(&scratch, &["run", "--json", "hello\nhang"]);
+    assert!(running.next_line().is_some_and(|line| line.contains("hello")));
+    daemon.kill();
+    let (exit, _, err) = running.end();
+    assert_eq!(exit, Exit::Code(1), "{err}");
+    assert!(err.contains("the daemon at ") && err.contains("lives on"), "{err}");
+}
+
+// contract 6: 2 for an agent that the daemon does not have
+#[test]
+fn an_unknown_agent_is_wrong_usage() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    for more in [&[][..], &["--json"]] {
+        let err = fails(&scratch, 2, &[&["run", "--agent", "nobody"], more, &["hello"]].concat());
+        assert!(err.contains("nobody"), "{err}");
+    }
+    daemon.stop();
+}
+
+// contract 6: when whoever reads the answer has read enough, the session is closed, as it would be without a daemon
+#[test]
+fn a_closed_pipe_closes_the_session() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    for more in [&[][..], &["--json"]] {
+        let words = [&["run"], more, &["stream 20000\nhang"]].concat();
+        let mut command = scratch.command("sh");
+        command.args(["-c", r#"{ "$0" "$@"; echo "exit $?" >&2; } | head -c 10"#]).arg(acpd());
+        command.args(args(&scratch, &words).iter().map(AsRef::<str>::as_ref));
+        let (exit, _, err) = scratch.start_command(command).end();
+        assert!(exit == Exit::Code(0) && err.ends_with("exit 1\n"), "{err}");
+        assert!(ids(&scratch, &["--live"]).is_empty());
+    }
+    daemon.stop();
+}
+
+// contract 6, MC-1: questions of the agent are asked on the terminal, over the daemon too
+#[test]
+fn a_person_is_asked_over_the_daemon() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut running = PseudoTerminal::new().start(&scratch, &["run", "ask edit Write it"]);
+    running.wait_for("esc cancels the turn");
+    running.press("y");
+    running.wait_for("permission selected allow-once");
+    let (shown, status) = running.end();
+    assert_eq!(status.code(), Some(0), "{shown}");
+    let (client, _) = front_end(&scratch);
+    leave(client);
+    daemon.stop();
+}
