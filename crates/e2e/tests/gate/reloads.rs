@@ -7,6 +7,9 @@ use serde_json::json;
 use std::path::Path;
 use std::process::Stdio;
 
+/// What a WebSocket is told; silence has the same code.
+const REVOKED: &str = "revoked: the token is not known any more";
+
 fn write(file: &Path, entries: &[String]) {
     let timeouts = "[timeouts]\nstdin_grace = \"100ms\"\nterm_grace = \"300ms\"\n";
     std::fs::write(file, format!("{timeouts}{}", entries.join("\n"))).expect("the configuration is written");
@@ -42,7 +45,7 @@ fn what_a_removed_token_has_open_ends() {
 
     write(&scratch.path("config.toml"), &[stays, changes("observe")]);
     daemon.signal(Signal::HUP);
-    assert_eq!(socket.until_close().0, 1008);
+    assert_eq!(socket.until_close(), (1008, REVOKED.to_owned()));
     for (events, own) in [(&mut watching, true), (&mut changing, true), (&mut connection, false)] {
         let last = events.until("why it ends", |event| event.event.as_deref() == Some("closed"));
         let reason =
@@ -75,7 +78,7 @@ fn the_first_token_closes_an_open_door() {
     assert_eq!(plain(&daemon, "GET", "/v1/sessions", &[]).status, 200);
     write(&scratch.path("config.toml"), &[entry("new", "scope = \"admin\"")]);
     daemon.signal(Signal::HUP);
-    assert_eq!(socket.until_close().0, 1008);
+    assert_eq!(socket.until_close(), (1008, REVOKED.to_owned()));
     assert_eq!(plain(&daemon, "GET", "/v1/sessions", &[]).status, 401);
     assert!(known(&daemon, "new"));
     let (state, config) = (scratch.state(), scratch.path("config.toml"));

@@ -8,13 +8,13 @@ use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::place::{cursor_problem, read_place, write_place};
 use super::render::{Renderer, expected_bytes};
-use super::{Sse, check_visible, numbers, query};
+use super::{SessionPath, Sse, check_visible, numbers, query};
 use crate::identity::{ConnectionPermit, Identity, Scope};
 use acpd_eventlog::{Block, Cursor};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, header};
@@ -104,7 +104,7 @@ pub(super) struct EventDocument {
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
     asked: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
