@@ -142,7 +142,7 @@ fn post_about(daemon: &Daemon, who: &str, connection: &str, id: &str) -> Answer 
     Http::on(daemon.connect()).request("POST", "/acp", &headers, &body)
 }
 
-// SC-3, contract 1.7: live or ended, a session of another token answers exactly as one that never was
+// SC-3, SE-13, contract 1.7: live or ended, a session of another token answers exactly as one that never was
 #[test]
 fn anothers_session_is_as_unknown_as_one_that_never_was() {
     let scratch = scratch();
