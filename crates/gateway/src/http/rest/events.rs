@@ -266,10 +266,16 @@ impl Follower {
 
     async fn hand_over(&self, piece: Bytes) -> Result<(), Closed> {
         let patience = self.shared.settings().viewer_stall;
-        match tokio::time::timeout(patience, self.pieces.send(piece)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Closed::Gone),
-            Err(_) => Err(Closed::Stalled),
+        tokio::select! {
+            sent = self.pieces.send(piece) => sent.map_err(|_| Closed::Gone),
+            () = tokio::time::sleep(patience) => Err(Closed::Stalled),
+            () = self.last_moment() => Err(Closed::Shutdown),
         }
+    }
+
+    /// When the daemon stops, nobody waits for a slow reader.
+    async fn last_moment(&self) {
+        self.shared.stop.cancelled().await;
+        tokio::time::sleep(LAST_EVENTS).await;
     }
 }
