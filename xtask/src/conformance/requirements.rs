@@ -296,7 +296,11 @@ pub(crate) const GROUPS: &[Group] = &[
             row("SC-4", "trace context and extension methods pass, or are refused"),
             row("SC-5", "SIGTERM ends everything in order and in bounded time"),
             row("SC-6", "a stdio front end ends with its input, sessions go on"),
-            row("SC-7", "the protocol's conformance kit finds no mandatory failure"),
+            later(
+                "SC-7",
+                "the protocol's conformance kit finds no mandatory failure",
+                "the kit is not run by the tests",
+            ),
         ],
     },
 ];

@@ -147,6 +147,9 @@ fn a_page_that_may_call_is_answered() {
     daemon.stop();
 }
 
+/// The beginning of an address, headers, and the status they get.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u16);
+
 // SC-2: the same over HTTP/2, where the name is in `:authority`
 #[test]
 fn http2_has_the_same_door() {
@@ -160,7 +163,7 @@ fn http2_has_the_same_door() {
         let (mut http, connection) =
             handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("it speaks HTTP/2");
         scope.spawn("http/2", connection);
-        let foreign: [(&str, &[(&str, &str)], u16); 8] = [
+        let cases: [Case<'_>; 8] = [
             (&own, &[], 200),
             ("http://acpd.test", &[], 200),
             ("http://evil.test", &[], 403),
@@ -170,7 +173,7 @@ fn http2_has_the_same_door() {
             (&own, &[("origin", "null")], 403),
             (&own, &[("origin", "https://page.test")], 200),
         ];
-        for (base, headers, status) in foreign {
+        for (base, headers, status) in cases {
             for method in ["GET", "POST", "DELETE", "OPTIONS"] {
                 let mut request = hyper::Request::builder().method(method).uri(format!("{base}/v1/sessions"));
                 for (name, value) in [("authorization", &*bearer("root"))].iter().chain(headers) {

@@ -105,7 +105,7 @@ fn pages_are_stable_under_changes() {
     daemon.stop();
 }
 
-// contract 1.3, 1.2, 1.5: one session, with what a late viewer needs, and how it ended
+// contract 1.3, contract 1.2, contract 1.5: one session, with what a late viewer needs, and how it ended
 #[test]
 fn a_session_is_shown_with_its_state_and_its_end() {
     let scratch = Scratch::new();
