@@ -8,13 +8,13 @@ use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::place::{cursor_problem, read_place, write_place};
 use super::render::{Renderer, expected_bytes};
-use super::{Sse, check_visible, numbers, query};
+use super::{SessionPath, Sse, check_visible, numbers, query};
 use crate::identity::{ConnectionPermit, Identity, Scope};
 use acpd_eventlog::{Block, Cursor};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, header};
@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Events of a page, if nothing else is asked for.
 const PAGE: u64 = 100;
@@ -103,7 +104,7 @@ pub(super) struct EventDocument {
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
     asked: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -119,7 +120,7 @@ pub(super) async fn events(
     let cursor = shared.host.cursor(&id, after).await.map_err(|error| cursor_problem(&error, &id))?;
     if Sse::is_asked_for(&headers) {
         let permit = identity.connect().ok_or_else(super::too_many_connections)?;
-        return Ok(stream(&shared, cursor, permit));
+        return Ok(stream(&shared, &identity, cursor, permit));
     }
     page(&id, cursor, limit).await
 }
@@ -153,9 +154,11 @@ async fn page(id: &str, mut cursor: Cursor, limit: u64) -> Result<Response, Prob
     Ok(([(header::CONTENT_TYPE, json)], out.freeze()).into_response())
 }
 
-fn stream(shared: &Arc<Shared>, cursor: Cursor, permit: ConnectionPermit) -> Response {
+fn stream(shared: &Arc<Shared>, identity: &Identity, cursor: Cursor, permit: ConnectionPermit) -> Response {
     let (pieces, queue) = mpsc::channel(PIECES);
-    let follower = Follower { shared: Arc::clone(shared), cursor, pieces, renderer: Renderer::default() };
+    let (shared_with, revoked) = (Arc::clone(shared), identity.revoked().clone());
+    let renderer = Renderer::default();
+    let follower = Follower { shared: shared_with, revoked, cursor, pieces, renderer };
     let counted = ViewerCount::new("sse");
     shared.host.scope().spawn("events", async move {
         follower.run().await;
@@ -181,6 +184,8 @@ impl futures_util::Stream for Pieces {
 /// Follows a session's log for one reader.
 struct Follower {
     shared: Arc<Shared>,
+    /// Cancelled when the reader may not read any more.
+    revoked: CancellationToken,
     cursor: Cursor,
     pieces: mpsc::Sender<Bytes>,
     renderer: Renderer,
@@ -192,6 +197,7 @@ enum Closed {
     Gone,
     Stalled,
     Shutdown,
+    Revoked,
     Unreadable(String),
 }
 
@@ -206,6 +212,7 @@ impl Follower {
             Ok(()) | Err(Closed::Gone) => return,
             Err(Closed::Stalled) => Sse::closed("stalled", &format!("nothing was taken for {patience:?}")),
             Err(Closed::Shutdown) => Sse::closed("shutdown", "acpd is shutting down"),
+            Err(Closed::Revoked) => Sse::closed("revoked", "the token is not known any more"),
             Err(Closed::Unreadable(why)) => Sse::closed("history_unreadable", &why),
         };
         let _sent = last.send(words);
@@ -214,12 +221,13 @@ impl Follower {
     async fn follow(&mut self) -> Result<(), Closed> {
         // Known to be open, though nothing may happen for long.
         self.hand_over(Bytes::from_static(b": here\n\n")).await?;
-        let (stop, gone) = (self.shared.stop.clone(), self.pieces.clone());
+        let (stop, gone, revoked) = (self.shared.stop.clone(), self.pieces.clone(), self.revoked.clone());
         let mut until = None;
         loop {
             let wake = until.unwrap_or_else(|| Instant::now() + KEEPALIVE);
             let next = tokio::select! {
-                next = self.cursor.next() => next,
+                biased;
+                () = revoked.cancelled() => return Err(Closed::Revoked),
                 () = gone.closed() => return Err(Closed::Gone),
                 () = stop.cancelled(), if until.is_none() => {
                     until = Some(Instant::now() + LAST_EVENTS);
@@ -232,6 +240,7 @@ impl Follower {
                     self.hand_over(Bytes::from_static(b": keepalive\n\n")).await?;
                     continue;
                 }
+                next = self.cursor.next() => next,
             };
             match next {
                 Ok(Some(block)) => self.write(&block).await?,

@@ -2,13 +2,13 @@
 
 use super::super::problem::{Problem, ProblemDocument};
 use super::super::settings::Shared;
-use super::{check_visible, numbers, query};
+use super::{SessionPath, check_visible, numbers, query};
 use crate::connection::ListCursor;
 use crate::identity::{Identity, Scope};
 use acpd_eventlog::ListQuery;
 use acpd_host::{EndRequest, SessionInfo, SessionSummary};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -173,7 +173,7 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
 ) -> Result<Json<SessionInfo>, Problem> {
     check_visible(&shared, &identity, &id, Scope::Observe).await?;
     Ok(Json(shared.host.session_info(&id).await?))
@@ -194,7 +194,7 @@ pub(super) async fn show(
 pub(super) async fn terminate(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
     let creator = check_visible(&shared, &identity, &id, Scope::Control).await?;
     if creator.as_ref() != identity.name() {
@@ -218,7 +218,7 @@ pub(super) async fn terminate(
 pub(super) async fn close(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
     check_visible(&shared, &identity, &id, Scope::Control).await?;
     end(&shared, &identity, &id, EndRequest::Close).await
@@ -239,7 +239,7 @@ pub(super) async fn close(
 pub(super) async fn delete(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
     check_visible(&shared, &identity, &id, Scope::Admin).await?;
     shared.host.delete_session(&id, &initiator(&identity)).await?;
