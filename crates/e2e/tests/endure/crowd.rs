@@ -6,7 +6,7 @@
 //! ACPD_SESSIONS=1000 cargo test -p acpd-e2e --test endure crowd
 //! ```
 
-use crate::rest::{Came, Viewer};
+use crate::rest::Viewer;
 use acpd_e2e::{Asked, Client, Deadline, PATIENCE, Scratch, open_files};
 use rustix::process::Signal;
 use serde_json::json;
@@ -60,7 +60,7 @@ fn a_crowd_of_sessions_works_and_ends() {
                 let (mut viewer, turns) = (Viewer::of(session), turns.clone());
                 scope.spawn(move || {
                     let mut events = viewer.open(address);
-                    while viewer.take(&mut events) != Came::Event("turn_ended".to_owned()) {}
+                    viewer.read_to("turn_ended", &mut events);
                     turns.send(()).expect("the test waits");
                     viewer.read_to_end(&mut events);
                     viewer.has_chunks(MESSAGES);

@@ -37,8 +37,7 @@ fn be_slow() {
 // slowly is not cut off while it goes on reading, and one that is cut off in the middle of data comes back with its cursor
 #[test]
 fn every_reader_of_events_sees_each_once() {
-    let scratch =
-        Scratch::new().timeout("viewer_stall", STALL).config("[server]\nallowed_hosts = [\"slow\"]");
+    let scratch = Scratch::new().timeout("viewer_stall", STALL);
     let mut daemon = scratch.serve();
     let (mut client, session) = driver(&daemon, &scratch);
     let address = daemon.address();

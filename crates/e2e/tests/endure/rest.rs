@@ -71,9 +71,20 @@ impl Viewer {
         Came::Event(event.event.expect("it has a kind"))
     }
 
+    /// Reads on until an event of this kind came.
+    pub(crate) fn read_to(&mut self, kind: &str, events: &mut Events) {
+        loop {
+            match self.take(events) {
+                Came::Event(came) if came == kind => return,
+                Came::Event(_) => {}
+                other => panic!("{other:?} behind {} events", self.seen.len()),
+            }
+        }
+    }
+
     /// Reads on until the session has ended and the stream is over.
     pub(crate) fn read_to_end(&mut self, events: &mut Events) {
-        while self.take(events) != Came::Event("ended".to_owned()) {}
+        self.read_to("ended", events);
         assert_eq!(self.take(events), Came::Nothing, "nothing follows the end");
     }
 

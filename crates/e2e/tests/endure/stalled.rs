@@ -105,7 +105,7 @@ fn turn(client: &mut Client, session: &str, address: SocketAddr) -> (Duration, V
     thread::scope(|scope| {
         let reading = scope.spawn(|| {
             let mut events = viewer.open(address);
-            while viewer.take(&mut events) != Came::Event("turn_ended".to_owned()) {}
+            viewer.read_to("turn_ended", &mut events);
         });
         assert_eq!(client.turn(session, &format!("stream {MESSAGES} 65536")), "end_turn");
         reading.join().expect("it has seen everything");
