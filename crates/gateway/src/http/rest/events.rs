@@ -3,7 +3,7 @@
 //! A stream is one task that reads the log and fills a small queue, which HTTP empties. A reader that takes nothing
 //! for too long is let go with a reason; it comes back with the id of the last event it saw. Nobody else waits for it.
 
-use super::super::metrics::ViewerCount;
+use super::super::metrics::{ViewerCount, count_stalls};
 use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::place::{cursor_problem, read_place, write_place};
@@ -210,7 +210,10 @@ impl Follower {
         let words = match closed {
             // Whoever has seen the end needs no other.
             Ok(()) | Err(Closed::Gone) => return,
-            Err(Closed::Stalled) => Sse::closed("stalled", &format!("nothing was taken for {patience:?}")),
+            Err(Closed::Stalled) => {
+                count_stalls("sse", 1);
+                Sse::closed("stalled", &format!("nothing was taken for {patience:?}"))
+            }
             Err(Closed::Shutdown) => Sse::closed("shutdown", "acpd is shutting down"),
             Err(Closed::Revoked) => Sse::closed("revoked", "the token is not known any more"),
             Err(Closed::Unreadable(why)) => Sse::closed("history_unreadable", &why),

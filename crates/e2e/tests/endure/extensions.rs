@@ -1,0 +1,72 @@
+//! What acpd has no word for passes through it over the network as well: trace contexts and extension methods.
+
+use acpd_e2e::{Client, Scratch, shell_agent};
+use serde_json::{Value, json};
+
+/// Repeats the trace context of a prompt in everything it says, and asks for something that nobody knows.
+const AGENT: &str = r#"
+while take; do
+    case $line in
+    *'"session/prompt"'*)
+        prompt=$id
+        meta=${line#*'"_meta":'}; meta=${meta%%\}*}'}'
+        printf '{"jsonrpc":"2.0","method":"_x/seen","params":{"sessionId":"shell-1","_meta":%s,"n":1.50}}\n' "$meta"
+        printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"shell-1","_meta":%s,' "$meta"
+        printf '"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hello"}}}}\n'
+        printf '{"jsonrpc":"2.0","id":77,"method":"_x/unheard","params":{"sessionId":"shell-1","_meta":%s}}\n' "$meta"
+        take
+        case $line in *-32601*) update refused ;; *) update "$id" ;; esac
+        id=$prompt
+        answer "{\"stopReason\":\"end_turn\",\"_meta\":$meta}" ;;
+    *'"_x/echo"'*)
+        params=${line#*'"_meta":'}; params=${params%%\}*}'}'
+        answer "{\"_meta\":$params,\"of\":\"_x/echo\"}" ;;
+    *'"_x/told"'*) update told ;;
+    esac
+done
+"#;
+
+fn meta() -> Value {
+    json!({
+        "traceparent": "00-80e1afed08e019fc1110464cfa66635c-7a085853722dc6d2-01",
+        "tracestate": "vendor=a:b",
+        "baggage": "user=1,x=%20",
+    })
+}
+
+// SC-4: trace contexts and extension methods pass both ways, over HTTP and over a WebSocket; what an agent asks for and
+// nobody knows is refused
+#[test]
+fn trace_contexts_and_extensions_pass_both_ways() {
+    let scratch = Scratch::new().shell("tracing", &shell_agent(AGENT));
+    let mut daemon = scratch.serve();
+    let path = "/acp?agent=tracing";
+    for mut client in [daemon.over_websocket(&scratch, path), daemon.over_http(&scratch, path)] {
+        passes(&mut client);
+        client.close_input();
+        client.read_to_end();
+    }
+    daemon.stop();
+}
+
+fn passes(client: &mut Client) {
+    client.initialize();
+    let session = client.new_session();
+    let prompt = json!([{"type": "text", "text": "hello"}]);
+    let asked =
+        client.request("session/prompt", &json!({"sessionId": session, "prompt": prompt, "_meta": meta()}));
+    assert_eq!(client.result(&asked), json!({"stopReason": "end_turn", "_meta": meta()}));
+    let said = client.since(&asked);
+    let extension = said.iter().find(|message| message.method() == Some("_x/seen")).expect("it is passed on");
+    assert_eq!(extension.json["params"], json!({"sessionId": session, "_meta": meta(), "n": 1.5}));
+    assert!(extension.raw.contains("\"n\":1.50"), "as it was written: {}", extension.raw);
+    let update = said.iter().find(|message| message.text() == Some("hello")).expect("it is passed on");
+    assert_eq!(update.json["params"]["_meta"], meta());
+    assert!(said.iter().any(|message| message.text() == Some("refused")), "the agent is answered -32601");
+    assert!(!said.iter().any(|message| message.method() == Some("_x/unheard")), "and nobody else is asked");
+
+    let echo = client.call("_x/echo", &json!({"sessionId": session, "_meta": meta()}));
+    assert_eq!(echo, json!({"_meta": meta(), "of": "_x/echo"}));
+    client.notify("_x/told", &json!({"sessionId": session, "_meta": meta()}));
+    client.until_text("told");
+}

@@ -1,0 +1,11 @@
+//! A daemon that is used for long and by many: thousands of messages, dozens of viewers, hundreds of sessions, and
+//! SIGKILL in the middle of it. Nobody misses anything, nobody gets anything twice, nobody waits for anybody else.
+
+mod acp;
+mod crowd;
+mod extensions;
+mod flow;
+mod killed;
+mod rest;
+mod sluggish;
+mod stalled;
