@@ -4,7 +4,7 @@
 //! for too long is let go with a reason; it comes back with the id of the last event it saw. Nobody else waits for it.
 
 use super::super::metrics::{ViewerCount, count_stalls};
-use super::super::problem::Problem;
+use super::super::problem::{Problem, ProblemDocument, Refused, Unknown, Unreadable};
 use super::super::settings::Shared;
 use super::place::{cursor_problem, read_place, write_place};
 use super::render::{Renderer, expected_bytes};
@@ -93,12 +93,10 @@ pub(super) struct EventDocument {
         (status = 200, description = "With `Accept: text/event-stream` a stream, else a page", content(
             (EventsPage = "application/json"), (String = "text/event-stream"),
         )),
-        (status = 400, description = "the cursor or the limit is not readable", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or an unknown one", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, description = "no such session", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "the cursor is of the future, or of another session", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 410, description = "the cursor is older than what is kept", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "too many requests or connections", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
+        Unreadable, Unknown,
+        (status = 409, description = "the cursor is of the future, or of another session", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 410, description = "the cursor is older than what is kept", body = ProblemDocument, content_type = "application/problem+json"),
+        Refused,
     )
 )]
 pub(super) async fn events(
