@@ -226,8 +226,11 @@ impl Follower {
         let mut until = None;
         loop {
             let wake = until.unwrap_or_else(|| Instant::now() + KEEPALIVE);
+            if revoked.is_cancelled() {
+                return Err(Closed::Revoked);
+            }
             let next = tokio::select! {
-                biased;
+                next = self.cursor.next() => next,
                 () = revoked.cancelled() => return Err(Closed::Revoked),
                 () = gone.closed() => return Err(Closed::Gone),
                 () = stop.cancelled(), if until.is_none() => {
@@ -241,7 +244,6 @@ impl Follower {
                     self.hand_over(Bytes::from_static(b": keepalive\n\n")).await?;
                     continue;
                 }
-                next = self.cursor.next() => next,
             };
             match next {
                 Ok(Some(block)) => self.write(&block).await?,
@@ -270,6 +272,7 @@ impl Follower {
         tokio::select! {
             sent = self.pieces.send(piece) => sent.map_err(|_| Closed::Gone),
             () = tokio::time::sleep(patience) => Err(Closed::Stalled),
+            () = self.revoked.cancelled() => Err(Closed::Revoked),
             () = self.last_moment() => Err(Closed::Shutdown),
         }
     }
