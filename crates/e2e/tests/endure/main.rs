@@ -2,6 +2,7 @@
 //! SIGKILL in the middle of it. Nobody misses anything, nobody gets anything twice, nobody waits for anybody else.
 
 mod acp;
+mod company;
 mod crowd;
 mod extensions;
 mod flow;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 /// Bytes that are carried at a time.
-const LITTLE: usize = 8 * 1024;
+const LITTLE: usize = 16 * 1024;
 /// What the system reads ahead: two of the largest packets of the loopback interface, below which it only creeps.
 const AHEAD: usize = 128 * 1024;
 /// Then nothing is for this long.

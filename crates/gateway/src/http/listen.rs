@@ -28,6 +28,9 @@ const NEXT_HEAD: Duration = Duration::from_secs(100);
 const PING: Duration = Duration::from_secs(15);
 /// A buffer of a connection grows to this at most, in bytes.
 const BUFFER: usize = 64 * 1024;
+/// What the system takes of a TCP client's answers ahead of the client, in bytes; Linux doubles it. Left to itself it takes
+/// some MiB, and more only when a third of that was read: a slow reader would look as if it took nothing at all.
+const AHEAD: usize = 256 * 1024;
 /// Requests of one HTTP/2 connection at a time, streams of events among them.
 const STREAMS: u32 = 1024;
 /// Out of file descriptors, most likely: there will be some when somebody leaves.
@@ -103,6 +106,7 @@ async fn accept_one(listener: &Listener) -> io::Result<(Socket, Peer)> {
             let (stream, _) = listener.accept().await?;
             // Answers are small and wanted at once.
             stream.set_nodelay(true)?;
+            rustix::net::sockopt::set_socket_send_buffer_size(&stream, AHEAD)?;
             let local: SocketAddr = stream.local_addr()?;
             Ok((Socket::Tcp(stream), Peer::Tcp { local, tls: tls.is_some() }))
         }

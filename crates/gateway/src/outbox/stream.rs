@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 /// Bytes that may wait; a larger piece waits alone. Full: the sender waits.
 const QUEUE: usize = 512 * 1024;
-/// Bytes after which no more is put together.
-const PIECE: usize = 256 * 1024;
+/// Bytes after which no more is put together. A reader that takes less in the time it has is a stalled one.
+const PIECE: usize = 128 * 1024;
 /// What the last reader was given this long before its end may have gone into a dead socket (HT-8).
 const DOUBTFUL: Duration = Duration::from_secs(1);
 
