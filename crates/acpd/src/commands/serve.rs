@@ -130,6 +130,16 @@ fn reload(
     Ok(())
 }
 
+/// Without the file there would be no tokens, and whoever reaches acpd could do everything.
+fn still_there(before: Option<&Path>, now: Option<&Path>) -> Result<(), String> {
+    match (before, now) {
+        (Some(file), None) => {
+            Err(format!("{} is not there any more; empty it if nothing is to be configured", file.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn http_settings(config: &Config) -> HttpSettings {
     HttpSettings {
         default_agent: config.server.default_agent.clone(),
@@ -174,5 +184,37 @@ fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         tracing::warn!(error = chain(&error), "cannot raise the limit of open files");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // SC-1: a daemon with tokens does not become one without because its file was moved away
+    #[test]
+    fn a_configuration_that_has_gone_changes_nothing() {
+        let file = Path::new("/etc/acpd.toml");
+        assert!(still_there(Some(file), None).is_err_and(|reason| reason.contains("/etc/acpd.toml")));
+        assert!(still_there(Some(file), Some(file)).is_ok());
+        assert!(still_there(None, None).is_ok() && still_there(None, Some(file)).is_ok());
+    }
+
+    // contract 1.7: loopback may be open, nothing else
+    #[test]
+    fn nothing_but_loopback_is_open_without_tokens() {
+        let config = Config::default();
+        for (address, is_fine) in [
+            ("127.0.0.1:1", true),
+            ("127.9.9.9:1", true),
+            ("[::1]:1", true),
+            ("[::ffff:127.0.0.1]:1", true),
+            ("0.0.0.0:1", false),
+            ("[::]:1", false),
+            ("192.0.2.1:1", false),
+        ] {
+            let address = address.parse().expect("an address");
+            assert_eq!(check_exposure(&config, address).is_ok(), is_fine, "{address}");
+        }
     }
 }
