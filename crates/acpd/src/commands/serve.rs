@@ -116,13 +116,7 @@ fn reload(
     file: Option<&Path>,
 ) -> Result<(), String> {
     let config = load(args).map_err(|failure| failure.to_string())?;
-    // Without it there would be no tokens, and whoever reaches acpd could do everything.
-    if let (Some(file), None) = (file, &config.file) {
-        return Err(format!(
-            "{} is not there any more; empty it if nothing is to be configured",
-            file.display()
-        ));
-    }
+    still_there(file, config.file.as_deref())?;
     check_exposure(&config, address)?;
     server.set(http_settings(&config));
     tokens.replace(known_tokens(&config));

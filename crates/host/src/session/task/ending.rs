@@ -68,9 +68,10 @@ impl SessionTask {
         for step in self.turns.close() {
             self.steps(Some(step), None, out);
         }
-        self.sweep_questions(Unasked::Ended, out);
+        // Before the answers to its questions, or it could take them for a reason to go on (PR-5).
         let step = self.turns.cancel(Self::now());
         self.steps(step, None, out);
+        self.sweep_questions(Unasked::Ended, out);
         self.begin_release();
         let settle = self.turns.active().then(|| Self::now() + self.parts.settle);
         let waiting = waiting.into_iter().collect();
