@@ -132,8 +132,9 @@ terminal asks you; without a terminal, and with --json, it is refused.
 Exit code: 0 when the agent ended its turn, 1 when it stopped for another reason or failed, 2 for
 a usage error.
 
-With --connect, or when a daemon serves the state directory, the session is the daemon's: Ctrl-C cancels
-the turn, and once more leaves while the session lives on. When the turn is over the session is closed.
+With --connect, or when a daemon serves the state directory, the session is the daemon's: Ctrl-C
+cancels the turn, and once more leaves while the session lives on. When the turn is over, the
+session is closed.
 
 Examples:
   acpd run \"explain this repository\"
@@ -249,8 +250,8 @@ Example:
 #[command(after_help = "\
 Give this to an editor as the command of a custom agent:
   acpd stdio --agent opencode
-With --connect, or when a daemon serves the state directory, it is a front end of that daemon: sessions
-live on when the editor goes away.
+With --connect, or when a daemon serves the state directory, it is a front end of that daemon:
+sessions live on when the editor goes away.
 Messages go over stdin and stdout, one JSON object per line; logs go to stderr.")]
 pub struct Stdio {
     /// The agent to be

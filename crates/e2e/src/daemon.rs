@@ -11,7 +11,7 @@ use crate::scratch::Scratch;
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -37,7 +37,14 @@ impl Scratch {
     /// # Panics
     /// When it does not say where it listens.
     pub fn serve_on(&self, listen: &str) -> Daemon {
-        let mut command = self.command(acpd());
+        self.serve_by(self.command(acpd()), listen)
+    }
+
+    /// Starts a daemon by a command that takes the arguments of `acpd`.
+    ///
+    /// # Panics
+    /// When it does not say where it listens.
+    pub fn serve_by(&self, mut command: Command, listen: &str) -> Daemon {
         command.arg("serve").args(["--listen", listen]).arg("--state-dir").arg(self.state());
         command.arg("--config").arg(self.config_file());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

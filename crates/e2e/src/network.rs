@@ -24,7 +24,16 @@ impl Daemon {
     /// # Panics
     /// When the daemon does not agree.
     pub fn over_websocket(&self, scratch: &Scratch, path: &str) -> Client {
-        let mut socket = WebSocket::open(self.connect(), path, &[]).expect("the daemon speaks WebSocket");
+        self.over_websocket_with(scratch, path, &[])
+    }
+
+    /// The same with headers of the test's own, a token most likely.
+    ///
+    /// # Panics
+    /// When the daemon does not agree.
+    pub fn over_websocket_with(&self, scratch: &Scratch, path: &str, headers: &[(&str, &str)]) -> Client {
+        let socket = WebSocket::open(self.connect(), path, headers);
+        let mut socket = socket.expect("the daemon speaks WebSocket");
         socket.stream().set_read_timeout(None).expect("none is fine");
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let lines = BufReader::new(theirs.try_clone().expect("a socket has many handles"));

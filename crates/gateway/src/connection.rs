@@ -411,8 +411,8 @@ impl Connection {
             return;
         }
         let done = match self.may(method, params.as_ref()).await {
-            Ok(()) => {
-                let dispatched = self.dispatch(owned.clone(), method, params.clone(), &asked).await;
+            Ok(permit) => {
+                let dispatched = self.dispatch(owned.clone(), method, params.clone(), &asked, permit).await;
                 dispatched.map_err(|error| wire_error(&error))
             }
             Err(error) => Err(error),

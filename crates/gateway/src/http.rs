@@ -118,6 +118,7 @@ impl HttpServer {
             .fallback(async || {
                 Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path")
             })
+            .method_not_allowed_fallback(not_allowed)
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_token));
         let mut router = Router::new();
         for version in rest::VERSIONS {
@@ -126,6 +127,7 @@ impl HttpServer {
                 .route(&format!("{version}/ready"), get(health::ready));
         }
         router
+            .method_not_allowed_fallback(not_allowed)
             .with_state(Arc::clone(shared))
             .merge(guarded.with_state(Arc::clone(shared)))
             .layer(cors(Arc::clone(shared)))
@@ -141,6 +143,11 @@ impl std::fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpServer").finish_non_exhaustive()
     }
+}
+
+/// The header `Allow` comes with the route.
+async fn not_allowed() -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Allow says what is served here")
 }
 
 /// Answers browsers that ask first, for the pages that may call.

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// What the bearer of a token may do; each scope includes the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +51,11 @@ impl Allowance {
 
 /// Somebody who may call. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Identity(Arc<Known>);
+pub struct Identity {
+    known: Arc<Known>,
+    /// Cancelled when whoever calls may not call any more.
+    revoked: CancellationToken,
+}
 
 #[derive(Debug)]
 struct Known {
@@ -59,7 +64,9 @@ struct Known {
     sees_all: bool,
     allowance: Allowance,
     connections: Arc<AtomicUsize>,
-    requests: Option<DefaultDirectRateLimiter>,
+    /// Sessions that are about to be live.
+    beginning: Arc<AtomicUsize>,
+    requests: Option<Arc<DefaultDirectRateLimiter>>,
 }
 
 /// An open connection, counted until it is dropped.
@@ -69,6 +76,16 @@ pub struct ConnectionPermit(Arc<AtomicUsize>);
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A session that is about to be live, counted until it is, or until it is known that it will not be.
+#[derive(Debug)]
+pub(crate) struct SessionPermit(Arc<AtomicUsize>);
+
+impl Drop for SessionPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -84,44 +101,95 @@ impl Identity {
     }
 
     fn new(name: Option<Arc<str>>, scope: Scope, sees_all: bool, allowance: Allowance) -> Self {
-        let requests = allowance.requests_per_second.map(|rate| RateLimiter::direct(Quota::per_second(rate)));
-        Self(Arc::new(Known { name, scope, sees_all, allowance, connections: Arc::default(), requests }))
+        let requests = requests(allowance);
+        let known = Known {
+            name,
+            scope,
+            sees_all,
+            allowance,
+            connections: Arc::default(),
+            beginning: Arc::default(),
+            requests,
+        };
+        Self { known: Arc::new(known), revoked: CancellationToken::new() }
+    }
+
+    /// The same, until this is cancelled.
+    pub(crate) fn until(self, revoked: CancellationToken) -> Self {
+        Self { revoked, ..self }
+    }
+
+    /// Cancelled when whoever calls may not call any more: what it has open ends.
+    pub(crate) fn revoked(&self) -> &CancellationToken {
+        &self.revoked
+    }
+
+    /// Takes over what `before` has open, if it may do and see the same; false if it is somebody else.
+    pub(crate) fn succeed(&mut self, before: &Self) -> bool {
+        let (new, old) = (&self.known, &before.known);
+        if (&new.name, new.scope, new.sees_all) != (&old.name, old.scope, old.sees_all) {
+            return false;
+        }
+        if new.allowance == old.allowance {
+            *self = before.clone();
+            return true;
+        }
+        let same_rate = new.allowance.requests_per_second == old.allowance.requests_per_second;
+        let known = Known {
+            name: new.name.clone(),
+            scope: new.scope,
+            sees_all: new.sees_all,
+            allowance: new.allowance,
+            connections: Arc::clone(&old.connections),
+            beginning: Arc::clone(&old.beginning),
+            requests: if same_rate { old.requests.clone() } else { new.requests.clone() },
+        };
+        *self = Self { known: Arc::new(known), revoked: before.revoked.clone() };
+        true
     }
 
     /// The token's name; None for who needs none.
     pub fn name(&self) -> Option<&Arc<str>> {
-        self.0.name.as_ref()
+        self.known.name.as_ref()
     }
 
     /// What it may do.
     pub fn scope(&self) -> Scope {
-        self.0.scope
+        self.known.scope
     }
 
     /// Whether its scope includes `scope`.
     pub fn may(&self, scope: Scope) -> bool {
-        self.0.scope >= scope
+        self.known.scope >= scope
     }
 
     /// For a list: whose sessions exist for it; None for everybody's.
     pub fn only_its_own(&self) -> Option<String> {
-        self.0.name.as_deref().filter(|_| !self.0.sees_all).map(str::to_owned)
+        self.known.name.as_deref().filter(|_| !self.known.sees_all).map(str::to_owned)
     }
 
     /// Whether a session exists for it, by the token that it was created under.
     pub fn sees(&self, created_by: Option<&str>) -> bool {
-        self.0.sees_all || (created_by.is_some() && created_by == self.0.name.as_deref())
+        self.known.sees_all || (created_by.is_some() && created_by == self.known.name.as_deref())
     }
 
     /// How many live sessions of its own it may have.
     pub fn sessions(&self) -> usize {
-        self.0.allowance.sessions
+        self.known.allowance.sessions
+    }
+
+    /// Counts a session that is about to be live, beside those that are; None at the limit. `live` is asked afterwards:
+    /// who is counted here no more is live by then.
+    pub(crate) fn begin_session(&self, live: impl FnOnce() -> usize) -> Option<SessionPermit> {
+        let before = self.known.beginning.fetch_add(1, Ordering::SeqCst);
+        let permit = SessionPermit(Arc::clone(&self.known.beginning));
+        (before + live() < self.known.allowance.sessions).then_some(permit)
     }
 
     /// Counts a connection; None at the limit.
     pub fn connect(&self) -> Option<ConnectionPermit> {
-        let open = &self.0.connections;
-        let most = self.0.allowance.connections;
+        let open = &self.known.connections;
+        let most = self.known.allowance.connections;
         let counted =
             open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < most).then_some(open + 1));
         counted.is_ok().then(|| ConnectionPermit(Arc::clone(open)))
@@ -132,12 +200,17 @@ impl Identity {
     /// # Errors
     /// When there were too many in the last second.
     pub fn request(&self) -> Result<(), Duration> {
-        let Some(requests) = &self.0.requests else { return Ok(()) };
+        let Some(requests) = &self.known.requests else { return Ok(()) };
         requests.check().map_err(|early| {
             let now = governor::clock::Clock::now(&governor::clock::DefaultClock::default());
             early.wait_time_from(now)
         })
     }
+}
+
+fn requests(allowance: Allowance) -> Option<Arc<DefaultDirectRateLimiter>> {
+    let rate = allowance.requests_per_second?;
+    Some(Arc::new(RateLimiter::direct(Quota::per_second(rate))))
 }
 
 #[cfg(test)]
@@ -167,5 +240,35 @@ mod tests {
         assert!(who.connect().is_some());
         assert!(who.request().is_ok() && who.request().is_ok());
         assert!(who.request().is_err_and(|wait| wait <= Duration::from_secs(1)));
+    }
+
+    // HT-12: those that begin at the same time count as well
+    #[test]
+    fn sessions_that_begin_are_counted() {
+        let allowance = Allowance { sessions: 2, ..Allowance::UNLIMITED };
+        let who = Identity::of_token("x", Scope::Control, false, allowance);
+        let first = who.begin_session(|| 0);
+        let second = who.begin_session(|| 0);
+        assert!(first.is_some() && second.is_some() && who.begin_session(|| 0).is_none());
+        drop((first, second));
+        assert!(who.begin_session(|| 1).is_some() && who.begin_session(|| 2).is_none());
+    }
+
+    // HT-12: what is open stays counted when only limits change; another scope is somebody else
+    #[test]
+    fn a_successor_goes_on_counting() {
+        let allowance = |connections| Allowance { connections, ..Allowance::UNLIMITED };
+        let before = Identity::of_token("x", Scope::Observe, false, allowance(1));
+        let open = before.connect();
+        for connections in [1, 2] {
+            let mut after = Identity::of_token("x", Scope::Observe, false, allowance(connections));
+            assert!(after.succeed(&before));
+            assert_eq!(after.connect().is_some(), connections == 2);
+            before.revoked().cancel();
+            assert!(after.revoked().is_cancelled(), "they end together");
+        }
+        let mut other = Identity::of_token("x", Scope::Control, false, allowance(1));
+        assert!(!other.succeed(&before) && other.connect().is_some());
+        drop(open);
     }
 }

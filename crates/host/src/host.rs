@@ -54,9 +54,6 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// block by block, so what it takes is time.
 const READINGS: usize = 2;
 
-/// What terminals say, on its way to the session. Full: they leave out what is in the middle, and say how much.
-const FEED: usize = 64;
-
 /// What a host is made of.
 #[derive(Debug)]
 pub struct HostOptions {
@@ -349,7 +346,6 @@ impl Host {
         let about = AboutRun { id: id.clone(), created_by: run.created_by, began_after, permission_mode };
         let (agent_ref, seats) = (agent.downgrade(), audience.clone());
         let session = SessionHandle::new(about, agent_ref, commands, ended, status_seen, seats);
-        let (feed_in, feed) = mpsc::channel(FEED);
         let setup = FilesSpec::of_session(&run.setup, spec.files);
         let services = Services {
             forwards_files: setup.rules.forward,
@@ -358,35 +354,31 @@ impl Host {
             files: Files::open(setup, &self.shared.file_slots).await,
             terminals: self.shared.terminals.clone(),
             owner: id.to_string(),
-            feed: feed_in,
         };
-        let task = SessionTask::new(
-            SessionParts {
-                id: id.clone(),
-                native: run.native,
-                agent: agent.clone(),
-                route,
-                appender,
-                commands: inbox,
-                inputs,
-                ended: publish,
-                status,
-                info: run.info,
-                snapshot: run.snapshot,
-                turns_before: run.turns,
-                transcript: run.transcript,
-                started_ms: clock::now_ms(),
-                cancel_timeout: spec.cancel_timeout,
-                idle_timeout: spec.idle_timeout,
-                permission_timeout: spec.permission_timeout,
-                audience,
-                services,
-                scope: self.shared.scope.child(tracing::Span::current()),
-                permission_mode,
-                settle: spec.graces.stdin.min(SETTLE),
-            },
-            feed,
-        );
+        let task = SessionTask::new(SessionParts {
+            id: id.clone(),
+            native: run.native,
+            agent: agent.clone(),
+            route,
+            appender,
+            commands: inbox,
+            inputs,
+            ended: publish,
+            status,
+            info: run.info,
+            snapshot: run.snapshot,
+            turns_before: run.turns,
+            transcript: run.transcript,
+            started_ms: clock::now_ms(),
+            cancel_timeout: spec.cancel_timeout,
+            idle_timeout: spec.idle_timeout,
+            permission_timeout: spec.permission_timeout,
+            audience,
+            services,
+            scope: self.shared.scope.child(tracing::Span::current()),
+            permission_mode,
+            settle: spec.graces.stdin.min(SETTLE),
+        });
         self.shared.registry.insert(session.clone());
         let (registry, key) = (self.shared.registry.clone(), id.clone());
         let running = Box::pin(Box::new(task).run());

@@ -76,8 +76,6 @@ pub(crate) struct Services {
     pub(crate) owner: String,
     /// Where its commands run unless they say otherwise.
     pub(crate) cwd: PathBuf,
-    /// Where its terminals tell their output.
-    pub(crate) feed: mpsc::Sender<TerminalEvent>,
 }
 
 impl Services {
@@ -97,12 +95,18 @@ impl Services {
         offered.then_some(service)
     }
 
-    /// Serves a request. Requests take effect in the order in which their futures are first polled.
+    /// Serves a request; a terminal tells `feed` what it says. Requests take effect in the order in which their futures are
+    /// first polled.
     ///
     /// # Cancel safety
     /// As the service: a file is written as a whole or not at all, a terminal that is being created is not there, a
     /// wait or a look changes nothing.
-    pub(crate) async fn serve(self, service: Service, params: Bytes) -> Result<Served, ServiceError> {
+    pub(crate) async fn serve(
+        self,
+        service: Service,
+        params: Bytes,
+        feed: mpsc::Sender<TerminalEvent>,
+    ) -> Result<Served, ServiceError> {
         match service {
             Service::Read => {
                 let result = self.files.read(params).await?;
@@ -113,7 +117,7 @@ impl Services {
                 self.files.write(params).await?;
                 Ok(Served::plain(&json!({})))
             }
-            Service::Create => self.create(&params).await,
+            Service::Create => self.create(&params, feed).await,
             Service::Output => self.output(&params).await,
             Service::Wait => self.wait(&params).await,
             Service::Kill => self.kill(&params).await,

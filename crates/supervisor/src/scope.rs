@@ -4,7 +4,9 @@
 //! the owner wait until the last child is gone. It decides nothing about when work is wanted; that is what the
 //! token is for.
 
+use futures_util::FutureExt;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -40,17 +42,16 @@ impl TaskScope {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        #[expect(clippy::disallowed_methods, reason = "this is the one place that spawns")]
-        let inner = tokio::spawn(task.instrument(self.span.clone()));
-        self.tracker.spawn(async move {
-            match inner.await {
-                Ok(output) => Some(output),
-                Err(error) => {
-                    tracing::error!(task = name, %error, "a task ended badly");
-                    None
-                }
+        // Put together without an async block, which would hold the task twice, and as one task: there may be thousands.
+        let caught = AssertUnwindSafe(task.instrument(self.span.clone())).catch_unwind();
+        let told = caught.map(move |ended| match ended {
+            Ok(output) => Some(output),
+            Err(panic) => {
+                tracing::error!(task = name, panic = message_of(&*panic), "a task ended badly");
+                None
             }
-        })
+        });
+        self.tracker.spawn(told)
     }
 
     /// Waits until every task of the scope has ended. New tasks may still be started while it waits.
@@ -58,6 +59,12 @@ impl TaskScope {
         self.tracker.close();
         self.tracker.wait().await;
     }
+}
+
+/// What a panic says of itself.
+fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 impl Default for TaskScope {

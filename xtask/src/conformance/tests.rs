@@ -41,7 +41,7 @@ fn a_requirement_with_neither_test_nor_reason_is_found_in_groups_that_must_be_co
     assert!(problems(&[]).contains(&missing));
     assert!(!problems(&[("crates/host/src/host.rs", SE_1)]).contains(&missing));
     assert!(
-        !problems(&[]).iter().any(|problem| problem.starts_with("HT-1 ") || problem.starts_with("UP-8 "))
+        !problems(&[]).iter().any(|problem| problem.starts_with("FR-1 ") || problem.starts_with("UP-8 "))
     );
 }
 
@@ -60,9 +60,9 @@ fn a_reason_beside_a_test_is_found() {
 
 #[test]
 fn a_part_that_no_test_shows_is_found() {
-    let problem = "SE-13 is said to be tested in part, but no test shows it".to_owned();
+    let problem = "SE-19 is said to be tested in part, but no test shows it".to_owned();
     assert!(problems(&[]).contains(&problem));
-    let text = "// SE-13\n#[test]\nfn the_list_spans_agents() {}\n";
+    let text = "// SE-19\n#[test]\nfn status_starts_nothing() {}\n";
     assert!(!problems(&[("crates/host/src/host.rs", text)]).contains(&problem));
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The daemon is the real one, with sessions that wait, run, are idle and have crashed. First only what reads is called,
 //! then everything, since that soon leaves nothing to read. Invariant: a pass means that every operation was answered
-//! with success at least once, that the daemon ended well, and that the description is the one that is checked in.
+//! with success at least once, that the daemon ended well, that the description is the one that is checked in, and that
+//! operators are told what each metric is.
 
 mod sessions;
 
@@ -18,6 +19,8 @@ use std::path::{Path, PathBuf};
 /// Seconds for what only reads, and for everything.
 const READING: u32 = 25;
 const ALL: u32 = 30;
+
+const OPERATIONS: &str = "docs/operations.md";
 
 const REQUIREMENTS: &str = include_str!("rest/requirements.txt");
 const SETTINGS: &str = include_str!("rest/schemathesis.toml");
@@ -43,6 +46,8 @@ pub(super) enum RestError {
     Unexpected(String),
     #[error("schemathesis left a report that cannot be read")]
     Report(#[source] serde_json::Error),
+    #[error("{OPERATIONS} does not say what these metrics are: {0}")]
+    Untold(String),
     #[error("never answered with success, so nothing was shown of them: {0}")]
     NeverAccepted(String),
 }
@@ -67,7 +72,14 @@ pub(super) fn run(root: &Path) -> Result<(), RestError> {
         sessions::make(&daemon)?;
     }
     accepted.extend(check.run("all", &format!("--max-time {ALL}"))?);
+    let metrics = daemon.ask("GET", "/metrics", &[], "")?.text();
+    let metrics = metrics.map_err(|error| RestError::Unexpected(format!("no metrics: {error}")))?;
     daemon.stop()?;
+    let operations_page = fs::read_to_string(root.join(OPERATIONS)).unwrap_or_default();
+    let untold = untold(&metrics, &operations_page);
+    if !untold.is_empty() {
+        return Err(RestError::Untold(untold.join(", ")));
+    }
     let missing: Vec<String> = operations(&described)?.difference(&accepted).cloned().collect();
     if missing.is_empty() { Ok(()) } else { Err(RestError::NeverAccepted(missing.join(", "))) }
 }
@@ -127,6 +139,13 @@ fn operations(described: &str) -> Result<BTreeSet<String>, RestError> {
     Ok(methods.collect())
 }
 
+/// The metrics that a page for operators does not name.
+fn untold<'a>(metrics: &'a str, page: &str) -> Vec<&'a str> {
+    let names = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let is_told = |name: &str| page.contains(&format!("`{name}`")) || page.contains(&format!("`{name}{{"));
+    names.filter(|name| !is_told(name)).collect()
+}
+
 /// schemathesis in an environment of its own, made when it is not there or another was asked for before.
 fn install(place: &Path) -> Result<PathBuf, RestError> {
     let (environment, stamp) = (place.join("venv"), place.join("venv/installed.txt"));
@@ -171,6 +190,12 @@ mod tests {
             "GET /b": {"coverage": {"accepted": 0, "rejected": 3}}}}"#;
         assert_eq!(accepted(report).expect("a report"), BTreeSet::from(["GET /a".to_owned()]));
         assert!(accepted("{}").is_err());
+    }
+
+    #[test]
+    fn metrics_that_are_not_told_are_found() {
+        let metrics = "# TYPE acpd_a gauge\nacpd_a 1\n# TYPE acpd_b counter\n# TYPE acpd_c counter\n";
+        assert_eq!(untold(metrics, "`acpd_a{state}` and `acpd_b`, not acpd_c"), ["acpd_c"]);
     }
 
     #[test]

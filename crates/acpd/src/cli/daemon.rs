@@ -71,8 +71,8 @@ Examples:
     Show(One),
     /// Print the events of a session, one per line; times are UTC
     #[command(after_help = "\
-With --follow it goes on until the session ends, and comes back by itself when the connection is lost
-or the daemon restarts: every event is printed exactly once.
+With --follow it goes on until the session ends, and comes back by itself when the connection is
+lost or the daemon restarts: every event is printed exactly once.
 
 Examples:
   acpd sessions events 019a2b3c-4d5e --follow

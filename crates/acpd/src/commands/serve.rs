@@ -11,6 +11,7 @@ use acpd_gateway::{
 };
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +54,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     loop {
         tokio::select! {
             () = stops.next() => break,
-            () = reloads.next() => match reload(&args, &server, &tokens, &embedded, address) {
+            () = reloads.next() => match reload(&args, &server, &tokens, &embedded, address, config.file.as_deref()) {
                 Ok(()) => tracing::info!("read the configuration anew"),
                 Err(reason) => tracing::error!(%reason, "the configuration stays as it was"),
             },
@@ -112,8 +113,16 @@ fn reload(
     tokens: &Tokens,
     embedded: &Embedded,
     address: SocketAddr,
+    file: Option<&Path>,
 ) -> Result<(), String> {
     let config = load(args).map_err(|failure| failure.to_string())?;
+    // Without it there would be no tokens, and whoever reaches acpd could do everything.
+    if let (Some(file), None) = (file, &config.file) {
+        return Err(format!(
+            "{} is not there any more; empty it if nothing is to be configured",
+            file.display()
+        ));
+    }
     check_exposure(&config, address)?;
     server.set(http_settings(&config));
     tokens.replace(known_tokens(&config));

@@ -117,7 +117,9 @@ fn list(json: bool, file: Option<PathBuf>) -> Result<(), Failure> {
     } else {
         let width = config.tokens.keys().map(String::len).max().unwrap_or_default();
         config.tokens.iter().try_for_each(|(name, token)| {
-            writeln!(out, "{name:width$}  {:7}  sees {}", token.scope.as_str(), token.sees.as_str())
+            // An admin sees all, whatever its entry says.
+            let sees = if token.scope == Scope::Admin { Sees::All } else { token.sees };
+            writeln!(out, "{name:width$}  {:7}  sees {}", token.scope.as_str(), sees.as_str())
         })
     };
     told.and_then(|()| out.flush()).map_err(|error| Failure::of(&error))

@@ -11,3 +11,4 @@ mod run;
 mod sessions;
 mod stdio;
 mod top;
+mod wrong_streams;

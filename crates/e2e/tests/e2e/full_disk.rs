@@ -1,6 +1,6 @@
 //! A full disk, played by a limit on the size of files.
 
-use acpd_e2e::{PATIENCE, Scratch, acpd};
+use acpd_e2e::{PATIENCE, Scratch, acpd, noise};
 use serde_json::json;
 
 // issue, deliver 4: a full disk ends the writing session with a clear reason, and not acpd
@@ -41,18 +41,4 @@ fn a_full_disk_ends_the_session_that_writes() {
     let session = later.new_session();
     assert_eq!(later.turn(&session, "hello"), "end_turn");
     later.finish();
-}
-
-/// A word of 1 MiB that cannot be packed, by xorshift.
-fn noise(seed: u64) -> String {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mut letter = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        char::from(b'A' + (state >> 32) as u8 % 58)
-    };
-    let word: String = (0..1 << 20).map(|_| letter()).collect();
-    // Neither an escape of JSON nor a directive.
-    word.replace(['\\', '[', ']', '^', '_', '`'], "z")
 }

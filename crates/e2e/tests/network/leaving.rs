@@ -118,10 +118,18 @@ fn a_client_that_reads_nothing_can_leave() {
     let mut connection = one.open(None);
     let session = one.new_session(&scratch, &mut connection);
     let mut mute = Raw::new(&daemon);
-    // More than a viewer that nobody reads takes.
-    for _ in 0..270 {
-        mute.load(&scratch, &session);
-    }
+    // More than a viewer that nobody reads takes, and then more than waits for the connection.
+    let load = json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []});
+    let busy = (0..400).find_map(|_| {
+        let id = mute.next_id();
+        let answer = mute.try_post(&request(id, "session/load", &load), None);
+        (answer.status != 202).then_some(answer)
+    });
+    let busy = busy.expect("it does not take all of them");
+    assert_eq!((busy.status, &*busy.problem(), busy.header("retry-after")), (503, "busy", Some("1")));
+    // Nobody else has noticed.
+    one.post(&request(900, "session/status", &json!({"sessionId": session})));
+    assert_eq!(answer(&mut connection, 900)["result"]["status"], "open");
     assert_eq!(mute.delete(), 202);
     let deadline = acpd_e2e::Deadline::after(acpd_e2e::PATIENCE);
     while once(&daemon, "POST", &[crate::raw::JSON], &initialize().to_string()).status == 429 {

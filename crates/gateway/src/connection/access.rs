@@ -3,8 +3,9 @@
 //! Checked before a request reaches anything that could act. A session of somebody else is as unknown as one that
 //! never was, whatever is asked of it.
 
+use super::requests::NOT_SERVED;
 use super::{Connection, session_id};
-use crate::identity::Scope;
+use crate::identity::{Scope, SessionPermit};
 use crate::wire_error::{WireError, wire_error};
 use acpd_host::{HostError, method};
 use bytes::Bytes;
@@ -35,10 +36,14 @@ fn brings_to_life(method: &str) -> bool {
 }
 
 impl Connection {
-    /// Whether the client may ask for this.
-    pub(super) async fn may(&self, method: &str, params: Option<&Bytes>) -> Result<(), WireError> {
+    /// Whether the client may ask for this. What may bring a session to life counts as one until that has happened.
+    pub(super) async fn may(
+        &self,
+        method: &str,
+        params: Option<&Bytes>,
+    ) -> Result<Option<SessionPermit>, WireError> {
         let identity = &self.options.identity;
-        let session = session_id(params);
+        let session = session_id(params).filter(|_| self.is_about_a_session(method));
         let mut required = needs(method);
         if identity.may(required)
             && let Some(id) = &session
@@ -50,6 +55,8 @@ impl Connection {
                 Ok(creator) if method == TERMINATE && creator.as_ref() != identity.name() => {
                     required = Scope::Admin;
                 }
+                // Whoever does not see all must not learn from another complaint that a session is there.
+                Err(HostError::UnknownSession { .. }) if !identity.sees(None) => return Err(unknown()),
                 // What is wrong with it is said by who looks for it.
                 Ok(_) | Err(_) => {}
             }
@@ -58,14 +65,21 @@ impl Connection {
             return Err(forbidden(method, identity.scope(), required));
         }
         if brings_to_life(method) && identity.may(Scope::Control) {
-            let (most, name) = (identity.sessions(), identity.name());
+            let most = identity.sessions();
             let is_live =
                 session.as_ref().is_some_and(|id| self.host.is_live(id)) && method != "session/fork";
-            if most < usize::MAX && !is_live && self.host.live_sessions_of(name) >= most {
-                return Err(too_many(most));
+            if most < usize::MAX && !is_live {
+                let live = || self.host.live_sessions_of(identity.name());
+                return identity.begin_session(live).map(Some).ok_or_else(|| too_many(most));
             }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Whether what is answered depends on the session that the params name.
+    fn is_about_a_session(&self, method: &str) -> bool {
+        let of_the_connection = [method::INITIALIZE, method::SESSION_NEW, "session/list"];
+        self.initialized.is_some() && !of_the_connection.contains(&method) && !NOT_SERVED.contains(&method)
     }
 
     /// Whether the client may send this notification; nobody is told if not.

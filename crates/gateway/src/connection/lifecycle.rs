@@ -4,7 +4,7 @@
 use super::list_cursor::ListCursor;
 use super::requests::working_directory;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id, write_answer};
-use crate::identity::Scope;
+use crate::identity::{Scope, SessionPermit};
 use crate::outbox::Outbox;
 use crate::viewer::{Answer, Attachment};
 use acpd_eventlog::ListQuery;
@@ -44,6 +44,7 @@ impl Connection {
         id: OwnedId,
         method: &str,
         params: Option<Bytes>,
+        permit: Option<SessionPermit>,
     ) -> Result<(), HostError> {
         if method == LIST {
             return self.list(id, params);
@@ -53,10 +54,10 @@ impl Connection {
         })?;
         match method {
             STATUS => self.status(id, session),
-            LOAD | RESUME => return self.take_part(id, method == LOAD, session, params),
+            LOAD | RESUME => return self.take_part(id, method == LOAD, session, params, permit),
             CLOSE | STOP => self.end(id, session, EndRequest::Close),
             TERMINATE => self.end(id, session, EndRequest::Terminate),
-            FORK => self.fork(id, session, params),
+            FORK => self.fork(id, session, params, permit),
             DELETE => self.delete(id, session),
             _ => self.detach(id, session).await,
         }
@@ -188,6 +189,7 @@ impl Connection {
         replay: bool,
         session: String,
         params: Option<Bytes>,
+        permit: Option<SessionPermit>,
     ) -> Result<(), HostError> {
         self.joining.insert(id.clone(), session.clone());
         // Before anything else is read: an end that comes next stops it.
@@ -203,6 +205,7 @@ impl Connection {
             } else {
                 join(&host, attempt, &name, spare, &session, params, &client).await
             };
+            drop(permit);
             let shown = match joined {
                 Ok(joined) => Ok((Some(joined), None)),
                 // The history can always be read (SE-6); what cannot go on says why.

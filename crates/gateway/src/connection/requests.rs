@@ -3,6 +3,7 @@
 use super::asked::Asked;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id};
 use crate::capabilities::initialize_result;
+use crate::identity::SessionPermit;
 use crate::viewer::{Answer, Attachment};
 use crate::wire_error::wire_error;
 use acpd_host::{
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Methods that ACP gates by a capability that acpd does not list (IN-3): they are never passed on.
-const NOT_SERVED: [&str; 6] = [
+pub(super) const NOT_SERVED: [&str; 6] = [
     "session/archive",
     "session/unarchive",
     "session/set_title",
@@ -33,6 +34,7 @@ impl Connection {
         method: &str,
         params: Option<Bytes>,
         asked: &Asked,
+        permit: Option<SessionPermit>,
     ) -> Result<(), HostError> {
         match method {
             method::INITIALIZE => self.initialize(id, params),
@@ -43,10 +45,10 @@ impl Connection {
                 Ok(())
             }
             method::SESSION_NEW => {
-                self.new_session(id, params);
+                self.new_session(id, params, permit);
                 Ok(())
             }
-            _ if self.is_lifecycle(method) => self.lifecycle(id, method, params).await,
+            _ if self.is_lifecycle(method) => self.lifecycle(id, method, params, permit).await,
             _ => match session_id(params.as_ref()) {
                 Some(session) => self.session_request(id, method, params, &session, asked).await,
                 None if method.starts_with("session/") => Err(HostError::InvalidParams {
@@ -96,12 +98,14 @@ impl Connection {
         Ok(())
     }
 
-    fn new_session(&mut self, id: OwnedId, params: Option<Bytes>) {
+    fn new_session(&mut self, id: OwnedId, params: Option<Bytes>, permit: Option<SessionPermit>) {
         let spare = self.spare.take().filter(|agent| !agent.is_gone());
         let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
         let (creator, capabilities) = (self.creator(), self.capabilities);
         self.tasks.spawn(async move {
             let created = create(&host, spare, &name, Origin::New, params, creator).await;
+            // It is live now, or was refused.
+            drop(permit);
             created_change(id, created, &outbox, capabilities).await
         });
     }
@@ -111,12 +115,19 @@ impl Connection {
     }
 
     /// `session/fork`: a new session with the history of another.
-    pub(super) fn fork(&mut self, id: OwnedId, source: String, params: Option<Bytes>) {
+    pub(super) fn fork(
+        &mut self,
+        id: OwnedId,
+        source: String,
+        params: Option<Bytes>,
+        permit: Option<SessionPermit>,
+    ) {
         let spare = self.spare.take().filter(|agent| !agent.is_gone());
         let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
         let (creator, capabilities) = (self.creator(), self.capabilities);
         self.tasks.spawn(async move {
             let created = create(&host, spare, &name, Origin::Fork(&source), params, creator).await;
+            drop(permit);
             created_change(id, created, &outbox, capabilities).await
         });
     }

@@ -31,13 +31,18 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
             "acpd is not called that; add the name to allowed_hosts in [server] if it is meant",
         )
     };
-    // HTTP/2 has it in the address of the request.
-    let given = match headers.get(header::HOST) {
-        Some(host) => Some(host.to_str().ok().and_then(|host| host.parse().ok()).ok_or_else(foreign_host)?),
-        None => uri.authority().cloned(),
-    };
+    // HTTP/2 has it in the address of the request. Whoever gives more than one name must mean the same by them.
+    let mut given = uri.authority().cloned();
+    for host in headers.get_all(header::HOST) {
+        let host: Authority =
+            host.to_str().ok().and_then(|host| host.parse().ok()).ok_or_else(foreign_host)?;
+        if given.as_ref().is_some_and(|given| *given != host) {
+            return Err(foreign_host());
+        }
+        given = Some(host);
+    }
     if let Peer::Tcp { local, .. } = peer {
-        let host: &Authority = given.as_ref().ok_or_else(foreign_host)?;
+        let host = given.as_ref().ok_or_else(foreign_host)?;
         let name = host.host().trim_start_matches('[').trim_end_matches(']');
         let is_own = match name.parse::<IpAddr>() {
             // An address is no name that somebody else could point here.
@@ -73,12 +78,12 @@ pub(super) async fn check_token(
     next: Next,
 ) -> Response {
     let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Unix);
-    let presented = bearer(request.headers());
-    let identity = match presented {
-        _ if shared.tokens.is_empty() => Some(shared.local()),
-        Some(token) => shared.tokens.bearer(token),
-        None if peer == Peer::Unix => Some(shared.local()),
-        None => None,
+    let identity = match (presented(request.headers()), shared.tokens.open()) {
+        (_, Some(_)) if peer == Peer::Unix => Some(shared.local()),
+        (_, Some(until)) => Some(shared.local().until(until)),
+        (Presented::Token(token), None) => shared.tokens.bearer(token),
+        (Presented::Nothing, None) if peer == Peer::Unix => Some(shared.local()),
+        (Presented::Nothing | Presented::Unreadable, None) => None,
     };
     let Some(identity) = identity else {
         return Problem::new(
@@ -103,16 +108,33 @@ pub(super) async fn check_token(
     next.run(request).await
 }
 
+/// How a request says who it is from.
+enum Presented<'a> {
+    Nothing,
+    Token(&'a str),
+    /// Something that is no bearer token, or several.
+    Unreadable,
+}
+
 /// The token of `Authorization: Bearer TOKEN`, or for browsers, whose WebSockets can set no header, of the
 /// subprotocol `acpd.bearer.TOKEN`.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    if let Some(authorization) = headers.get(header::AUTHORIZATION) {
-        let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
-        return scheme.eq_ignore_ascii_case("bearer").then_some(token.trim());
+fn presented(headers: &HeaderMap) -> Presented<'_> {
+    let mut authorizations = headers.get_all(header::AUTHORIZATION).into_iter();
+    if let Some(authorization) = authorizations.next() {
+        let read = authorization.to_str().ok().and_then(|text| text.split_once(' '));
+        return match read {
+            Some((scheme, token))
+                if scheme.eq_ignore_ascii_case("bearer") && authorizations.next().is_none() =>
+            {
+                Presented::Token(token.trim())
+            }
+            _ => Presented::Unreadable,
+        };
     }
     let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
     let mut offered = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    offered.find_map(|protocol| protocol.trim().strip_prefix(BEARER_PROTOCOL))
+    let token = offered.find_map(|protocol| protocol.trim().strip_prefix(BEARER_PROTOCOL));
+    token.map_or(Presented::Nothing, Presented::Token)
 }
 
 /// What the subprotocol that carries a token begins with.

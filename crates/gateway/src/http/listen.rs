@@ -19,8 +19,11 @@ use tokio_util::sync::CancellationToken;
 
 /// Sockets of all clients together. At the limit nobody is accepted until one closes.
 const SOCKETS: usize = 16 * 1024;
-/// How long a client may take for the head of a request, and for a TLS handshake.
-const HEAD: Duration = Duration::from_secs(10);
+/// How long a client may take for a TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long it may take for the head of a request. A connection that is kept alive waits for the next one as long, and a
+/// client's POST that meets its end on the way is lost: longer than most clients keep one.
+const NEXT_HEAD: Duration = Duration::from_secs(100);
 /// How often an HTTP/2 client is asked whether it is there, and how long it may take.
 const PING: Duration = Duration::from_secs(15);
 /// A buffer of a connection grows to this at most, in bytes.
@@ -119,7 +122,7 @@ impl Door {
             (Socket::Tcp(stream), None) => Box::pin(self.speak(stream, peer)).await,
             (Socket::Tcp(stream), Some(tls)) => {
                 let handshake = Box::pin(tokio_rustls::TlsAcceptor::from(tls).accept(stream));
-                match tokio::time::timeout(HEAD, handshake).await {
+                match tokio::time::timeout(HANDSHAKE, handshake).await {
                     Ok(Ok(stream)) => Box::pin(self.speak(stream, peer)).await,
                     Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                     Err(_) => tracing::debug!("a TLS handshake took too long"),
@@ -130,7 +133,7 @@ impl Door {
 
     async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S, peer: Peer) {
         let mut http = auto::Builder::new(InScope(self.scope));
-        http.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(BUFFER);
+        http.http1().timer(TokioTimer::new()).header_read_timeout(NEXT_HEAD).max_buf_size(BUFFER);
         http.http2()
             .timer(TokioTimer::new())
             .keep_alive_interval(PING)

@@ -15,10 +15,11 @@ use super::settings::Shared;
 use crate::identity::{Identity, Scope};
 use acpd_host::HostError;
 use axum::Router;
-use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Path, Query};
 use axum::routing::{get, post};
 use http::StatusCode;
+use http::request::Parts;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -38,6 +39,21 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
             .route(&format!("{version}/agents"), get(agents::list));
     }
     router
+}
+
+/// The id in a path. What is no text is the id of no session.
+struct SessionPath(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|Path(id)| Self(id)).map_err(|_| {
+            let as_written = parts.uri.path().split('/').nth(3).unwrap_or_default();
+            Problem::session_not_found(as_written)
+        })
+    }
 }
 
 /// Whether a session exists for the caller, and the caller may do something to it. What does not exist for it is not

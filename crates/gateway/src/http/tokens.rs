@@ -1,11 +1,12 @@
 //! The tokens that are known, as hashes; what a request presents is compared in constant time (contract 1.7).
 //!
-//! Can be replaced while requests come in. A token itself is never stored, logged or shown.
+//! Can be replaced while requests come in; who is known no more is revoked, and what it has open ends. A token itself is never stored, logged or shown.
 
 use crate::identity::Identity;
 use sha2::{Digest, Sha256};
 use std::sync::{Arc, PoisonError, RwLock};
 use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
 
 /// The SHA-256 of a token.
 pub type TokenHash = [u8; 32];
@@ -16,28 +17,52 @@ pub fn hash_token(token: &str) -> TokenHash {
 }
 
 /// All that are known at one time.
-type Known = Arc<[(TokenHash, Identity)]>;
+#[derive(Clone)]
+struct Known {
+    bearers: Arc<[(TokenHash, Identity)]>,
+    /// Cancelled when there is a token where there was none.
+    open: CancellationToken,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { bearers: Arc::default(), open: CancellationToken::new() }
+    }
+}
 
 /// Who is known by which token.
 #[derive(Clone, Default)]
 pub struct Tokens(Arc<RwLock<Known>>);
 
 impl Tokens {
-    /// Knows these from now on, and no others.
-    pub fn replace(&self, known: Vec<(TokenHash, Identity)>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = known.into();
+    /// Knows these from now on, and no others. A token that stays what it was keeps what it has open.
+    pub fn replace(&self, mut bearers: Vec<(TokenHash, Identity)>) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for (hash, before) in known.bearers.iter() {
+            let after = bearers.iter_mut().find(|(after, _)| after == hash);
+            if !after.is_some_and(|(_, after)| after.succeed(before)) {
+                before.revoked().cancel();
+            }
+        }
+        match (known.bearers.is_empty(), bearers.is_empty()) {
+            (true, false) => known.open.cancel(),
+            (false, true) => known.open = CancellationToken::new(),
+            (true, true) | (false, false) => {}
+        }
+        known.bearers = bearers.into();
     }
 
-    /// Whether there is none, so that whoever reaches acpd may call.
-    pub fn is_empty(&self) -> bool {
-        self.known().is_empty()
+    /// Whether there is none, so that whoever reaches acpd may call: until this is cancelled.
+    pub(super) fn open(&self) -> Option<CancellationToken> {
+        let known = self.known();
+        known.bearers.is_empty().then_some(known.open)
     }
 
     /// Whose token this is. Takes as long for every token, known or not.
     pub(super) fn bearer(&self, token: &str) -> Option<Identity> {
         let presented = hash_token(token);
         let mut found = None;
-        for (hash, identity) in self.known().iter() {
+        for (hash, identity) in self.known().bearers.iter() {
             if bool::from(hash.ct_eq(&presented)) {
                 found = Some(identity.clone());
             }
@@ -46,13 +71,13 @@ impl Tokens {
     }
 
     fn known(&self) -> Known {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl std::fmt::Debug for Tokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Tokens({})", self.known().len())
+        write!(f, "Tokens({})", self.known().bearers.len())
     }
 }
 
@@ -65,14 +90,33 @@ mod tests {
     #[test]
     fn a_bearer_is_found_by_the_hash() {
         let tokens = Tokens::default();
-        assert!(tokens.is_empty() && tokens.bearer("secret").is_none());
+        let open = tokens.open().expect("there is none");
+        assert!(tokens.bearer("secret").is_none());
         let who = Identity::of_token("ci", Scope::Control, false, Allowance::UNLIMITED);
         tokens.replace(vec![(hash_token("secret"), who)]);
         let found = tokens.bearer("secret").and_then(|who| who.name().cloned());
         assert_eq!(found.as_deref(), Some("ci"));
+        assert!(open.is_cancelled() && tokens.open().is_none());
         assert!(tokens.bearer("Secret").is_none() && tokens.bearer("").is_none());
         assert!(!format!("{tokens:?}").contains("secret"));
         tokens.replace(Vec::new());
         assert!(tokens.bearer("secret").is_none());
+        assert!(tokens.open().is_some_and(|open| !open.is_cancelled()));
+    }
+
+    // SC-1: who is taken away, or may do something else, is revoked; who stays is not
+    #[test]
+    fn who_is_known_no_more_is_revoked() {
+        let tokens = Tokens::default();
+        let bearer = |token: &str, scope| {
+            (hash_token(token), Identity::of_token(token, scope, false, Allowance::UNLIMITED))
+        };
+        let three = ["stays", "changes", "goes"];
+        tokens.replace(three.map(|token| bearer(token, Scope::Control)).into());
+        let before = three.map(|token| tokens.bearer(token).expect("it is known"));
+        tokens.replace(vec![bearer("changes", Scope::Observe), bearer("stays", Scope::Control)]);
+        assert_eq!(before.map(|who| who.revoked().is_cancelled()), [false, true, true]);
+        let after = ["stays", "changes"].map(|token| tokens.bearer(token).expect("it is known"));
+        assert_eq!(after.map(|who| who.revoked().is_cancelled()), [false, false]);
     }
 }

@@ -13,6 +13,8 @@ pub(crate) enum Closing {
     Deleted,
     /// Nobody read anything of the connection for too long.
     Expired,
+    /// The client's token is not known any more.
+    Revoked,
     /// acpd ends.
     Shutdown,
     /// A defect of acpd.
@@ -27,6 +29,7 @@ impl Closing {
             Self::Stalled => "stalled",
             Self::Deleted => "deleted",
             Self::Expired => "expired",
+            Self::Revoked => "revoked",
             Self::Shutdown => "shutdown",
             Self::Internal => "internal",
         }
@@ -39,6 +42,7 @@ impl Closing {
             Self::Stalled => "nothing was read for too long; come back with Last-Event-ID",
             Self::Deleted => "the client has ended the connection",
             Self::Expired => "nobody has read anything of this connection for too long",
+            Self::Revoked => "the token is not known any more",
             Self::Shutdown => "acpd ends; the sessions can be loaded again",
             Self::Internal => "acpd has failed to serve this connection; the sessions can be loaded again",
         }

@@ -267,6 +267,10 @@ impl AgentTask {
                 Err(_) => self.stdin_ended(),
             }
         }
+        if self.backlog.is_empty() {
+            // Most agents are asked now and then.
+            self.backlog = BytesMut::new();
+        }
     }
 
     fn take_lines(&mut self) {

@@ -3,10 +3,11 @@
 use super::{Served, ServiceError, Services};
 use crate::acp::META;
 use acpd_supervisor::WindowSize;
-use acpd_terminal::{TerminalHandle, TerminalId, TerminalReport, TerminalSpec};
+use acpd_terminal::{TerminalEvent, TerminalHandle, TerminalId, TerminalReport, TerminalSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use tokio::sync::mpsc;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,7 +44,12 @@ struct Named {
 }
 
 impl Services {
-    pub(super) async fn create(&self, params: &[u8]) -> Result<Served, ServiceError> {
+    /// The terminal tells `feed` what it says.
+    pub(super) async fn create(
+        &self,
+        params: &[u8],
+        feed: mpsc::Sender<TerminalEvent>,
+    ) -> Result<Served, ServiceError> {
         let create: Create = parse(params)?;
         let cwd = create.cwd.unwrap_or_else(|| self.cwd.clone());
         if !cwd.is_absolute() {
@@ -55,7 +61,7 @@ impl Services {
         spec.env = variables.map(|variable| (variable.name.into(), variable.value.into())).collect();
         spec.output_byte_limit = create.output_byte_limit;
         spec.pty = window(&create.meta[META]["pty"])?;
-        let id = self.terminals.create(&self.owner, spec, Some(self.feed.clone())).await?;
+        let id = self.terminals.create(&self.owner, spec, Some(feed)).await?;
         let served = Served::plain(&json!({"terminalId": id.as_str()}));
         Ok(Served { created: Some(id), ..served })
     }

@@ -69,6 +69,10 @@ impl PendingRequests {
         if let Some(reply) = self.open.remove(&ticket).and_then(|mut pending| pending.reply.take()) {
             replies.0.push(Waiting { reply, body, events: None });
         }
+        if self.open.is_empty() {
+            // An empty map keeps room for a dozen, and a session mostly has none.
+            self.open = BTreeMap::new();
+        }
     }
 
     /// Takes all that are open, oldest first.

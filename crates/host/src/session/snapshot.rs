@@ -5,6 +5,7 @@
 
 use memchr::memmem::Finder;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// The state of one session as its agent described it. Values are the agent's own, unchanged.
@@ -12,9 +13,23 @@ use std::sync::LazyLock;
 pub(crate) struct Snapshot {
     title: Option<String>,
     /// Whole values that replace each other, by the name under which they are shown.
-    latest: Map<String, Value>,
+    latest: BTreeMap<&'static str, Text>,
     /// Tool calls that are not finished, by id, in the order of their appearance.
     open_calls: Map<String, Value>,
+}
+
+/// A value as its JSON text, a fraction of what it takes in parts: it is kept for long and looked at now and then.
+#[derive(Clone, Debug, PartialEq)]
+struct Text(Box<str>);
+
+impl Text {
+    fn of(value: &Value) -> Self {
+        Self(value.to_string().into())
+    }
+
+    fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
 }
 
 /// What a list shows of a session's state.
@@ -115,9 +130,9 @@ impl Snapshot {
     }
 
     fn keep(&mut self, update: &Value) {
-        let mut keep = |name: &str, member: &str| {
+        let mut keep = |name: &'static str, member: &str| {
             if let Some(value) = update.get(member) {
-                self.latest.insert(name.to_owned(), value.clone());
+                self.latest.insert(name, Text::of(value));
             }
         };
         match update["sessionUpdate"].as_str() {
@@ -133,7 +148,7 @@ impl Snapshot {
                 if let Value::Object(usage) = &mut usage {
                     usage.remove("sessionUpdate");
                 }
-                self.latest.insert("usage".to_owned(), usage);
+                self.latest.insert("usage", Text::of(&usage));
             }
             Some("session_info_update") => self.see_title(update),
             Some("tool_call" | "tool_call_update") => self.see_call(update),
@@ -186,29 +201,29 @@ impl Snapshot {
 
     /// What is known from answers, as [`Snapshot::see_state`] takes it.
     pub(crate) fn state(&self) -> Map<String, Value> {
-        let known = ANSWERED.into_iter().filter_map(|name| Some((name, self.latest.get(name)?)));
-        known.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+        self.values_of(&ANSWERED)
     }
 
     /// Takes over what is known from answers.
     pub(crate) fn see_state(&mut self, state: &Value) {
         for name in ANSWERED {
             if let Some(value) = state.get(name) {
-                self.latest.insert(name.to_owned(), value.clone());
+                self.latest.insert(name, Text::of(value));
             }
         }
     }
 
     /// What a list shows.
     pub(crate) fn glance(&self) -> Glance {
+        let options = self.value("configOptions");
         let chosen = |what: &str| {
-            let options = self.latest.get("configOptions")?.as_array()?;
+            let options = options.as_array()?;
             let option = options.iter().find(|option| option["category"] == what);
             let option = option.or_else(|| options.iter().find(|option| option["id"] == what));
             option?["currentValue"].as_str()
         };
-        let mode = self.latest.get("currentModeId").and_then(Value::as_str);
-        let model = self.latest.get("models").and_then(|models| models["currentModelId"].as_str());
+        let (mode, models) = (self.value("currentModeId"), self.value("models"));
+        let (mode, model) = (mode.as_str(), models["currentModelId"].as_str());
         let owned = |value: Option<&str>| value.map(str::to_owned);
         Glance {
             title: self.title.clone(),
@@ -220,37 +235,53 @@ impl Snapshot {
     /// The answer to `session/set_config_option` is the complete list.
     pub(crate) fn see_config_options(&mut self, result: &Value) {
         if result["configOptions"].is_array() {
-            self.latest.insert("configOptions".to_owned(), result["configOptions"].clone());
+            self.latest.insert("configOptions", Text::of(&result["configOptions"]));
         }
     }
 
     /// A mode that a client has set and the agent accepted; some agents send no update for it.
     pub(crate) fn set_mode(&mut self, mode: &Value) {
         if mode.is_string() {
-            self.latest.insert("currentModeId".to_owned(), mode.clone());
+            self.latest.insert("currentModeId", Text::of(mode));
             self.align_modes();
         }
     }
 
     /// A model that a client has set and the agent accepted.
     pub(crate) fn set_model(&mut self, model: &Value) {
-        if let Some(Value::Object(models)) = self.latest.get_mut("models") {
-            models.insert("currentModelId".to_owned(), model.clone());
+        self.put_in("models", "currentModelId", model);
+    }
+
+    /// Sets a member of an object that is known.
+    fn put_in(&mut self, name: &'static str, member: &str, value: &Value) {
+        if let Value::Object(mut object) = self.value(name) {
+            object.insert(member.to_owned(), value.clone());
+            self.latest.insert(name, Text::of(&Value::Object(object)));
         }
     }
 
+    /// A value that is known, else null.
+    fn value(&self, name: &str) -> Value {
+        self.latest.get(name).map(Text::value).unwrap_or_default()
+    }
+
+    fn values_of(&self, names: &[&str]) -> Map<String, Value> {
+        let known =
+            names.iter().filter_map(|name| Some(((*name).to_owned(), self.latest.get(name)?.value())));
+        known.collect()
+    }
+
     fn align_modes(&mut self) {
-        if let (Some(mode), Some(Value::Object(modes))) =
-            (self.latest.get("currentModeId").cloned(), self.latest.get_mut("modes"))
-        {
-            modes.insert("currentModeId".to_owned(), mode);
+        if self.latest.contains_key("currentModeId") {
+            let mode = self.value("currentModeId");
+            self.put_in("modes", "currentModeId", &mode);
         }
     }
 
     /// The tools list of a `session/started` notification or of a lifecycle answer's `_meta`.
     pub(crate) fn see_tools(&mut self, holder: &Value) {
         if holder["tools"].is_array() {
-            self.latest.insert("tools".to_owned(), holder["tools"].clone());
+            self.latest.insert("tools", Text::of(&holder["tools"]));
         }
     }
 
@@ -270,13 +301,13 @@ impl Snapshot {
 
     /// `modes` and `configOptions`, as the answer to a load or resume has them.
     pub(crate) fn lifecycle_result(&self) -> Map<String, Value> {
-        let members = ["modes", "configOptions"].into_iter();
-        members.filter_map(|name| Some((name.to_owned(), self.latest.get(name)?.clone()))).collect()
+        self.values_of(&["modes", "configOptions"])
     }
 
     /// Everything, as clients see it.
     pub(crate) fn to_json(&self) -> Value {
-        let mut all = self.latest.clone();
+        let known = self.latest.iter().map(|(name, text)| ((*name).to_owned(), text.value()));
+        let mut all: Map<String, Value> = known.collect();
         if let Some(title) = &self.title {
             all.insert("title".to_owned(), json!(title));
         }

@@ -33,7 +33,6 @@ use crate::termination::{RequestedEnd, SessionFacts, TerminationInfo};
 use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, IndexUpdate};
 use acpd_supervisor::TaskScope;
-use acpd_terminal::TerminalEvent;
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::json;
@@ -123,7 +122,7 @@ enum Event {
 }
 
 impl SessionTask {
-    pub(crate) fn new(mut parts: SessionParts, feed: mpsc::Receiver<TerminalEvent>) -> Self {
+    pub(crate) fn new(mut parts: SessionParts) -> Self {
         let facts = SessionFacts { started_ms: Some(parts.started_ms), ..SessionFacts::default() };
         Self {
             turns: Turns::new(parts.cancel_timeout),
@@ -134,7 +133,7 @@ impl SessionTask {
             transcript: parts.transcript.take(),
             given: None,
             asks: Asks::new(parts.permission_timeout),
-            serving: Serving::new(feed),
+            serving: Serving::default(),
             urls: HashMap::new(),
             turn_via: "".into(),
             turn_content: Vec::new(),
@@ -155,7 +154,7 @@ impl SessionTask {
         let audience = self.parts.audience.clone();
         let mut owned = true;
         self.idle_at = self.parts.idle_timeout.map(|idle| Self::now() + idle);
-        loop {
+        let end = loop {
             let timers = [self.turns.deadline(), self.asks.deadline(), self.ladder_at(), self.idle_at];
             let due = timers.into_iter().flatten().min();
             let event = tokio::select! {
@@ -179,11 +178,8 @@ impl SessionTask {
                     self.begin_end(RequestedEnd::shutdown("daemon"), None, &mut out);
                 }
                 Event::Input(Some(SessionInput::Messages(messages))) => self.messages(messages, &mut out),
-                Event::Input(Some(SessionInput::Gone(end))) => return self.finish(Ended::Gone(end)).await,
-                Event::Input(None) => {
-                    let end = self.parts.agent.ended().await;
-                    return self.finish(Ended::Gone(end)).await;
-                }
+                Event::Input(Some(SessionInput::Gone(end))) => break Ended::Gone(end),
+                Event::Input(None) => break Ended::Gone(self.parts.agent.ended().await),
                 Event::Service(happened) => self.happened(happened, &mut out),
                 Event::SomebodyLeft => self.somebody_left(&mut out),
                 Event::Timer => self.timer(&mut out),
@@ -197,9 +193,11 @@ impl SessionTask {
             }
             if self.released {
                 self.parts.agent.unbind(self.parts.route).await;
-                return self.finish(Ended::Released).await;
+                break Ended::Released;
             }
-        }
+        };
+        // In a box of its own: a session that waits need not have the room for its end.
+        Box::pin(self.finish(end)).await;
     }
 
     fn now() -> Instant {

@@ -11,8 +11,8 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ContentBlock, ContentChunk, Implementation, InitializeRequest, InitializeResponse,
-    NewSessionRequest, PromptRequest, PromptResponse, SessionId, SessionNotification, SessionUpdate,
-    StopReason, TextContent,
+    LoadSessionRequest, LoadSessionResponse, NewSessionRequest, PromptRequest, PromptResponse,
+    RequestPermissionRequest, SessionId, SessionNotification, SessionUpdate, StopReason, TextContent,
 };
 use agent_client_protocol::{Agent, Error, JsonRpcNotification, UntypedMessage};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ pub(crate) const QUEUE: usize = 64;
 pub(crate) enum Heard {
     Update(Box<SessionNotification>),
     Ended(Box<SessionEnded>),
+    /// It was answered with an option that rejects.
+    Asked(Box<RequestPermissionRequest>),
 }
 
 /// acpd's notification that a session ended.
@@ -54,15 +56,17 @@ pub struct Turn {
 impl Turn {
     /// The text of the agent's message, chunk by chunk.
     pub fn chunks(&self) -> Vec<&str> {
-        self.updates
-            .iter()
-            .filter_map(|update| match update {
-                SessionUpdate::AgentMessageChunk(ContentChunk {
-                    content: ContentBlock::Text(text), ..
-                }) => Some(text.text.as_str()),
-                _ => None,
-            })
-            .collect()
+        self.updates.iter().filter_map(message).collect()
+    }
+}
+
+/// The text of a chunk of the agent's message.
+pub fn message(update: &SessionUpdate) -> Option<&str> {
+    match update {
+        SessionUpdate::AgentMessageChunk(ContentChunk { content: ContentBlock::Text(text), .. }) => {
+            Some(text.text.as_str())
+        }
+        _ => None,
     }
 }
 
@@ -106,6 +110,43 @@ impl<'a> Conversation<'a> {
         Ok(session)
     }
 
+    /// `session/load`: its answer, and the updates of the session that came before it.
+    pub async fn load(
+        &mut self,
+        session: &SessionId,
+    ) -> Result<(LoadSessionResponse, Vec<SessionUpdate>), Error> {
+        let from = self.heard.len();
+        let request = LoadSessionRequest::new(session.clone(), self.directory());
+        let answer = self.agent.send_request(request).block_task();
+        let answer = self.listen_until(answer).await?;
+        Ok((answer, self.updates(session, from)))
+    }
+
+    /// What a session's agent says from now on, up to the update that `is_last` knows.
+    pub async fn watch(
+        &mut self,
+        session: &SessionId,
+        is_last: impl Fn(&SessionUpdate) -> bool,
+    ) -> Result<Vec<SessionUpdate>, Error> {
+        let from = self.heard.len();
+        loop {
+            let updates = self.updates(session, from);
+            if updates.last().is_some_and(&is_last) {
+                return Ok(updates);
+            }
+            self.listen().await?;
+        }
+    }
+
+    /// The permission requests so far.
+    pub fn asked(&self) -> Vec<RequestPermissionRequest> {
+        let asked = self.heard.iter().filter_map(|heard| match heard {
+            Heard::Asked(request) => Some(request.as_ref().clone()),
+            Heard::Update(_) | Heard::Ended(_) => None,
+        });
+        asked.collect()
+    }
+
     /// One turn.
     pub async fn prompt(&mut self, session: &SessionId, text: &str) -> Result<Turn, Error> {
         let from = self.heard.len();
@@ -145,7 +186,7 @@ impl<'a> Conversation<'a> {
         }
         let ends = self.heard.iter().filter_map(|heard| match heard {
             Heard::Ended(ended) => Some(ended.as_ref().clone()),
-            Heard::Update(_) => None,
+            Heard::Update(_) | Heard::Asked(_) => None,
         });
         Ok(ends.collect())
     }
@@ -156,11 +197,15 @@ impl<'a> Conversation<'a> {
     }
 
     fn turn(&self, session: &SessionId, from: usize, answer: &PromptResponse) -> Turn {
+        Turn { updates: self.updates(session, from), stop_reason: answer.stop_reason }
+    }
+
+    fn updates(&self, session: &SessionId, from: usize) -> Vec<SessionUpdate> {
         let updates = self.heard[from..].iter().filter_map(|heard| match heard {
             Heard::Update(update) if update.session_id == *session => Some(update.update.clone()),
             _ => None,
         });
-        Turn { updates: updates.collect(), stop_reason: answer.stop_reason }
+        updates.collect()
     }
 
     async fn listen_for_update(&mut self, from: usize) -> Result<(), Error> {

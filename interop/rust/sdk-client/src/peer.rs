@@ -59,7 +59,8 @@ impl Peer {
     pub(crate) const CONFIG_FILE: &str = "config.toml";
 }
 
-fn acpd() -> PathBuf {
+/// The binary to test.
+pub(crate) fn acpd() -> PathBuf {
     let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/debug/acpd");
     std::env::var_os(ACPD_BIN).map_or_else(built, PathBuf::from)
 }

@@ -8,8 +8,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent_client_protocol::v1::schema::SessionNotification;
-use agent_client_protocol::{AcpAgent, Client, Error, on_receive_notification};
+use agent_client_protocol::v1::schema::{
+    PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    SelectedPermissionOutcome, SessionNotification,
+};
+use agent_client_protocol::{
+    AcpAgent, Client, ConnectTo, Error, on_receive_notification, on_receive_request,
+};
 use tokio::sync::mpsc;
 
 use crate::conversation::{Conversation, Heard, QUEUE, SessionEnded};
@@ -29,6 +34,12 @@ pub enum TalkError {
     /// The trial's directory or the table of processes.
     #[error("cannot prepare or look")]
     System(#[from] std::io::Error),
+    /// acpd said something else than where it listens.
+    #[error("no daemon: {0}")]
+    NoDaemon(String),
+    /// The daemon did not end well.
+    #[error("the daemon ended with {0}")]
+    Daemon(std::process::ExitStatus),
     /// The script failed, or the peer did not end well.
     #[error("the conversation failed")]
     Conversation(#[from] Error),
@@ -69,8 +80,23 @@ pub async fn talk<R>(
         return Err(TalkError::NotBuilt(launch.command().to_owned()));
     }
     let agent = AcpAgent::new(launch).with_debug(|line, direction| eprintln!("{direction:?}: {line}"));
+    let outcome = converse(agent, &mut trial, script).await?;
+
+    if matches!(peer, Peer::Hosted { .. }) && !trial.has_seen_supervised() {
+        return Err(TalkError::NothingSeen);
+    }
+    let left = trial.look()?;
+    if left.is_empty() { Ok(outcome) } else { Err(TalkError::LeftBehind(left)) }
+}
+
+/// Runs `script` over a transport, to its end.
+pub(crate) async fn converse<R>(
+    transport: impl ConnectTo<Client> + 'static,
+    trial: &mut Trial,
+    script: impl AsyncFnOnce(&mut Conversation<'_>) -> Result<R, Error>,
+) -> Result<R, TalkError> {
     let (says, hears) = mpsc::channel(QUEUE);
-    let ends = says.clone();
+    let (ends, asks) = (says.clone(), says.clone());
     let conversation = Client
         .v1()
         .name("sdk-client")
@@ -86,13 +112,22 @@ pub async fn talk<R>(
             },
             on_receive_notification!(),
         )
-        .connect_with(agent, async |agent| script(&mut Conversation::new(agent, hears, &mut trial)).await);
-    let outcome =
-        tokio::time::timeout(PATIENCE, conversation).await.map_err(|_elapsed| TalkError::TooSlow)??;
+        .on_receive_request(
+            async move |request: RequestPermissionRequest, responder, _| {
+                let outcome = rejected(&request);
+                asks.send(Heard::Asked(Box::new(request))).await.map_err(Error::into_internal_error)?;
+                responder.respond(RequestPermissionResponse::new(outcome))
+            },
+            on_receive_request!(),
+        )
+        .connect_with(transport, async |agent| script(&mut Conversation::new(agent, hears, trial)).await);
+    Ok(tokio::time::timeout(PATIENCE, conversation).await.map_err(|_elapsed| TalkError::TooSlow)??)
+}
 
-    if matches!(peer, Peer::Hosted { .. }) && !trial.has_seen_supervised() {
-        return Err(TalkError::NothingSeen);
-    }
-    let left = trial.look()?;
-    if left.is_empty() { Ok(outcome) } else { Err(TalkError::LeftBehind(left)) }
+/// The agent's own way to be refused.
+fn rejected(request: &RequestPermissionRequest) -> RequestPermissionOutcome {
+    let option = request.options.iter().find(|option| option.kind == PermissionOptionKind::RejectOnce);
+    option.map_or(RequestPermissionOutcome::Cancelled, |option| {
+        RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
+    })
 }

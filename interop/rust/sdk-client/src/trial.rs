@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use agent_client_protocol::AcpAgentConfig;
 use tempfile::TempDir;
@@ -16,16 +17,26 @@ use crate::processes::{Process, carrying};
 
 const MARK: &str = "INTEROP_RUN";
 
-#[derive(Debug)]
+/// Of a clone, the directory is the same; it goes with the last.
+#[derive(Debug, Clone)]
 pub(crate) struct Trial {
-    directory: TempDir,
+    directory: Arc<TempDir>,
     marks: BTreeSet<String>,
 }
 
 impl Trial {
     pub(crate) fn prepare(peer: &Peer) -> io::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("acpd-interop-").tempdir()?;
-        if let Peer::Hosted { config, .. } = peer {
+        let config = match peer {
+            Peer::Hosted { config, .. } => Some(config.as_str()),
+            Peer::Example | Peer::Program(_) => None,
+        };
+        Self::with_config(config)
+    }
+
+    /// With a configuration of acpd in its directory, if there is one.
+    pub(crate) fn with_config(config: Option<&str>) -> io::Result<Self> {
+        let directory = Arc::new(tempfile::Builder::new().prefix("acpd-interop-").tempdir()?);
+        if let Some(config) = config {
             std::fs::write(directory.path().join(Peer::CONFIG_FILE), config)?;
         }
         // The directory's name is the trial's alone, as long as the trial lasts.
@@ -38,7 +49,13 @@ impl Trial {
     }
 
     pub(crate) fn launch(&self, peer: &Peer) -> AcpAgentConfig {
-        peer.launch(self.directory()).env(MARK, self.directory().display().to_string())
+        let (name, value) = self.mark();
+        peer.launch(self.directory()).env(name, value)
+    }
+
+    /// The variable by which processes of this trial are known.
+    pub(crate) fn mark(&self) -> (&'static str, String) {
+        (MARK, self.directory().display().to_string())
     }
 
     /// The processes of this trial now; remembers acpd's marks.

@@ -21,12 +21,12 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
         return Ok(());
     }
     let mut follower = Follower::new(daemon, session.session_id, args.after);
-    // Said once for each absence, however many tries it takes.
-    let mut away = false;
+    // Each is said once for each absence, which is over with the next event: some come back only to be lost again.
+    let (mut away, mut back) = (false, false);
     loop {
         match follower.next().await.map_err(|error| Failure::of(&error))? {
             Followed::Event(event) => {
-                away = false;
+                (away, back) = (false, false);
                 if printer.print(&[event])? == Reader::Gone {
                     return Ok(());
                 }
@@ -38,7 +38,11 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
                 away = true;
                 tell(&format!("{why}; reconnecting"));
             }
-            Followed::Back => tell("connected again"),
+            Followed::Back if back => {}
+            Followed::Back => {
+                back = true;
+                tell("connected again");
+            }
             Followed::Over => return Ok(()),
         }
     }

@@ -152,11 +152,16 @@ async fn run(
     dry: CancellationToken,
     permit: ConnectionPermit,
 ) {
-    let host = acp.shared.host.clone();
+    let (host, revoked) = (acp.shared.host.clone(), options.identity.revoked().clone());
     let serving = host.scope().spawn("connection", serve(host.clone(), options, io));
     tokio::pin!(serving);
     let served = tokio::select! {
         served = &mut serving => served,
+        () = revoked.cancelled() => {
+            connection.end(Closing::Revoked);
+            connection.close_streams();
+            serving.await
+        }
         () = connection.gone.cancelled() => {
             // Also when the daemon stops: nothing is taken any more.
             connection.end(Closing::Shutdown);

@@ -91,13 +91,16 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
         silence: Duration::from_secs(45),
     };
     let (host, stop) = (acp.shared.host.clone(), acp.shared.stop.clone());
-    let scope = host.scope().clone();
+    let (scope, revoked) = (host.scope().clone(), identity.revoked().clone());
     acp.shared.host.scope().spawn("client over websocket", async move {
         let upgraded = stop.run_until_cancelled(tokio::time::timeout(UPGRADE, upgrade)).await;
         let Some(Ok(Ok(upgraded))) = upgraded else { return };
         let counted = ViewerCount::new("websocket");
         let socket = server_side(TokioIo::new(upgraded), care).await;
-        converse(socket, care, &scope, &stop, |io| serve(host, options, io)).await;
+        converse(socket, care, &scope, Ends { stop: &stop, revoked: &revoked }, |io| {
+            serve(host, options, io)
+        })
+        .await;
         drop((permit, counted));
     });
 
@@ -137,12 +140,21 @@ async fn server_side<S: AsyncRead + AsyncWrite + Unpin>(stream: S, care: Care) -
     WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await
 }
 
-/// Serves the client on a socket until it is gone, or the daemon stops.
+/// What ends a socket from here.
+#[derive(Clone, Copy, Debug)]
+struct Ends<'a> {
+    /// The daemon stops.
+    stop: &'a CancellationToken,
+    /// The client may not call any more.
+    revoked: &'a CancellationToken,
+}
+
+/// Serves the client on a socket until it is gone, or either of these.
 async fn converse<S, F>(
     socket: WebSocketStream<S>,
     care: Care,
     scope: &TaskScope,
-    stop: &CancellationToken,
+    Ends { stop, revoked }: Ends<'_>,
     serve: impl FnOnce(ConnectionIo) -> F,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -158,7 +170,17 @@ async fn converse<S, F>(
     let writer = writing::Writer { sink, gone: gone.clone(), life: Arc::clone(&life), care, together: 0 };
     let writer = scope.spawn("websocket out", writer.write(pieces));
     let io = ConnectionIo { arrivals, gone: gone.clone(), outbox };
-    let served = scope.spawn("connection", serve(io)).await;
+    let serving = scope.spawn("connection", serve(io));
+    tokio::pin!(serving);
+    let served = tokio::select! {
+        served = &mut serving => served,
+        () = revoked.cancelled() => {
+            life.end(Ending::Revoked);
+            gone.cancel();
+            life.hang_up();
+            serving.await
+        }
+    };
     if !matches!(served, Ok(Some(()))) {
         life.end(Ending::Internal);
     }

@@ -1,6 +1,6 @@
 //! The configured agents and how they stand (contract 6).
 
-use super::super::problem::{Problem, ProblemDocument};
+use super::super::problem::{Forbidden, Problem, Refused};
 use super::super::settings::Shared;
 use crate::identity::{Identity, Scope};
 use acpd_host::AgentStanding;
@@ -70,9 +70,7 @@ pub(super) enum AgentStatus {
     get, path = "/v1/agents", operation_id = "listAgents", tag = "agents",
     responses(
         (status = 200, body = Agents),
-        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, description = "the scope of the token does not include this", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+        Forbidden, Refused,
     )
 )]
 pub(super) async fn list(

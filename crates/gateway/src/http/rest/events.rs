@@ -4,17 +4,17 @@
 //! for too long is let go with a reason; it comes back with the id of the last event it saw. Nobody else waits for it.
 
 use super::super::metrics::{ViewerCount, count_stalls};
-use super::super::problem::Problem;
+use super::super::problem::{Problem, ProblemDocument, Refused, Unknown, Unreadable};
 use super::super::settings::Shared;
 use super::place::{cursor_problem, read_place, write_place};
 use super::render::{Renderer, expected_bytes};
-use super::{Sse, check_visible, numbers, query};
+use super::{SessionPath, Sse, check_visible, numbers, query};
 use crate::identity::{ConnectionPermit, Identity, Scope};
 use acpd_eventlog::{Block, Cursor};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, header};
@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Events of a page, if nothing else is asked for.
 const PAGE: u64 = 100;
@@ -92,18 +93,16 @@ pub(super) struct EventDocument {
         (status = 200, description = "With `Accept: text/event-stream` a stream, else a page", content(
             (EventsPage = "application/json"), (String = "text/event-stream"),
         )),
-        (status = 400, description = "the cursor or the limit is not readable", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or an unknown one", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, description = "no such session", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "the cursor is of the future, or of another session", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 410, description = "the cursor is older than what is kept", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "too many requests or connections", body = super::super::problem::ProblemDocument, content_type = "application/problem+json"),
+        Unreadable, Unknown,
+        (status = 409, description = "the cursor is of the future, or of another session", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 410, description = "the cursor is older than what is kept", body = ProblemDocument, content_type = "application/problem+json"),
+        Refused,
     )
 )]
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
     asked: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -119,7 +118,7 @@ pub(super) async fn events(
     let cursor = shared.host.cursor(&id, after).await.map_err(|error| cursor_problem(&error, &id))?;
     if Sse::is_asked_for(&headers) {
         let permit = identity.connect().ok_or_else(super::too_many_connections)?;
-        return Ok(stream(&shared, cursor, permit));
+        return Ok(stream(&shared, &identity, cursor, permit));
     }
     page(&id, cursor, limit).await
 }
@@ -153,9 +152,11 @@ async fn page(id: &str, mut cursor: Cursor, limit: u64) -> Result<Response, Prob
     Ok(([(header::CONTENT_TYPE, json)], out.freeze()).into_response())
 }
 
-fn stream(shared: &Arc<Shared>, cursor: Cursor, permit: ConnectionPermit) -> Response {
+fn stream(shared: &Arc<Shared>, identity: &Identity, cursor: Cursor, permit: ConnectionPermit) -> Response {
     let (pieces, queue) = mpsc::channel(PIECES);
-    let follower = Follower { shared: Arc::clone(shared), cursor, pieces, renderer: Renderer::default() };
+    let (shared_with, revoked) = (Arc::clone(shared), identity.revoked().clone());
+    let renderer = Renderer::default();
+    let follower = Follower { shared: shared_with, revoked, cursor, pieces, renderer };
     let counted = ViewerCount::new("sse");
     shared.host.scope().spawn("events", async move {
         follower.run().await;
@@ -181,6 +182,8 @@ impl futures_util::Stream for Pieces {
 /// Follows a session's log for one reader.
 struct Follower {
     shared: Arc<Shared>,
+    /// Cancelled when the reader may not read any more.
+    revoked: CancellationToken,
     cursor: Cursor,
     pieces: mpsc::Sender<Bytes>,
     renderer: Renderer,
@@ -192,6 +195,7 @@ enum Closed {
     Gone,
     Stalled,
     Shutdown,
+    Revoked,
     Unreadable(String),
 }
 
@@ -209,6 +213,7 @@ impl Follower {
                 Sse::closed("stalled", &format!("nothing was taken for {patience:?}"))
             }
             Err(Closed::Shutdown) => Sse::closed("shutdown", "acpd is shutting down"),
+            Err(Closed::Revoked) => Sse::closed("revoked", "the token is not known any more"),
             Err(Closed::Unreadable(why)) => Sse::closed("history_unreadable", &why),
         };
         let _sent = last.send(words);
@@ -217,12 +222,16 @@ impl Follower {
     async fn follow(&mut self) -> Result<(), Closed> {
         // Known to be open, though nothing may happen for long.
         self.hand_over(Bytes::from_static(b": here\n\n")).await?;
-        let (stop, gone) = (self.shared.stop.clone(), self.pieces.clone());
+        let (stop, gone, revoked) = (self.shared.stop.clone(), self.pieces.clone(), self.revoked.clone());
         let mut until = None;
         loop {
             let wake = until.unwrap_or_else(|| Instant::now() + KEEPALIVE);
+            if revoked.is_cancelled() {
+                return Err(Closed::Revoked);
+            }
             let next = tokio::select! {
                 next = self.cursor.next() => next,
+                () = revoked.cancelled() => return Err(Closed::Revoked),
                 () = gone.closed() => return Err(Closed::Gone),
                 () = stop.cancelled(), if until.is_none() => {
                     until = Some(Instant::now() + LAST_EVENTS);
@@ -260,10 +269,17 @@ impl Follower {
 
     async fn hand_over(&self, piece: Bytes) -> Result<(), Closed> {
         let patience = self.shared.settings().viewer_stall;
-        match tokio::time::timeout(patience, self.pieces.send(piece)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Closed::Gone),
-            Err(_) => Err(Closed::Stalled),
+        tokio::select! {
+            sent = self.pieces.send(piece) => sent.map_err(|_| Closed::Gone),
+            () = tokio::time::sleep(patience) => Err(Closed::Stalled),
+            () = self.revoked.cancelled() => Err(Closed::Revoked),
+            () = self.last_moment() => Err(Closed::Shutdown),
         }
+    }
+
+    /// When the daemon stops, nobody waits for a slow reader.
+    async fn last_moment(&self) {
+        self.shared.stop.cancelled().await;
+        tokio::time::sleep(LAST_EVENTS).await;
     }
 }

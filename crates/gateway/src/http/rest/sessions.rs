@@ -1,14 +1,14 @@
 //! Sessions: list, look at one, end one (contract 1.3, 1.1).
 
-use super::super::problem::{Problem, ProblemDocument};
+use super::super::problem::{Elsewhere, Forbidden, Problem, Refused, Unknown, Unreadable};
 use super::super::settings::Shared;
-use super::{check_visible, numbers, query};
+use super::{SessionPath, check_visible, numbers, query};
 use crate::connection::ListCursor;
 use crate::identity::{Identity, Scope};
 use acpd_eventlog::ListQuery;
 use acpd_host::{EndRequest, SessionInfo, SessionSummary};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -115,9 +115,7 @@ pub(super) enum SessionState {
     get, path = "/v1/sessions", operation_id = "listSessions", tag = "sessions", params(SessionsQuery),
     responses(
         (status = 200, body = SessionsPage),
-        (status = 400, description = "a value of the query is not readable", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+        Unreadable, Refused,
     )
 )]
 pub(super) async fn list(
@@ -165,15 +163,13 @@ pub(super) async fn list(
     get, path = "/v1/sessions/{id}", operation_id = "getSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
     responses(
         (status = 200, body = SessionDocument),
-        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, description = "no such session", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+        Unknown, Refused,
     )
 )]
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
 ) -> Result<Json<SessionInfo>, Problem> {
     check_visible(&shared, &identity, &id, Scope::Observe).await?;
     Ok(Json(shared.host.session_info(&id).await?))
@@ -184,17 +180,13 @@ pub(super) async fn show(
     post, path = "/v1/sessions/{id}/terminate", operation_id = "terminateSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
     responses(
         (status = 204, description = "it has ended, or had before"),
-        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, description = "the scope of the token does not include this", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, description = "no such session", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "another process has it", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+        Forbidden, Unknown, Elsewhere, Refused,
     )
 )]
 pub(super) async fn terminate(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
     let creator = check_visible(&shared, &identity, &id, Scope::Control).await?;
     if creator.as_ref() != identity.name() {
@@ -208,17 +200,13 @@ pub(super) async fn terminate(
     post, path = "/v1/sessions/{id}/close", operation_id = "closeSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
     responses(
         (status = 204, description = "it has ended, or had before"),
-        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, description = "the scope of the token does not include this", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, description = "no such session", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "another process has it", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+        Forbidden, Unknown, Elsewhere, Refused,
     )
 )]
 pub(super) async fn close(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
     check_visible(&shared, &identity, &id, Scope::Control).await?;
     end(&shared, &identity, &id, EndRequest::Close).await
@@ -229,17 +217,13 @@ pub(super) async fn close(
     delete, path = "/v1/sessions/{id}", operation_id = "deleteSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
     responses(
         (status = 204, description = "it is gone"),
-        (status = 401, description = "no token, or an unknown one", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 403, description = "the scope of the token does not include this", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, description = "no such session", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "another process has it", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 429, description = "too many requests", body = ProblemDocument, content_type = "application/problem+json"),
+        Forbidden, Unknown, Elsewhere, Refused,
     )
 )]
 pub(super) async fn delete(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-    Path(id): Path<String>,
+    SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
     check_visible(&shared, &identity, &id, Scope::Admin).await?;
     shared.host.delete_session(&id, &initiator(&identity)).await?;

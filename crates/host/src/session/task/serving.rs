@@ -18,6 +18,21 @@ use tokio_util::sync::CancellationToken;
 const RUNNING: usize = 256;
 /// Answers that wait for the session.
 const FINISHED: usize = 8;
+/// What terminals say, on its way to the session. Full: they leave out what is in the middle, and say how much.
+const FEED: usize = 64;
+
+/// A queue that is there from its first use on: most sessions never need it, and there may be thousands.
+type Queue<T> = Option<(mpsc::Sender<T>, mpsc::Receiver<T>)>;
+
+fn sender<T>(queue: &mut Queue<T>, bound: usize) -> mpsc::Sender<T> {
+    queue.get_or_insert_with(|| mpsc::channel(bound)).0.clone()
+}
+
+/// # Cancel safety
+/// Nothing is lost when the future is dropped.
+async fn next_of<T>(queue: &mut Queue<T>) -> Option<T> {
+    queue.as_mut()?.1.recv().await
+}
 
 /// A request that is being served.
 pub(super) struct Running {
@@ -30,15 +45,15 @@ pub(super) struct Running {
 }
 
 /// What is being served, and what comes of it.
+#[derive(Default)]
 pub(super) struct Serving {
     running: Vec<Running>,
     /// Requests so far.
     asked: u64,
-    finished_in: mpsc::Sender<Box<Finished>>,
     /// Answers. Full: the service waits with its answer, until the session has written what it has.
-    finished: mpsc::Receiver<Box<Finished>>,
+    finished: Queue<Box<Finished>>,
     /// What terminals say.
-    feed: mpsc::Receiver<TerminalEvent>,
+    feed: Queue<TerminalEvent>,
     /// Terminals that the running turn has created.
     of_turn: Vec<TerminalId>,
     /// Told when the terminals of an ending session are gone.
@@ -52,19 +67,6 @@ pub(super) enum Happened {
 }
 
 impl Serving {
-    pub(super) fn new(feed: mpsc::Receiver<TerminalEvent>) -> Self {
-        let (finished_in, finished) = mpsc::channel(FINISHED);
-        Self {
-            running: Vec::new(),
-            asked: 0,
-            finished_in,
-            finished,
-            feed,
-            of_turn: Vec::new(),
-            releasing: None,
-        }
-    }
-
     /// Waits for the next answer or the next word of a terminal.
     ///
     /// # Cancel safety
@@ -73,8 +75,8 @@ impl Serving {
         tokio::select! {
             biased;
             // Both channels have a sender in this very session.
-            Some(finished) = self.finished.recv() => Happened::Finished(*finished),
-            Some(event) = self.feed.recv() => Happened::Said(event),
+            Some(finished) = next_of(&mut self.finished) => Happened::Finished(*finished),
+            Some(event) = next_of(&mut self.feed) => Happened::Said(event),
             else => std::future::pending().await,
         }
     }
@@ -101,8 +103,9 @@ impl SessionTask {
         self.serving.asked += 1;
         let (number, withdrawn) = (self.serving.asked, CancellationToken::new());
         let params = acp::params_of(request.line).map(|params| request.line.slice_ref(params));
-        let work = self.parts.services.clone().serve(service, params.unwrap_or_default());
-        let (finished, stop) = (self.serving.finished_in.clone(), withdrawn.clone());
+        let feed = sender(&mut self.serving.feed, FEED);
+        let work = self.parts.services.clone().serve(service, params.unwrap_or_default(), feed);
+        let (finished, stop) = (sender(&mut self.serving.finished, FINISHED), withdrawn.clone());
         self.parts.scope.spawn("service", async move {
             let outcome =
                 stop.run_until_cancelled(work).await.unwrap_or_else(|| Err(ServiceError::withdrawn()));
@@ -232,11 +235,13 @@ impl SessionTask {
         loop {
             tokio::select! {
                 biased;
-                Some(event) = self.serving.feed.recv() => self.terminal_said(&event, out),
+                Some(event) = next_of(&mut self.serving.feed) => self.terminal_said(&event, out),
                 () = &mut release => break,
             }
         }
-        while let Ok(event) = self.serving.feed.try_recv() {
+        while let Some((_, feed)) = &mut self.serving.feed
+            && let Ok(event) = feed.try_recv()
+        {
             self.terminal_said(&event, out);
         }
     }

@@ -21,6 +21,8 @@ pub(super) enum Ending {
     Stalled,
     /// Nothing was heard of it for too long.
     Silent,
+    /// The client's token is not known any more.
+    Revoked,
     /// The daemon ends.
     Shutdown,
     /// A defect of acpd.
@@ -52,6 +54,7 @@ impl Ending {
                 (CloseCode::Policy, "stalled: nothing was read for too long; load the session again")
             }
             Self::Silent => (CloseCode::Policy, "silent: no pong came for too long"),
+            Self::Revoked => (CloseCode::Policy, "revoked: the token is not known any more"),
             Self::Shutdown => (CloseCode::Away, "shutdown: acpd ends; the sessions can be loaded again"),
             Self::Internal => (CloseCode::Error, "acpd has failed to serve this connection"),
         };

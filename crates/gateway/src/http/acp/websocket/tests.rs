@@ -32,7 +32,8 @@ where
     let stop = stop.clone();
     let serving = TaskScope::default().spawn("socket", async move {
         let socket = server_side(far, care()).await;
-        converse(socket, care(), &TaskScope::default(), &stop, serve).await;
+        let ends = Ends { stop: &stop, revoked: &CancellationToken::new() };
+        converse(socket, care(), &TaskScope::default(), ends, serve).await;
     });
     (WebSocketStream::from_raw_socket(near, Role::Client, None).await, serving)
 }
@@ -66,7 +67,8 @@ async fn a_client_that_answers_no_ping_is_detached() {
             listen(io).await;
             let _heard = detached.send(begun.elapsed());
         };
-        converse(socket, care(), &TaskScope::default(), &ended, serve).await;
+        let ends = Ends { stop: &ended, revoked: &CancellationToken::new() };
+        converse(socket, care(), &TaskScope::default(), ends, serve).await;
     });
     let after = seen.await.expect("the connection ended");
     assert_eq!(after.as_secs(), 45);

@@ -1,0 +1,13 @@
+//! Who may do what at the front door: real daemons, raw sockets, the requests that no good client would send.
+
+mod allowances;
+mod door;
+mod owners;
+mod places;
+mod reading;
+mod reloads;
+mod scopes;
+mod standing;
+mod strangers;
+mod tls;
+mod token_files;
