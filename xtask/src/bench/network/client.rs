@@ -112,17 +112,29 @@ impl Http {
         Ok([accepted, begun.elapsed()])
     }
 
+    /// Something that nobody answers, from writing it to its acceptance: what HTTP itself costs.
+    pub(super) fn notify(&mut self) -> Result<Duration, PeerError> {
+        let begun = now();
+        self.send("{\"jsonrpc\":\"2.0\",\"method\":\"$/nothing\",\"params\":{}}")?;
+        Ok(begun.elapsed())
+    }
+
     fn post(&mut self, method: &str, params: &str) -> Result<u64, PeerError> {
         let id = self.next_id;
         self.next_id += 1;
+        self.send(&format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}"
+        ))?;
+        Ok(id)
+    }
+
+    fn send(&mut self, body: &str) -> Result<(), PeerError> {
         let mut headers =
             format!("Accept: application/json, text/event-stream\r\nAcp-Connection-Id: {}\r\n", self.id);
         if let Some((session, _)) = &self.session {
             headers += &format!("Acp-Session-Id: {session}\r\n");
         }
-        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}");
-        self.posts.request("POST /acp", &headers, &body)?;
-        Ok(id)
+        self.posts.request("POST /acp", &headers, body).map(drop)
     }
 }
 
