@@ -2,7 +2,7 @@
 //!
 //! Pure. Agents are always offered the same (IN-4), so what a client did not ask for is kept from it here.
 
-use acpd_host::{AgentHandle, META, Spectator, update_kind};
+use acpd_host::{AgentHandle, AgentInfo, META, Spectator, update_kind};
 use memchr::memmem::Finder;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -118,8 +118,29 @@ pub(crate) fn initialize_result(
     client: &ClientCapabilities,
     session_stop: bool,
 ) -> Value {
-    let (name, info, offers_fork) = (agent.name(), agent.info(), agent.offers("session/fork"));
-    let mut result = info.result.as_object().cloned().unwrap_or_default();
+    let forks = agent.info().has_fork() && agent.offers("session/fork");
+    offered(agent.name(), &agent.info().result, forks, client, session_stop)
+}
+
+/// The answer to a client that only watches, for whom no agent is started: with what the agent last said of itself, if
+/// it has said anything yet.
+pub(crate) fn watcher_result(
+    name: &str,
+    known: Option<&AgentInfo>,
+    client: &ClientCapabilities,
+    session_stop: bool,
+) -> Value {
+    offered(name, known.map_or(&Value::Null, |info| &info.result), false, client, session_stop)
+}
+
+fn offered(
+    name: &str,
+    of_agent: &Value,
+    forks: bool,
+    client: &ClientCapabilities,
+    session_stop: bool,
+) -> Value {
+    let mut result = of_agent.as_object().cloned().unwrap_or_default();
     result.insert("protocolVersion".to_owned(), json!(1));
     let mut capabilities =
         result.get("agentCapabilities").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -133,7 +154,7 @@ pub(crate) fn initialize_result(
     let of_agent = capabilities.remove("sessionCapabilities");
     let mut session = json!({"list": {}, "resume": {}, "close": {}, "delete": {}, "status": {}});
     // A fork is the one thing here that only the agent can do.
-    if info.has_fork() && offers_fork {
+    if forks {
         session["fork"] = json!({});
     }
     if let Some(directories) = of_agent.as_ref().and_then(|of_agent| of_agent.get("additionalDirectories")) {

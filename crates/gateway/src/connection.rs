@@ -162,6 +162,10 @@ enum Change {
         agent: Option<AgentHandle>,
         params: Arc<Value>,
     },
+    /// The client only watches, and has no agent; it may go on.
+    Watching {
+        params: Arc<Value>,
+    },
     /// A request that belongs to no session had to start an agent.
     AgentStarted(AgentHandle),
     /// The client is attached to a session; its viewer writes the answer.
@@ -276,19 +280,16 @@ impl Connection {
             Change::Initialized { agent, params } => {
                 self.initializing = false;
                 if let Some(agent) = agent {
-                    self.capabilities = ClientCapabilities::read(&params);
-                    if !self.options.identity.may(Scope::Control) {
-                        self.capabilities.only_watch();
-                    }
-                    if let Some(name) = params["clientInfo"]["name"].as_str() {
-                        self.client.name = name.into();
-                    }
-                    self.initialized = Some(params);
+                    self.know_client(params);
                     let known = self.agent.replace(agent.downgrade());
                     if known.is_none() {
                         self.spare = Some(agent);
                     }
                 }
+            }
+            Change::Watching { params } => {
+                self.initializing = false;
+                self.know_client(params);
             }
             Change::AgentStarted(agent) => {
                 self.agent = Some(agent.downgrade());
@@ -299,6 +300,18 @@ impl Connection {
             }
             Change::Attached(attaching) => self.attach(*attaching).await,
         }
+    }
+
+    /// What the client said of itself.
+    fn know_client(&mut self, params: Arc<Value>) {
+        self.capabilities = ClientCapabilities::read(&params);
+        if !self.options.identity.may(Scope::Control) {
+            self.capabilities.only_watch();
+        }
+        if let Some(name) = params["clientInfo"]["name"].as_str() {
+            self.client.name = name.into();
+        }
+        self.initialized = Some(params);
     }
 
     async fn attach(&mut self, attaching: Attaching) {

@@ -42,13 +42,14 @@ pub fn local_socket_path(state_dir: &Path) -> PathBuf {
 pub struct LocalSocket {
     path: PathBuf,
     /// Holds the lock.
-    _lock: File,
+    lock: File,
 }
 
 impl Drop for LocalSocket {
     fn drop(&mut self) {
-        // While the lock is held: afterwards it may be another daemon's.
+        // While the lock is held: afterwards it may be another daemon's, as this process's number may be anybody's.
         let _gone = std::fs::remove_file(&self.path);
+        let _stays = self.lock.set_len(0);
     }
 }
 
@@ -87,7 +88,7 @@ impl LocalSocket {
         }
         let listener = through_short_path(&path, |path| UnixListener::bind(path)).map_err(failed(&path))?;
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed(&path))?;
-        Ok((Self { path, _lock: lock }, listener))
+        Ok((Self { path, lock }, listener))
     }
 }
 
@@ -138,6 +139,7 @@ mod tests {
         client.write_all(b"x").await.expect("sent");
         assert_eq!(served.read_u8().await.expect("received"), b'x');
         drop((held, listener));
+        assert_eq!(std::fs::read(dir.join("daemon.lock")).expect("it stays"), b"");
         assert!(!local_socket_path(&dir).exists());
         // What a killed daemon leaves is no obstacle.
         drop(std::os::unix::net::UnixListener::bind(scratch.path().join("acpd.sock")).expect("a socket"));

@@ -175,6 +175,23 @@ fn an_observer_watches_and_is_not_asked() {
     daemon.stop();
 }
 
+// MC-3, contract 1.7: an observer is told what acpd offers, and no process is started for that
+#[test]
+fn an_observer_costs_no_process() {
+    let scratch = scratch();
+    let mut daemon = scratch.serve();
+    let mut observer = client(&daemon, &scratch, "o");
+    let listed = observer.call("session/list", &json!({}));
+    assert_eq!(listed["sessions"], json!([]));
+    assert_eq!(scratch.mark().running("example-agent").len(), 0);
+    let mut owner = client(&daemon, &scratch, "own");
+    let session = owner.new_session();
+    observer.call("session/load", &json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []}));
+    assert_eq!(owner.turn(&session, "seen by both"), "end_turn");
+    observer.until("the turn", |message| message.raw.contains("both"));
+    daemon.stop();
+}
+
 // MC-3, SE-6: what has ended is shown to an observer and not brought to life
 #[test]
 fn an_observer_starts_nothing() {

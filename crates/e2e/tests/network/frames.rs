@@ -1,8 +1,9 @@
 //! WebSockets, frame by frame.
 
 use crate::raw::{initialize, request};
-use acpd_e2e::{Opcode, Scratch, WebSocket};
+use acpd_e2e::{Opcode, Scratch, WebSocket, peak_memory};
 use serde_json::json;
+use std::io::Write;
 
 // WS-1: the upgrade names the connection; the first message is initialize, or it is over
 #[test]
@@ -29,6 +30,26 @@ fn the_first_message_is_initialize() {
     let mut rude = open();
     rude.text(&request(1, "session/list", &json!({})).to_string());
     assert_eq!(rude.until_close().0, 1002);
+    daemon.stop();
+}
+
+// WS-2, HT-12: answers to pings that are not read do not pile up
+#[test]
+fn a_flood_of_pings_costs_bounded_memory() {
+    let scratch = Scratch::new().config("[limits]\nline_bytes = 65536");
+    let mut daemon = scratch.serve();
+    let socket = WebSocket::open(daemon.connect(), "/acp", &[]).expect("a WebSocket");
+    let before = peak_memory(daemon.pid());
+    // A mask of zeros changes nothing.
+    let ping = [&[0x89, 0x80 | 125, 0, 0, 0, 0][..], &[b'x'; 125]].concat();
+    let many = ping.repeat(8 * 1024);
+    let mut stream = socket.stream();
+    for _ in 0..32 {
+        stream.write_all(&many).expect("the daemon reads");
+    }
+    let grown = peak_memory(daemon.pid()) - before;
+    assert!(grown < 16 << 20, "{grown} bytes after {} of pings", 32 * many.len());
+    drop(socket);
     daemon.stop();
 }
 

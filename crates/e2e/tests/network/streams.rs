@@ -143,10 +143,10 @@ fn a_cursor_of_elsewhere_is_refused() {
         let answer = client.try_open(session, Some(last)).expect_err("it is refused");
         (answer.status, answer.problem())
     };
-    assert_eq!(refused(None, &first), (409, "cursor_foreign".to_owned()));
-    assert_eq!(refused(Some("unknown"), &first), (409, "cursor_foreign".to_owned()));
+    assert_eq!(refused(None, &first), (409, "cursor_of_another_stream".to_owned()));
+    assert_eq!(refused(Some("unknown"), &first), (409, "cursor_of_another_stream".to_owned()));
     let future = format!("{}-999", first.split('-').next().expect("a tag"));
-    assert_eq!(refused(Some(&session), &future), (409, "cursor_in_future".to_owned()));
+    assert_eq!(refused(Some(&session), &future), (409, "cursor_in_the_future".to_owned()));
     assert_eq!(refused(Some(&session), "garbage"), (400, "cursor_unreadable".to_owned()));
     // The reader that was there has not noticed any of that.
     answer(&mut events, 10);

@@ -2,7 +2,8 @@
 
 use super::asked::Asked;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id};
-use crate::capabilities::initialize_result;
+use crate::capabilities::{ClientCapabilities, initialize_result, watcher_result};
+use crate::identity::Scope;
 use crate::identity::SessionPermit;
 use crate::viewer::{Answer, Attachment};
 use crate::wire_error::wire_error;
@@ -80,6 +81,23 @@ impl Connection {
         let known = self.agent.as_ref().and_then(AgentRef::upgrade);
         let session_stop = self.options.session_stop;
         self.initializing = true;
+        if !self.options.identity.may(Scope::Control) {
+            self.tasks.spawn(async move {
+                // Nothing is started for who only watches.
+                let client = ClientCapabilities::read(&params);
+                let body = host.known_agent(&name).map(|known| {
+                    let result = watcher_result(&name, known.as_deref(), &client, session_stop);
+                    Bytes::from(result.to_string())
+                });
+                let change = match &body {
+                    Ok(_) => Change::Watching { params },
+                    Err(_) => Change::Initialized { agent: None, params },
+                };
+                let _gone = outbox.send(answer_line(&id, &body)).await;
+                Done { id: Some(id), change }
+            });
+            return Ok(());
+        }
         self.tasks.spawn(async move {
             let agent = match known {
                 Some(agent) => Ok(agent),
@@ -87,7 +105,7 @@ impl Connection {
             };
             let body = match &agent {
                 Ok(agent) => {
-                    let client = crate::capabilities::ClientCapabilities::read(&params);
+                    let client = ClientCapabilities::read(&params);
                     Ok(Bytes::from(initialize_result(agent, &client, session_stop).to_string()))
                 }
                 Err(error) => Err(error.clone()),
@@ -287,7 +305,7 @@ async fn created_change(
     id: OwnedId,
     created: Result<Created, (HostError, Option<AgentHandle>)>,
     outbox: &crate::Outbox,
-    capabilities: crate::capabilities::ClientCapabilities,
+    capabilities: ClientCapabilities,
 ) -> Done {
     let change = match created {
         Ok(Created { new, cursor, history_until }) => {

@@ -1,4 +1,4 @@
-//! A socket whose peer must take something now and then.
+//! A socket whose peer must take something now and then, and say something first.
 
 use std::io;
 use std::pin::Pin;
@@ -7,10 +7,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// Fails writes that could not go on for longer than its patience.
+/// How long a peer may take to say what it speaks. Until then nothing above this bounds its silence.
+const FIRST_WORDS: Duration = Duration::from_secs(10);
+/// Bytes by which HTTP/2 is told from HTTP/1.1.
+const PREFACE: usize = 24;
+
+/// Fails writes that could not go on for longer than its patience, and a peer that says nothing at all.
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
+    /// Until the peer has said enough.
+    silence: Option<Pin<Box<Sleep>>>,
+    heard: usize,
     /// Runs while a write waits. Kept for the next one.
     waiting: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
@@ -18,7 +26,8 @@ pub(super) struct Patient<S> {
 
 impl<S> Patient<S> {
     pub(super) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, waiting: None, is_waiting: false }
+        let silence = Some(Box::pin(tokio::time::sleep(FIRST_WORDS)));
+        Self { stream, patience, silence, heard: 0, waiting: None, is_waiting: false }
     }
 
     /// What a write came to, unless it has waited for too long.
@@ -48,7 +57,19 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        self.heard = self.heard.saturating_add(buf.filled().len() - before);
+        if self.heard >= PREFACE {
+            self.silence = None;
+        }
+        if read.is_pending()
+            && let Some(silence) = &mut self.silence
+        {
+            ready!(silence.as_mut().poll(cx));
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer says nothing")));
+        }
+        read
     }
 }
 
@@ -86,6 +107,26 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    // HT-12: who says nothing, or not enough, holds no socket; who has spoken may be silent
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_says_nothing_is_given_up() {
+        for said in [&b""[..], b"PRI * HTTP"] {
+            let (mut peer, stream) = tokio::io::duplex(64);
+            let mut patient = Patient::new(stream, Duration::from_secs(30));
+            peer.write_all(said).await.expect("there is room");
+            let mut heard = vec![0; said.len()];
+            patient.read_exact(&mut heard).await.expect("it was said");
+            let silent = patient.read_u8().await.expect_err("no more comes");
+            assert_eq!(silent.kind(), io::ErrorKind::TimedOut);
+        }
+        let (mut peer, stream) = tokio::io::duplex(64);
+        let mut patient = Patient::new(stream, Duration::from_secs(30));
+        peer.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n").await.expect("there is room");
+        let mut heard = [0; 25];
+        patient.read_exact(&mut heard).await.expect("it was said");
+        tokio::time::timeout(Duration::from_secs(60), patient.read_u8()).await.expect_err("it may be silent");
+    }
 
     // UP-2: no client holds a socket for ever
     #[tokio::test(start_paused = true)]

@@ -123,6 +123,11 @@ impl Standings {
         self.change(agent, |standing| standing.failed(message));
     }
 
+    /// What an agent last said of itself.
+    pub(crate) fn info(&self, agent: &str) -> Option<Arc<AgentInfo>> {
+        self.all().get(agent)?.info.clone()
+    }
+
     /// How an agent stands now.
     pub(crate) fn of(&self, agent: &str) -> AgentStanding {
         let all = self.all();

@@ -5,7 +5,7 @@
 //! by the entry that stands now.
 
 use super::Host;
-use crate::agent::{AgentHandle, AgentRef, AgentStanding};
+use crate::agent::{AgentHandle, AgentInfo, AgentRef, AgentStanding};
 use crate::error::HostError;
 use crate::spec::AgentSpec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,6 +107,14 @@ impl Host {
         if wants_spare(spec) && !self.is_closing() {
             self.shared.spares.keep(self.shared.starter.clone(), spec, self.shared.cwd.clone());
         }
+    }
+
+    /// What an agent last said of itself, if it has run yet; nothing is started for it.
+    ///
+    /// # Errors
+    /// When there is no such agent.
+    pub fn known_agent(&self, agent: &str) -> Result<Option<Arc<AgentInfo>>, HostError> {
+        self.entry(agent).map(|_| self.shared.starter.standings().info(agent))
     }
 
     fn entry(&self, agent: &str) -> Result<Arc<AgentSpec>, HostError> {

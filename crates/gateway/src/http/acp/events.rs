@@ -66,10 +66,10 @@ fn problem(refused: OpenRefused, session: &str) -> Problem {
         }
         OpenRefused::Unconfirmed => Problem::session_not_found(session),
         OpenRefused::Foreign => {
-            conflict("cursor_foreign", "Last-Event-ID is of another stream; load the session again")
+            conflict("cursor_of_another_stream", "Last-Event-ID is of another stream; load the session again")
         }
         OpenRefused::Future => {
-            conflict("cursor_in_future", "Last-Event-ID is of an event that has not been yet")
+            conflict("cursor_in_the_future", "Last-Event-ID is of an event that has not been yet")
         }
         OpenRefused::Forgotten => conflict(
             "cursor_too_old",

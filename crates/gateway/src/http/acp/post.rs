@@ -5,7 +5,7 @@
 
 use super::super::problem::Problem;
 use super::connections::unknown;
-use super::headers::{self, SESSION, accepts, connection_id, is_json};
+use super::headers::{self, CONNECTION, SESSION, accepts, connection_id, is_json};
 use super::message::{addressed, is_initialize, on_one_row};
 use super::{Acp, body, initialize};
 use crate::connection::Arrival;
@@ -18,6 +18,8 @@ use http::{HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The longest `initialize`, in bytes.
+const INITIALIZE: usize = 1 << 20;
 /// How long a message may wait for its connection.
 const TAKEN: Duration = Duration::from_secs(10);
 
@@ -34,7 +36,18 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     }
     let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced = announced.and_then(|length| length.parse().ok());
-    let line = on_one_row(body::read(body, announced, acp.shared.settings().message_bytes).await?);
+    // Who names a connection that is not there has its body unread. Who names none may only initialize one.
+    let named = head.headers.contains_key(CONNECTION);
+    let connection =
+        named.then(|| acp.connections.find(connection_id(&head.headers)?, &identity)).transpose();
+    let most = acp.shared.settings().message_bytes;
+    let most = if named { most } else { most.min(INITIALIZE) };
+    let (line, known) = match connection {
+        Ok(known) => (body::read(body, announced, most, &acp.bodies).await?, Ok(known)),
+        // It may be the `initialize` of a client that has lost its connection.
+        Err(problem) => (body::read(body, announced, most.min(INITIALIZE), &acp.bodies).await?, Err(problem)),
+    };
+    let line = on_one_row(line);
     let message = match Message::parse(&line) {
         Ok(message) => message,
         Err(malformed) => return Ok(refused(&malformed)),
@@ -43,7 +56,9 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
         let options = acp.options(identity, &head.uri, "http")?;
         return initialize::initialize(acp, options, line.clone()).await;
     }
-    let connection = acp.connections.find(connection_id(&head.headers)?, &identity)?;
+    let Some(connection) = known? else {
+        return Err(connection_id(&head.headers).err().unwrap_or_else(unknown));
+    };
     let named = headers::id(&head.headers, &SESSION)?;
     let (line, session) = addressed(line.clone(), &message, named)
         .map_err(|wrong| Problem::new(StatusCode::BAD_REQUEST, "session_id", wrong.to_string()))?;

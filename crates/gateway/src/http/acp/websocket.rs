@@ -131,10 +131,15 @@ fn protocol(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_str(chosen).ok()
 }
 
+/// What a line of acpd's may have around a message of an agent's, in bytes.
+const ENVELOPE: usize = 1 << 20;
+
 async fn server_side<S: AsyncRead + AsyncWrite + Unpin>(stream: S, care: Care) -> WebSocketStream<S> {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
+        // A message and what is put together before it; beyond that, answers to a flood of pings are left out.
+        .max_write_buffer_size(WRITE_BUFFER + care.message_bytes + ENVELOPE)
         .max_message_size(Some(care.message_bytes))
         .max_frame_size(Some(care.message_bytes));
     WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await

@@ -32,9 +32,9 @@ const LONGEST_PAGE: u64 = 1000;
 /// A page ends with the event with which it reaches so many bytes.
 const PAGE_BYTES: usize = 4 << 20;
 /// Pieces on their way to one reader. With their size this bounds what a slow one costs.
-const PIECES: usize = 4;
+const PIECES: usize = 2;
 /// Bytes after which events are handed over.
-const PIECE: usize = 128 * 1024;
+const PIECE: usize = 64 * 1024;
 /// How long a stream may be silent (HT-9).
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// How long a stream goes on when the daemon stops: the ends of sessions are still told.
