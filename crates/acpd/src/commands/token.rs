@@ -10,7 +10,7 @@ use acpd_gateway::hash_token;
 use serde_json::json;
 use std::fs::Permissions;
 use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Random bytes in a token: nobody guesses 256 bits.
@@ -30,6 +30,10 @@ fn new(name: &str, scope: Scope, sees: Sees, json: bool, file: Option<PathBuf>) 
             "there is no place for the configuration: set $HOME or name one with --config".to_owned(),
         )
     })?;
+    // Through a link, so that the link stays.
+    let file = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+    let cannot = |error| Failure::Failed(format!("cannot write {}: {error}", path.display()));
+    let _alone = alone_in(&file).map_err(cannot)?;
     let known = if path.exists() { Some(read(&sources)?) } else { None };
     if known.is_some_and(|known| known.tokens.contains_key(name)) {
         return Err(Failure::Usage(format!(
@@ -49,8 +53,7 @@ fn new(name: &str, scope: Scope, sees: Sees, json: bool, file: Option<PathBuf>) 
         scope = scope.as_str(),
         sees = sees.as_str(),
     );
-    append(&path, &entry)
-        .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;
+    append(&file, &entry).map_err(cannot)?;
     let mut out = std::io::stdout();
     let told = if json {
         let told = json!({"name": name, "token": token, "scope": scope.as_str(), "sees": sees.as_str(), "config": path});
@@ -73,33 +76,43 @@ fn read(sources: &Sources) -> Result<Config, Failure> {
     Config::load(sources).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Adds to a file, all or nothing: a copy takes its place.
+/// Adds to a file, all or nothing: a copy takes its place, with the same mode and owner.
 fn append(path: &Path, entry: &str) -> std::io::Result<()> {
-    // Through a link, so that the link stays.
-    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (mut text, mode) = match std::fs::read_to_string(path) {
-        Ok(text) => (text, std::fs::metadata(path)?.permissions().mode()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (String::new(), 0o600),
+    let (mut text, known) = match std::fs::read_to_string(path) {
+        Ok(text) => (text, Some(std::fs::metadata(path)?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (String::new(), None),
         Err(error) => return Err(error),
     };
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     text.push_str(if text.is_empty() { entry.trim_start() } else { entry });
-    if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir)?;
-    }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     let copy = path.with_file_name(name);
     let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy).and_then(
         |mut file| {
             file.write_all(text.as_bytes())?;
-            file.set_permissions(Permissions::from_mode(mode))?;
+            if let Some(known) = known {
+                let own = file.metadata()?;
+                if (own.uid(), own.gid()) != (known.uid(), known.gid()) {
+                    fchown(&file, Some(known.uid()), Some(known.gid()))?;
+                }
+                file.set_permissions(Permissions::from_mode(known.mode() & 0o7777))?;
+            }
             file.sync_all()
         },
     );
     written.and_then(|()| std::fs::rename(&copy, path)).inspect_err(|_| drop(std::fs::remove_file(&copy)))
+}
+
+/// One at a time changes the files of a directory, which is there when this returns. Let go of with what is returned.
+fn alone_in(path: &Path) -> std::io::Result<std::fs::File> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(dir)?;
+    let dir = std::fs::File::open(dir)?;
+    rustix::fs::flock(&dir, rustix::fs::FlockOperation::LockExclusive)?;
+    Ok(dir)
 }
 
 fn list(json: bool, file: Option<PathBuf>) -> Result<(), Failure> {

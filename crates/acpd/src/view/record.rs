@@ -17,6 +17,21 @@ const WIDTH: usize = 1_000;
 /// The room for the names of facts.
 const NAMES: usize = 12;
 
+/// A name in front of its value, with a gap even if it is long.
+fn label(name: &str) -> String {
+    let gap = if name.chars().count() < NAMES { "" } else { " " };
+    format!("{name:<NAMES$}{gap}")
+}
+
+/// A name as a program writes it, as words.
+fn spaced(name: &str) -> String {
+    let words = name.chars().flat_map(|c| {
+        let gap = c.is_ascii_uppercase().then_some(' ');
+        gap.into_iter().chain([c.to_ascii_lowercase()])
+    });
+    words.collect()
+}
+
 /// A session for a person, line by line.
 pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) -> Vec<String> {
     let paint = Paint::new(screen.colour);
@@ -24,7 +39,7 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     let time = |at: &str| format!("{} UTC ({} ago)", date_and_time(at), age(at, now));
     let mut fact = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            lines.push(format!("{}{value}", paint.dim(format_args!("{name:<NAMES$}"))));
+            lines.push(format!("{}{value}", paint.dim(label(name))));
         }
     };
     let text = |text: &str| Some(line(text, WIDTH));
@@ -41,7 +56,7 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     fact("events", Some(grouped(session.event_count)));
     fact("agent's id", of(&session.native_session_id));
     for (name, value) in session.metadata.as_object().into_iter().flatten() {
-        fact(&line(name, 40), plain(value));
+        fact(&spaced(&line(name, 40)), plain(value));
     }
     if let Some(info) = session.termination_info.as_ref().filter(|_| session.ended) {
         lines.push(String::new());
@@ -55,7 +70,7 @@ fn termination(info: &Value, agent: &str, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     let mut fact = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            lines.push(format!("{}{value}", paint.dim(format_args!("{name:<NAMES$}"))));
+            lines.push(format!("{}{value}", paint.dim(label(name))));
         }
     };
     let text = |key: &str| info[key].as_str().map(|text| line(text, WIDTH));
@@ -150,7 +165,7 @@ mod tests {
         for part in [
             "session     019a-full\nstate       ended: error\nagent       quits\ntitle       a␛[31m title\n",
             "created     2026-11-21 11:00:00 UTC (1h ago)\n",
-            "createdBy   ci\n",
+            "created by  ci\n",
             "ended       error by agent\nmessage     agent exited with exit status: 1\ncause       agent crash\n",
             "asked by    daemon\nexit code   1\nin a turn   yes\nlast turn   end_turn\n",
             "left over   processes, which were killed\nstopped by  SIGTERM, SIGKILL\n",

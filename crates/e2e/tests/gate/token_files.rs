@@ -66,6 +66,30 @@ fn a_token_is_added_and_nothing_else_changes() {
     }
 }
 
+// contract 1.7: whoever could read the file still can; tokens that are made at once are all kept
+#[test]
+fn tokens_made_at_once_are_all_kept() {
+    let scratch = Scratch::new();
+    let file = scratch.path("config.toml");
+    fs::write(&file, "").expect("the file is written");
+    // Only root can give a file to another group; for all others the group is their own.
+    let other = fs::metadata(&file).expect("it is there").gid() + 1;
+    let given = std::os::unix::fs::chown(&file, None, Some(other)).is_ok();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    std::thread::scope(|threads| {
+        for name in names {
+            let scratch = &scratch;
+            threads.spawn(move || made(scratch, name, &["--scope", "observe"]));
+        }
+    });
+    let kept = fs::read_to_string(&file).expect("it is there");
+    for name in names {
+        assert!(kept.contains(&format!("[tokens.{name}]")), "{name} in {kept}");
+    }
+    let group = fs::metadata(&file).expect("it is there").gid();
+    assert_eq!(group, if given { other } else { other - 1 });
+}
+
 // contract 1.7: without a file there is one afterwards, for its owner only
 #[test]
 fn the_first_token_makes_a_private_file() {

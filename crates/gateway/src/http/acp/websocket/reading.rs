@@ -15,9 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::CancellationToken;
+
+/// How long a client that does not initialize may stay.
+const INITIALIZED: Duration = Duration::from_secs(60);
 
 pub(super) struct Reader<S> {
     pub(super) stream: SplitStream<WebSocketStream<S>>,
@@ -46,9 +50,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<S> {
 
     async fn lines(&mut self, silence: Duration) -> Ending {
         let mut initialized = false;
+        let begun = Instant::now();
         loop {
             let text = match self.next(silence).await {
                 Heard::Text(text) => on_one_row(text),
+                // To be there is not enough.
+                Heard::Other if !initialized && begun.elapsed() >= INITIALIZED => {
+                    return Ending::NotInitialized;
+                }
                 Heard::Other => continue,
                 Heard::End(ending) => return ending,
             };
