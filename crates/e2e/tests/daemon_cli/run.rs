@@ -87,7 +87,7 @@ fn a_lost_daemon_is_told() {
     daemon.kill();
     let (shown, status) = running.end();
     assert_eq!(status.code(), Some(1), "{shown}");
-    assert!(shown.contains("the daemon at ") && shown.contains("lives on"), "{shown}");
+    assert!(shown.contains("the daemon at ") && shown.contains("what became of"), "{shown}");
 
     let mut daemon = scratch.serve();
     let mut running = start(&scratch, &["run", "--json", "hello\nhang"]);
@@ -95,7 +95,7 @@ fn a_lost_daemon_is_told() {
     daemon.kill();
     let (exit, _, err) = running.end();
     assert_eq!(exit, Exit::Code(1), "{err}");
-    assert!(err.contains("the daemon at ") && err.contains("lives on"), "{err}");
+    assert!(err.contains("the daemon at ") && err.contains("what became of"), "{err}");
 }
 
 // contract 6: 2 for an agent that the daemon does not have

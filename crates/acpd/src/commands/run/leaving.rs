@@ -61,9 +61,9 @@ impl Conversation {
                     Some(Err(Failure::Failed(format!("interrupted; {}", lives_on(&shown, &reach)))));
             }
             (Some(trouble), None) => {
-                self.outcome = Some(Err(Failure::Failed(format!("{trouble}; {}", lives_on(&shown, &reach)))));
+                self.outcome = Some(Err(Failure::Failed(format!("{trouble}; {}", lost(&shown, &reach)))));
             }
-            (Some(_), Some(Err(_))) => self.say(&lives_on(&shown, &reach))?,
+            (Some(_), Some(Err(_))) => self.say(&lost(&shown, &reach))?,
             _ => {}
         }
         Ok(())
@@ -90,4 +90,9 @@ fn lives_on(session: &str, reach: &str) -> String {
         "session {session} lives on in the daemon: `acpd sessions events {session} --follow{reach}` shows it, \
          `acpd sessions terminate {session}{reach}` ends it"
     )
+}
+
+/// The daemon is not there to say whether it lives.
+fn lost(session: &str, reach: &str) -> String {
+    format!("`acpd sessions show {session}{reach}` tells what became of the session, once the daemon is back")
 }
