@@ -83,6 +83,7 @@ async fn a_client_that_answers_no_ping_is_detached() {
 async fn a_client_that_answers_pings_stays() {
     let stop = CancellationToken::new();
     let (mut socket, serving) = socket(1024, &stop, listen).await;
+    socket.send(Message::text(INITIALIZE)).await.expect("it is open");
     for _ in 0..20 {
         // Reading answers it.
         assert!(matches!(socket.next().await, Some(Ok(Message::Ping(_)))));
@@ -90,6 +91,14 @@ async fn a_client_that_answers_pings_stays() {
     socket.close(None).await.expect("it is open");
     assert_eq!(close_code(&mut socket).await, None);
     assert_eq!(serving.await.expect("no panic"), Some(()));
+}
+
+// WS-1, HT-12: to answer pings is not enough; who does not initialize holds no connection
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_initialize_is_let_go_of() {
+    let stop = CancellationToken::new();
+    let (mut socket, _) = socket(1024, &stop, listen).await;
+    assert_eq!(close_code(&mut socket).await, Some(CloseCode::Protocol));
 }
 
 // WS-2: a defect is 1011, the end of the daemon 1001, behind what was still to be said
