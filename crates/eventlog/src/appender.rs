@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::batch::{Batch, MAX_PAYLOAD_BYTES};
+use crate::batch::Batch;
 use crate::failure::AppendError;
 use crate::live::{Committed, Live};
 use crate::log::Shared;
@@ -79,7 +79,7 @@ impl Appender {
     ///
     /// When even that can not be written.
     pub async fn append_final(self, batch: Batch) -> Result<RangeInclusive<u64>, AppendError> {
-        check_size(&batch)?;
+        batch.check_size()?;
         let live = Arc::clone(&self.live);
         let count = batch.count;
         let bytes = batch.cost();
@@ -92,7 +92,7 @@ impl Appender {
         batch: Batch,
         reply: Option<Reply>,
     ) -> Result<RangeInclusive<u64>, AppendError> {
-        check_size(&batch)?;
+        batch.check_size()?;
         let room = self.shared.queue.room(batch.cost()).await?;
         if let Some(error) = self.live.failure() {
             return Err(error);
@@ -118,12 +118,5 @@ impl Drop for Appender {
         let live = Arc::clone(&self.live);
         // A closed log has ended all its sessions already.
         drop(self.shared.queue.job(Box::new(move |writer| writer.live().end(&live))));
-    }
-}
-
-fn check_size(batch: &Batch) -> Result<(), AppendError> {
-    match batch.oversized {
-        Some(bytes) => Err(AppendError::TooLarge { bytes, limit: MAX_PAYLOAD_BYTES }),
-        None => Ok(()),
     }
 }

@@ -6,6 +6,8 @@
 
 use std::io;
 
+use crate::failure::AppendError;
+
 /// The largest payload of one event, in bytes. SQLite holds at most 1,000,000,000 bytes in a row.
 pub const MAX_PAYLOAD_BYTES: usize = 512 * 1024 * 1024;
 
@@ -36,7 +38,7 @@ impl IndexUpdate {
 }
 
 /// Records that are appended together, and an index update that is committed in the same transaction.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     pub(crate) records: Vec<u8>,
     pub(crate) count: u64,
@@ -110,6 +112,14 @@ impl Batch {
     /// How many bytes its events take, headers included.
     pub fn bytes(&self) -> usize {
         self.records.len()
+    }
+
+    /// A batch with an event that is too large is refused as a whole.
+    pub(crate) fn check_size(&self) -> Result<(), AppendError> {
+        match self.oversized {
+            Some(bytes) => Err(AppendError::TooLarge { bytes, limit: MAX_PAYLOAD_BYTES }),
+            None => Ok(()),
+        }
     }
 
     /// What the queue is charged for it.

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use crate::appender::Appender;
-use crate::batch::{Batch, IndexUpdate, MAX_PAYLOAD_BYTES};
+use crate::batch::{Batch, IndexUpdate};
 use crate::block::BlockBuilder;
 use crate::cache::Cache;
 use crate::cursor::{Cursor, CursorError};
@@ -71,6 +71,8 @@ pub struct NewSession {
     pub created_ms: i64,
     /// The host's own description, opaque here.
     pub info: Vec<u8>,
+    /// What it begins with, in the same commit: nobody finds the session without it.
+    pub events: Batch,
 }
 
 pub(crate) struct Shared {
@@ -143,23 +145,20 @@ impl EventLog {
         self.shared.readers.close();
     }
 
-    /// Creates a session and gives its appender. It is durable when this returns.
+    /// Creates a session and gives its appender. It and its first events are durable when this returns.
     ///
     /// # Errors
     ///
-    /// [`AppendError::Exists`] if there is one of that id.
+    /// [`AppendError::Exists`] if there is one of that id, [`AppendError::TooLarge`] if an event is too large.
     pub async fn create(&self, new: NewSession) -> Result<Appender, AppendError> {
+        new.events.check_size()?;
         let shared = Arc::clone(&self.shared);
+        let bytes = new.events.cost();
         let job = move |writer: &mut Writer| {
-            let row = writer.transact(|transaction| {
-                Ok(store::create(transaction, &new)?
-                    .ok_or_else(|| AppendError::Exists { id: new.id.clone() }))
-            })?;
-            let live = Arc::new(Live::new(new.id, row, 0));
-            writer.live().insert(Arc::clone(&live));
+            let live = writer.create(new)?;
             Ok(Appender::new(shared, live))
         };
-        self.shared.ask(0, job).await?
+        self.shared.ask(bytes, job).await?
     }
 
     /// Gives the appender of an existing session that is not live, and makes `owner` its host. Whether it has ended
@@ -202,9 +201,7 @@ impl EventLog {
     ///
     /// [`AppendError::Conflict`] if it now has another host or none, [`AppendError::Live`] if it has an appender here.
     pub async fn append_to(&self, id: &str, owner: Option<&str>, batch: Batch) -> Result<u64, AppendError> {
-        if let Some(bytes) = batch.oversized {
-            return Err(AppendError::TooLarge { bytes, limit: MAX_PAYLOAD_BYTES });
-        }
+        batch.check_size()?;
         let (id, owner, bytes) = (id.to_owned(), owner.map(str::to_owned), batch.cost());
         let job = move |writer: &mut Writer| {
             refuse_live(writer, &id)?;

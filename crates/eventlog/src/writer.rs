@@ -16,6 +16,7 @@ use crate::cache::Cache;
 use crate::disk::{self, Room};
 use crate::failure::AppendError;
 use crate::live::{Live, LiveSessions};
+use crate::log::NewSession;
 use crate::metrics;
 use crate::queue::{Append, Queue, Reply, Work};
 use crate::store;
@@ -88,6 +89,27 @@ impl Writer {
         self.room.written(0);
         self.checkpoint_if_due();
         result.unwrap_or_else(|error| Err(AppendError::from_sqlite(error, self.room.database())))
+    }
+
+    /// A session that begins, with its first events.
+    pub(crate) fn create(&mut self, mut new: NewSession) -> Result<Arc<Live>, AppendError> {
+        let events = std::mem::take(&mut new.events);
+        let (count, bytes) = (events.count, events.cost() as u64);
+        let mut builder = BlockBuilder::new(1);
+        builder.add(events.records, count);
+        let blocks = builder.finish();
+        let row = self.transact(|transaction| {
+            let Some(row) = store::create(transaction, &new)? else {
+                return Ok(Err(AppendError::Exists { id: new.id.clone() }));
+            };
+            store::write(transaction, row, 0, &blocks, events.index.as_ref())?;
+            Ok(Ok(row))
+        })?;
+        metrics::appended(count, bytes);
+        self.cache.put(row, blocks);
+        let live = Arc::new(Live::new(new.id, row, count));
+        self.live.insert(Arc::clone(&live));
+        Ok(live)
     }
 
     /// Whether something could be written now. Nothing is.

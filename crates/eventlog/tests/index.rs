@@ -85,6 +85,44 @@ async fn a_list_can_be_of_one_creator() {
     assert_eq!(log.list(ListQuery::default()).await.unwrap().len(), 5);
 }
 
+// contract 6: whoever is killed while it creates a session leaves all of its beginning, or nothing
+#[tokio::test]
+async fn nobody_finds_a_session_without_its_beginning() {
+    let dir = TempDir::new().unwrap();
+    let (log, other) = (open(&dir), open(&dir));
+    let creating = async {
+        for n in 0..200 {
+            let mut new = session(&format!("s{n}"), "x", "/", n);
+            new.events.push(1, n, b"created");
+            new.events.push(2, n, b"started");
+            let mut appender = log.create(new).await.unwrap();
+            assert_eq!(appender.committed().seq(), 2);
+            assert_eq!(appender.append_durable(one_event()).await.unwrap(), 3..=3);
+        }
+    };
+    let looking = async {
+        let mut found = 0;
+        while found < 200 {
+            let rows = other.list(ListQuery::default()).await.unwrap();
+            assert!(
+                rows.iter().all(|row| row.last_seq >= 2),
+                "{:?}",
+                rows.iter().find(|row| row.last_seq < 2)
+            );
+            found = rows.len();
+        }
+    };
+    tokio::join!(creating, looking);
+    let mut cursor = other.cursor("s7", 0).await.unwrap();
+    let block = cursor.next().await.unwrap().unwrap();
+    assert_eq!(block.events().map(|event| event.kind).collect::<Vec<_>>()[..2], [1, 2]);
+
+    let mut huge = session("huge", "x", "/", 1);
+    huge.events.push(1, 1, &vec![b'x'; acpd_eventlog::MAX_PAYLOAD_BYTES + 1]);
+    assert!(matches!(log.create(huge).await, Err(AppendError::TooLarge { .. })));
+    assert_eq!(log.get("huge").await.unwrap(), None);
+}
+
 // contract 1.7: it stays whose it was, with whichever host goes on with it
 #[tokio::test]
 async fn a_creator_outlives_the_host() {

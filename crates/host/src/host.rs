@@ -295,6 +295,13 @@ impl Host {
         let started_ms = clock::now_ms();
         info["client"] = json!(&*creator.client);
         info["runs"] = json!(1);
+        let mut events = Batch::new();
+        // The environment and headers of MCP servers may hold secrets (SE-3), so parameters are not recorded.
+        let created = json!({"agent": agent.name(), "cwd": cwd, "by": &*creator.client});
+        events.push(EventKind::Created.number(), started_ms, created.to_string().as_bytes());
+        let mut started = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"]});
+        remember_state(&mut started, state);
+        events.push(EventKind::RunStarted.number(), started_ms, started.to_string().as_bytes());
         let new = acpd_eventlog::NewSession {
             id: id.to_string(),
             agent: agent.name().to_owned(),
@@ -303,16 +310,9 @@ impl Host {
             created_by: creator.token.as_deref().map(str::to_owned),
             created_ms: started_ms,
             info: info.to_string().into_bytes(),
+            events,
         };
-        let mut appender = self.shared.log.create(new).await?;
-        let mut batch = Batch::new();
-        // The environment and headers of MCP servers may hold secrets (SE-3), so parameters are not recorded.
-        let created = json!({"agent": agent.name(), "cwd": cwd, "by": &*creator.client});
-        batch.push(EventKind::Created.number(), started_ms, created.to_string().as_bytes());
-        let mut started = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"]});
-        remember_state(&mut started, state);
-        batch.push(EventKind::RunStarted.number(), started_ms, started.to_string().as_bytes());
-        appender.append_durable(batch).await?;
+        let appender = self.shared.log.create(new).await?;
         tracing::debug!(session = %id, "session created");
         Ok(appender)
     }

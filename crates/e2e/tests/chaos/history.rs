@@ -104,6 +104,10 @@ impl Stored {
         assert_eq!(self.info["terminationInfo"], last.json(), "{id}: the record is the last event");
     }
 
+    pub(crate) fn prompts(&self) -> impl Iterator<Item = &Entry> {
+        self.events.iter().filter(|event| event.kind == PROMPT)
+    }
+
     pub(crate) fn ends(&self) -> usize {
         self.causes().len()
     }

@@ -4,7 +4,7 @@
 //! detach. Between two answers that join, it sees what it was watching up to the event at which it joined anew, then
 //! (for a load) the replay up to that event. At which event it joined is not told, so all that fit are followed.
 
-use crate::history::{ENDED, PROMPT, Shown, Stored};
+use crate::history::{ENDED, Shown, Stored};
 use acpd_e2e::Message;
 use std::collections::BTreeSet;
 
@@ -32,8 +32,7 @@ pub(crate) enum Seen<'a> {
 /// When it is not what the log has.
 pub(crate) fn judge(stored: &Stored, seen: &[Seen<'_>], said: impl Fn(&str) -> bool) {
     follow(stored, seen, said, |verdict, rest| {
-        verdict.at = verdict.watched(rest, rest.len());
-        verdict.at.iter().any(|at| verdict.is_over(*at))
+        verdict.watched(rest, rest.len()).iter().any(|at| verdict.is_over(*at))
     });
 }
 
@@ -41,11 +40,11 @@ pub(crate) fn judge(stored: &Stored, seen: &[Seen<'_>], said: impl Fn(&str) -> b
 pub(crate) fn judge_cut(stored: &Stored, seen: &[Seen<'_>], said: impl Fn(&str) -> bool) {
     follow(stored, seen, said, |verdict, rest| {
         // Watching until then, or in the middle of a replay whose answer it did not live to see.
-        let is_cut_here = |count: &usize| {
-            let watched = *count == 0 || !verdict.watched(rest, *count).is_empty();
-            watched && (*count == rest.len() || verdict.begins_replay(&rest[*count..]))
+        let is_cut_here = |count: usize| {
+            let cut = count == rest.len() || verdict.begins_replay(&rest[count..]);
+            cut && (count == 0 || !verdict.watched(rest, count).is_empty())
         };
-        (0..=rest.len()).any(|count| is_cut_here(&count))
+        (0..=rest.len()).any(is_cut_here)
     });
 }
 
@@ -53,11 +52,12 @@ fn follow(
     stored: &Stored,
     seen: &[Seen<'_>],
     said: impl Fn(&str) -> bool,
-    is_good_end: impl Fn(&mut Verdict<'_>, &[&Message]) -> bool,
+    is_good_end: impl Fn(&Verdict<'_>, &[&Message]) -> bool,
 ) {
     let mut verdict = Verdict {
         stored,
         outline: outline(seen),
+        own: stored.prompts().filter(|prompt| said(&prompt.text)).map(|prompt| prompt.seq).collect(),
         live: stored.live_view(said),
         replay: stored.replay_view(),
         at: BTreeSet::from([0]),
@@ -65,23 +65,22 @@ fn follow(
     };
     let mut part = Vec::new();
     for (place, seen) in seen.iter().enumerate() {
-        let before = verdict.at.clone();
-        match seen {
+        let (at, watching) = match seen {
             Seen::Message(message) => {
                 part.push(*message);
                 continue;
             }
-            Seen::Joined(join) => verdict.join(*join, &part),
-            Seen::Left => verdict.leave(&part),
+            Seen::Joined(join) => (verdict.joined(*join, &part), *join != Join::Read),
+            Seen::Left => (verdict.watched(&part, part.len()), false),
+        };
+        if at.is_empty() {
+            verdict.explain(&format!("{seen:?} as number {place}"), &part);
         }
-        if verdict.at.is_empty() {
-            verdict.explain(&format!("{seen:?} as number {place}"), &before, &part);
-        }
+        (verdict.at, verdict.watching) = (at, watching);
         part.clear();
     }
-    let before = verdict.at.clone();
-    if !is_good_end(&mut verdict, &part) {
-        verdict.explain("the end", &before, &part);
+    if !is_good_end(&verdict, &part) {
+        verdict.explain("the end", &part);
     }
 }
 
@@ -110,6 +109,8 @@ struct Verdict<'a> {
     outline: String,
     live: Vec<(u64, Shown)>,
     replay: Vec<(u64, Shown)>,
+    /// The client's own prompts: it was attached when it gave them.
+    own: BTreeSet<u64>,
     /// Up to which event the client may have seen the session.
     at: BTreeSet<u64>,
     watching: bool,
@@ -183,7 +184,8 @@ impl Verdict<'_> {
         shown.is_some_and(|shown| shown.iter().zip(messages).all(|((_, shown), message)| shown.is(message)))
     }
 
-    fn join(&mut self, join: Join, messages: &[&Message]) {
+    /// Where the client can be when it has joined after these messages.
+    fn joined(&self, join: Join, messages: &[&Message]) -> BTreeSet<u64> {
         let mut at = BTreeSet::new();
         match join {
             Join::New if messages.is_empty() => drop(at.insert(0)),
@@ -211,25 +213,19 @@ impl Verdict<'_> {
                 for from in self.watched(messages, messages.len()) {
                     at.insert(from);
                     if self.is_stopped(from) {
-                        // What a new run says of itself may come before it can be watched, but not a turn.
-                        let upto = (from..self.last())
-                            .find(|at| self.watching && self.kind(at + 1) == Some(PROMPT))
-                            .unwrap_or(self.last());
+                        // Others may have gone on with it meanwhile; the client itself had to join first, unless
+                        // it had asked before it left.
+                        let own = self.own.range(from + 1..).next().filter(|_| self.watching);
+                        let upto = own.map_or(self.last(), |own| own - 1);
                         at.extend(from..=upto);
                     }
                 }
             }
         }
-        self.at = at;
-        self.watching = join != Join::Read;
+        at
     }
 
-    fn leave(&mut self, messages: &[&Message]) {
-        self.at = self.watched(messages, messages.len());
-        self.watching = false;
-    }
-
-    fn explain(&self, what: &str, before: &BTreeSet<u64>, messages: &[&Message]) -> ! {
+    fn explain(&self, what: &str, messages: &[&Message]) -> ! {
         let short = |text: &str| text.chars().take(230).collect::<String>();
         let came: Vec<String> = messages.iter().map(|message| short(&message.raw)).collect();
         let count = came.len();
@@ -244,7 +240,7 @@ impl Verdict<'_> {
             .filter(|event| event.kind != crate::history::UPDATE || event.seq % 100 == 0)
             .map(|event| format!("{} kind {}: {}", event.seq, event.kind, short(&event.text)))
             .collect();
-        let (first, last) = (before.first(), before.last());
+        let (first, last) = (self.at.first(), self.at.last());
         panic!(
             "session {}: what came before {what} is not what the log has\n\
              in all: {}\nit was at {first:?} to {last:?}, watching: {}; {count} messages came: {came:#?}\nlog: {log:#?}",
