@@ -114,6 +114,10 @@ impl Keeper {
             if self.leader_is_dead()? {
                 return Ok(());
             }
+            // Whoever started it may be gone before it was told of the start, and nothing wakes us for that.
+            if self.control.lost && self.ladder.used().is_empty() {
+                self.climb(LadderInput::Stop);
+            }
             let timeout = self.ladder.deadline().map(|due| due.saturating_duration_since(now()));
             let (control, signal) = self.wait(timeout)?;
             if signal && self.signals.drain() {
@@ -125,9 +129,6 @@ impl Keeper {
                     Some(Command::Kill) => self.climb(LadderInput::Kill),
                     None => {}
                 }
-            }
-            if self.control.lost && self.ladder.used().is_empty() {
-                self.climb(LadderInput::Stop);
             }
             self.climb(LadderInput::Tick);
         }

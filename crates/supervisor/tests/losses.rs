@@ -4,7 +4,8 @@
 mod programs;
 
 use acpd_supervisor::{ExitStatus, Sweep, sweep};
-use programs::{Bench, processes_with, read_until};
+use programs::{Bench, processes_with, read_until, shell};
+use std::time::Duration;
 
 const STUBBORN: &str =
     "trap '' TERM; setsid sleep 1000 & (setsid sleep 1001 &); echo ready; while :; do sleep 0.05; done";
@@ -31,6 +32,19 @@ async fn a_killed_keeper_leaves_nothing() {
     assert_eq!(report.status, ExitStatus::Unknown);
     assert_eq!(bench.alive(), Vec::<u32>::new());
     bench.nothing_left().await;
+}
+
+// SU-3: whoever gives up while a program is being started leaves nothing, at whatever moment that is
+#[tokio::test]
+async fn a_start_that_nobody_waits_for_leaves_nothing() {
+    let bench = Bench::new();
+    for patience in [0, 0, 0, 1, 2, 4, 8, 16] {
+        let start = bench.start(shell("exec sleep 1000"));
+        drop(tokio::time::timeout(Duration::from_millis(patience), start).await);
+    }
+    // As long as the graces, with room for a busy machine; nobody must be killed for being late.
+    let ended = tokio::time::timeout(Duration::from_secs(20), bench.nothing_left()).await;
+    ended.expect("every keeper stopped what it had started");
 }
 
 // a keeper that is asked to end by its own signal ends its program first
