@@ -2,7 +2,7 @@
 //!
 //! Pure. Agents are always offered the same (IN-4), so what a client did not ask for is kept from it here.
 
-use acpd_host::{AgentHandle, AgentInfo, META, Spectator, update_kind};
+use acpd_host::{AgentHandle, AgentInfo, META, Spectator, method, update_kind};
 use memchr::memmem::Finder;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -118,7 +118,7 @@ pub(crate) fn initialize_result(
     client: &ClientCapabilities,
     session_stop: bool,
 ) -> Value {
-    let forks = agent.info().has_fork() && agent.offers("session/fork");
+    let forks = agent.info().has_fork() && agent.offers(method::SESSION_FORK);
     offered(agent.name(), &agent.info().result, forks, client, session_stop)
 }
 

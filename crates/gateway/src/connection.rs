@@ -157,15 +157,13 @@ struct Done {
 /// What an answered request changes for the connection.
 enum Change {
     None,
-    /// The agent is there; the client may go on.
+    /// The client may go on; it has no agent if it only watches.
     Initialized {
         agent: Option<AgentHandle>,
         params: Arc<Value>,
     },
-    /// The client only watches, and has no agent; it may go on.
-    Watching {
-        params: Arc<Value>,
-    },
+    /// The client may try again.
+    NotInitialized,
     /// A request that belongs to no session had to start an agent.
     AgentStarted(AgentHandle),
     /// The client is attached to a session; its viewer writes the answer.
@@ -279,18 +277,14 @@ impl Connection {
             Change::None => {}
             Change::Initialized { agent, params } => {
                 self.initializing = false;
-                if let Some(agent) = agent {
-                    self.know_client(params);
-                    let known = self.agent.replace(agent.downgrade());
-                    if known.is_none() {
-                        self.spare = Some(agent);
-                    }
+                self.know_client(params);
+                if let Some(agent) = agent
+                    && self.agent.replace(agent.downgrade()).is_none()
+                {
+                    self.spare = Some(agent);
                 }
             }
-            Change::Watching { params } => {
-                self.initializing = false;
-                self.know_client(params);
-            }
+            Change::NotInitialized => self.initializing = false,
             Change::AgentStarted(agent) => {
                 self.agent = Some(agent.downgrade());
                 self.spare.get_or_insert(agent);

@@ -12,6 +12,7 @@ mod patient;
 mod problem;
 mod rest;
 mod settings;
+mod sse;
 mod tls;
 mod tokens;
 

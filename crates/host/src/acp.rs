@@ -15,6 +15,32 @@ pub mod method {
     pub const INITIALIZE: &str = "initialize";
     /// Creates a session.
     pub const SESSION_NEW: &str = "session/new";
+    /// Lists sessions.
+    pub const SESSION_LIST: &str = "session/list";
+    /// Whether a session is open; the first draft's question.
+    pub const SESSION_STATUS: &str = "session/status";
+    /// Goes on with a session, and shows what was.
+    pub const SESSION_LOAD: &str = "session/load";
+    /// Goes on with a session, and shows what comes.
+    pub const SESSION_RESUME: &str = "session/resume";
+    /// Creates a session with the history of another.
+    pub const SESSION_FORK: &str = "session/fork";
+    /// Ends a session; it may be taken up again.
+    pub const SESSION_CLOSE: &str = "session/close";
+    /// The first draft's name of close.
+    pub const SESSION_STOP: &str = "session/stop";
+    /// Forgets a session.
+    pub const SESSION_DELETE: &str = "session/delete";
+    /// Ends a session for good; contract 1.1.
+    pub const SESSION_TERMINATE: &str = "_sandboxagent/session/terminate";
+    /// Leaves a session, which goes on; contract 1.1.
+    pub const SESSION_DETACH: &str = "_sandboxagent/session/detach";
+    /// Changes the mode.
+    pub const SET_MODE: &str = "session/set_mode";
+    /// Changes the model.
+    pub const SET_MODEL: &str = "session/set_model";
+    /// Changes an option that the agent offers.
+    pub const SET_CONFIG_OPTION: &str = "session/set_config_option";
     /// Starts a turn.
     pub const SESSION_PROMPT: &str = "session/prompt";
     /// Ends a turn; a notification.

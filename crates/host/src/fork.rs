@@ -3,6 +3,7 @@
 //! The agent forks its own session; acpd copies what it has recorded of the conversation up to now. The source is not
 //! touched. What the agent replays for the new session is dropped, because the copy has it.
 
+use crate::acp::method;
 use crate::agent::{AgentHandle, History};
 use crate::clock;
 use crate::error::HostError;
@@ -16,8 +17,6 @@ use acpd_wire::{codes, member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-const FORK: &str = "session/fork";
 
 impl Host {
     /// Forks the session `source` on an agent process: its own if it is shared, else one that has no session.
@@ -43,12 +42,12 @@ impl Host {
         creator: Creator,
     ) -> Result<NewSession, HostError> {
         let row = self.stored(source).await?;
-        let missing = || HostError::MethodNotFound { method: FORK.to_owned() };
+        let missing = || HostError::MethodNotFound { method: method::SESSION_FORK.to_owned() };
         if row.agent != agent.name() {
             let reason = format!("it belongs to agent {}; fork it on a connection to that agent", row.agent);
             return Err(HostError::NotResumable { id: source.to_owned(), reason });
         }
-        if !agent.info().has_fork() || agent.methods().lacks(FORK) {
+        if !agent.info().has_fork() || agent.methods().lacks(method::SESSION_FORK) {
             return Err(missing());
         }
         let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
@@ -63,16 +62,16 @@ impl Host {
             message: "sessionId: the id of the session to fork is required".to_owned(),
         })?;
         let setup = params.clone();
-        let answer = self.ask_for_session(agent, FORK, params).await?;
+        let answer = self.ask_for_session(agent, method::SESSION_FORK, params).await?;
         if answer.is_error {
             let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             if error["code"] == json!(codes::METHOD_NOT_FOUND) {
-                agent.methods().remember_missing(FORK);
+                agent.methods().remember_missing(method::SESSION_FORK);
                 return Err(missing());
             }
             return Err(HostError::Agent { error: answer.body });
         }
-        let named = self.read_new_session(FORK, &answer.body)?;
+        let named = self.read_new_session(method::SESSION_FORK, &answer.body)?;
         let id = SessionId::new();
         let title = info["title"].clone();
         let mut info = json!({"nativeSessionId": named.native, "forkedFrom": source});

@@ -28,9 +28,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-const RESUME: &str = "session/resume";
-const LOAD: &str = "session/load";
-
 /// How an agent goes on with a session.
 struct Restored {
     /// The method that it answered.
@@ -223,7 +220,7 @@ impl Host {
     /// wanted. A method that it turns out not to have is remembered and not tried again (contract 1.4).
     async fn restore(&self, agent: &AgentHandle, params: Bytes) -> Result<Restored, Refusal> {
         let info = agent.info();
-        let offered = [(RESUME, info.has_resume()), (LOAD, info.has_load())];
+        let offered = [(method::SESSION_RESUME, info.has_resume()), (method::SESSION_LOAD, info.has_load())];
         let mut refused = format!("agent {} can neither resume nor load a session", agent.name());
         for (method, offered) in offered {
             if !offered || agent.methods().lacks(method) {

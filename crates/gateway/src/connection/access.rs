@@ -14,25 +14,24 @@ use serde_json::json;
 /// JSON-RPC code of a request that the scope of the client's token does not include.
 const FORBIDDEN: i64 = -32003;
 
-const TERMINATE: &str = "_sandboxagent/session/terminate";
-
 /// The scope that a method needs.
 fn needs(method: &str) -> Scope {
     match method {
         method::INITIALIZE
-        | "session/list"
-        | "session/status"
-        | "session/load"
-        | "session/resume"
-        | "_sandboxagent/session/detach" => Scope::Observe,
-        "session/delete" => Scope::Admin,
+        | method::SESSION_LIST
+        | method::SESSION_STATUS
+        | method::SESSION_LOAD
+        | method::SESSION_RESUME
+        | method::SESSION_DETACH => Scope::Observe,
+        method::SESSION_DELETE => Scope::Admin,
         _ => Scope::Control,
     }
 }
 
 /// Whether a method can make a session live.
 fn brings_to_life(method: &str) -> bool {
-    matches!(method, method::SESSION_NEW | "session/fork" | "session/load" | "session/resume")
+    [method::SESSION_NEW, method::SESSION_FORK, method::SESSION_LOAD, method::SESSION_RESUME]
+        .contains(&method)
 }
 
 impl Connection {
@@ -52,7 +51,7 @@ impl Connection {
             match self.host.created_by(id).await {
                 Ok(creator) if !identity.sees(creator.as_deref()) => return Err(unknown()),
                 // One's own may be ended for good, any only by an admin.
-                Ok(creator) if method == TERMINATE && creator.as_ref() != identity.name() => {
+                Ok(creator) if method == method::SESSION_TERMINATE && creator.as_ref() != identity.name() => {
                     required = Scope::Admin;
                 }
                 // Whoever does not see all must not learn from another complaint that a session is there.
@@ -67,7 +66,7 @@ impl Connection {
         if brings_to_life(method) && identity.may(Scope::Control) {
             let most = identity.sessions();
             let is_live =
-                session.as_ref().is_some_and(|id| self.host.is_live(id)) && method != "session/fork";
+                session.as_ref().is_some_and(|id| self.host.is_live(id)) && method != method::SESSION_FORK;
             if most < usize::MAX && !is_live {
                 let live = || self.host.live_sessions_of(identity.name());
                 return identity.begin_session(live).map(Some).ok_or_else(|| too_many(most));
@@ -78,7 +77,7 @@ impl Connection {
 
     /// Whether what is answered depends on the session that the params name.
     fn is_about_a_session(&self, method: &str) -> bool {
-        let of_the_connection = [method::INITIALIZE, method::SESSION_NEW, "session/list"];
+        let of_the_connection = [method::INITIALIZE, method::SESSION_NEW, method::SESSION_LIST];
         self.initialized.is_some() && !of_the_connection.contains(&method) && !NOT_SERVED.contains(&method)
     }
 

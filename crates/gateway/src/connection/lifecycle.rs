@@ -2,7 +2,7 @@
 //! terminate, detach.
 
 use super::list_cursor::ListCursor;
-use super::requests::working_directory;
+use super::requests::{Origin, working_directory};
 use super::{Attaching, Change, Connection, Done, answer_line, session_id, write_answer};
 use crate::identity::{Scope, SessionPermit};
 use crate::outbox::Outbox;
@@ -10,7 +10,7 @@ use crate::viewer::{Answer, Attachment};
 use acpd_eventlog::ListQuery;
 use acpd_host::{
     AgentHandle, Attached, Attempt, EndRequest, Host, HostError, META, Reason, SessionHandle, SessionSummary,
-    TakenUp,
+    TakenUp, method,
 };
 use acpd_wire::OwnedId;
 use bytes::Bytes;
@@ -21,21 +21,21 @@ use std::sync::Arc;
 /// Sessions in one answer to `session/list`.
 const PAGE: u32 = 50;
 
-const LIST: &str = "session/list";
-const STATUS: &str = "session/status";
-const LOAD: &str = "session/load";
-const RESUME: &str = "session/resume";
-const CLOSE: &str = "session/close";
-/// The first draft's name of close; always accepted.
-const STOP: &str = "session/stop";
-const FORK: &str = "session/fork";
-const DELETE: &str = "session/delete";
-const TERMINATE: &str = "_sandboxagent/session/terminate";
-const DETACH: &str = "_sandboxagent/session/detach";
-
 impl Connection {
     pub(super) fn is_lifecycle(&self, method: &str) -> bool {
-        [LIST, STATUS, LOAD, RESUME, FORK, CLOSE, STOP, DELETE, TERMINATE, DETACH].contains(&method)
+        [
+            method::SESSION_LIST,
+            method::SESSION_STATUS,
+            method::SESSION_LOAD,
+            method::SESSION_RESUME,
+            method::SESSION_FORK,
+            method::SESSION_CLOSE,
+            method::SESSION_STOP,
+            method::SESSION_DELETE,
+            method::SESSION_TERMINATE,
+            method::SESSION_DETACH,
+        ]
+        .contains(&method)
     }
 
     /// Starts the work for a lifecycle request. An error here is the request's answer.
@@ -46,19 +46,21 @@ impl Connection {
         params: Option<Bytes>,
         permit: Option<SessionPermit>,
     ) -> Result<(), HostError> {
-        if method == LIST {
+        if method == method::SESSION_LIST {
             return self.list(id, params);
         }
         let session = session_id(params.as_ref()).ok_or_else(|| HostError::InvalidParams {
             message: "sessionId: the id of a session is required, as a string".to_owned(),
         })?;
         match method {
-            STATUS => self.status(id, session),
-            LOAD | RESUME => return self.take_part(id, method == LOAD, session, params, permit),
-            CLOSE | STOP => self.end(id, session, EndRequest::Close),
-            TERMINATE => self.end(id, session, EndRequest::Terminate),
-            FORK => self.fork(id, session, params, permit),
-            DELETE => self.delete(id, session),
+            method::SESSION_STATUS => self.status(id, session),
+            method::SESSION_LOAD | method::SESSION_RESUME => {
+                return self.take_part(id, method == method::SESSION_LOAD, session, params, permit);
+            }
+            method::SESSION_CLOSE | method::SESSION_STOP => self.end(id, session, EndRequest::Close),
+            method::SESSION_TERMINATE => self.end(id, session, EndRequest::Terminate),
+            method::SESSION_FORK => self.create_session(id, Origin::Fork(session), params, permit),
+            method::SESSION_DELETE => self.delete(id, session),
             _ => self.detach(id, session).await,
         }
         Ok(())

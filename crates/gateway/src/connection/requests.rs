@@ -3,8 +3,7 @@
 use super::asked::Asked;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id};
 use crate::capabilities::{ClientCapabilities, initialize_result, watcher_result};
-use crate::identity::Scope;
-use crate::identity::SessionPermit;
+use crate::identity::{Scope, SessionPermit};
 use crate::viewer::{Answer, Attachment};
 use crate::wire_error::wire_error;
 use acpd_host::{
@@ -46,7 +45,7 @@ impl Connection {
                 Ok(())
             }
             method::SESSION_NEW => {
-                self.new_session(id, params, permit);
+                self.create_session(id, Origin::New, params, permit);
                 Ok(())
             }
             _ if self.is_lifecycle(method) => self.lifecycle(id, method, params, permit).await,
@@ -81,70 +80,50 @@ impl Connection {
         let known = self.agent.as_ref().and_then(AgentRef::upgrade);
         let session_stop = self.options.session_stop;
         self.initializing = true;
-        if !self.options.identity.may(Scope::Control) {
-            self.tasks.spawn(async move {
-                // Nothing is started for who only watches.
-                let client = ClientCapabilities::read(&params);
-                let body = host.known_agent(&name).map(|known| {
-                    let result = watcher_result(&name, known.as_deref(), &client, session_stop);
-                    Bytes::from(result.to_string())
-                });
-                let change = match &body {
-                    Ok(_) => Change::Watching { params },
-                    Err(_) => Change::Initialized { agent: None, params },
-                };
-                let _gone = outbox.send(answer_line(&id, &body)).await;
-                Done { id: Some(id), change }
-            });
-            return Ok(());
-        }
+        let only_watches = !self.options.identity.may(Scope::Control);
         self.tasks.spawn(async move {
-            let agent = match known {
-                Some(agent) => Ok(agent),
-                None => host.connect(&name, None).await,
+            let client = ClientCapabilities::read(&params);
+            let initialized = if only_watches {
+                // Nothing is started for it.
+                host.known_agent(&name)
+                    .map(|known| (None, watcher_result(&name, known.as_deref(), &client, session_stop)))
+            } else {
+                let agent = match known {
+                    Some(agent) => Ok(agent),
+                    None => host.connect(&name, None).await,
+                };
+                agent.map(|agent| {
+                    let result = initialize_result(&agent, &client, session_stop);
+                    (Some(agent), result)
+                })
             };
-            let body = match &agent {
-                Ok(agent) => {
-                    let client = ClientCapabilities::read(&params);
-                    Ok(Bytes::from(initialize_result(agent, &client, session_stop).to_string()))
+            let (body, change) = match initialized {
+                Ok((agent, result)) => {
+                    (Ok(Bytes::from(result.to_string())), Change::Initialized { agent, params })
                 }
-                Err(error) => Err(error.clone()),
+                Err(error) => (Err(error), Change::NotInitialized),
             };
             let _gone = outbox.send(answer_line(&id, &body)).await;
-            Done { id: Some(id), change: Change::Initialized { agent: agent.ok(), params } }
+            Done { id: Some(id), change }
         });
         Ok(())
     }
 
-    fn new_session(&mut self, id: OwnedId, params: Option<Bytes>, permit: Option<SessionPermit>) {
-        let spare = self.spare.take().filter(|agent| !agent.is_gone());
-        let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
-        let (creator, capabilities) = (self.creator(), self.capabilities);
-        self.tasks.spawn(async move {
-            let created = create(&host, spare, &name, Origin::New, params, creator).await;
-            // It is live now, or was refused.
-            drop(permit);
-            created_change(id, created, &outbox, capabilities).await
-        });
-    }
-
-    fn creator(&self) -> Creator {
-        Creator { client: Arc::clone(&self.client.name), token: self.options.identity.name().cloned() }
-    }
-
-    /// `session/fork`: a new session with the history of another.
-    pub(super) fn fork(
+    /// `session/new` and `session/fork`.
+    pub(super) fn create_session(
         &mut self,
         id: OwnedId,
-        source: String,
+        origin: Origin,
         params: Option<Bytes>,
         permit: Option<SessionPermit>,
     ) {
         let spare = self.spare.take().filter(|agent| !agent.is_gone());
         let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
-        let (creator, capabilities) = (self.creator(), self.capabilities);
+        let (client, token) = (Arc::clone(&self.client.name), self.options.identity.name().cloned());
+        let (creator, capabilities) = (Creator { client, token }, self.capabilities);
         self.tasks.spawn(async move {
-            let created = create(&host, spare, &name, Origin::Fork(&source), params, creator).await;
+            let created = create(&host, spare, &name, origin, params, creator).await;
+            // It is live now, or was refused.
             drop(permit);
             created_change(id, created, &outbox, capabilities).await
         });
@@ -248,10 +227,10 @@ impl Connection {
 }
 
 /// How a session comes to be.
-enum Origin<'a> {
+pub(super) enum Origin {
     New,
     /// With the history of this one.
-    Fork(&'a str),
+    Fork(String),
 }
 
 /// A session and where its viewer begins: after the history that it was born with.
@@ -266,7 +245,7 @@ async fn create(
     host: &Host,
     spare: Option<AgentHandle>,
     name: &str,
-    origin: Origin<'_>,
+    origin: Origin,
     params: Option<Bytes>,
     creator: Creator,
 ) -> Result<Created, (HostError, Option<AgentHandle>)> {
@@ -278,7 +257,7 @@ async fn create(
             host.connect(name, cwd.as_deref()).await.map_err(|error| (error, None))?
         }
     };
-    let created = match origin {
+    let created = match &origin {
         Origin::New => host.new_session(&agent, params, creator).await,
         Origin::Fork(source) => host.fork_session(source, &agent, params, creator).await,
     };

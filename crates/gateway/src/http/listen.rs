@@ -1,6 +1,6 @@
 //! Sockets: accepts, speaks HTTP/1.1 or HTTP/2 as the client does, and lets go in order.
 //!
-//! Owned by [`serve_http`](super::serve_http). A socket that takes nothing for too long is given up here, below HTTP,
+//! Owned by [`HttpServer`](super::HttpServer). A socket that takes nothing for too long is given up here, below HTTP,
 //! so that no client can hold one for ever.
 
 use super::{Peer, patient::Patient};

@@ -6,9 +6,6 @@ mod openapi;
 mod place;
 mod render;
 mod sessions;
-mod sse;
-
-pub(crate) use sse::Sse;
 
 use super::problem::Problem;
 use super::settings::Shared;

@@ -7,18 +7,18 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::json;
 
 /// The form of an event stream.
-pub(crate) struct Sse;
+pub(super) struct Sse;
 
 impl Sse {
     /// Whether the caller wants a stream.
-    pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
+    pub(super) fn is_asked_for(headers: &HeaderMap) -> bool {
         let accepted = headers.get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
         let mut kinds = accepted.flat_map(|value| value.split(',')).map(|kind| kind.split(';').next());
         kinds.any(|kind| kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream")))
     }
 
     /// A response that no proxy keeps or holds up (HT-9).
-    pub(crate) fn response(body: Body) -> Response {
+    pub(super) fn response(body: Body) -> Response {
         let headers = [
             (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
             (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -28,7 +28,7 @@ impl Sse {
     }
 
     /// Why the stream ends; without an id, so that a cursor stays where it was.
-    pub(crate) fn closed(reason: &str, detail: &str) -> Bytes {
+    pub(super) fn closed(reason: &str, detail: &str) -> Bytes {
         Bytes::from(format!("event: closed\ndata: {}\n\n", json!({"reason": reason, "detail": detail})))
     }
 }

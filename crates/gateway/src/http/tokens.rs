@@ -1,6 +1,7 @@
 //! The tokens that are known, as hashes; what a request presents is compared in constant time (contract 1.7).
 //!
-//! Can be replaced while requests come in; who is known no more is revoked, and what it has open ends. A token itself is never stored, logged or shown.
+//! Can be replaced while requests come in; who is known no more is revoked, and what it has open ends. A token itself
+//! is never stored, logged or shown.
 
 use crate::identity::Identity;
 use sha2::{Digest, Sha256};

@@ -111,9 +111,9 @@ impl AgentInfo {
         let capabilities = &self.result["agentCapabilities"];
         let has = |value: &Value| value.is_object();
         if has(&capabilities["sessionCapabilities"]["close"]) {
-            return Some("session/close");
+            return Some(method::SESSION_CLOSE);
         }
-        has(&capabilities["session"]["stop"]).then_some("session/stop")
+        has(&capabilities["session"]["stop"]).then_some(method::SESSION_STOP)
     }
 
     /// Whether the agent can fork a session.

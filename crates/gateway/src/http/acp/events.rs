@@ -2,14 +2,15 @@
 
 use super::super::metrics::ViewerCount;
 use super::super::problem::Problem;
+use super::super::sse::Sse;
 use super::Acp;
 use super::connections::unknown;
 use super::headers::{self, LAST_EVENT, SESSION, accepts, connection_id};
 use crate::identity::Identity;
 use crate::outbox::{EventId, OpenRefused};
 use axum::body::Body;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -42,13 +43,7 @@ pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) ->
         let events = reader.next(KEEPALIVE).await?;
         Some((Ok::<_, Infallible>(events), (reader, counted)))
     });
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-cache"),
-        (HeaderName::from_static("x-accel-buffering"), "no"),
-    ]
-    .map(|(name, value)| (name, HeaderValue::from_static(value)));
-    Ok((headers, Body::from_stream(events)).into_response())
+    Ok(Sse::response(Body::from_stream(events)))
 }
 
 fn unreadable() -> Problem {

@@ -11,16 +11,16 @@ use serde_json::value::RawValue;
 
 /// Methods of a session that mean nothing without one.
 const OF_A_SESSION: [&str; 10] = [
-    "session/prompt",
-    "session/cancel",
-    "session/close",
-    "session/delete",
-    "session/fork",
-    "session/load",
-    "session/resume",
-    "session/set_config_option",
-    "session/set_mode",
-    "session/set_model",
+    method::SESSION_PROMPT,
+    method::SESSION_CANCEL,
+    method::SESSION_CLOSE,
+    method::SESSION_DELETE,
+    method::SESSION_FORK,
+    method::SESSION_LOAD,
+    method::SESSION_RESUME,
+    method::SET_CONFIG_OPTION,
+    method::SET_MODE,
+    method::SET_MODEL,
 ];
 
 /// What is wrong with how a message names its session.
@@ -82,7 +82,7 @@ pub(super) fn addressed(
 
 /// Whether a session in the header only is a parameter of the method. Those of the connection would not know it.
 fn takes_header(method: &str) -> bool {
-    let of_connection = matches!(method, method::SESSION_NEW | "session/list");
+    let of_connection = matches!(method, method::SESSION_NEW | method::SESSION_LIST);
     !of_connection && (method.starts_with("session/") || method.starts_with('_'))
 }
 

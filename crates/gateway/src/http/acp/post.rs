@@ -5,7 +5,7 @@
 
 use super::super::problem::Problem;
 use super::connections::unknown;
-use super::headers::{self, CONNECTION, SESSION, accepts, connection_id, is_json};
+use super::headers::{self, SESSION, accepts, connection_id, is_json};
 use super::message::{addressed, is_initialize, on_one_row};
 use super::{Acp, body, initialize};
 use crate::connection::Arrival;
@@ -36,18 +36,11 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     }
     let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced = announced.and_then(|length| length.parse().ok());
-    // Who names a connection that is not there has its body unread. Who names none may only initialize one.
-    let named = head.headers.contains_key(CONNECTION);
-    let connection =
-        named.then(|| acp.connections.find(connection_id(&head.headers)?, &identity)).transpose();
+    let connection = connection_id(&head.headers).and_then(|id| acp.connections.find(id, &identity));
     let most = acp.shared.settings().message_bytes;
-    let most = if named { most } else { most.min(INITIALIZE) };
-    let (line, known) = match connection {
-        Ok(known) => (body::read(body, announced, most, &acp.bodies).await?, Ok(known)),
-        // It may be the `initialize` of a client that has lost its connection.
-        Err(problem) => (body::read(body, announced, most.min(INITIALIZE), &acp.bodies).await?, Err(problem)),
-    };
-    let line = on_one_row(line);
+    // Whoever has none, or has lost it, may only initialize one.
+    let most = if connection.is_ok() { most } else { most.min(INITIALIZE) };
+    let line = on_one_row(body::read(body, announced, most, &acp.bodies).await?);
     let message = match Message::parse(&line) {
         Ok(message) => message,
         Err(malformed) => return Ok(refused(&malformed)),
@@ -56,9 +49,7 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
         let options = acp.options(identity, &head.uri, "http")?;
         return initialize::initialize(acp, options, line.clone()).await;
     }
-    let Some(connection) = known? else {
-        return Err(connection_id(&head.headers).err().unwrap_or_else(unknown));
-    };
+    let connection = connection?;
     let named = headers::id(&head.headers, &SESSION)?;
     let (line, session) = addressed(line.clone(), &message, named)
         .map_err(|wrong| Problem::new(StatusCode::BAD_REQUEST, "session_id", wrong.to_string()))?;

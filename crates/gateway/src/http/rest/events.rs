@@ -6,9 +6,10 @@
 use super::super::metrics::{ViewerCount, count_stalls};
 use super::super::problem::{Problem, ProblemDocument, Refused, Unknown, Unreadable};
 use super::super::settings::Shared;
+use super::super::sse::Sse;
 use super::place::{cursor_problem, read_place, write_place};
 use super::render::{Renderer, expected_bytes};
-use super::{SessionPath, Sse, check_visible, numbers, query};
+use super::{SessionPath, check_visible, numbers, query};
 use crate::identity::{ConnectionPermit, Identity, Scope};
 use acpd_eventlog::{Block, Cursor};
 use axum::Extension;
@@ -226,11 +227,9 @@ impl Follower {
         let mut until = None;
         loop {
             let wake = until.unwrap_or_else(|| Instant::now() + KEEPALIVE);
-            if revoked.is_cancelled() {
-                return Err(Closed::Revoked);
-            }
             let next = tokio::select! {
-                next = self.cursor.next() => next,
+                // The events come last: of a session that is never silent there are always some.
+                biased;
                 () = revoked.cancelled() => return Err(Closed::Revoked),
                 () = gone.closed() => return Err(Closed::Gone),
                 () = stop.cancelled(), if until.is_none() => {
@@ -244,6 +243,7 @@ impl Follower {
                     self.hand_over(Bytes::from_static(b": keepalive\n\n")).await?;
                     continue;
                 }
+                next = self.cursor.next() => next,
             };
             match next {
                 Ok(Some(block)) => self.write(&block).await?,

@@ -64,14 +64,13 @@ impl SessionTask {
         let Some(pending) = self.pending.get(ticket).filter(|_| !answer.is_error) else { return };
         let parse = |json: &[u8]| serde_json::from_slice::<serde_json::Value>(json).unwrap_or_default();
         let params = || parse(pending.params.as_deref().unwrap_or(b"{}"));
-        if !["session/set_mode", "session/set_model", "session/set_config_option"].contains(&&*pending.method)
-        {
+        if ![method::SET_MODE, method::SET_MODEL, method::SET_CONFIG_OPTION].contains(&&*pending.method) {
             return;
         }
         let (before, by) = (self.snapshot.state(), json!(&*pending.client.name));
         match pending.method.as_str() {
-            "session/set_mode" => self.snapshot.set_mode(&params()["modeId"]),
-            "session/set_model" => self.snapshot.set_model(&params()["modelId"]),
+            method::SET_MODE => self.snapshot.set_mode(&params()["modeId"]),
+            method::SET_MODEL => self.snapshot.set_model(&params()["modelId"]),
             _ => self.snapshot.see_config_options(&parse(&answer.body)),
         }
         let mut changed = self.snapshot.state();
