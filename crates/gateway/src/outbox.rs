@@ -7,12 +7,14 @@
 
 mod closing;
 mod event_id;
+mod keeping;
 mod recent;
 mod stream;
 mod streams;
 
 pub(crate) use closing::Closing;
 pub(crate) use event_id::EventId;
+pub(crate) use keeping::Keeping;
 pub(crate) use streams::{OpenRefused, StreamLimits, Streams};
 
 use bytes::Bytes;

@@ -15,9 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Sockets of all clients together. At the limit nobody is accepted until one closes.
+/// Sockets of one listener's clients. At the limit nobody is accepted there until one closes; the Unix socket has its
+/// own, so that whoever has the machine can still look.
 const SOCKETS: usize = 16 * 1024;
 /// How long a client may take for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -35,6 +38,8 @@ const AHEAD: usize = 256 * 1024;
 const STREAMS: u32 = 1024;
 /// Out of file descriptors, most likely: there will be some when somebody leaves.
 const BREATH: Duration = Duration::from_millis(100);
+/// How often it is said that clients cannot be accepted.
+const COMPLAIN_AGAIN: Duration = Duration::from_secs(60);
 
 /// Where clients come in.
 pub enum Listener {
@@ -68,22 +73,29 @@ pub(super) struct Door {
 
 /// Accepts until it is told to stop.
 pub(super) async fn accept(listener: Listener, door: Door) {
-    let places = Arc::new(tokio::sync::Semaphore::new(SOCKETS));
+    let accepting = accept_all(&listener, &door);
+    door.quit.run_until_cancelled(accepting).await;
+}
+
+async fn accept_all(listener: &Listener, door: &Door) -> std::convert::Infallible {
+    let places = Arc::new(Semaphore::new(SOCKETS));
+    let (mut full, mut failing) = (Complaint::default(), Complaint::default());
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let accepted = tokio::select! {
-            accepted = accept_one(&listener) => accepted,
-            () = door.quit.cancelled() => return,
-        };
-        let (socket, peer) = match accepted {
+        if places.available_permits() == 0 && full.is_due(Instant::now()) {
+            tracing::warn!(limit = SOCKETS, ?listener, "no more clients are accepted until one leaves");
+        }
+        let place = Arc::clone(&places).acquire_owned().await.expect("it is never closed");
+        let (socket, peer) = match accept_one(listener).await {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a client");
+                if failing.is_due(Instant::now()) {
+                    tracing::warn!(%error, ?listener, "cannot accept a client");
+                }
                 tokio::time::sleep(BREATH).await;
                 continue;
             }
         };
-        let tls = match &listener {
+        let tls = match listener {
             Listener::Tcp(_, tls) => tls.clone(),
             Listener::Unix(_) => None,
         };
@@ -92,6 +104,21 @@ pub(super) async fn accept(listener: Listener, door: Door) {
             serving.serve(socket, peer, tls).await;
             drop(place);
         });
+    }
+}
+
+/// What would be said many times a second, as long as it lasts.
+#[derive(Default)]
+struct Complaint(Option<Instant>);
+
+impl Complaint {
+    /// Whether it is to be said again.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.0.is_none_or(|said| now.duration_since(said) >= COMPLAIN_AGAIN);
+        if is_due {
+            self.0 = Some(now);
+        }
+        is_due
     }
 }
 
@@ -104,9 +131,6 @@ async fn accept_one(listener: &Listener) -> io::Result<(Socket, Peer)> {
     match listener {
         Listener::Tcp(listener, tls) => {
             let (stream, _) = listener.accept().await?;
-            // Answers are small and wanted at once.
-            stream.set_nodelay(true)?;
-            rustix::net::sockopt::set_socket_send_buffer_size(&stream, AHEAD)?;
             let local: SocketAddr = stream.local_addr()?;
             Ok((Socket::Tcp(stream), Peer::Tcp { local, tls: tls.is_some() }))
         }
@@ -114,8 +138,22 @@ async fn accept_one(listener: &Listener) -> io::Result<(Socket, Peer)> {
     }
 }
 
+/// Answers are small and wanted at once, and not more of them are in the system's hands than must be.
+fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    rustix::net::sockopt::set_socket_send_buffer_size(stream, AHEAD)?;
+    Ok(())
+}
+
 impl Door {
     async fn serve(self, socket: Socket, peer: Peer, tls: Option<Arc<rustls::ServerConfig>>) {
+        if let Socket::Tcp(stream) = &socket
+            && let Err(error) = tune(stream)
+        {
+            // It was gone again before that.
+            tracing::debug!(%error, "a client's socket could not be set up");
+            return;
+        }
         // In a box each: the room of a future is that of its largest part, and most clients need the smallest.
         match (socket, tls) {
             (Socket::Unix(stream), _) => Box::pin(self.speak(stream, peer)).await,
@@ -172,5 +210,18 @@ where
 {
     fn execute(&self, task: F) {
         drop(self.0.spawn("http stream", task));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_is_said_now_and_then() {
+        let (mut complaint, now) = (Complaint::default(), Instant::now());
+        let said: Vec<bool> =
+            [0, 1, 59, 60, 61, 119, 120].map(|at| complaint.is_due(now + Duration::from_secs(at))).into();
+        assert_eq!(said, [true, false, false, true, false, false, true]);
     }
 }

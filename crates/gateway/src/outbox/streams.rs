@@ -7,6 +7,7 @@
 
 use super::closing::Closing;
 use super::event_id::EventId;
+use super::keeping::Keeping;
 use super::stream::{CannotResume, Opened, Stream};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
@@ -82,6 +83,8 @@ pub(super) enum Offered {
 #[derive(Debug)]
 pub(crate) struct Streams {
     limits: StreamLimits,
+    /// What the streams of all connections keep together.
+    keeping: Arc<Keeping>,
     table: Mutex<Table>,
 }
 
@@ -125,7 +128,7 @@ impl Session {
 
 impl Streams {
     /// Streams without a reader, and the first answer.
-    pub(crate) fn new(limits: StreamLimits) -> (Arc<Self>, oneshot::Receiver<Bytes>) {
+    pub(crate) fn new(limits: StreamLimits, keeping: Arc<Keeping>) -> (Arc<Self>, oneshot::Receiver<Bytes>) {
         let (first, answer) = oneshot::channel();
         let table = Table {
             connection: Stream::new(tag()),
@@ -135,7 +138,7 @@ impl Streams {
             kept: 0,
             idle_since: Instant::now(),
         };
-        (Arc::new(Self { limits, table: Mutex::new(table) }), answer)
+        (Arc::new(Self { limits, keeping, table: Mutex::new(table) }), answer)
     }
 
     /// Queues lines of the connection.
@@ -302,9 +305,28 @@ impl Streams {
         table.closed.get_or_insert(closing);
         table.first = None;
         for stream in table.streams_mut() {
+            // Nobody comes back.
+            stream.recent.shrink_to(0);
             stream.ready.notify_waiters();
             stream.room.notify_waiters();
         }
+        self.keep(&mut table, 0);
+    }
+
+    /// Forgets what was given to readers longer ago than `age`.
+    pub(super) fn forget_older(&self, age: Duration, now: Instant) {
+        let mut table = self.table();
+        let mut kept = 0;
+        for stream in table.streams_mut() {
+            stream.recent.forget_older(age, now);
+            kept += stream.recent.bytes();
+        }
+        self.keep(&mut table, kept);
+    }
+
+    fn keep(&self, table: &mut Table, bytes: usize) {
+        self.keeping.change(table.kept, bytes);
+        table.kept = bytes;
     }
 
     /// Closes readers that have stalled, and forgets what is too old.
@@ -321,7 +343,7 @@ impl Streams {
             kept += stream.recent.bytes();
             is_read |= stream.has_reader();
         }
-        table.kept = kept;
+        self.keep(&mut table, kept);
         table.sessions.retain(|_, session| session.viewers > 0 || !session.stream.is_blank());
         if is_read {
             table.idle_since = now;
@@ -331,6 +353,13 @@ impl Streams {
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        let kept = self.table().kept;
+        self.keeping.change(kept, 0);
     }
 }
 
@@ -428,10 +457,11 @@ impl Reader {
         let kept = stream.recent.bytes();
         match stream.take(now) {
             Some(events) => {
-                stream.recent.shrink_to(streams.limits.kept_per_stream);
+                stream.recent.shrink_to(if closed.is_some() { 0 } else { streams.limits.kept_per_stream });
                 let others = before.saturating_sub(kept);
                 stream.recent.shrink_to(streams.limits.kept.saturating_sub(others));
-                table.kept = others + stream.recent.bytes();
+                let kept = others + stream.recent.bytes();
+                streams.keep(&mut table, kept);
                 Step::Events(events)
             }
             None => match closed {

@@ -92,3 +92,57 @@ async fn read_whole(
     whole.extend_from_slice(&rest);
     Ok(whole.freeze())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::response::IntoResponse;
+    use futures_util::{FutureExt, StreamExt, stream};
+    use std::io;
+
+    /// A body of these pieces, which goes on for ever or ends there.
+    fn body(pieces: &[&'static str], ends: bool) -> Body {
+        let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes()))).collect();
+        let rest = stream::pending::<Result<Bytes, io::Error>>();
+        match ends {
+            true => Body::from_stream(stream::iter(pieces)),
+            false => Body::from_stream(stream::iter(pieces).chain(rest)),
+        }
+    }
+
+    fn status(read: Result<Bytes, Problem>) -> StatusCode {
+        read.expect_err("it is refused").into_response().status()
+    }
+
+    // HT-12: all bodies together are bounded; one that finds no room waits, and is asked to come again
+    #[tokio::test(start_paused = true)]
+    async fn bodies_share_their_room() {
+        let room = Room(Arc::new(Semaphore::new(2)));
+        let mut first = Box::pin(read(body(&["{", "\"a\":", "1"], false), None, 100, &room));
+        assert!(first.as_mut().now_or_never().is_none(), "it is not at its end");
+        let whole = read(body(&["{}"], true), None, 100, &room).await;
+        assert_eq!(&whole.expect("a body of one piece needs no room")[..], b"{}");
+        let refused =
+            read(body(&["{", "}"], true), None, 100, &room).await.map_err(IntoResponse::into_response);
+        let refused = refused.expect_err("there is no room");
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
+        // The first has come no further meanwhile.
+        assert_eq!(status(first.await), StatusCode::REQUEST_TIMEOUT);
+        let whole = read(body(&["{", "}"], true), None, 100, &room).await;
+        assert_eq!(&whole.expect("the first has left its room")[..], b"{}");
+    }
+
+    // HT-12: what is too long is refused by what it says of itself, or as soon as it is too long
+    #[tokio::test(start_paused = true)]
+    async fn a_body_has_a_length() {
+        let room = Room::default();
+        assert_eq!(status(read(body(&[], false), Some(6), 5, &room).await), StatusCode::PAYLOAD_TOO_LARGE);
+        let long = body(&["123", "456"], false);
+        assert_eq!(status(read(long, None, 5, &room).await), StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(
+            &read(body(&["123", "45"], true), Some(5), 5, &room).await.expect("it fits")[..],
+            b"12345"
+        );
+    }
+}

@@ -8,7 +8,7 @@ use super::super::problem::Problem;
 use super::{ARRIVALS, Acp};
 use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
 use crate::identity::{ConnectionPermit, Identity};
-use crate::outbox::{Closing, StreamLimits, Streams, streaming_outbox};
+use crate::outbox::{Closing, Keeping, StreamLimits, Streams, streaming_outbox};
 use bytes::Bytes;
 use http::StatusCode;
 use std::collections::HashMap;
@@ -25,6 +25,8 @@ const UNCONFIRMED: usize = 16;
 /// Bytes that a stream, and all streams of a connection, keep to be given again.
 const KEPT_PER_STREAM: usize = 16 * 1024 * 1024;
 const KEPT: usize = 64 * 1024 * 1024;
+/// The same for all connections: beyond it the oldest goes, whosever it is.
+const KEPT_BY_ALL: usize = 256 * 1024 * 1024;
 /// How long.
 const KEPT_FOR: Duration = Duration::from_secs(300);
 /// How long the last events may take to their readers when the daemon stops.
@@ -67,11 +69,18 @@ impl Connection {
 }
 
 /// All of them.
-#[derive(Default)]
 pub(super) struct Connections {
     table: Mutex<HashMap<String, Arc<Connection>>>,
+    keeping: Arc<Keeping>,
     /// Somebody is there to be looked after.
     occupied: Notify,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        let keeping = Arc::new(Keeping::new(KEPT_BY_ALL));
+        Self { table: Mutex::default(), keeping, occupied: Notify::new() }
+    }
 }
 
 impl Connections {
@@ -126,7 +135,7 @@ pub(super) fn start(
         kept_for: KEPT_FOR,
         stall: acp.shared.settings().viewer_stall,
     };
-    let (streams, answer) = Streams::new(limits);
+    let (streams, answer) = Streams::new(limits, Arc::clone(&acp.connections.keeping));
     let (outbox, dry) = streaming_outbox(Arc::clone(&streams));
     let (sender, arrivals) = mpsc::channel(ARRIVALS);
     let gone = acp.shared.stop.child_token();
@@ -200,7 +209,7 @@ pub(super) async fn sweep(acp: Arc<Acp>) {
             }
             let settings = acp.shared.settings();
             let now = Instant::now();
-            for connection in all {
+            for connection in &all {
                 let swept = connection.streams.sweep(now);
                 if swept.stalled > 0 {
                     count_stalls("acp_sse", swept.stalled);
@@ -208,11 +217,17 @@ pub(super) async fn sweep(acp: Arc<Acp>) {
                 let idle = swept.idle_since;
                 let is_over = connection.arrivals().is_none();
                 if is_over || idle.is_some_and(|since| now.duration_since(since) > settings.connection_idle) {
-                    acp.connections.end(&connection, Closing::Expired);
+                    acp.connections.end(connection, Closing::Expired);
                 }
             }
+            let streams = all.iter().map(|connection| &*connection.streams);
+            acp.connections.keeping.make_room(streams, KEPT_FOR, now);
             let shortest = settings.viewer_stall.min(settings.connection_idle).min(KEPT_FOR);
-            tokio::time::sleep((shortest / 8).clamp(SWEEP.0, SWEEP.1)).await;
+            let soon = tokio::time::sleep((shortest / 8).clamp(SWEEP.0, SWEEP.1));
+            tokio::select! {
+                () = soon => {}
+                () = acp.connections.keeping.too_much() => {}
+            }
         }
     };
     stop.run_until_cancelled(sweeping).await;

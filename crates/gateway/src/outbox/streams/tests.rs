@@ -17,7 +17,12 @@ fn limits() -> StreamLimits {
 
 /// Streams of a client that is initialized.
 async fn streams() -> (Arc<Streams>, Outbox) {
-    let (streams, answer) = Streams::new(limits());
+    streams_among(&Arc::new(Keeping::new(usize::MAX))).await
+}
+
+/// One of several clients.
+async fn streams_among(keeping: &Arc<Keeping>) -> (Arc<Streams>, Outbox) {
+    let (streams, answer) = Streams::new(limits(), Arc::clone(keeping));
     let (outbox, _) = streaming_outbox(Arc::clone(&streams));
     outbox.send(Bytes::from_static(b"{\"initialized\":1}\n")).await.expect("it is open");
     assert_eq!(&answer.await.expect("it is answered")[..], b"{\"initialized\":1}\n");
@@ -155,6 +160,43 @@ async fn a_stream_keeps_so_many_bytes() {
     assert_eq!(streams.open(Some("s"), Some(ids[5])).err(), Some(OpenRefused::Forgotten));
     let mut again = streams.open(Some("s"), Some(ids[6])).expect("the last three are kept");
     assert_eq!(taken(&mut again).len(), 3);
+}
+
+// HT-12: all clients together keep so many bytes; the oldest is forgotten first, whosever it is, and what was kept for
+// one that is gone counts no more
+#[tokio::test(start_paused = true)]
+async fn all_clients_keep_so_many_bytes() {
+    let keeping = Arc::new(Keeping::new(4000));
+    let (first, second) = (streams_among(&keeping).await, streams_among(&keeping).await);
+    let mut ids = Vec::new();
+    for (streams, outbox) in [&first, &second, &first] {
+        assert!(keeping.too_much().now_or_never().is_none(), "there is room for three");
+        let mut reader = streams.open(None, None).expect("it opens");
+        outbox.send(line(&"x".repeat(1200))).await.expect("there is room");
+        ids.push(last_id(&reader.next(Duration::MAX).await.expect("an event")));
+        tokio::time::advance(Duration::from_secs(60)).await;
+    }
+    let make_room = || {
+        let all = [&*first.0, &*second.0].into_iter();
+        keeping.make_room(all, limits().kept_for, Instant::now());
+    };
+    make_room();
+    let before = |id: EventId| Some(EventId { number: id.number - 1, ..id });
+    assert!(first.0.open(None, before(ids[0])).is_ok(), "nothing had to be forgotten");
+    // What is given again counts as young; the other client's is the oldest now.
+    let mut reader = second.0.open(None, Some(ids[1])).expect("it opens");
+    tokio::time::advance(Duration::from_secs(60)).await;
+    second.1.send(line(&"x".repeat(1200))).await.expect("there is room");
+    reader.next(Duration::MAX).await.expect("an event");
+    assert!(keeping.too_much().now_or_never().is_some(), "whoever looks after them is woken");
+    make_room();
+    assert_eq!(second.0.open(None, before(ids[1])).err(), Some(OpenRefused::Forgotten));
+    assert!(second.0.open(None, Some(ids[1])).is_ok(), "it had to give up no more than that");
+    assert!(first.0.open(None, before(ids[0])).is_ok());
+    first.0.close(Closing::Deleted);
+    drop((second, reader));
+    keeping.change(0, 4000);
+    assert!(keeping.too_much().now_or_never().is_none(), "nothing else is counted");
 }
 
 // HT-8: what went out a moment before the end of a reader is given to the next one again, under the same ids
