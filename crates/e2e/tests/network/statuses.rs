@@ -130,37 +130,3 @@ fn a_session_is_named_in_the_header_or_the_params() {
     assert_eq!((answer.status, text_before(&mut events, 23)), (202, "in rows".to_owned()));
     daemon.stop();
 }
-
-// SC-3: a connection is of use to whom it was given only
-#[test]
-fn a_connection_belongs_to_its_identity() {
-    use sha2::{Digest, Sha256};
-    let hash = |token: &str| {
-        let digits: String = Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("\"sha256:{digits}\"")
-    };
-    let tokens = format!(
-        "[tokens.one]\nhash = {}\nscope = \"control\"\n[tokens.two]\nhash = {}\nscope = \"admin\"",
-        hash("first"),
-        hash("second")
-    );
-    let scratch = Scratch::new().config(&tokens);
-    let mut daemon = scratch.serve();
-    let (one, two) = (("Authorization", "Bearer first"), ("Authorization", "Bearer second"));
-    let opened = once(&daemon, "POST", &[JSON, one], &initialize().to_string());
-    let id = opened.header("acp-connection-id").expect("it is given").to_owned();
-    let connection = ("Acp-Connection-Id", &*id);
-    let body = request(2, "session/list", &json!({})).to_string();
-    for (method, accept) in [("POST", "application/json"), ("GET", "text/event-stream"), ("DELETE", "*/*")] {
-        let headers = [JSON, connection, ("Accept", accept)];
-        let with = |token| [&headers[..], &[token]].concat();
-        let foreign = once(&daemon, method, &with(two), &body);
-        let never =
-            once(&daemon, method, &[JSON, two, ("Acp-Connection-Id", "never"), ("Accept", accept)], &body);
-        assert_eq!((foreign.status, &foreign.body), (404, &never.body), "{method}");
-        assert_eq!(once(&daemon, method, &headers, &body).status, 401);
-    }
-    let own = once(&daemon, "DELETE", &[connection, one], "");
-    assert_eq!(own.status, 202);
-    daemon.stop();
-}
