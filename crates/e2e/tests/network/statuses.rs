@@ -1,7 +1,7 @@
 //! The status codes of `/acp`, and who may use a connection.
 
-use crate::raw::{JSON, Raw, answer, initialize, once, prompt, request, text_before};
-use acpd_e2e::Scratch;
+use crate::raw::{JSON, Raw, answer, once, prompt, text_before};
+use acpd_e2e::{Scratch, initialize, request};
 use serde_json::json;
 
 // HT-1: initialize is answered at once, with the connection's id; everything else is accepted, and answered on a stream
@@ -105,9 +105,7 @@ fn batches_and_garbage_are_refused_whole() {
 fn a_session_is_named_in_the_header_or_the_params() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut client = Raw::new(&daemon);
-    let mut connection = client.open(None);
-    let session = client.new_session(&scratch, &mut connection);
+    let (mut client, _connection, session) = Raw::with_session(&daemon, &scratch);
     let mut events = client.open(Some(&session));
     let both = prompt(20, &session, "in both");
     let mut header_only = prompt(21, &session, "in the header");
