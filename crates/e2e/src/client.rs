@@ -4,11 +4,10 @@
 //! a client that is dropped takes its program with it.
 //! Not a client library: it sends what a test says, wrong things too.
 
-use crate::clock::Deadline;
 use crate::lines::{Lines, Next, text_of};
 use crate::message::Message;
 use crate::oracle::check_from_agent;
-use crate::process::{Exit, exit_of, zombie_children};
+use crate::process::{Exit, exit_of, has_no_zombies};
 use crate::run_mark::RunMark;
 use crate::scratch::Scratch;
 use rustix::process::{Pid, Signal, kill_process};
@@ -348,7 +347,7 @@ impl Client {
     /// # Panics
     /// When it is otherwise.
     pub fn finish(&mut self) {
-        self.has_no_zombies(Duration::from_secs(1));
+        has_no_zombies(self.pid(), Duration::from_secs(1));
         self.close_input();
         self.expect_good_end();
     }
@@ -375,7 +374,7 @@ impl Client {
         if let Err(living) = self.mark.only_left(&[self.pid()], within) {
             self.give_up(&format!("processes were left: {living:#?}"));
         }
-        self.has_no_zombies(within);
+        has_no_zombies(self.pid(), within);
     }
 
     /// Waits until nothing of this test lives but the program itself, its keepers, and what has `part` in its command line.
@@ -388,15 +387,6 @@ impl Client {
         let spared: Vec<u32> = spared.into_iter().chain([self.pid()]).collect();
         if let Err(living) = self.mark.only_left(&spared, within) {
             self.give_up(&format!("processes were left: {living:#?}"));
-        }
-    }
-
-    /// A child may be dead for a moment before it is waited for; not longer.
-    fn has_no_zombies(&self, within: Duration) {
-        let deadline = Deadline::after(within);
-        while !zombie_children(self.pid()).is_empty() {
-            assert!(!deadline.is_over(), "zombies: {:?}", zombie_children(self.pid()));
-            std::thread::yield_now();
         }
     }
 

@@ -25,6 +25,21 @@ impl Deadline {
     }
 }
 
+/// Looks until something is so; for what tells nobody when it comes.
+///
+/// # Panics
+/// When a test has waited long enough.
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Deadline::after(crate::PATIENCE);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(!deadline.is_over(), "it never came to this: {what}");
+        std::thread::yield_now();
+    }
+}
+
 fn now() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "a test is a shell: it bounds its waits by the clock")]
     Instant::now()

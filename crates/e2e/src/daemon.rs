@@ -3,9 +3,8 @@
 //! Invariant: a test that stops it in good order sees exit code 0 and nothing left; one that fails leaves nothing either.
 
 use crate::binary::acpd;
-use crate::clock::Deadline;
 use crate::lines::{Lines, Next, text_of};
-use crate::process::{Exit, exit_of, zombie_children};
+use crate::process::{Exit, exit_of, has_no_zombies};
 use crate::run_mark::RunMark;
 use crate::scratch::Scratch;
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,6 +23,18 @@ pub struct Daemon {
     stderr: Receiver<String>,
     mark: RunMark,
     ended: bool,
+}
+
+/// A connection to a daemon, for whoever knows no more of it than where it listens; otherwise [`Daemon::connect`].
+///
+/// # Panics
+/// When it does not accept.
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("the daemon accepts");
+    stream.set_nodelay(true).expect("it is a TCP socket");
+    stream.set_read_timeout(Some(crate::PATIENCE)).expect("the time is not zero");
+    stream.set_write_timeout(Some(crate::PATIENCE)).expect("the time is not zero");
+    stream
 }
 
 impl Scratch {
@@ -92,11 +103,7 @@ impl Daemon {
     /// # Panics
     /// When it does not accept.
     pub fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).expect("the daemon accepts");
-        stream.set_nodelay(true).expect("it is a TCP socket");
-        stream.set_read_timeout(Some(crate::PATIENCE)).expect("the time is not zero");
-        stream.set_write_timeout(Some(crate::PATIENCE)).expect("the time is not zero");
-        stream
+        connect(self.address)
     }
 
     /// Sends it a signal.
@@ -132,7 +139,7 @@ impl Daemon {
     /// # Panics
     /// When it is otherwise.
     pub fn stop(&mut self) -> String {
-        self.has_no_zombies(Duration::from_secs(1));
+        has_no_zombies(self.pid(), Duration::from_secs(1));
         self.signal(Signal::TERM);
         self.expect_good_end()
     }
@@ -149,15 +156,6 @@ impl Daemon {
         let stderr = self.stderr.recv_timeout(crate::PATIENCE).expect("the pipe ends with its writers");
         assert_eq!(exit, Exit::Code(0), "stderr: {stderr}");
         stderr
-    }
-
-    /// A child may be dead for a moment before it is waited for; not longer.
-    fn has_no_zombies(&self, within: Duration) {
-        let deadline = Deadline::after(within);
-        while !zombie_children(self.pid()).is_empty() {
-            assert!(!deadline.is_over(), "zombies: {:?}", zombie_children(self.pid()));
-            std::thread::yield_now();
-        }
     }
 
     fn give_up(&mut self, why: &str) -> ! {

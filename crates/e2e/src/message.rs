@@ -1,6 +1,6 @@
-//! One line that a client got, as it came and as JSON.
+//! One line that a client got, as it came and as JSON; and requests as JSON.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A message from acpd or an agent.
 #[derive(Clone, Debug)]
@@ -50,4 +50,14 @@ impl Message {
         let params = &self.json["params"];
         params["sessionId"].as_str().or_else(|| params["session_id"].as_str())
     }
+}
+
+/// A request, for a test that writes its messages itself.
+pub fn request(id: u64, method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// `initialize` of a client that can do nothing in particular. Its id is 1.
+pub fn initialize() -> Value {
+    request(1, "initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))
 }

@@ -82,3 +82,15 @@ fn state_and_parent(pid: u32) -> Option<(char, u32)> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
+
+/// A child may be dead for a moment before it is waited for; not longer.
+///
+/// # Panics
+/// When one is.
+pub(crate) fn has_no_zombies(parent: u32, within: Duration) {
+    let deadline = Deadline::after(within);
+    while !zombie_children(parent).is_empty() {
+        assert!(!deadline.is_over(), "zombies: {:?}", zombie_children(parent));
+        std::thread::yield_now();
+    }
+}

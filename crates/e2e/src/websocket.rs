@@ -3,6 +3,7 @@
 //! Not a client library: it sends wrong frames too, and answers no ping by itself.
 
 use crate::http::{Answer, Http};
+use crate::message::initialize;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -70,6 +71,17 @@ impl WebSocket {
         // What RFC 6455 gives for its example key.
         assert_eq!(head.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
         Ok(Self { stream: http.into_stream(), head })
+    }
+
+    /// A WebSocket at `/acp` on which `initialize` was answered.
+    ///
+    /// # Panics
+    /// When the daemon does not agree.
+    pub fn initialized(stream: TcpStream) -> Self {
+        let mut socket = Self::open(stream, "/acp", &[]).expect("a WebSocket");
+        socket.text(&initialize().to_string());
+        socket.next_json().expect("an answer");
+        socket
     }
 
     /// Another handle of the same socket, to write in one thread and read in another.
@@ -159,6 +171,19 @@ impl WebSocket {
                 Opcode::Text => return Some(serde_json::from_slice(&frame.payload).expect("it is JSON")),
                 Opcode::Close => return None,
                 _ => {}
+            }
+        }
+    }
+
+    /// Reads up to the answer to a request.
+    ///
+    /// # Panics
+    /// When the connection is over before.
+    pub fn answer(&mut self, id: u64) -> serde_json::Value {
+        loop {
+            let message = self.next_json().expect("an answer");
+            if message["id"] == id && message.get("method").is_none() {
+                return message;
             }
         }
     }

@@ -5,11 +5,15 @@
 //! given command, since its start is the largest part and depends on the size of its binary. With `--json` it prints
 //! one line for each thing measured, with every sample in milliseconds; `cargo xtask bench` reads that.
 
+#[path = "../tests/support/stopwatch.rs"]
+mod stopwatch;
+
 use acpd_supervisor::{KeeperCommand, Supervisor, TaskScope};
 use acpd_terminal::{TerminalEvent, TerminalSettings, TerminalSpec, Terminals};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use stopwatch::{kill_to_answer, now};
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 
@@ -27,11 +31,6 @@ const KILLED: [(&str, &str); 2] = [
     ("kill by SIGTERM", "echo ready; exec sleep 1000"),
     ("kill by SIGKILL", "trap '' TERM; echo ready; exec sleep 1000"),
 ];
-
-fn now() -> Instant {
-    #[expect(clippy::disallowed_methods, reason = "measuring time is the purpose")]
-    Instant::now()
-}
 
 #[tokio::main]
 async fn main() {
@@ -124,17 +123,9 @@ async fn kill_in_terminal(terminals: &Terminals, script: &str) -> Duration {
         other => panic!("it should say that it is ready, not {other:?}"),
     }
     let terminal = terminals.get(OWNER, &id).expect("it is there");
-    let waiting = terminal.clone();
-    let wait = async { (waiting.wait_for_exit().await, now()) };
-    let kill = async {
-        let asked = now();
-        terminal.kill().await;
-        asked
-    };
-    let ((report, answered), asked) = tokio::join!(wait, kill);
-    assert!(report.signal().is_some(), "otherwise it ended by itself");
+    let took = kill_to_answer(&terminal).await;
     terminals.release(OWNER, &id).await.expect("it is there");
-    answered - asked
+    took
 }
 
 #[expect(clippy::print_stdout, reason = "the report is the purpose of this program")]

@@ -2,38 +2,20 @@
 
 #[path = "support/bench.rs"]
 mod bench;
+#[path = "support/stopwatch.rs"]
+mod stopwatch;
 
 use acpd_terminal::TerminalSettings;
 use bench::{Bench, OWNER, STUBBORN, command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use stopwatch::{kill_to_answer, now};
 
 const GRACE: Duration = Duration::from_millis(100);
-
-fn now() -> Instant {
-    #[expect(clippy::disallowed_methods, reason = "measuring time is the purpose")]
-    Instant::now()
-}
 
 /// What `share` of all are below, in percent.
 fn quantile(times: &mut [Duration], share: usize) -> Duration {
     times.sort_unstable();
     times[times.len() * share / 100]
-}
-
-/// How long after a kill a wait is answered that was there before.
-async fn kill_to_answer(bench: &Bench, script: &str) -> Duration {
-    let (terminal, _feed) = bench.told(script, "ready\n").await;
-    let waiting = terminal.clone();
-    let wait = async { (waiting.wait_for_exit().await, now()) };
-    let kill = async {
-        let asked = now();
-        terminal.kill().await;
-        asked
-    };
-    let ((report, answered), asked) = tokio::join!(wait, kill);
-    assert!(report.signal().is_some());
-    bench.terminals.release(OWNER, terminal.id()).await.expect("it is there");
-    answered - asked
 }
 
 // contract 2.3, TE-6, TE-7: who waits is answered within 50 ms of the kill, or of the end of the grace
@@ -44,7 +26,9 @@ async fn answers_and_starts_are_prompt() {
     for (script, grace) in [("echo ready; exec sleep 1000", Duration::ZERO), (STUBBORN, GRACE)] {
         let mut times = Vec::new();
         for _ in 0..50 {
-            times.push(kill_to_answer(&bench, script).await);
+            let (terminal, _feed) = bench.told(script, "ready\n").await;
+            times.push(kill_to_answer(&terminal).await);
+            bench.terminals.release(OWNER, terminal.id()).await.expect("it is there");
         }
         assert!(times.iter().all(|time| *time >= grace));
         let median = quantile(&mut times, 50);

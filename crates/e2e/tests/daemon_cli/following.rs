@@ -2,7 +2,7 @@
 
 use crate::cli::{done, fails, front_end, ids, leave, start, stdio};
 use crate::cutting_proxy::CuttingProxy;
-use acpd_e2e::{Deadline, Exit, Http, PATIENCE, Scratch, Started};
+use acpd_e2e::{Exit, Scratch, Started, until_counted};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -150,16 +150,7 @@ fn a_stalled_follower_loses_nothing() {
     until(&mut events, "run_started", &mut seqs);
     client.turn(&session, "stream 20000 500");
     // Nobody reads what it prints, until the daemon has let it go.
-    let deadline = Deadline::after(PATIENCE);
-    loop {
-        let mut http = Http::on(daemon.connect());
-        let metrics = http.request("GET", "/metrics", &[], "").body;
-        if String::from_utf8_lossy(&metrics).contains("acpd_viewers{transport=\"sse\"} 0") {
-            break;
-        }
-        assert!(!deadline.is_over(), "it is still there");
-        std::thread::yield_now();
-    }
+    until_counted(daemon.address(), "acpd_viewers{transport=\"sse\"}", 0);
     until(&mut events, "turn_ended", &mut seqs);
     done(&scratch, &["sessions", "close", &session]);
     until(&mut events, "ended", &mut seqs);

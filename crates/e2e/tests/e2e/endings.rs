@@ -1,6 +1,6 @@
 //! How sessions end, and what everybody is told (contract 1.2).
 
-use acpd_e2e::{Client, Scratch, shell_agent};
+use acpd_e2e::{Client, Scratch, shell_agent, timeless};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -19,18 +19,6 @@ fn die(client: &mut Client, session: &str, prompt: &str) -> (Value, Value) {
     let ends = client.ends();
     assert_eq!(ends.len(), 1);
     (error["data"]["terminationInfo"].clone(), ends[0].json["params"].clone())
-}
-
-/// The record without what differs from run to run, which must be there.
-fn timeless(mut info: Value) -> Value {
-    let fields = info.as_object_mut().expect("a record is an object");
-    for time in ["endedAt", "startedAt"] {
-        let value = fields.remove(time).unwrap_or_default();
-        let text = value.as_str().unwrap_or_default();
-        assert!(text.len() == 24 && text.ends_with('Z'), "{time}: {value}");
-    }
-    assert!(fields.remove("lastEventSeq").as_ref().and_then(Value::as_u64) >= Some(2));
-    info
 }
 
 // contract 1.2, PR-11, TM-1

@@ -1,6 +1,6 @@
 //! The same conversation with the agent itself and through acpd.
 
-use acpd_e2e::{Client, Scratch, acpd, shell_agent};
+use acpd_e2e::{Client, Scratch, acpd};
 use serde_json::json;
 
 /// One of everything that needs nothing of the client.
@@ -63,35 +63,4 @@ fn acpd_changes_nothing_but_ids() {
     let own: Vec<&String> = hosted[direct.len()..].iter().collect();
     assert!(own.iter().all(|line| line.contains("_sandboxagent/session/ended")), "{own:?}");
     assert!(direct.len() > 250);
-}
-
-// SC-4, FR-8: trace context passes both ways, and extension methods to the agent; those of the agent are refused at once
-#[test]
-fn trace_context_and_extensions_pass_or_are_refused() {
-    let body = r#"
-take; prompt=$id
-for value in 00-a-a-01 there=1 user=me; do case $line in *$value*) update came. ;; esac; done
-printf '{"jsonrpc":"2.0","id":77,"method":"_x/ask","params":{"sessionId":"shell-1"}}\n'
-IFS= read -r reply
-case $reply in *'"id":77'*-32601*) update refused;; *) update answered;; esac
-printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"shell-1","_meta":{"traceparent":"00-b-b-01"},'
-printf '"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"traced"}}}}\n'
-id=$prompt; answer '{"stopReason":"end_turn","_meta":{"tracestate":"back=1"}}'
-while :; do take; done
-"#;
-    let scratch = Scratch::new().shell("shell", &shell_agent(body));
-    let (mut client, _) = scratch.session("example");
-    client.call("_example/ping", &json!({"n": 1}));
-    assert_eq!(client.refused("_nobody/knows", &json!({}))["code"], -32601);
-    client.finish();
-    let (mut client, session) = scratch.session("shell");
-    let meta = json!({"traceparent": "00-a-a-01", "tracestate": "there=1", "baggage": "user=me"});
-    let text = json!([{"type": "text", "text": "hello"}]);
-    let asked =
-        client.request("session/prompt", &json!({"sessionId": session, "prompt": text, "_meta": meta}));
-    assert_eq!(client.result(&asked)["_meta"]["tracestate"], "back=1");
-    assert_eq!(client.text_since(&asked, &session), "came.came.came.refusedtraced");
-    let traced = client.since(&asked).iter().find(|message| message.text() == Some("traced"));
-    assert_eq!(traced.expect("it has come").json["params"]["_meta"]["traceparent"], "00-b-b-01");
-    client.finish();
 }

@@ -3,6 +3,7 @@
 mod client_ends;
 mod descriptors;
 mod endings;
+mod extensions;
 mod fidelity;
 mod framing;
 mod front_ends;

@@ -1,17 +1,8 @@
 //! A viewer over `/acp` that does what a test says: its posts, and its streams from a cursor on.
 
-use crate::rest::connect;
-use acpd_e2e::{Events, Http, Scratch, WebSocket};
+use acpd_e2e::{Events, Http, Scratch, WebSocket, connect, initialize, request};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-
-pub(crate) fn request(id: u64, method: &str, params: &Value) -> String {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
-}
-
-pub(crate) fn initialize() -> String {
-    request(1, "initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))
-}
 
 /// The parameters of load and resume.
 pub(crate) fn attach(scratch: &Scratch, session: &str) -> Value {
@@ -31,14 +22,14 @@ impl Connection {
     pub(crate) fn new(address: SocketAddr, session: &str) -> Self {
         let mut posts = Http::on(connect(address));
         let json = ("Content-Type", "application/json");
-        let answer = posts.request("POST", "/acp", &[json], &initialize());
+        let answer = posts.request("POST", "/acp", &[json], &initialize().to_string());
         let id = answer.header("acp-connection-id").expect("it is given").to_owned();
         Self { address, id, session: session.to_owned(), posts }
     }
 
-    pub(crate) fn post(&mut self, message: &str) {
+    pub(crate) fn post(&mut self, message: &Value) {
         let headers = [("Content-Type", "application/json"), ("Acp-Connection-Id", &*self.id)];
-        let answer = self.posts.request("POST", "/acp", &headers, message);
+        let answer = self.posts.request("POST", "/acp", &headers, &message.to_string());
         assert_eq!(answer.status, 202, "{}", String::from_utf8_lossy(&answer.body));
     }
 
@@ -70,9 +61,7 @@ impl Connection {
 
 /// A WebSocket that has asked to be attached to a session, by this method; the answer has the id 2.
 pub(crate) fn attached(address: SocketAddr, scratch: &Scratch, method: &str, session: &str) -> WebSocket {
-    let mut socket = WebSocket::open(connect(address), "/acp", &[]).expect("a WebSocket");
-    socket.text(&initialize());
-    socket.next_json().expect("an answer");
-    socket.text(&request(2, method, &attach(scratch, session)));
+    let mut socket = WebSocket::initialized(connect(address));
+    socket.text(&request(2, method, &attach(scratch, session)).to_string());
     socket
 }

@@ -3,9 +3,8 @@
 use crate::acp::attach;
 use crate::flow::driver;
 use crate::rest::{Came, Viewer, get};
-use acpd_e2e::{Client, Daemon, Deadline, Message, PATIENCE, Scratch, acpd};
+use acpd_e2e::{Client, Daemon, Message, Scratch, acpd, until};
 use serde_json::{Value, json};
-use std::thread;
 
 /// A front end of the daemon on stdio, by its URL or by the socket of the state directory.
 fn front_end(scratch: &Scratch, connect: Option<&str>) -> Client {
@@ -55,7 +54,8 @@ fn until_asked(client: &mut Client) -> Message {
     client.until("the question", |message| message.method() == Some(method))
 }
 
-fn choose(client: &mut Client, asked: &Message, option: &str) {
+/// Answers a question with an option.
+pub(crate) fn choose(client: &mut Client, asked: &Message, option: &str) {
     let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
     client.write_line(json!({"jsonrpc": "2.0", "id": asked.json["id"], "result": outcome}).to_string());
 }
@@ -137,11 +137,7 @@ fn a_turn_needs_no_viewer() {
     }
     events.close();
     all.into_iter().chain([client]).for_each(leave);
-    let deadline = Deadline::after(PATIENCE);
-    while viewers(address) != 0.0 {
-        assert!(!deadline.is_over(), "all have left");
-        thread::yield_now();
-    }
+    until("all have left", || (viewers(address) == 0.0).then_some(()));
     assert_eq!(get(address, &format!("/v1/sessions/{session}"))["state"], "running");
     std::fs::write(&go, "").expect("the scratch directory is writable");
 
@@ -160,7 +156,7 @@ fn a_turn_needs_no_viewer() {
 
 /// How many connections and streams the daemon counts.
 fn viewers(address: std::net::SocketAddr) -> f64 {
-    let answer = acpd_e2e::Http::on(crate::rest::connect(address)).request("GET", "/metrics", &[], "");
+    let answer = acpd_e2e::Http::on(acpd_e2e::connect(address)).request("GET", "/metrics", &[], "");
     let text = String::from_utf8(answer.body).expect("it is text");
     let counted = text.lines().filter(|line| line.starts_with("acpd_viewers"));
     counted

@@ -1,6 +1,7 @@
 //! Many messages to viewers of every kind at once: fast ones, slow ones, and ones that are cut off again and again.
 
 use crate::acp::{Connection, attached};
+use crate::company::choose;
 use crate::rest::{Came, Numbers, Viewer};
 use crate::sluggish::Sluggish;
 use acpd_e2e::{Client, Daemon, Deadline, Event, Events, PATIENCE, Scratch};
@@ -27,6 +28,15 @@ pub(crate) fn driver(daemon: &Daemon, scratch: &Scratch) -> (Client, String) {
     (client, session)
 }
 
+/// A daemon of little patience with its driver, and a way to it by which everything is slow.
+fn impatient() -> (Scratch, Daemon, Client, String, Sluggish) {
+    let scratch = Scratch::new().timeout("viewer_stall", STALL);
+    let daemon = scratch.serve();
+    let (client, session) = driver(&daemon, &scratch);
+    let sluggish = Sluggish::new(daemon.address());
+    (scratch, daemon, client, session, sluggish)
+}
+
 /// Lets the slow ones be slow while nothing happens that a test could wait for.
 fn be_slow() {
     let (_unused, never) = sync_channel::<()>(0);
@@ -37,12 +47,8 @@ fn be_slow() {
 // slowly is not cut off while it goes on reading, and one that is cut off in the middle of data comes back with its cursor
 #[test]
 fn every_reader_of_events_sees_each_once() {
-    let scratch = Scratch::new().timeout("viewer_stall", STALL);
-    let mut daemon = scratch.serve();
-    let (mut client, session) = driver(&daemon, &scratch);
-    let address = daemon.address();
-    let sluggish = Sluggish::new(address);
-    let slow_address = sluggish.address;
+    let (_scratch, mut daemon, mut client, session, sluggish) = impatient();
+    let (address, slow_address) = (daemon.address(), sluggish.address);
     let [fast, slow, broken] = [(); 3].map(|()| Viewer::of(&session));
     let seen = thread::scope(|scope| {
         let fast = scope.spawn(|| read_fast(fast, address));
@@ -89,12 +95,8 @@ fn read_brokenly(mut viewer: Viewer, address: SocketAddr) -> Viewer {
 // HT-6, HT-8, UP-2: over ACP's streams too each message comes once and in order, per stream
 #[test]
 fn every_reader_of_streams_sees_each_once() {
-    let scratch = Scratch::new().timeout("viewer_stall", STALL);
-    let mut daemon = scratch.serve();
-    let (mut client, session) = driver(&daemon, &scratch);
-    let address = daemon.address();
-    let sluggish = Sluggish::new(address);
-    let slow_address = sluggish.address;
+    let (scratch, mut daemon, mut client, session, sluggish) = impatient();
+    let (address, slow_address) = (daemon.address(), sluggish.address);
     thread::scope(|scope| {
         let viewers = [(address, 500), (slow_address, usize::MAX), (address, usize::MAX)];
         let viewers = viewers.map(|(by, breaks)| {
@@ -203,9 +205,7 @@ fn a_websocket_comes_back_to_everything() {
         let question = client.until("the question", is_asked);
         asks.send(()).expect("the viewer waits");
         resumed.recv_timeout(PATIENCE).expect("the viewer resumes");
-        let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}});
-        client
-            .write_line(json!({"jsonrpc": "2.0", "id": question.json["id"], "result": outcome}).to_string());
+        choose(&mut client, &question, "allow-once");
         assert_eq!(client.result(&turn)["stopReason"], "end_turn");
         assert_eq!(viewer.join().expect("it has seen everything"), [(true, half); 2]);
     });

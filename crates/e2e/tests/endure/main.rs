@@ -4,7 +4,6 @@
 mod acp;
 mod company;
 mod crowd;
-mod extensions;
 mod flow;
 mod killed;
 mod rest;

@@ -1,17 +1,8 @@
 //! A viewer over REST that breaks off and comes back, and what it has seen over all its connections.
 
-use acpd_e2e::{Events, Http, PATIENCE};
+use acpd_e2e::{Events, Http, connect};
 use serde_json::Value;
-use std::net::{SocketAddr, TcpStream};
-
-/// A connection whose reads and writes that wait for longer than a test does fail.
-pub(crate) fn connect(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).expect("the daemon accepts");
-    stream.set_nodelay(true).expect("it is a TCP socket");
-    stream.set_read_timeout(Some(PATIENCE)).expect("the time is not zero");
-    stream.set_write_timeout(Some(PATIENCE)).expect("the time is not zero");
-    stream
-}
+use std::net::SocketAddr;
 
 /// `GET` of a JSON document.
 pub(crate) fn get(address: SocketAddr, path: &str) -> Value {

@@ -1,6 +1,6 @@
 //! A reader that takes little at a time, whatever it speaks: a proxy that carries a few bytes, waits, and goes on.
 
-use crate::rest::connect;
+use acpd_e2e::connect;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener};

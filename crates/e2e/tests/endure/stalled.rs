@@ -3,8 +3,8 @@
 
 use crate::acp::{Connection, attached};
 use crate::flow::driver;
-use crate::rest::{Came, Numbers, Viewer, connect};
-use acpd_e2e::{Client, Deadline, Event, Events, Http, PATIENCE, Scratch, peak_memory};
+use crate::rest::{Came, Numbers, Viewer};
+use acpd_e2e::{Client, Deadline, Event, Events, Scratch, peak_memory, until_stalled};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::thread;
@@ -34,11 +34,11 @@ fn stalled_viewers_are_nobodys_burden() {
     connection.load(&scratch);
     let loaded = events.until("the answer to load", |event| event.json()["id"] == 2);
     let mut socket = attached(address, &scratch, "session/load", &session);
-    while socket.next_json().expect("an answer")["id"] != 2 {}
+    socket.answer(2);
     let (scratch_of, watched) = (&scratch, session.as_str());
     thread::scope(|scope| {
         let stalled = scope.spawn(move || {
-            wait_for_stall(address, "sse");
+            until_stalled(address, "sse");
             let closed = loop {
                 match rest.take(&mut rest_events) {
                     Came::Event(_) => {}
@@ -49,11 +49,11 @@ fn stalled_viewers_are_nobodys_burden() {
             rest
         });
         let streaming = scope.spawn(move || {
-            wait_for_stall(address, "acp_sse");
+            until_stalled(address, "acp_sse");
             (drain(events, loaded), connection, own)
         });
         let socket = scope.spawn(move || {
-            wait_for_stall(address, "websocket");
+            until_stalled(address, "websocket");
             let (code, reason) = socket.until_close();
             assert!(code == 1008 && reason.contains("stalled"), "{code} {reason}");
         });
@@ -113,17 +113,6 @@ fn turn(client: &mut Client, session: &str, address: SocketAddr) -> (Duration, V
     let took = LONG - since.left();
     viewer.has_chunks(MESSAGES);
     (took, viewer)
-}
-
-/// Waits until the daemon says that a reader has stalled.
-fn wait_for_stall(address: SocketAddr, transport: &str) {
-    let deadline = Deadline::after(PATIENCE);
-    let counted = format!("acpd_viewer_stalls_total{{transport=\"{transport}\"}} 1");
-    let mut http = Http::on(connect(address));
-    while !String::from_utf8_lossy(&http.request("GET", "/metrics", &[], "").body).contains(&counted) {
-        assert!(!deadline.is_over(), "nobody has stalled over {transport}");
-        thread::yield_now();
-    }
 }
 
 /// Reads a stream of ACP that the daemon has closed: the last event of the session, and the numbers up to there.

@@ -1,7 +1,7 @@
 //! What one token may hold at a time, and that it is nobody else's concern.
 
-use crate::door::{JSON, ask, bearer, client, entry, initialize, message, stream, until};
-use acpd_e2e::{Http, Scratch, WebSocket};
+use crate::door::{JSON, ask, bearer, client, entry, initialize, message, stream};
+use acpd_e2e::{Http, Scratch, WebSocket, until};
 use serde_json::json;
 use std::net::Shutdown;
 

@@ -1,7 +1,7 @@
 //! A daemon with tokens, and short ways to call it.
 
-use acpd_e2e::{Answer, Client, Daemon, Deadline, Events, Http, PATIENCE, Scratch};
-use serde_json::{Value, json};
+use acpd_e2e::{Answer, Client, Daemon, Events, Http, Scratch, request};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub(crate) const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -48,22 +48,10 @@ pub(crate) fn client(daemon: &Daemon, scratch: &Scratch, token: &str) -> Client 
 
 /// Initializes over HTTP: the answer.
 pub(crate) fn initialize(daemon: &Daemon, token: &str) -> Answer {
-    let body = message(1, "initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}));
+    let body = acpd_e2e::initialize().to_string();
     Http::on(daemon.connect()).request("POST", "/acp", &[JSON, ("Authorization", &bearer(token))], &body)
 }
 
 pub(crate) fn message(id: u64, method: &str, params: &Value) -> String {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
-}
-
-/// Looks until something is so.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Deadline::after(PATIENCE);
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(!deadline.is_over(), "it never came to this: {what}");
-        std::thread::yield_now();
-    }
+    request(id, method, params).to_string()
 }

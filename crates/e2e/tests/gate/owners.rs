@@ -258,3 +258,28 @@ fn the_id_of_a_connection_stays_with_its_client() {
     assert!(seen.contains(&session) && !seen.contains(&id), "{id} in {seen}");
     daemon.stop();
 }
+
+// SC-3: a connection is of use to whom it was given only
+#[test]
+fn a_connection_belongs_to_its_identity() {
+    let scratch = scratch();
+    let mut daemon = scratch.serve();
+    let (one, two) = (bearer("a"), bearer("root"));
+    let (one, two) = (("Authorization", &*one), ("Authorization", &*two));
+    let opened = initialize(&daemon, "a");
+    let id = opened.header("acp-connection-id").expect("it is given").to_owned();
+    let connection = ("Acp-Connection-Id", &*id);
+    let body = message(2, "session/list", &json!({}));
+    let once = |method: &str, headers: &[(&str, &str)], body: &str| {
+        Http::on(daemon.connect()).request(method, "/acp", headers, body)
+    };
+    for (method, accept) in [("POST", "application/json"), ("GET", "text/event-stream"), ("DELETE", "*/*")] {
+        let headers = [JSON, connection, ("Accept", accept)];
+        let foreign = once(method, &[&headers[..], &[two]].concat(), &body);
+        let never = once(method, &[JSON, two, ("Acp-Connection-Id", "never"), ("Accept", accept)], &body);
+        assert_eq!((foreign.status, &foreign.body), (404, &never.body), "{method}");
+        assert_eq!(once(method, &headers, &body).status, 401);
+    }
+    assert_eq!(once("DELETE", &[connection, one], "").status, 202);
+    daemon.stop();
+}

@@ -1,7 +1,7 @@
 //! SIGHUP: tokens come and go while clients are there.
 
-use crate::door::{ask, bearer, client, entry, initialize, plain, stream, until};
-use acpd_e2e::{Daemon, Http, Scratch, WebSocket};
+use crate::door::{ask, bearer, client, entry, initialize, plain, stream};
+use acpd_e2e::{Daemon, Http, Scratch, WebSocket, until};
 use rustix::process::Signal;
 use serde_json::json;
 use std::path::Path;

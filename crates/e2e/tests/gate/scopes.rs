@@ -1,7 +1,7 @@
 //! What each scope may do, method by method and route by route.
 
-use crate::door::{ask, client, entry, stream, until};
-use acpd_e2e::{Client, Daemon, Scratch};
+use crate::door::{ask, client, entry, stream};
+use acpd_e2e::{Client, Daemon, Scratch, until};
 use serde_json::{Value, json};
 
 const TERMINATE: &str = "_sandboxagent/session/terminate";

@@ -1,7 +1,7 @@
 //! `acpd token`: what is printed, what is kept, and what happens to the file.
 
-use crate::door::{plain, until};
-use acpd_e2e::{Exit, Scratch};
+use crate::door::plain;
+use acpd_e2e::{Exit, Scratch, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

@@ -2,7 +2,7 @@
 
 use crate::asking::{TERMINATE, close, entry, meta, of, take_part, until_ended};
 use crate::stored::{ENDED, of_kind, stored};
-use acpd_e2e::{Client, GRACES, Scratch, shell_agent, taking_shell_agent};
+use acpd_e2e::{Client, GRACES, Scratch, shell_agent, taking_shell_agent, timeless};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -24,17 +24,6 @@ fn record(client: &mut Client, scratch: &Scratch, session: &str) -> Value {
         assert_eq!(meta(&result)["terminationInfo"], *info);
     }
     info.clone()
-}
-
-fn timeless(mut info: Value) -> Value {
-    let fields = info.as_object_mut().expect("a record is an object");
-    for time in ["endedAt", "startedAt"] {
-        let value = fields.remove(time).unwrap_or_default();
-        let text = value.as_str().unwrap_or_default();
-        assert!(text.len() == 24 && text.ends_with('Z'), "{time}: {value}");
-    }
-    assert!(fields.remove("lastEventSeq").as_ref().and_then(Value::as_u64) >= Some(2));
-    info
 }
 
 /// Ends a session of `agent` by `end` and expects this record, in the log too.

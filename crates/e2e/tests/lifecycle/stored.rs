@@ -1,5 +1,7 @@
 //! What stands in the log of a session, read by a third party after acpd has ended.
 
+#![allow(dead_code, reason = "each test program uses its own part")]
+
 use acpd_e2e::Scratch;
 use acpd_eventlog::{EventLog, Options};
 use serde_json::Value;

@@ -1,9 +1,17 @@
 //! WebSockets, frame by frame.
 
-use crate::raw::{initialize, request};
-use acpd_e2e::{Opcode, Scratch, WebSocket, peak_memory};
+use acpd_e2e::{Daemon, Opcode, Scratch, WebSocket, initialize, peak_memory, request};
 use serde_json::json;
 use std::io::Write;
+
+/// A WebSocket with a session.
+pub(crate) fn with_session(daemon: &Daemon, scratch: &Scratch) -> (WebSocket, String) {
+    let mut socket = WebSocket::initialized(daemon.connect());
+    let new = json!({"cwd": scratch.work(), "mcpServers": []});
+    socket.text(&request(2, "session/new", &new).to_string());
+    let session = socket.answer(2)["result"]["sessionId"].as_str().expect("an id").to_owned();
+    (socket, session)
+}
 
 // WS-1: the upgrade names the connection; the first message is initialize, or it is over
 #[test]
@@ -87,30 +95,12 @@ fn frames_are_put_together_and_bounded() {
 fn a_websocket_ends_with_the_daemon() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let open = || {
-        let mut socket = WebSocket::open(daemon.connect(), "/acp", &[]).expect("a WebSocket");
-        socket.text(&initialize().to_string());
-        socket.next_json().expect("an answer");
-        socket
-    };
-    let mut broken = open();
-    broken.text(&request(2, "session/new", &json!({"cwd": scratch.work(), "mcpServers": []})).to_string());
-    let session = loop {
-        let message = broken.next_json().expect("an answer");
-        if message["id"] == 2 {
-            break message["result"]["sessionId"].as_str().expect("an id").to_owned();
-        }
-    };
+    let (broken, session) = with_session(&daemon, &scratch);
     drop(broken);
-    let mut socket = open();
+    let mut socket = WebSocket::initialized(daemon.connect());
     let load = json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []});
     socket.text(&request(3, "session/load", &load).to_string());
-    let loaded = loop {
-        let message = socket.next_json().expect("an answer");
-        if message["id"] == 3 {
-            break message;
-        }
-    };
+    let loaded = socket.answer(3);
     assert!(loaded["result"]["_meta"]["sandboxagent.dev"]["previousTerminationInfo"].is_null(), "{loaded}");
     daemon.signal(rustix::process::Signal::TERM);
     let mut ended = false;

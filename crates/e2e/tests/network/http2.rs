@@ -1,7 +1,7 @@
 //! The same over HTTP/2, all streams on one socket.
 
-use crate::raw::{initialize, prompt, request};
-use acpd_e2e::{Daemon, PATIENCE, Scratch};
+use crate::raw::prompt;
+use acpd_e2e::{Daemon, PATIENCE, Scratch, initialize, request};
 use acpd_supervisor::TaskScope;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};

@@ -1,7 +1,7 @@
 //! Clients that leave, and connections that are left behind. Sessions live on.
 
-use crate::raw::{Raw, answer, initialize, once, prompt, request, text_before};
-use acpd_e2e::{Http, Scratch};
+use crate::raw::{JSON, Raw, answer, once, prompt, text_before};
+use acpd_e2e::{Http, Scratch, initialize, request, until};
 use serde_json::json;
 
 // HT-11, MC-2, PR-12: DELETE ends the connection and its streams; the session and its turn go on
@@ -9,9 +9,7 @@ use serde_json::json;
 fn a_client_that_leaves_ends_no_session() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut one = Raw::new(&daemon);
-    let mut connection = one.open(None);
-    let session = one.new_session(&scratch, &mut connection);
+    let (mut one, mut connection, session) = Raw::with_session(&daemon, &scratch);
     let mut events = one.open(Some(&session));
     one.post(&prompt(10, &session, "ask edit Go on?"));
     events.until("the question", |event| event.json()["method"] == "session/request_permission");
@@ -43,16 +41,11 @@ fn a_client_that_leaves_ends_no_session() {
 fn a_connection_without_a_reader_expires() {
     let scratch = Scratch::new().timeout("connection_idle", "300ms");
     let mut daemon = scratch.serve();
-    let mut one = Raw::new(&daemon);
-    let mut connection = one.open(None);
-    let session = one.new_session(&scratch, &mut connection);
+    let (one, connection, session) = Raw::with_session(&daemon, &scratch);
     let mut read = Raw::new(&daemon);
     let mut events = read.open(None);
     connection.close();
-    let deadline = acpd_e2e::Deadline::after(acpd_e2e::PATIENCE);
-    while !is_unknown(&daemon, &one.id) {
-        assert!(!deadline.is_over(), "it expires");
-    }
+    until("it expires", || is_unknown(&daemon, &one.id).then_some(()));
     assert!(!is_unknown(&daemon, &read.id), "this one is read");
     let load = read.load(&scratch, &session);
     assert!(answer(&mut events, load)["result"].is_object());
@@ -71,17 +64,11 @@ fn a_client_that_gives_up_initialize_leaves_nothing() {
     let scratch = Scratch::new().shell("silent", &["-c".to_owned(), "cat > /dev/null".to_owned()]);
     let mut daemon = scratch.serve();
     let mut http = Http::on(daemon.connect());
-    http.send("POST", "/acp?agent=silent", &[crate::raw::JSON], &initialize().to_string());
-    let deadline = acpd_e2e::Deadline::after(acpd_e2e::PATIENCE);
-    while scratch.mark().running("cat > /dev/null").is_empty() {
-        assert!(!deadline.is_over(), "the agent starts");
-        std::thread::yield_now();
-    }
+    http.send("POST", "/acp?agent=silent", &[JSON], &initialize().to_string());
+    let runs = || !scratch.mark().running("cat > /dev/null").is_empty();
+    until("the agent starts", || runs().then_some(()));
     drop(http);
-    while !scratch.mark().running("cat > /dev/null").is_empty() {
-        assert!(!deadline.is_over(), "the agent goes with its client");
-        std::thread::yield_now();
-    }
+    until("the agent goes with its client", || (!runs()).then_some(()));
     daemon.stop();
 }
 
@@ -90,9 +77,7 @@ fn a_client_that_gives_up_initialize_leaves_nothing() {
 fn a_status_attaches_nobody() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut one = Raw::new(&daemon);
-    let mut connection = one.open(None);
-    let session = one.new_session(&scratch, &mut connection);
+    let (mut one, _connection, session) = Raw::with_session(&daemon, &scratch);
     let mut own = one.open(Some(&session));
     let mut two = Raw::new(&daemon);
     let mut elsewhere = two.open(None);
@@ -114,9 +99,7 @@ fn a_status_attaches_nobody() {
 fn a_client_that_reads_nothing_can_leave() {
     let scratch = Scratch::new().config("[limits]\nconnections = 2");
     let mut daemon = scratch.serve();
-    let mut one = Raw::new(&daemon);
-    let mut connection = one.open(None);
-    let session = one.new_session(&scratch, &mut connection);
+    let (mut one, mut connection, session) = Raw::with_session(&daemon, &scratch);
     let mut mute = Raw::new(&daemon);
     // More than a viewer that nobody reads takes, and then more than waits for the connection.
     let load = json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []});
@@ -131,10 +114,8 @@ fn a_client_that_reads_nothing_can_leave() {
     one.post(&request(900, "session/status", &json!({"sessionId": session})));
     assert_eq!(answer(&mut connection, 900)["result"]["status"], "open");
     assert_eq!(mute.delete(), 202);
-    let deadline = acpd_e2e::Deadline::after(acpd_e2e::PATIENCE);
-    while once(&daemon, "POST", &[crate::raw::JSON], &initialize().to_string()).status == 429 {
-        assert!(!deadline.is_over(), "its place is free again");
-    }
+    let place = || once(&daemon, "POST", &[JSON], &initialize().to_string());
+    until("its place is free again", || (place().status != 429).then_some(()));
     daemon.stop();
 }
 
@@ -143,9 +124,7 @@ fn a_client_that_reads_nothing_can_leave() {
 fn a_client_that_reads_nothing_does_not_hold_up_the_end() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut one = Raw::new(&daemon);
-    let mut connection = one.open(None);
-    let session = one.new_session(&scratch, &mut connection);
+    let (_one, _connection, session) = Raw::with_session(&daemon, &scratch);
     let mut mute = Raw::new(&daemon);
     for _ in 0..270 {
         mute.load(&scratch, &session);

@@ -1,7 +1,7 @@
 //! Bounds on what one client may hold.
 
-use crate::raw::{JSON, Raw, initialize, once, request};
-use acpd_e2e::{Http, Scratch, WebSocket};
+use crate::raw::{JSON, Raw, once};
+use acpd_e2e::{Http, Scratch, WebSocket, initialize, request, until};
 use serde_json::json;
 
 // HT-12, HT-2: ids, bodies and connections have limits
@@ -36,10 +36,7 @@ fn ids_bodies_and_connections_are_bounded() {
     let socket = WebSocket::open(daemon.connect(), "/acp", &[]).expect_err("they count together");
     assert_eq!((socket.status, &*socket.problem()), (429, "too_many_connections"));
     assert_eq!(second.delete(), 202);
-    let deadline = acpd_e2e::Deadline::after(acpd_e2e::PATIENCE);
-    while WebSocket::open(daemon.connect(), "/acp", &[]).is_err() {
-        assert!(!deadline.is_over(), "one has left");
-    }
+    until("one has left", || WebSocket::open(daemon.connect(), "/acp", &[]).ok());
     daemon.stop();
 }
 
@@ -48,9 +45,7 @@ fn ids_bodies_and_connections_are_bounded() {
 fn streams_of_unknown_sessions_are_few() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut other = Raw::new(&daemon);
-    let mut connection = other.open(None);
-    let session = other.new_session(&scratch, &mut connection);
+    let (_other, _connection, session) = Raw::with_session(&daemon, &scratch);
     let client = Raw::new(&daemon);
     let open = |number: usize| client.try_open(Some(&format!("unknown-{number}")), None);
     let streams: Vec<_> = (0..16).map(|number| open(number).expect("it is accepted")).collect();

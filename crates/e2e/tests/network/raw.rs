@@ -1,17 +1,9 @@
 //! A client over HTTP that does only what a test says.
 
-use acpd_e2e::{Answer, Daemon, Events, Http, Scratch};
+use acpd_e2e::{Answer, Daemon, Events, Http, Scratch, initialize, request};
 use serde_json::{Value, json};
 
 pub(crate) const JSON: (&str, &str) = ("Content-Type", "application/json");
-
-pub(crate) fn initialize() -> Value {
-    request(1, "initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}))
-}
-
-pub(crate) fn request(id: u64, method: &str, params: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-}
 
 pub(crate) fn prompt(id: u64, session: &str, text: &str) -> Value {
     request(id, "session/prompt", &json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]}))
@@ -37,6 +29,14 @@ impl<'a> Raw<'a> {
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
         let id = answer.header("acp-connection-id").expect("it is given").to_owned();
         Self { daemon, id, posts, next: 2 }
+    }
+
+    /// A connection with a session of its own, and the connection's stream, which has to stay open.
+    pub(crate) fn with_session(daemon: &'a Daemon, scratch: &Scratch) -> (Self, Events, String) {
+        let mut client = Self::new(daemon);
+        let mut connection = client.open(None);
+        let session = client.new_session(scratch, &mut connection);
+        (client, connection, session)
     }
 
     pub(crate) fn next_id(&mut self) -> u64 {

@@ -1,7 +1,8 @@
 //! Clients that do not read.
 
+use crate::frames::with_session;
 use crate::raw::{Raw, answer, prompt, text_before};
-use acpd_e2e::{Daemon, Deadline, Http, PATIENCE, Scratch, WebSocket, peak_memory};
+use acpd_e2e::{Scratch, peak_memory, until_stalled};
 use serde_json::json;
 
 // UP-2: a reader that takes nothing is closed with a reason, delays nobody, and comes back to everything
@@ -9,9 +10,7 @@ use serde_json::json;
 fn a_stalled_reader_comes_back_and_has_lost_nothing() {
     let scratch = Scratch::new().timeout("viewer_stall", "2s");
     let mut daemon = scratch.serve();
-    let mut one = Raw::new(&daemon);
-    let mut connection = one.open(None);
-    let session = one.new_session(&scratch, &mut connection);
+    let (mut one, _connection, session) = Raw::with_session(&daemon, &scratch);
     let mut own = one.open(Some(&session));
     let mut two = Raw::new(&daemon);
     let _elsewhere = two.open(None);
@@ -21,7 +20,7 @@ fn a_stalled_reader_comes_back_and_has_lost_nothing() {
     // More than all buffers on the way take.
     one.post(&prompt(10, &session, "stream 24000 1000"));
     assert_eq!(text_before(&mut own, 10).len(), 24_000_000, "nobody waited for the other");
-    wait_for_stall(&daemon, "acp_sse");
+    until_stalled(daemon.address(), "acp_sse");
     let (mut last, mut chunks, mut reason) = (None, 0, None);
     while let Some(event) = slow.next_data() {
         match event.event.as_deref() {
@@ -71,13 +70,7 @@ fn a_websocket_that_reads_nothing_can_cancel() {
     // A prompt waits for its turn: this one has it when the other is over.
     watcher.post(&prompt(12, &session, "it is over"));
     answer(&mut events, 12);
-    let answered = loop {
-        let message = socket.next_json().expect("an answer");
-        if message["id"] == 3 {
-            break message;
-        }
-    };
-    assert_eq!(answered["result"]["stopReason"], "cancelled");
+    assert_eq!(socket.answer(3)["result"]["stopReason"], "cancelled");
     daemon.stop();
 }
 
@@ -88,34 +81,8 @@ fn a_stalled_websocket_is_closed_with_a_reason() {
     let mut daemon = scratch.serve();
     let (mut socket, session) = with_session(&daemon, &scratch);
     socket.text(&prompt(3, &session, "stream 24000 1000").to_string());
-    wait_for_stall(&daemon, "websocket");
+    until_stalled(daemon.address(), "websocket");
     let (code, reason) = socket.until_close();
     assert!(code == 1008 && reason.contains("stalled"), "{code} {reason}");
     daemon.stop();
-}
-
-/// Waits until the daemon says that a reader has stalled.
-fn wait_for_stall(daemon: &Daemon, transport: &str) {
-    let deadline = Deadline::after(PATIENCE);
-    let counted = format!("acpd_viewer_stalls_total{{transport=\"{transport}\"}} 1");
-    let mut http = Http::on(daemon.connect());
-    while !String::from_utf8_lossy(&http.request("GET", "/metrics", &[], "").body).contains(&counted) {
-        assert!(!deadline.is_over(), "nobody has stalled");
-    }
-}
-
-/// A WebSocket with a session.
-fn with_session(daemon: &Daemon, scratch: &Scratch) -> (WebSocket, String) {
-    let mut socket = WebSocket::open(daemon.connect(), "/acp", &[]).expect("a WebSocket");
-    socket.text(&crate::raw::initialize().to_string());
-    socket.next_json().expect("an answer");
-    let new = json!({"cwd": scratch.work(), "mcpServers": []});
-    socket.text(&crate::raw::request(2, "session/new", &new).to_string());
-    loop {
-        let message = socket.next_json().expect("an answer");
-        if message["id"] == 2 {
-            let session = message["result"]["sessionId"].as_str().expect("an id").to_owned();
-            return (socket, session);
-        }
-    }
 }

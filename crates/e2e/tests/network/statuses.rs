@@ -1,7 +1,7 @@
 //! The status codes of `/acp`, and who may use a connection.
 
-use crate::raw::{JSON, Raw, answer, initialize, once, prompt, request, text_before};
-use acpd_e2e::Scratch;
+use crate::raw::{JSON, Raw, answer, once, prompt, text_before};
+use acpd_e2e::{Scratch, initialize, request};
 use serde_json::json;
 
 // HT-1: initialize is answered at once, with the connection's id; everything else is accepted, and answered on a stream
@@ -105,9 +105,7 @@ fn batches_and_garbage_are_refused_whole() {
 fn a_session_is_named_in_the_header_or_the_params() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut client = Raw::new(&daemon);
-    let mut connection = client.open(None);
-    let session = client.new_session(&scratch, &mut connection);
+    let (mut client, _connection, session) = Raw::with_session(&daemon, &scratch);
     let mut events = client.open(Some(&session));
     let both = prompt(20, &session, "in both");
     let mut header_only = prompt(21, &session, "in the header");
@@ -128,39 +126,5 @@ fn a_session_is_named_in_the_header_or_the_params() {
     let id = client.id.clone();
     let answer = once(&daemon, "POST", &[JSON, ("Acp-Connection-Id", &*id)], &rows.replace('\n', "\r\n"));
     assert_eq!((answer.status, text_before(&mut events, 23)), (202, "in rows".to_owned()));
-    daemon.stop();
-}
-
-// SC-3: a connection is of use to whom it was given only
-#[test]
-fn a_connection_belongs_to_its_identity() {
-    use sha2::{Digest, Sha256};
-    let hash = |token: &str| {
-        let digits: String = Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("\"sha256:{digits}\"")
-    };
-    let tokens = format!(
-        "[tokens.one]\nhash = {}\nscope = \"control\"\n[tokens.two]\nhash = {}\nscope = \"admin\"",
-        hash("first"),
-        hash("second")
-    );
-    let scratch = Scratch::new().config(&tokens);
-    let mut daemon = scratch.serve();
-    let (one, two) = (("Authorization", "Bearer first"), ("Authorization", "Bearer second"));
-    let opened = once(&daemon, "POST", &[JSON, one], &initialize().to_string());
-    let id = opened.header("acp-connection-id").expect("it is given").to_owned();
-    let connection = ("Acp-Connection-Id", &*id);
-    let body = request(2, "session/list", &json!({})).to_string();
-    for (method, accept) in [("POST", "application/json"), ("GET", "text/event-stream"), ("DELETE", "*/*")] {
-        let headers = [JSON, connection, ("Accept", accept)];
-        let with = |token| [&headers[..], &[token]].concat();
-        let foreign = once(&daemon, method, &with(two), &body);
-        let never =
-            once(&daemon, method, &[JSON, two, ("Acp-Connection-Id", "never"), ("Accept", accept)], &body);
-        assert_eq!((foreign.status, &foreign.body), (404, &never.body), "{method}");
-        assert_eq!(once(&daemon, method, &headers, &body).status, 401);
-    }
-    let own = once(&daemon, "DELETE", &[connection, one], "");
-    assert_eq!(own.status, 202);
     daemon.stop();
 }

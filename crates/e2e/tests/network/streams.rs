@@ -1,7 +1,7 @@
 //! Streams of events: which carries what, how they are taken up again, who reads them.
 
-use crate::raw::{Raw, answer, prompt, request, text, text_before};
-use acpd_e2e::{Event, Events, Scratch};
+use crate::raw::{Raw, answer, prompt, text, text_before};
+use acpd_e2e::{Event, Events, Scratch, request};
 use serde_json::{Value, json};
 
 fn id(event: &Event) -> (String, u64) {
@@ -22,9 +22,7 @@ fn reason(events: &mut Events) -> String {
 fn a_load_comes_behind_its_replay_on_the_sessions_stream() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut one = Raw::new(&daemon);
-    let mut connection = one.open(None);
-    let session = one.new_session(&scratch, &mut connection);
+    let (mut one, _connection, session) = Raw::with_session(&daemon, &scratch);
     let mut own = one.open(Some(&session));
     one.post(&prompt(10, &session, "stream 500 100"));
     answer(&mut own, 10);
@@ -56,9 +54,7 @@ fn a_load_comes_behind_its_replay_on_the_sessions_stream() {
 fn a_load_without_a_stream_comes_on_the_connections() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut one = Raw::new(&daemon);
-    let mut connection = one.open(None);
-    let session = one.new_session(&scratch, &mut connection);
+    let (mut one, mut connection, session) = Raw::with_session(&daemon, &scratch);
     // The client never opens it: what it asks for comes where it reads.
     one.post(&prompt(10, &session, "said without a stream"));
     assert_eq!(text_before(&mut connection, 10), "said without a stream");
@@ -77,9 +73,7 @@ fn a_load_without_a_stream_comes_on_the_connections() {
 fn a_session_waits_for_its_stream_and_nothing_else_does() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut client = Raw::new(&daemon);
-    let mut connection = client.open(None);
-    let session = client.new_session(&scratch, &mut connection);
+    let (mut client, mut connection, session) = Raw::with_session(&daemon, &scratch);
     let quiet = client.open(Some(&session));
     quiet.close();
     client.post(&prompt(10, &session, "stream 2000 1000"));
@@ -98,9 +92,7 @@ fn a_session_waits_for_its_stream_and_nothing_else_does() {
 fn a_reader_comes_back_with_its_cursor() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut client = Raw::new(&daemon);
-    let mut connection = client.open(None);
-    let session = client.new_session(&scratch, &mut connection);
+    let (mut client, _connection, session) = Raw::with_session(&daemon, &scratch);
     let mut events = client.open(Some(&session));
     client.post(&prompt(10, &session, "stream 3000 200"));
     let (mut next, mut last, mut chunks, mut readers) = (1, None, 0, 1);
@@ -133,9 +125,7 @@ fn a_reader_comes_back_with_its_cursor() {
 fn a_cursor_of_elsewhere_is_refused() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut client = Raw::new(&daemon);
-    let mut connection = client.open(None);
-    let session = client.new_session(&scratch, &mut connection);
+    let (mut client, _connection, session) = Raw::with_session(&daemon, &scratch);
     let mut events = client.open(Some(&session));
     client.post(&prompt(10, &session, "hello"));
     let first = events.next_data().expect("an event").id.expect("an id");
@@ -158,9 +148,7 @@ fn a_cursor_of_elsewhere_is_refused() {
 fn a_new_reader_takes_over_from_a_dead_one() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let mut client = Raw::new(&daemon);
-    let mut connection = client.open(None);
-    let session = client.new_session(&scratch, &mut connection);
+    let (mut client, mut connection, session) = Raw::with_session(&daemon, &scratch);
     // It never reads: what it is given goes nowhere.
     let mut dead = client.open(Some(&session));
     client.post(&prompt(10, &session, "lost and found"));
@@ -185,9 +173,7 @@ fn streams_end_with_the_daemon() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
     let (mut events, mut connection) = {
-        let mut client = Raw::new(&daemon);
-        let mut connection = client.open(None);
-        let session = client.new_session(&scratch, &mut connection);
+        let (client, connection, session) = Raw::with_session(&daemon, &scratch);
         (client.open(Some(&session)), connection)
     };
     daemon.signal(rustix::process::Signal::TERM);

@@ -2,6 +2,8 @@
 
 #[path = "../chaos/one_host.rs"]
 mod one_host;
+#[path = "../lifecycle/stored.rs"]
+mod stored;
 
 mod answering;
 mod elicitation;

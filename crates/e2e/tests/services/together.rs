@@ -4,26 +4,15 @@ use crate::answering::{
     choose, times_asked, until_permission, until_permission_number, until_refused, until_withdrawn,
 };
 use crate::one_host::{Example, OneHost};
+use crate::stored::stored;
 use acpd_e2e::{Client, Scratch};
-use acpd_eventlog::{EventLog, Options};
 use serde_json::{Value, json};
 
 const EXAMPLE: Example = Example { name: "example", without: "", shared: false, asks: true };
 
 /// The events of a session, as kind and payload, once no acpd is at work on it.
 pub(crate) fn events(scratch: &Scratch, session: &str) -> Vec<(u16, Value)> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    runtime.block_on(async {
-        let log = EventLog::open(&scratch.state(), Options::default()).expect("the log opens");
-        let mut cursor = log.cursor(session, 0).await.expect("the session is there");
-        let mut events = Vec::new();
-        while let Some(block) = cursor.next().await.expect("its events can be read") {
-            let json = |payload: &[u8]| serde_json::from_slice(payload).expect("payloads are JSON");
-            events.extend(block.events().map(|event| (event.kind, json(event.payload))));
-        }
-        log.close().await;
-        events
-    })
+    stored(scratch, session).into_iter().map(|event| (event.kind, event.json())).collect()
 }
 
 fn joined(host: &OneHost, scratch: &Scratch, session: Option<&str>) -> (Client, String) {

@@ -4,12 +4,13 @@
 
 use acpd_supervisor::{KeeperCommand, Supervisor, TaskScope};
 use acpd_terminal::{
-    CreateError, TerminalEvent, TerminalHandle, TerminalId, TerminalSettings, TerminalSnapshot, TerminalSpec,
-    Terminals,
+    CreateError, TerminalEvent, TerminalHandle, TerminalId, TerminalReport, TerminalSettings,
+    TerminalSnapshot, TerminalSpec, Terminals,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 pub(crate) const OWNER: &str = "session-1";
 
@@ -119,6 +120,16 @@ pub(crate) fn command(name: &str, args: &[&str]) -> TerminalSpec {
     let mut spec = TerminalSpec::new(name, std::env::temp_dir());
     spec.args = args.iter().map(Into::into).collect();
     spec
+}
+
+/// Eight that wait for the end of a command.
+pub(crate) fn eight_wait(terminal: &TerminalHandle) -> JoinSet<TerminalReport> {
+    let mut waits = JoinSet::new();
+    for _ in 0..8 {
+        let terminal = terminal.clone();
+        waits.spawn(async move { terminal.wait_for_exit().await });
+    }
+    waits
 }
 
 /// Everything a terminal shows.

@@ -1,11 +1,10 @@
 //! How commands end by themselves, and who is told.
 
-use super::bench::{Bench, Gate, shell, snapshot, text};
+use super::bench::{Bench, Gate, eight_wait, shell, snapshot, text};
 use acpd_supervisor::ExitStatus;
 use acpd_terminal::{TerminalReport, TerminalState};
 use std::io::Write;
 use std::time::Duration;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 // contract 2.3, TE-2: a code or a signal, as the operating system says
@@ -49,11 +48,7 @@ async fn everybody_who_waits_is_answered() {
     let bench = Bench::new();
     let gate = Gate::new();
     let terminal = bench.sh(&format!("cat <{}; exit 9", gate.path().display())).await;
-    let mut waits = JoinSet::new();
-    for _ in 0..8 {
-        let terminal = terminal.clone();
-        waits.spawn(async move { terminal.wait_for_exit().await });
-    }
+    let waits = eight_wait(&terminal);
     gate.pass(b"").await;
     let expected = TerminalReport { state: TerminalState::Finished, status: ExitStatus::Code(9) };
     assert_eq!(waits.join_all().await, vec![expected.clone(); 8]);

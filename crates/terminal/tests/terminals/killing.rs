@@ -1,9 +1,8 @@
 //! Commands that are killed.
 
-use super::bench::{Bench, OWNER, STUBBORN, snapshot, text, upon_sigterm};
+use super::bench::{Bench, OWNER, STUBBORN, eight_wait, snapshot, text, upon_sigterm};
 use acpd_terminal::{TerminalSettings, TerminalState};
 use std::time::Duration;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 // contract 2.3, TE-7: SIGTERM, and the id stays valid for everything
@@ -83,11 +82,7 @@ async fn killing_what_has_ended_changes_nothing() {
 async fn a_kill_answers_everybody_who_waits() {
     let bench = Bench::new();
     let (terminal, _feed) = bench.told(STUBBORN, "ready\n").await;
-    let mut waits = JoinSet::new();
-    for _ in 0..8 {
-        let terminal = terminal.clone();
-        waits.spawn(async move { terminal.wait_for_exit().await });
-    }
+    let waits = eight_wait(&terminal);
     let report = terminal.kill().await;
     assert_eq!(waits.join_all().await, vec![report; 8]);
     bench.nothing_left().await;

@@ -1,20 +1,15 @@
 //! Whose terminals are whose, and letting go of them.
 
-use super::bench::{Bench, OWNER, STUBBORN, shell};
+use super::bench::{Bench, OWNER, STUBBORN, eight_wait, shell};
 use acpd_terminal::{TerminalId, TerminalState};
 use std::time::Duration;
-use tokio::task::JoinSet;
 
 // contract 2.3, TE-8: a release kills, answers who waits, and makes the id invalid
 #[tokio::test]
 async fn a_release_while_others_wait() {
     let bench = Bench::new();
     let (terminal, _feed) = bench.told(STUBBORN, "ready\n").await;
-    let mut waits = JoinSet::new();
-    for _ in 0..8 {
-        let terminal = terminal.clone();
-        waits.spawn(async move { terminal.wait_for_exit().await });
-    }
+    let waits = eight_wait(&terminal);
     let id = terminal.id().clone();
     let report = bench.terminals.release(OWNER, &id).await.expect("it is there");
     assert_eq!((report.state, report.signal()), (TerminalState::Released, Some("SIGKILL")));

@@ -1,4 +1,4 @@
-//! What acpd has no word for passes through it over the network as well: trace contexts and extension methods.
+//! What acpd has no word for passes through it, over every transport: trace contexts and extension methods.
 
 use acpd_e2e::{Client, Scratch, shell_agent};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ while take; do
         printf '"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hello"}}}}\n'
         printf '{"jsonrpc":"2.0","id":77,"method":"_x/unheard","params":{"sessionId":"shell-1","_meta":%s}}\n' "$meta"
         take
-        case $line in *-32601*) update refused ;; *) update "$id" ;; esac
+        case $line in *'"id":77'*-32601*) update refused ;; *) update "$id" ;; esac
         id=$prompt
         answer "{\"stopReason\":\"end_turn\",\"_meta\":$meta}" ;;
     *'"_x/echo"'*)
@@ -34,11 +34,20 @@ fn meta() -> Value {
     })
 }
 
-// SC-4: trace contexts and extension methods pass both ways, over HTTP and over a WebSocket; what an agent asks for and
-// nobody knows is refused
+// SC-4, FR-8: trace contexts and extension methods pass both ways, on stdio, over a WebSocket and over HTTP; what an
+// agent asks for and nobody knows is refused
 #[test]
 fn trace_contexts_and_extensions_pass_both_ways() {
     let scratch = Scratch::new().shell("tracing", &shell_agent(AGENT));
+    // What belongs to no session is the agent's to answer or to refuse.
+    let (mut client, _) = scratch.session("example");
+    client.call("_example/ping", &json!({"n": 1}));
+    assert_eq!(client.refused("_nobody/knows", &json!({}))["code"], -32601);
+    client.finish();
+
+    let mut client = scratch.stdio("tracing");
+    passes(&mut client);
+    client.finish();
     let mut daemon = scratch.serve();
     let path = "/acp?agent=tracing";
     for mut client in [daemon.over_websocket(&scratch, path), daemon.over_http(&scratch, path)] {
@@ -62,8 +71,8 @@ fn passes(client: &mut Client) {
     assert!(extension.raw.contains("\"n\":1.50"), "as it was written: {}", extension.raw);
     let update = said.iter().find(|message| message.text() == Some("hello")).expect("it is passed on");
     assert_eq!(update.json["params"]["_meta"], meta());
-    assert!(said.iter().any(|message| message.text() == Some("refused")), "the agent is answered -32601");
-    assert!(!said.iter().any(|message| message.method() == Some("_x/unheard")), "and nobody else is asked");
+    assert!(!said.iter().any(|message| message.method() == Some("_x/unheard")), "nobody else is asked");
+    assert_eq!(client.text_since(&asked, &session), "hellorefused", "the agent is answered -32601");
 
     let echo = client.call("_x/echo", &json!({"sessionId": session, "_meta": meta()}));
     assert_eq!(echo, json!({"_meta": meta(), "of": "_x/echo"}));
