@@ -143,7 +143,7 @@ struct Conversation {
     permission_mode: Option<PermissionMode>,
     session: Option<String>,
     begun: Instant,
-    /// The turn was cancelled by the person.
+    /// The person does not want it any more.
     interrupted: bool,
     /// The session's run is over: there is nothing to close.
     ended: bool,
@@ -263,13 +263,19 @@ impl Conversation {
 
     /// The person wants the turn to end; the second time, at once.
     async fn interrupt(&mut self, phase: Phase) -> Result<Phase, Failure> {
-        if self.interrupted || self.session.is_none() {
+        // A session that nobody was told of would live on in the daemon.
+        let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New(_)));
+        if self.interrupted || !(is_to_come || self.session.is_some()) {
             if let Home::Here(embedded) = &self.home {
                 embedded.host.hurry();
             }
             return Ok(Phase::Over);
         }
         self.interrupted = true;
+        if is_to_come {
+            self.announce("stopping; once more to leave at once")?;
+            return Ok(phase);
+        }
         self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
         self.cancel_questions().await?;
         self.announce(match self.home {
@@ -315,6 +321,10 @@ impl Conversation {
                 }
                 (Phase::New(asked), Ok(result)) if asked == id => {
                     self.session = result["sessionId"].as_str().map(str::to_owned);
+                    if self.interrupted {
+                        self.outcome = Some(Err(Failure::Failed("interrupted".to_owned())));
+                        return Ok(Phase::Over);
+                    }
                     let content = json!([{"type": "text", "text": self.prompt}]);
                     let params = json!({"sessionId": self.session, "prompt": content});
                     Ok(Phase::Prompt(self.client.request(method::SESSION_PROMPT, &params).await))

@@ -1,7 +1,7 @@
 //! `acpd run` with a daemon: the same as without one, but that the session is the daemon's.
 
 use crate::cli::{args, done, fails, front_end, ids, json, leave, run, start, state};
-use acpd_e2e::{Exit, PseudoTerminal, Scratch, acpd};
+use acpd_e2e::{Exit, Gate, PseudoTerminal, Scratch, acpd, taking_shell_agent};
 use rustix::process::Signal;
 
 // contract 6: the answer on stdout, the session closed at the end, and that is said; exit codes as without a daemon
@@ -55,6 +55,40 @@ fn an_interrupt_cancels_the_turn() {
     assert_eq!(status.code(), Some(1), "{shown}");
     assert!(shown.contains("cancelling") && shown.contains("is closed"), "{shown}");
     assert!(ids(&scratch, &["--live"]).is_empty());
+    daemon.stop();
+}
+
+// contract 6: Ctrl-C while the session is being created leaves none behind; a second one does not wait for it
+#[test]
+fn an_interrupt_before_the_session_closes_it() {
+    let scratch = Scratch::new();
+    let gate = Gate::new(scratch.path("gate"));
+    let script = format!(
+        "take; answer '{{\"protocolVersion\":1,\"agentCapabilities\":{{}}}}'\n\
+         take; {}; answer '{{\"sessionId\":\"shell-1\"}}'\ntake",
+        gate.line()
+    );
+    let scratch = scratch.shell("slow", &taking_shell_agent(&script));
+    let mut daemon = scratch.serve();
+    let words = ["run", "--agent", "slow", "hello"];
+    let mut running = PseudoTerminal::new().start(&scratch, &words);
+    let arrival = gate.arrival();
+    running.signal(Signal::INT);
+    running.wait_for("stopping; once more to leave at once");
+    arrival.go();
+    let (shown, status) = running.end();
+    assert_eq!(status.code(), Some(1), "{shown}");
+    assert!(shown.contains("is closed") && shown.contains("interrupted"), "{shown}");
+    assert_eq!((ids(&scratch, &[]).len(), ids(&scratch, &["--live"]).len()), (1, 0));
+
+    let mut running = PseudoTerminal::new().start(&scratch, &words);
+    let _arrival = gate.arrival();
+    running.signal(Signal::INT);
+    running.wait_for("stopping");
+    running.signal(Signal::INT);
+    let (shown, status) = running.end();
+    assert_eq!(status.code(), Some(1), "{shown}");
+    assert!(!shown.contains("is closed"), "{shown}");
     daemon.stop();
 }
 

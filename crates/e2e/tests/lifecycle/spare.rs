@@ -5,8 +5,7 @@
 //! time: what is answered while the gate is shut did not wait for a start.
 
 use crate::asking::{close, entry, take_part};
-use acpd_e2e::{Client, Deadline, GRACES, PATIENCE, Scratch, taking_shell_agent};
-use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+use acpd_e2e::{Client, Deadline, GRACES, Gate, PATIENCE, Scratch, taking_shell_agent};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::time::Duration;
@@ -29,29 +28,11 @@ fn slow(scratch: Scratch, before: &str, after: &str) -> Scratch {
 }
 
 /// An agent behind a gate.
-fn gated() -> Scratch {
+fn gated() -> (Scratch, Gate) {
     let scratch = Scratch::new();
-    let gate = scratch.path("gate");
-    mknodat(CWD, &gate, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe with a name");
-    let before = format!("read -r go <'{}'", gate.display());
+    let gate = Gate::new(scratch.path("gate"));
     let after = format!("echo $$ >>'{}'", scratch.path("initialized").display());
-    slow(scratch, &before, &after)
-}
-
-/// Lets one start through the gate, once it has come there.
-fn let_one_start(scratch: &Scratch) {
-    let deadline = Deadline::after(PATIENCE);
-    loop {
-        // It opens when there is a reader.
-        match open(scratch.path("gate"), OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()) {
-            Ok(gate) => {
-                rustix::io::write(&gate, b"go\n").expect("a line fits into a pipe");
-                return;
-            }
-            Err(_) => assert!(!deadline.is_over(), "nobody comes to the gate"),
-        }
-        std::thread::yield_now();
-    }
+    (slow(scratch, &gate.line(), &after), gate)
 }
 
 /// The process ids in a file, in order.
@@ -95,10 +76,10 @@ fn kill(pid: &str) {
 }
 
 /// Initialized, with the spare that comes after at the gate.
-fn initialized(scratch: &Scratch) -> Client {
+fn initialized(scratch: &Scratch, gate: &Gate) -> Client {
     let mut client = scratch.stdio("slow");
     let asked = client.request("initialize", &json!({"protocolVersion": 1}));
-    let_one_start(scratch);
+    gate.let_one_through();
     client.result(&asked);
     client
 }
@@ -106,11 +87,11 @@ fn initialized(scratch: &Scratch) -> Client {
 // contract 1: `session/new` does not wait for a start, nor does what takes a session up
 #[test]
 fn sessions_begin_on_the_process_that_is_ready() {
-    let scratch = gated();
-    let mut client = initialized(&scratch);
+    let (scratch, gate) = gated();
+    let mut client = initialized(&scratch, &gate);
     // The process of `initialize` serves the first session.
     let first = client.new_session();
-    let_one_start(&scratch);
+    gate.let_one_through();
     let second = client.new_session();
     let pids = until_starts(&scratch, 3);
     assert_eq!(process_of(&mut client, &first), pids[0]);
@@ -118,7 +99,7 @@ fn sessions_begin_on_the_process_that_is_ready() {
     // It works elsewhere than where it was started: a session's directory is in its parameters.
     assert_eq!(entry(&mut client, &second)["cwd"], json!(scratch.work()));
     close(&mut client, &first);
-    let_one_start(&scratch);
+    gate.let_one_through();
     take_part(&mut client, &scratch, "session/resume", &first);
     assert_eq!(process_of(&mut client, &first), pids[2]);
     assert_eq!(until_starts(&scratch, 4).len(), 4);
@@ -130,12 +111,12 @@ fn sessions_begin_on_the_process_that_is_ready() {
 // contract 1, SU-6: one that died while it waited is not given away; another takes its place
 #[test]
 fn a_dead_spare_is_replaced() {
-    let scratch = gated();
-    let mut client = initialized(&scratch);
-    let_one_start(&scratch);
+    let (scratch, gate) = gated();
+    let mut client = initialized(&scratch, &gate);
+    gate.let_one_through();
     let first = client.new_session();
     kill(&until(&scratch, "initialized", 2)[1]);
-    let_one_start(&scratch);
+    gate.let_one_through();
     let second = client.new_session();
     let pids = until_starts(&scratch, 4);
     assert_eq!(
@@ -148,8 +129,8 @@ fn a_dead_spare_is_replaced() {
 // contract 1: whoever comes while one is being started waits for that one, and gets its failure
 #[test]
 fn a_start_in_progress_is_waited_for() {
-    let scratch = gated();
-    let mut client = initialized(&scratch);
+    let (scratch, gate) = gated();
+    let mut client = initialized(&scratch, &gate);
     let _first = client.new_session();
     until_starts(&scratch, 2);
     let params = json!({"cwd": scratch.work(), "mcpServers": []});
@@ -161,13 +142,13 @@ fn a_start_in_progress_is_waited_for() {
     kill(&pids[1]);
     let error = client.error(&asked);
     assert_eq!(error["data"]["terminationInfo"]["signal"], "SIGKILL", "{error}");
-    let_one_start(&scratch);
+    gate.let_one_through();
     let session = client.result(&third)["sessionId"].as_str().expect("an id").to_owned();
     assert_eq!(process_of(&mut client, &session), pids[2]);
     // One that did not start is tried again when somebody asks, and given to whoever asks.
     assert_eq!(starts(&scratch).len(), 3);
     let asked = client.request("session/new", &params);
-    let_one_start(&scratch);
+    gate.let_one_through();
     let session = client.result(&asked)["sessionId"].as_str().expect("an id").to_owned();
     let pids = until_starts(&scratch, 5);
     assert_eq!(process_of(&mut client, &session), pids[3]);
