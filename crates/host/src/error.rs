@@ -1,8 +1,8 @@
 //! Why the host did not do what a client asked. The gateway turns these into wire errors, in one table.
 
 use crate::agent::AgentStartError;
-use crate::termination::TerminationInfo;
-use acpd_eventlog::AppendError;
+use crate::termination::{TerminationInfo, chain};
+use acpd_eventlog::{AppendError, CursorError};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,4 +140,14 @@ pub enum HostError {
     /// The host is shutting down.
     #[error("acpd is shutting down")]
     ShuttingDown,
+}
+
+impl From<CursorError> for HostError {
+    fn from(error: CursorError) -> Self {
+        match error {
+            // It may be deleted at any moment.
+            CursorError::Unknown { id } => Self::UnknownSession { id },
+            error => Self::History { detail: chain(&error) },
+        }
+    }
 }

@@ -12,6 +12,7 @@ use crate::host::{Host, NewSession, Run};
 use crate::ids::SessionId;
 use crate::session::{Recalled, Snapshot};
 use crate::setup::{Creator, permission_mode, remember_mode, session_setup, stored_mode};
+use crate::termination::chain;
 use acpd_eventlog::{Appender, Batch, Block, Event, IndexUpdate};
 use acpd_wire::{codes, member, span_of};
 use bytes::{Bytes, BytesMut};
@@ -80,12 +81,22 @@ impl Host {
             info["title"] = title;
         }
         let mut appender = self.create_record(&id, agent, (&cwd, &Value::Null), &mut info, &creator).await?;
-        let Recalled { mut snapshot, turns, .. } =
-            self.copy_history(source, row.last_seq, &id, &mut appender).await?;
-        snapshot.see_lifecycle(&serde_json::from_slice(&answer.body).unwrap_or_default());
-        // What was copied may say otherwise.
-        snapshot.glance().describe(&mut info);
-        self.record_state(&snapshot, &info, &mut appender).await?;
+        let filled = async {
+            let Recalled { mut snapshot, turns, .. } =
+                self.copy_history(source, row.last_seq, &id, &mut appender).await?;
+            snapshot.see_lifecycle(&serde_json::from_slice(&answer.body).unwrap_or_default());
+            // What was copied may say otherwise.
+            snapshot.glance().describe(&mut info);
+            self.record_state(&snapshot, &info, &mut appender).await?;
+            Ok((snapshot, turns))
+        };
+        let (snapshot, turns) = match filled.await {
+            Ok(filled) => filled,
+            Err(error) => {
+                self.forget_unborn(appender).await;
+                return Err(error);
+            }
+        };
         let run = Run {
             created_by: creator.token,
             native: named.native_json.clone(),
@@ -102,6 +113,24 @@ impl Host {
         Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
     }
 
+    /// Nobody was told of this session, and it does not come to be: it leaves the log as if it had never been there.
+    async fn forget_unborn(&self, appender: Appender) {
+        let id = appender.id().to_owned();
+        let released = IndexUpdate {
+            updated_ms: clock::now_ms(),
+            ended: Some(true),
+            owner: Some(None),
+            ..IndexUpdate::default()
+        };
+        let forgotten = match appender.append_final(Batch::index_only(released)).await {
+            Ok(_) => self.shared.log.delete(&id).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = forgotten {
+            tracing::error!(session = id, error = chain(&error), "a session that did not come to be is left");
+        }
+    }
+
     /// Copies the conversation up to `last`, under the new id.
     async fn copy_history(
         &self,
@@ -110,11 +139,11 @@ impl Host {
         id: &SessionId,
         appender: &mut Appender,
     ) -> Result<Recalled, HostError> {
-        let failed = |error: acpd_eventlog::CursorError| HostError::History { detail: error.to_string() };
         let mut recalled = Recalled::default();
-        let mut cursor = self.shared.log.cursor(source, 0).await.map_err(failed)?;
+        let mut cursor = self.shared.log.cursor(source, 0).await?;
         while cursor.position() < last {
-            let Some(block) = cursor.next().await.map_err(failed)? else { break };
+            let unknown = || HostError::UnknownSession { id: source.to_owned() };
+            let block = cursor.next().await?.ok_or_else(unknown)?;
             let batch = copy_block(&block, last, id, &mut recalled);
             if !batch.is_empty() {
                 appender.append_durable(batch).await?;

@@ -178,12 +178,11 @@ impl Host {
         last: u64,
         mut also: impl FnMut(&Event<'_>) + Send,
     ) -> Result<Recalled, HostError> {
-        let failed = |error: acpd_eventlog::CursorError| HostError::History { detail: chain(&error) };
         let mut recalled = Recalled::default();
-        let mut cursor = self.shared.log.cursor(id, 0).await.map_err(failed)?;
+        let mut cursor = self.shared.log.cursor(id, 0).await?;
         // Of a session that is live here, the cursor would wait for more.
         while cursor.position() < last {
-            let Some(block) = cursor.next().await.map_err(failed)? else { break };
+            let Some(block) = cursor.next().await? else { break };
             for event in block.events().take_while(|event| event.seq <= last) {
                 recalled.see(&event);
                 also(&event);

@@ -14,6 +14,7 @@ use crate::start::Started;
 use crate::stderr::StderrRecorder;
 use crate::sweep::{Sweep, sweep};
 use crate::tap::StderrTap;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -196,6 +197,7 @@ impl ProcessTask {
                     let byte = request.unwrap_or(Command::Stop).to_byte();
                     // A keeper that is gone says so on the other half of the socket.
                     let _lost = self.started.control.try_write(&[byte]);
+                    self.wake_keeper();
                     let bound = self.graces.stdin + self.graces.term + KEEPER_SLACK;
                     overdue.get_or_insert(Instant::now() + bound);
                 }
@@ -224,6 +226,15 @@ impl ProcessTask {
                     overdue = None;
                 }
             }
+        }
+    }
+
+    /// A program may stop its keeper, which then hears nothing.
+    fn wake_keeper(&self) {
+        let pid = self.started.keeper.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+        if let Some(pid) = pid {
+            // It is our child and was not reaped yet, so the id is still its own.
+            let _gone = kill_process(pid, Signal::CONT);
         }
     }
 

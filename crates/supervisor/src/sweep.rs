@@ -61,7 +61,7 @@ pub fn sweep(which: &Sweep) -> u32 {
     let mut killed = HashSet::new();
     for _round in 0..ROUNDS {
         let kept: HashSet<String> = match which {
-            Sweep::Host(_) => marked(KEEPER_MARK).into_iter().map(|(_, mark)| mark).collect(),
+            Sweep::Host(_) => living_keepers(which).collect(),
             Sweep::Process(_) | Sweep::WholeHost(_) => HashSet::new(),
         };
         let found: Vec<Pid> = marked(MARK)
@@ -81,6 +81,17 @@ pub fn sweep(which: &Sweep) -> u32 {
     let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
     metrics::swept(killed);
     killed
+}
+
+/// The marks of keepers. A covered one has lost its host and ends by itself, unless its program has stopped it: it is
+/// made to go on.
+fn living_keepers(which: &Sweep) -> impl Iterator<Item = String> {
+    marked(KEEPER_MARK).into_iter().map(|(pid, mark)| {
+        if which.covers(&mark) {
+            let _gone = rustix::process::kill_process(pid, Signal::CONT);
+        }
+        mark
+    })
 }
 
 /// Waits until no program of a host that is gone lives, and kills what does after `within`; returns how many processes

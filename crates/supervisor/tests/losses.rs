@@ -47,6 +47,33 @@ async fn a_start_that_nobody_waits_for_leaves_nothing() {
     ended.expect("every keeper stopped what it had started");
 }
 
+// SU-2: a program that stops its keeper is ended like any other
+#[tokio::test]
+async fn a_stopped_keeper_hears_a_stop_request() {
+    let bench = Bench::new();
+    let mut process = bench.sh("kill -STOP $PPID; echo ready; exec sleep 1000").await;
+    read_until(&mut process, "ready").await;
+    process.handle.stop();
+    let report = tokio::time::timeout(Duration::from_secs(4), process.handle.exited()).await;
+    assert_eq!(report.expect("sooner than it is given up").status, ExitStatus::Signal("SIGTERM".into()));
+    bench.nothing_left().await;
+}
+
+// SU-3: so is one whose daemon is gone, when the next daemon looks
+#[tokio::test]
+async fn a_sweep_wakes_a_stopped_keeper() {
+    let bench = Bench::new();
+    let mut process = bench.sh("kill -STOP $PPID; echo ready; exec sleep 1000").await;
+    read_until(&mut process, "ready").await;
+    kill(keeper_of(&bench), rustix::process::Signal::TERM);
+    let which = Sweep::Host(bench.host.clone());
+    let swept = tokio::task::spawn_blocking(move || sweep(&which)).await.expect("no panic");
+    assert_eq!(swept, 0, "its keeper ends it");
+    let report = tokio::time::timeout(Duration::from_secs(4), process.handle.exited()).await;
+    assert_eq!(report.expect("the keeper goes on").status, ExitStatus::Signal("SIGTERM".into()));
+    bench.nothing_left().await;
+}
+
 // a keeper that is asked to end by its own signal ends its program first
 #[tokio::test]
 async fn sigterm_to_the_keeper_is_a_stop_request() {

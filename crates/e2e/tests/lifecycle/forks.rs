@@ -1,8 +1,8 @@
 //! `session/fork`: a session of its own with the history of another (SE-18).
 
-use crate::asking::{TERMINATE, entry, meta, of, take_part, taking, updates};
+use crate::asking::{TERMINATE, entry, listed, meta, of, take_part, taking, updates};
 use crate::stored::{PROMPT, UPDATE, of_kind, stored};
-use acpd_e2e::{Client, PATIENCE, Scratch};
+use acpd_e2e::{Client, Gate, PATIENCE, Scratch, taking_shell_agent};
 use serde_json::json;
 
 fn fork(client: &mut Client, scratch: &Scratch, source: &str) -> String {
@@ -55,6 +55,33 @@ fn a_fork_goes_its_own_way() {
         assert_eq!((of_kind(&events, PROMPT).len(), of_kind(&events, UPDATE).len()), (3, 2 + 3 + 1));
         assert!(of_kind(&events, UPDATE).iter().all(|line| line.contains(&copy)));
     }
+}
+
+// SE-18, contract 1.1: a source that is deleted while it is being forked is not found, and no half fork is left
+#[test]
+fn a_source_that_is_deleted_meanwhile_leaves_no_fork() {
+    let scratch = Scratch::new();
+    let gate = Gate::new(scratch.path("gate"));
+    let script = format!(
+        "take; answer '{{\"protocolVersion\":1,\"agentCapabilities\":{{\"sessionCapabilities\":{{\"fork\":{{}}}}}}}}'\n\
+         while take; do case $line in\n\
+         *'\"session/new\"'*) answer '{{\"sessionId\":\"shell-1\"}}';;\n\
+         *'\"session/fork\"'*) {}; answer '{{\"sessionId\":\"shell-2\"}}';;\n\
+         *) update words; answer '{{\"stopReason\":\"end_turn\"}}';;\n\
+         esac; done",
+        gate.line()
+    );
+    let scratch = scratch.shell("forking", &taking_shell_agent(&script));
+    let (mut client, source) = scratch.session("forking");
+    client.turn(&source, "hello");
+    let fork = client.request("session/fork", &taking(&scratch, &source));
+    let arrival = gate.arrival();
+    client.call("session/delete", &of(&source));
+    arrival.go();
+    let error = client.error(&fork);
+    assert_eq!((&error["code"], &error["data"]["sessionId"]), (&json!(-32002), &json!(source)), "{error}");
+    assert_eq!(listed(&mut client, &json!({})), [] as [serde_json::Value; 0]);
+    client.finish();
 }
 
 // SE-18: a session in a turn, an ended one and a fork can be forked

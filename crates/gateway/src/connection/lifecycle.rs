@@ -381,8 +381,7 @@ async fn show(
         result.insert("_meta".to_owned(), json!({META: meta}));
     }
     let from = if replay { 0 } else { until };
-    let cursor = host.cursor(session, from).await;
-    let cursor = cursor.map_err(|error| HostError::History { detail: error.to_string() })?;
+    let cursor = host.cursor(session, from).await?;
     let answer = Answer { questions, ..Answer::new(until, Bytes::new()) };
     let attachment = Attachment { live, cursor, history_until: until, answer };
     Ok((Attaching { id: session.to_owned(), attachment, unresumable, spare: None }, result))
