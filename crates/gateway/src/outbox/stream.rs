@@ -17,8 +17,9 @@ use tokio::time::Instant;
 const QUEUE: usize = 512 * 1024;
 /// Bytes after which no more is put together. A reader that takes less in the time it has is a stalled one.
 const PIECE: usize = 128 * 1024;
-/// What the last reader was given this long before its end may have gone into a dead socket (HT-8).
-const DOUBTFUL: Duration = Duration::from_secs(1);
+/// What the last reader was given this long before its end may have gone into a dead socket (HT-8), or into that of a
+/// client that took nothing any more: nobody misses a comment sooner, of which one is due every 15 s.
+const DOUBTFUL: Duration = Duration::from_secs(30);
 
 /// Where the one reader of a stream sits.
 #[derive(Debug)]
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(again.len(), 0);
         stream.push(&Bytes::from_static(b"1\n"), now);
         stream.take(now);
-        let later = now + Duration::from_secs(5);
+        let later = now + Duration::from_secs(40);
         stream.push(&Bytes::from_static(b"2\n"), later);
         stream.take(later);
         let Opened { number: second, again, .. } = stream.open(None, later).expect("it opens");
