@@ -54,7 +54,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     loop {
         tokio::select! {
             () = stops.next() => break,
-            () = reloads.next() => match reload(&args, &server, &tokens, &embedded, address, config.file.as_deref()) {
+            () = reloads.next() => match reload(&args, &server, &tokens, &embedded, config.file.as_deref()) {
                 Ok(()) => tracing::info!("read the configuration anew"),
                 Err(reason) => tracing::error!(%reason, "the configuration stays as it was"),
             },
@@ -112,19 +112,22 @@ fn reload(
     server: &HttpServer,
     tokens: &Tokens,
     embedded: &Embedded,
-    address: SocketAddr,
     file: Option<&Path>,
 ) -> Result<(), String> {
     let config = load(args).map_err(|failure| failure.to_string())?;
     still_there(file, config.file.as_deref())?;
-    check_exposure(&config, address)?;
     server.set(http_settings(&config));
     tokens.replace(known_tokens(&config));
+    if tokens.admit_nobody() {
+        tracing::warn!(
+            "the last token was taken out: over TCP nobody may call until there is one, or a restart"
+        );
+    }
     embedded.host.set_agents(agent_specs(&config));
     Ok(())
 }
 
-/// Without the file there would be no tokens, and whoever reaches acpd could do everything.
+/// A file that got lost is not one that takes all tokens out.
 fn still_there(before: Option<&Path>, now: Option<&Path>) -> Result<(), String> {
     match (before, now) {
         (Some(file), None) => {

@@ -81,12 +81,17 @@ fn the_first_token_closes_an_open_door() {
     assert_eq!(socket.until_close(), (1008, REVOKED.to_owned()));
     assert_eq!(plain(&daemon, "GET", "/v1/sessions", &[]).status, 401);
     assert!(known(&daemon, "new"));
-    let (state, config) = (scratch.state(), scratch.path("config.toml"));
-    let paths = [state, config].map(|path| path.to_string_lossy().into_owned());
+    owner_lists(&scratch);
+    daemon.stop();
+}
+
+/// Whoever owns the state directory needs no token.
+fn owner_lists(scratch: &Scratch) {
+    let paths =
+        [scratch.state(), scratch.path("config.toml")].map(|path| path.to_string_lossy().into_owned());
     let listed =
         scratch.run(&["sessions", "list", "--json", "--state-dir", &paths[0], "--config", &paths[1]]);
     assert_eq!(listed.0, acpd_e2e::Exit::Code(0), "{listed:?}");
-    daemon.stop();
 }
 
 // HT-12: a reload forgets nothing of what is open
@@ -110,6 +115,23 @@ fn limits_count_across_a_reload() {
     let _second = open().expect("two may be open now");
     assert_eq!(open().expect_err("there are two").status, 429);
     daemon.stop();
+}
+
+// contract 1.7: whoever takes the last token out wants it gone, and not everybody let in
+#[test]
+fn the_last_token_leaves_the_door_closed() {
+    let scratch = Scratch::new().config(&entry("only", "scope = \"admin\""));
+    let mut daemon = scratch.serve();
+    write(&scratch.path("config.toml"), &[]);
+    daemon.signal(Signal::HUP);
+    until("the new configuration", || (!known(&daemon, "only")).then_some(()));
+    assert_eq!(plain(&daemon, "GET", "/v1/sessions", &[]).status, 401);
+    owner_lists(&scratch);
+    write(&scratch.path("config.toml"), &[entry("new", "scope = \"admin\"")]);
+    daemon.signal(Signal::HUP);
+    until("the newer configuration", || known(&daemon, "new").then_some(()));
+    let stderr = daemon.stop();
+    assert!(stderr.contains("the last token was taken out"), "{stderr}");
 }
 
 // contract 6: a configuration that cannot be read changes nothing, and it is logged; no token ever is

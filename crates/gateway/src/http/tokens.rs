@@ -21,13 +21,14 @@ pub fn hash_token(token: &str) -> TokenHash {
 #[derive(Clone)]
 struct Known {
     bearers: Arc<[(TokenHash, Identity)]>,
-    /// Cancelled when there is a token where there was none.
-    open: CancellationToken,
+    /// Whoever reaches acpd may call, until this is cancelled by the first token. It never comes back: taking tokens out
+    /// is no way to open the door.
+    open: Option<CancellationToken>,
 }
 
 impl Default for Known {
     fn default() -> Self {
-        Self { bearers: Arc::default(), open: CancellationToken::new() }
+        Self { bearers: Arc::default(), open: Some(CancellationToken::new()) }
     }
 }
 
@@ -45,18 +46,21 @@ impl Tokens {
                 before.revoked().cancel();
             }
         }
-        match (known.bearers.is_empty(), bearers.is_empty()) {
-            (true, false) => known.open.cancel(),
-            (false, true) => known.open = CancellationToken::new(),
-            (true, true) | (false, false) => {}
+        if let Some(open) = known.open.take_if(|_| !bearers.is_empty()) {
+            open.cancel();
         }
         known.bearers = bearers.into();
     }
 
-    /// Whether there is none, so that whoever reaches acpd may call: until this is cancelled.
+    /// Whether there never was one, so that whoever reaches acpd may call: until this is cancelled.
     pub(super) fn open(&self) -> Option<CancellationToken> {
+        self.known().open
+    }
+
+    /// Whether nobody may call, because the last one was taken out.
+    pub fn admit_nobody(&self) -> bool {
         let known = self.known();
-        known.bearers.is_empty().then_some(known.open)
+        known.open.is_none() && known.bearers.is_empty()
     }
 
     /// Whose token this is. Takes as long for every token, known or not.
@@ -100,9 +104,9 @@ mod tests {
         assert!(open.is_cancelled() && tokens.open().is_none());
         assert!(tokens.bearer("Secret").is_none() && tokens.bearer("").is_none());
         assert!(!format!("{tokens:?}").contains("secret"));
+        assert!(!tokens.admit_nobody());
         tokens.replace(Vec::new());
-        assert!(tokens.bearer("secret").is_none());
-        assert!(tokens.open().is_some_and(|open| !open.is_cancelled()));
+        assert!(tokens.bearer("secret").is_none() && tokens.open().is_none() && tokens.admit_nobody());
     }
 
     // SC-1: who is taken away, or may do something else, is revoked; who stays is not
