@@ -40,6 +40,11 @@ fn foreign_hosts_are_refused() {
         "evil.test",
         &format!("evil.test:{port}"),
         "127.0.0.1.evil.test",
+        &format!("127.0.0.1:{port}.evil.test"),
+        &format!("evil.test@127.0.0.1:{port}"),
+        &format!("127.0.0.1:{port},evil.test"),
+        "localhost:name",
+        "localhost:99999",
         "localhost.evil.test",
         "8.8.8.8",
         "",
@@ -108,6 +113,11 @@ fn foreign_origins_are_refused() {
     assert_eq!(with(&daemon, "GET", "/v1/sessions", ("Origin", &own)).0, 200, "its own pages");
     let headers = [("Authorization", &*bearer("root")), ("Origin", "https://page.test")];
     assert!(WebSocket::open(daemon.connect(), "/acp", &headers).is_ok());
+    // Of several, none may be foreign.
+    for origins in [[&*own, "https://evil.test"], ["https://evil.test", &*own]] {
+        let headers = origins.map(|origin| ("Origin", origin));
+        assert_eq!(plain(&daemon, "GET", "/v1/health", &headers).status, 403, "{origins:?}");
+    }
     daemon.stop();
 }
 

@@ -42,7 +42,7 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
         given = Some(host);
     }
     if let Peer::Tcp { local, .. } = peer {
-        let host = given.as_ref().ok_or_else(foreign_host)?;
+        let host = given.as_ref().filter(|host| is_plain(host)).ok_or_else(foreign_host)?;
         let name = host.host().trim_start_matches('[').trim_end_matches(']');
         let is_own = match name.parse::<IpAddr>() {
             // An address is no name that somebody else could point here.
@@ -54,16 +54,26 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
             return Err(foreign_host());
         }
     }
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let scheme = if matches!(peer, Peer::Tcp { tls: true, .. }) { "https" } else { "http" };
-    let is_own = given.is_some_and(|host| origin.as_bytes() == format!("{scheme}://{host}").as_bytes());
-    match is_own || is_allowed_origin(&settings.allowed_origins, origin) {
+    let own = given.map(|host| format!("{scheme}://{host}"));
+    let mut origins = headers.get_all(header::ORIGIN).into_iter();
+    let is_own = |origin: &HeaderValue| own.as_ref().is_some_and(|own| origin.as_bytes() == own.as_bytes());
+    match origins.all(|origin| is_own(origin) || is_allowed_origin(&settings.allowed_origins, origin)) {
         true => Ok(()),
         false => Err(Problem::new(
             StatusCode::FORBIDDEN,
             "foreign_origin",
             "pages of that origin may not call; add it to allowed_origins in [server] if it is meant",
         )),
+    }
+}
+
+/// A name or an address, and perhaps the number of a port; nobody's name, and nothing behind.
+fn is_plain(host: &Authority) -> bool {
+    match host.as_str().strip_prefix(host.host()).map(|rest| rest.strip_prefix(':')) {
+        Some(Some(port)) => port.parse::<u16>().is_ok(),
+        Some(None) => host.as_str() == host.host(),
+        None => false,
     }
 }
 
