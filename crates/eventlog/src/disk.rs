@@ -6,7 +6,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ const PAGES_PER_COMMIT: u64 = 4;
 #[derive(Debug)]
 pub(crate) struct Room {
     database: PathBuf,
+    /// Which file that was when it was opened; none if even that could not be told.
+    file: Option<FileId>,
     /// `max_page_count`, if there is a limit.
     max_pages: Option<u64>,
     /// Pages written since the last checkpoint, about.
@@ -48,11 +50,21 @@ impl Room {
         max_bytes: Option<u64>,
     ) -> rusqlite::Result<Self> {
         let max_pages = max_bytes.map(|bytes| (bytes / PAGE_BYTES).max(1));
+        let file = file_id(&database).ok();
         let mut room =
-            Self { database, max_pages, pages: 0, threshold: CHECKPOINT_PAGES, reserve_missing: true };
+            Self { database, file, max_pages, pages: 0, threshold: CHECKPOINT_PAGES, reserve_missing: true };
         room.apply_limit(connection)?;
         room.fill_reserve();
         Ok(room)
+    }
+
+    /// Fails when the log is not where it was: what is written then goes to a file that nobody finds again.
+    pub(crate) fn is_in_place(&self) -> io::Result<()> {
+        match file_id(&self.database) {
+            Ok(found) if self.file.is_none_or(|file| file == found) => Ok(()),
+            Ok(_) => Err(io::Error::other("another file is in its place")),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) fn database(&self) -> &Path {
@@ -128,6 +140,13 @@ impl Room {
             }
         }
     }
+}
+
+/// Device and number of a file.
+type FileId = (u64, u64);
+
+fn file_id(path: &Path) -> io::Result<FileId> {
+    fs::metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
 /// Whether a file as large as the log's can not grow here, which SQLite's codes do not always tell.

@@ -114,6 +114,8 @@ impl Writer {
 
     /// Whether something could be written now. Nothing is.
     pub(crate) fn check(&mut self) -> Result<(), AppendError> {
+        let in_place = self.room.is_in_place();
+        in_place.map_err(|error| AppendError::from_growing(&error, self.room.database()))?;
         self.check_room()?;
         let taken = (|| {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

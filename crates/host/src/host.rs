@@ -432,15 +432,26 @@ impl Host {
         Err(HostError::SessionEnded { id: id.to_owned(), info: Arc::new(info.map_err(unreadable)?) })
     }
 
-    /// Whose a session is (contract 1.7): the name of the token under which it was created; None for nobody's.
+    /// Whose a session is (contract 1.7): the name of the token under which it was created; None for nobody's. `sees`
+    /// says for whose sessions the caller may learn that they are there.
     ///
     /// # Errors
-    /// When there is no such session, or the log cannot be read.
-    pub async fn created_by(&self, id: &str) -> Result<Option<Arc<str>>, HostError> {
-        if let Some(session) = self.shared.registry.get(id) {
-            return Ok(session.created_by().map(Arc::clone));
+    /// When there is no such session for the caller, or the log cannot be read.
+    pub async fn created_by(
+        &self,
+        id: &str,
+        sees: impl Fn(Option<&str>) -> bool,
+    ) -> Result<Option<Arc<str>>, HostError> {
+        let live = self.shared.registry.get(id).map(|session| session.created_by().map(Arc::clone));
+        if let Some(creator) = live.filter(|creator| sees(creator.as_deref())) {
+            return Ok(creator);
         }
-        Ok(self.row(id).await?.created_by.map(Arc::from))
+        // A live one of somebody else takes as long as one that never was: the time must not tell them apart.
+        let creator = self.row(id).await?.created_by.map(Arc::from);
+        match sees(creator.as_deref()) {
+            true => Ok(creator),
+            false => Err(HostError::UnknownSession { id: id.to_owned() }),
+        }
     }
 
     /// Whether a session is live here.

@@ -68,6 +68,19 @@ async fn a_host_that_cannot_record_says_so_within_a_second() {
     other.execute_batch("ROLLBACK").unwrap();
     fresh(&host, Result::is_ok).await.unwrap();
 
+    // It was removed under us, or another put in its place.
+    let (db, aside) = (state.path().join("acpd.db"), state.path().join("aside"));
+    for replaced in [false, true] {
+        std::fs::rename(&db, &aside).unwrap();
+        if replaced {
+            std::fs::copy(&aside, &db).unwrap();
+        }
+        let lost = fresh(&host, Result::is_err).await;
+        assert!(matches!(lost, Err(Unready::Log(AppendError::Io { .. }))), "{lost:?}");
+        std::fs::rename(&aside, &db).unwrap();
+        fresh(&host, Result::is_ok).await.unwrap();
+    }
+
     host.clone().shutdown("test").await;
     let closing = host.check().await;
     assert!(matches!(closing, Err(Unready::ShuttingDown)), "{closing:?}");

@@ -47,15 +47,15 @@ impl Connection {
         if identity.may(required)
             && let Some(id) = &session
         {
-            let unknown = || wire_error(&HostError::UnknownSession { id: id.clone() });
-            match self.host.created_by(id).await {
-                Ok(creator) if !identity.sees(creator.as_deref()) => return Err(unknown()),
+            match self.host.created_by(id, |creator| identity.sees(creator)).await {
                 // One's own may be ended for good, any only by an admin.
                 Ok(creator) if method == method::SESSION_TERMINATE && creator.as_ref() != identity.name() => {
                     required = Scope::Admin;
                 }
                 // Whoever does not see all must not learn from another complaint that a session is there.
-                Err(HostError::UnknownSession { .. }) if !identity.sees(None) => return Err(unknown()),
+                Err(error @ HostError::UnknownSession { .. }) if !identity.sees(None) => {
+                    return Err(wire_error(&error));
+                }
                 // What is wrong with it is said by who looks for it.
                 Ok(_) | Err(_) => {}
             }

@@ -48,8 +48,7 @@ impl Acp {
 
     /// Whether a session is there for somebody.
     async fn exists(&self, session: &str, identity: &Identity) -> bool {
-        let creator = self.shared.host.created_by(session).await;
-        creator.is_ok_and(|creator| identity.sees(creator.as_deref()))
+        self.shared.host.created_by(session, |creator| identity.sees(creator)).await.is_ok()
     }
 
     /// How a client's connection is served.

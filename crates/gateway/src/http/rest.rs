@@ -61,9 +61,9 @@ async fn check_visible(
     session: &str,
     required: Scope,
 ) -> Result<Option<Arc<str>>, Problem> {
-    let creator = match shared.host.created_by(session).await {
-        Ok(creator) if identity.sees(creator.as_deref()) => creator,
-        Ok(_) | Err(HostError::UnknownSession { .. }) => return Err(Problem::session_not_found(session)),
+    let creator = match shared.host.created_by(session, |creator| identity.sees(creator)).await {
+        Ok(creator) => creator,
+        Err(HostError::UnknownSession { .. }) => return Err(Problem::session_not_found(session)),
         Err(error) => return Err(error.into()),
     };
     check_scope(identity, required).map(|()| creator)
