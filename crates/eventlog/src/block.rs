@@ -145,6 +145,13 @@ impl BlockBuilder {
         }
     }
 
+    /// The blocks of one batch's records alone.
+    pub(crate) fn whole(first: u64, records: Vec<u8>, count: u64) -> Vec<Block> {
+        let mut builder = Self::new(first);
+        builder.add(records, count);
+        builder.finish()
+    }
+
     /// All that was added, as blocks.
     pub(crate) fn finish(mut self) -> Vec<Block> {
         if !self.open.is_empty() {

@@ -59,7 +59,7 @@ impl Room {
     }
 
     /// Fails when the log is not where it was: what is written then goes to a file that nobody finds again.
-    pub(crate) fn is_in_place(&self) -> io::Result<()> {
+    pub(crate) fn check_place(&self) -> io::Result<()> {
         match file_id(&self.database) {
             Ok(found) if self.file.is_none_or(|file| file == found) => Ok(()),
             Ok(_) => Err(io::Error::other("another file is in its place")),

@@ -213,9 +213,7 @@ impl EventLog {
                     }
                     Some(standing) => standing,
                 };
-                let mut builder = BlockBuilder::new(standing.last_seq + 1);
-                builder.add(batch.records, batch.count);
-                let blocks = builder.finish();
+                let blocks = BlockBuilder::whole(standing.last_seq + 1, batch.records, batch.count);
                 store::write(transaction, standing.row, standing.last_seq, &blocks, batch.index.as_ref())?;
                 metrics::appended(batch.count, bytes as u64);
                 Ok(Ok(standing.last_seq + batch.count))

@@ -95,9 +95,7 @@ impl Writer {
     pub(crate) fn create(&mut self, mut new: NewSession) -> Result<Arc<Live>, AppendError> {
         let events = std::mem::take(&mut new.events);
         let (count, bytes) = (events.count, events.cost() as u64);
-        let mut builder = BlockBuilder::new(1);
-        builder.add(events.records, count);
-        let blocks = builder.finish();
+        let blocks = BlockBuilder::whole(1, events.records, count);
         let row = self.transact(|transaction| {
             let Some(row) = store::create(transaction, &new)? else {
                 return Ok(Err(AppendError::Exists { id: new.id.clone() }));
@@ -114,7 +112,7 @@ impl Writer {
 
     /// Whether something could be written now. Nothing is.
     pub(crate) fn check(&mut self) -> Result<(), AppendError> {
-        let in_place = self.room.is_in_place();
+        let in_place = self.room.check_place();
         in_place.map_err(|error| AppendError::from_growing(&error, self.room.database()))?;
         self.check_room()?;
         let taken = (|| {

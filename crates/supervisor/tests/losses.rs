@@ -10,6 +10,8 @@ use std::time::Duration;
 const STUBBORN: &str =
     "trap '' TERM; setsid sleep 1000 & (setsid sleep 1001 &); echo ready; while :; do sleep 0.05; done";
 
+const STOPS_ITS_KEEPER: &str = "kill -STOP $PPID; echo ready; exec sleep 1000";
+
 fn kill(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("not zero");
     rustix::process::kill_process(pid, signal).expect("it lives");
@@ -51,7 +53,7 @@ async fn a_start_that_nobody_waits_for_leaves_nothing() {
 #[tokio::test]
 async fn a_stopped_keeper_hears_a_stop_request() {
     let bench = Bench::new();
-    let mut process = bench.sh("kill -STOP $PPID; echo ready; exec sleep 1000").await;
+    let mut process = bench.sh(STOPS_ITS_KEEPER).await;
     read_until(&mut process, "ready").await;
     process.handle.stop();
     let report = tokio::time::timeout(Duration::from_secs(4), process.handle.exited()).await;
@@ -63,7 +65,7 @@ async fn a_stopped_keeper_hears_a_stop_request() {
 #[tokio::test]
 async fn a_sweep_wakes_a_stopped_keeper() {
     let bench = Bench::new();
-    let mut process = bench.sh("kill -STOP $PPID; echo ready; exec sleep 1000").await;
+    let mut process = bench.sh(STOPS_ITS_KEEPER).await;
     read_until(&mut process, "ready").await;
     kill(keeper_of(&bench), rustix::process::Signal::TERM);
     let which = Sweep::Host(bench.host.clone());

@@ -17,10 +17,11 @@ const WIDTH: usize = 1_000;
 /// The room for the names of facts.
 const NAMES: usize = 12;
 
-/// A name in front of its value, with a gap even if it is long.
-fn label(name: &str) -> String {
+/// A name in front of its value, with a gap even if it is long; nothing without a value.
+fn fact_line(name: &str, value: Option<String>, paint: Paint) -> Option<String> {
+    let value = value.filter(|value| !value.is_empty())?;
     let gap = if name.chars().count() < NAMES { "" } else { " " };
-    format!("{name:<NAMES$}{gap}")
+    Some(format!("{}{value}", paint.dim(format_args!("{name:<NAMES$}{gap}"))))
 }
 
 /// A name as a program writes it, as words.
@@ -37,11 +38,7 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     let paint = Paint::new(screen.colour);
     let mut lines = Vec::new();
     let time = |at: &str| format!("{} UTC ({} ago)", date_and_time(at), age(at, now));
-    let mut fact = |name: &str, value: Option<String>| {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            lines.push(format!("{}{value}", paint.dim(label(name))));
-        }
-    };
+    let mut fact = |name: &str, value: Option<String>| lines.extend(fact_line(name, value, paint));
     let text = |text: &str| Some(line(text, WIDTH));
     let of = |value: &Option<String>| value.as_deref().and_then(text);
     fact("session", text(&session.session_id));
@@ -68,11 +65,7 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
 /// The record of an end, with all there is of the process's stderr.
 fn termination(info: &Value, agent: &str, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut fact = |name: &str, value: Option<String>| {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            lines.push(format!("{}{value}", paint.dim(label(name))));
-        }
-    };
+    let mut fact = |name: &str, value: Option<String>| lines.extend(fact_line(name, value, paint));
     let text = |key: &str| info[key].as_str().map(|text| line(text, WIDTH));
     let words = |key: &str| text(key).map(|text| text.replace('_', " "));
     let yes = |key: &str| (info[key].as_bool() == Some(true)).then(|| "yes".to_owned());

@@ -55,9 +55,10 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
         }
     }
     let scheme = if matches!(peer, Peer::Tcp { tls: true, .. }) { "https" } else { "http" };
-    let own = given.map(|host| format!("{scheme}://{host}"));
     let mut origins = headers.get_all(header::ORIGIN).into_iter();
-    let is_own = |origin: &HeaderValue| own.as_ref().is_some_and(|own| origin.as_bytes() == own.as_bytes());
+    let is_own = |origin: &HeaderValue| {
+        given.as_ref().is_some_and(|host| origin.as_bytes() == format!("{scheme}://{host}").as_bytes())
+    };
     match origins.all(|origin| is_own(origin) || is_allowed_origin(&settings.allowed_origins, origin)) {
         true => Ok(()),
         false => Err(Problem::new(

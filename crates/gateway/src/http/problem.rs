@@ -117,6 +117,12 @@ impl Problem {
         self
     }
 
+    /// Too much is under way; it may be sent again in a moment.
+    pub(crate) fn busy(detail: &str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail)
+            .with(header::RETRY_AFTER, HeaderValue::from_static("1"))
+    }
+
     /// No such session, for this caller.
     pub(crate) fn session_not_found(session: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "session_not_found", "there is no session of that id").about(session)

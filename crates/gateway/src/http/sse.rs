@@ -5,11 +5,15 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::json;
+use std::time::Duration;
 
 /// The form of an event stream.
 pub(super) struct Sse;
 
 impl Sse {
+    /// How long a stream may be silent: then a comment is written, so that nobody between takes it for dead (HT-9).
+    pub(super) const KEEPALIVE: Duration = Duration::from_secs(15);
+
     /// Whether the caller wants a stream.
     pub(super) fn is_asked_for(headers: &HeaderMap) -> bool {
         let accepted = headers.get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());

@@ -315,13 +315,16 @@ impl Streams {
 
     /// Forgets what was given to readers longer ago than `age`.
     pub(super) fn forget_older(&self, age: Duration, now: Instant) {
-        let mut table = self.table();
+        self.forget(&mut self.table(), age, now);
+    }
+
+    fn forget(&self, table: &mut Table, age: Duration, now: Instant) {
         let mut kept = 0;
         for stream in table.streams_mut() {
             stream.recent.forget_older(age, now);
             kept += stream.recent.bytes();
         }
-        self.keep(&mut table, kept);
+        self.keep(table, kept);
     }
 
     fn keep(&self, table: &mut Table, bytes: usize) {
@@ -333,17 +336,15 @@ impl Streams {
     pub(crate) fn sweep(&self, now: Instant) -> Swept {
         let limits = self.limits;
         let mut table = self.table();
-        let (mut kept, mut is_read, mut stalled) = (0, false, 0);
+        let (mut is_read, mut stalled) = (false, 0);
         for stream in table.streams_mut() {
             if stream.has_stalled(limits.stall, now) {
                 stream.close(Closing::Stalled, now);
                 stalled += 1;
             }
-            stream.recent.forget_older(limits.kept_for, now);
-            kept += stream.recent.bytes();
             is_read |= stream.has_reader();
         }
-        self.keep(&mut table, kept);
+        self.forget(&mut table, limits.kept_for, now);
         table.sessions.retain(|_, session| session.viewers > 0 || !session.stream.is_blank());
         if is_read {
             table.idle_since = now;

@@ -5,6 +5,7 @@ use crate::client::Incoming;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
 use crate::view::clean_line;
+use acpd_host::method;
 use serde_json::json;
 use std::io::Write;
 
@@ -25,7 +26,7 @@ impl Conversation {
             Home::Here(_) => String::new(),
         };
         if self.outcome.is_some() && !self.ended && self.client.is_connected() {
-            let asked = self.client.request("session/close", &json!({"sessionId": session})).await;
+            let asked = self.client.request(method::SESSION_CLOSE, &json!({"sessionId": session})).await;
             let closed = loop {
                 tokio::select! {
                     incoming = self.client.next() => match incoming {

@@ -3,7 +3,7 @@
 use super::super::problem::Problem;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderValue, StatusCode, header};
+use http::StatusCode;
 use http_body_util::BodyExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,12 +25,6 @@ impl Default for Room {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(ALL_KIB)))
     }
-}
-
-fn full() -> Problem {
-    let detail = "too many large messages are on their way; send it again";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail)
-        .with(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
 /// Reads a body of at most `limit` bytes. What is longer is not read to its end.
@@ -80,7 +74,8 @@ async fn read_whole(
         } else {
             let kib = u32::try_from(data.len().div_ceil(1024)).unwrap_or(u32::MAX);
             let place = tokio::time::timeout(NEXT, Arc::clone(&room.0).acquire_many_owned(kib)).await;
-            taken.push(place.map_err(|_| full())?);
+            let full = |_| Problem::busy("too many large messages are on their way; send it again");
+            taken.push(place.map_err(full)?);
             rest.extend_from_slice(&data);
         }
     }
@@ -98,6 +93,7 @@ mod tests {
     use super::*;
     use axum::response::IntoResponse;
     use futures_util::{FutureExt, StreamExt, stream};
+    use http::header;
     use std::io;
 
     /// A body of these pieces, which goes on for ever or ends there.

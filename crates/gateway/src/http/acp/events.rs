@@ -12,10 +12,6 @@ use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use std::convert::Infallible;
-use std::time::Duration;
-
-/// A comment is written when nothing else was for this long, so that nobody between takes the stream for dead (HT-9).
-const KEEPALIVE: Duration = Duration::from_secs(15);
 
 pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) -> Result<Response, Problem> {
     if accepts(headers, &["text/event-stream"]) != Some(true) {
@@ -40,7 +36,7 @@ pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) ->
     tracing::debug!(connection = connection.id(), session, "a stream of events is read");
     let reading = (reader, ViewerCount::new("acp_sse"));
     let events = futures_util::stream::unfold(reading, async |(mut reader, counted)| {
-        let events = reader.next(KEEPALIVE).await?;
+        let events = reader.next(Sse::KEEPALIVE).await?;
         Some((Ok::<_, Infallible>(events), (reader, counted)))
     });
     Ok(Sse::response(Body::from_stream(events)))

@@ -65,11 +65,7 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     match tokio::time::timeout(TAKEN, arrivals.send(Arrival::Line(line))).await {
         Ok(Ok(())) => Ok(StatusCode::ACCEPTED.into_response()),
         Ok(Err(_over)) => Err(unknown()),
-        Err(_full) => {
-            let detail = "this connection has too many requests open";
-            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail)
-                .with(header::RETRY_AFTER, HeaderValue::from_static("1")))
-        }
+        Err(_full) => Err(Problem::busy("this connection has too many requests open")),
     }
 }
 

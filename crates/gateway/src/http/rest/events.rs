@@ -36,8 +36,6 @@ const PAGE_BYTES: usize = 4 << 20;
 const PIECES: usize = 2;
 /// Bytes after which events are handed over.
 const PIECE: usize = 64 * 1024;
-/// How long a stream may be silent (HT-9).
-const KEEPALIVE: Duration = Duration::from_secs(15);
 /// How long a stream goes on when the daemon stops: the ends of sessions are still told.
 const LAST_EVENTS: Duration = Duration::from_millis(500);
 
@@ -226,7 +224,7 @@ impl Follower {
         let (stop, gone, revoked) = (self.shared.stop.clone(), self.pieces.clone(), self.revoked.clone());
         let mut until = None;
         loop {
-            let wake = until.unwrap_or_else(|| Instant::now() + KEEPALIVE);
+            let wake = until.unwrap_or_else(|| Instant::now() + Sse::KEEPALIVE);
             let next = tokio::select! {
                 // The events come last: of a session that is never silent there are always some.
                 biased;
