@@ -25,6 +25,8 @@ pub(crate) struct CommandLine {
     args: Vec<String>,
     env: Vec<(&'static str, &'static str)>,
     dir: PathBuf,
+    /// Where programs are looked for before `PATH`.
+    tools: Option<PathBuf>,
     /// Shown before the command when it does not run at the top of the repository.
     place: Option<String>,
 }
@@ -39,6 +41,7 @@ impl CommandLine {
             args: args.split(' ').map(str::to_owned).collect(),
             env: Vec::new(),
             dir: dir.to_owned(),
+            tools: None,
             place: place.map(|name| format!("interop/{}", name.to_string_lossy())),
         }
     }
@@ -52,6 +55,12 @@ impl CommandLine {
     /// With more arguments, separated by spaces.
     pub(crate) fn with_args(mut self, args: &str) -> Self {
         self.args.extend(args.split(' ').map(str::to_owned));
+        self
+    }
+
+    /// With a directory in which programs are looked for first, by the command and by what it starts.
+    pub(crate) fn with_tools(mut self, tools: Option<&Path>) -> Self {
+        self.tools = tools.map(Path::to_owned);
         self
     }
 
@@ -170,6 +179,7 @@ fn start(line: &CommandLine) -> std::io::Result<(Child, PipeReader)> {
     let (output, input) = std::io::pipe()?;
     let mut command = command(&line.program);
     command.args(&line.args).envs(line.env.iter().copied()).current_dir(&line.dir);
+    look_first_in(&mut command, line.tools.as_deref());
     if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         command.env("CARGO_TERM_COLOR", "always");
     }
@@ -231,8 +241,25 @@ fn follow(
 
 /// What a program prints on stdout, trimmed, when it can be started and succeeds.
 pub(crate) fn answer(program: &str, args: &[&str], dir: &Path) -> Option<String> {
-    let output = command(program).args(args).current_dir(dir).stdin(Stdio::null()).output().ok()?;
+    answer_of(program, args, dir, None)
+}
+
+/// As [`answer`], of a program that is looked for in `tools` first.
+pub(crate) fn answer_of(program: &str, args: &[&str], dir: &Path, tools: Option<&Path>) -> Option<String> {
+    let mut command = command(program);
+    look_first_in(&mut command, tools);
+    let output = command.args(args).current_dir(dir).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn look_first_in(command: &mut Command, tools: Option<&Path>) {
+    let Some(tools) = tools else { return };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::iter::once(tools.to_owned()).chain(std::env::split_paths(&path));
+    // A directory whose name cannot stand in PATH is none to look in.
+    if let Ok(path) = std::env::join_paths(places) {
+        command.env("PATH", path);
+    }
 }
 
 /// A command of ours, not started yet.
@@ -298,6 +325,22 @@ mod tests {
         let sleeper = String::from_utf8(out).expect("a pid");
         assert_eq!(answer("kill", &[sleeper.trim()], Path::new("/")), Some(String::new()));
         assert!(matches!(result, Err(RunError::LeftBehind { .. })));
+    }
+
+    #[test]
+    fn a_tool_of_the_projects_own_goes_before_the_machines() {
+        use std::os::unix::fs::PermissionsExt;
+        let tools = tempfile::tempdir().expect("a temporary directory");
+        let tool = tools.path().join("uname");
+        std::fs::write(&tool, "#!/bin/sh\necho the other\n").expect("writable");
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).expect("ours");
+        let root = Path::new("/");
+        assert_eq!(answer_of("uname", &[], root, Some(tools.path())).as_deref(), Some("the other"));
+        assert_ne!(answer_of("uname", &[], root, None).as_deref(), Some("the other"));
+        let mut out = Vec::new();
+        let line = shell("uname").with_tools(Some(tools.path()));
+        run(&line, &mut Counts::default(), &mut out).expect("the shell succeeds");
+        assert_eq!(String::from_utf8_lossy(&out), "the other\n");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! selected step passed. Not here: what a step checks; CI has no other definition of "passes" than this.
 
 mod needs;
+mod node;
 mod rest;
 mod step;
 
@@ -12,14 +13,14 @@ use crate::child::{self, Counts, RunError};
 use crate::{tidy, with_causes};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use step::{Step, Work};
 
 /// What the command line says.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// First install what is missing, on Debian (never through sudo: says what to run instead)
+    /// First install what is missing, on Debian 12 or 13 (never through sudo: says what to run instead)
     #[arg(long)]
     install: bool,
     /// Run these steps only; `test` brings `build` with it
@@ -132,6 +133,11 @@ fn closing(steps: &[Step], counts: Counts) -> String {
     } else {
         "passed; no step that runs tests was selected".to_owned()
     }
+}
+
+/// Where cargo builds, and where the steps put what is not kept by git either.
+fn target_directory(root: &Path) -> PathBuf {
+    root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 fn now() -> Instant {

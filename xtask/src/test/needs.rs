@@ -5,8 +5,9 @@
 
 mod plan;
 
+use super::node;
 use super::step::{Step, peers};
-use crate::child::{self, Counts, RunError};
+use crate::child::{self, CommandLine, Counts, RunError};
 use plan::Machine;
 use std::path::Path;
 
@@ -36,6 +37,10 @@ enum Look {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Get {
     Apt(&'static [&'static str]),
+    /// Debian's package where it is new enough, else one below `target/`.
+    Node,
+    /// Debian's package, unless it comes with such a Node.js.
+    Npm,
     Component(&'static str),
     Toolchain,
 }
@@ -81,19 +86,35 @@ pub(super) fn check(steps: &[Step], root: &Path, install: bool) -> Result<(), Ne
         }
         gone
     };
+    let all_there = || match needs.len() {
+        0 => {}
+        1 => anstream::println!("the tool that is needed is there"),
+        count => anstream::println!("all {count} tools that are needed are there"),
+    };
     let first = missing();
     if first.is_empty() {
+        all_there();
         return Ok(());
     }
     if !install {
         return Err(NeedError::Missing { count: first.len() });
     }
-    for line in plan::installation(&first, &Machine::look(root), channel, root)? {
+    let install = |line: &CommandLine| {
         anstream::println!("\n[install] {line}");
-        child::run(&line, &mut Counts::default(), &mut std::io::stdout()).map_err(NeedError::Install)?;
+        child::run(line, &mut Counts::default(), &mut std::io::stdout()).map_err(NeedError::Install)
+    };
+    // Which versions apt has is known after this only.
+    if let Some(line) = plan::preparation(&first, &Machine::look(root), root) {
+        install(&line)?;
+    }
+    for line in plan::installation(&first, &Machine::look(root), channel, root)? {
+        install(&line)?;
     }
     match missing().len() {
-        0 => Ok(()),
+        0 => {
+            all_there();
+            Ok(())
+        }
         count => Err(NeedError::ByHand { count }),
     }
 }
@@ -159,24 +180,31 @@ fn needs(steps: &[Step], channel: Version, has_node: bool) -> Vec<Need> {
         "apt-get install python3-venv",
     ));
     if has_node {
-        needs.push(apt(
-            "node 20 or newer",
-            &[Step::Interop],
-            Look::AtLeast("node", "--version", NODE),
-            &["nodejs"],
-            "apt-get install nodejs (Debian 13), or a newer Node.js from nodejs.org",
-        ));
-        let npm = Look::Answers("npm", "--version");
-        needs.push(apt("npm", &[Step::Interop], npm, &["npm"], "apt-get install npm"));
+        needs.push(Need {
+            name: "node 20 or newer",
+            steps: &[Step::Interop],
+            look: Look::AtLeast("node", "--version", NODE),
+            get: Get::Node,
+            by_hand: "apt-get install nodejs (Debian 13), or a newer Node.js from nodejs.org",
+        });
+        // Behind node: a Node.js that is fetched brings it.
+        needs.push(Need {
+            name: "npm",
+            steps: &[Step::Interop],
+            look: Look::Answers("npm", "--version"),
+            get: Get::Npm,
+            by_hand: "apt-get install npm",
+        });
     }
     needs.retain(|need| need.steps.iter().any(|step| steps.contains(step)));
     needs
 }
 
 fn is_there(look: &Look, root: &Path) -> bool {
+    let tools = node::tools(root);
     let answer = |program: &str, args: &str| {
         let args: Vec<&str> = args.split(' ').collect();
-        child::answer(program, &args, root)
+        child::answer_of(program, &args, root, tools.as_deref())
     };
     match look {
         Look::Answers(program, args) => answer(program, args).is_some(),

@@ -55,7 +55,7 @@ pub(super) enum RestError {
 /// Runs the step.
 pub(super) fn run(root: &Path) -> Result<(), RestError> {
     // Beside the build, which is not kept by git either.
-    let place = target_directory(root).join("rest");
+    let place = super::target_directory(root).join("rest");
     fs::create_dir_all(&place).map_err(|source| RestError::Path { path: place.clone(), source })?;
     let schemathesis = install(&place)?;
     let daemon = Daemon::start()?;
@@ -172,11 +172,6 @@ fn install(place: &Path) -> Result<PathBuf, RestError> {
     }
     fs::write(&stamp, REQUIREMENTS).map_err(failed(&stamp))?;
     Ok(program)
-}
-
-/// Where cargo builds.
-fn target_directory(root: &Path) -> PathBuf {
-    root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Not here: running them. A step is the same for a person and for CI.
 
+use super::node;
 use crate::child::CommandLine;
 use clap::ValueEnum;
 use std::fmt;
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub(super) enum Step {
     /// Formatting
     Fmt,
+    /// The house rules (`cargo xtask tidy`)
+    Tidy,
     /// Lints, warnings denied
     Clippy,
     /// The real binaries, which the end-to-end tests start
@@ -20,8 +23,6 @@ pub(super) enum Step {
     Test,
     /// API documentation, warnings denied
     Doc,
-    /// The house rules (`cargo xtask tidy`)
-    Tidy,
     /// The peers under interop/, each a workspace of its own
     Interop,
     /// REST against its own description, by requests that a tool makes up
@@ -67,7 +68,11 @@ impl Step {
             }
             Self::Tidy => return Work::Tidy,
             Self::Rest => return Work::Rest,
-            Self::Interop => peers(root).iter().flat_map(|dir| peer_commands(dir)).collect(),
+            Self::Interop => {
+                let tools = node::tools(root);
+                let lines = peers(root).into_iter().flat_map(|dir| peer_commands(&dir));
+                lines.map(|line| line.with_tools(tools.as_deref())).collect()
+            }
         })
     }
 }
@@ -120,7 +125,7 @@ mod tests {
     #[test]
     fn without_a_selection_every_step_runs_in_order() {
         let names: Vec<String> = selected(&[]).iter().map(Step::to_string).collect();
-        assert_eq!(names, ["fmt", "clippy", "build", "test", "doc", "tidy", "interop", "rest"]);
+        assert_eq!(names, ["fmt", "tidy", "clippy", "build", "test", "doc", "interop", "rest"]);
     }
 
     #[test]
