@@ -12,7 +12,7 @@ mod memory;
 pub(crate) mod protocol;
 mod spawn;
 
-use crate::ladder::{Ladder, LadderInput, Rung};
+use crate::ladder::{Ladder, LadderInput, LadderStep, Rung};
 use crate::report::ExitStatus;
 use children::Children;
 use memory::OomKills;
@@ -77,13 +77,14 @@ fn keep() -> io::Result<()> {
         signals,
         leader,
         status: None,
-        ladder: Ladder::new(program.graces),
-        linger: program.linger,
+        leader_is_dead: false,
+        is_over: false,
+        ladder: Ladder::new(program.graces, program.leftovers),
         children: Children::default(),
         memory: OomKills::watch(),
         oom_kills: 0,
     };
-    keeper.serve_until_leader_exits()?;
+    keeper.serve()?;
     keeper.end_leftovers()?;
     let report = FromKeeper::Exited {
         status: keeper.status.unwrap_or(ExitStatus::Unknown),
@@ -100,8 +101,10 @@ struct Keeper {
     signals: SignalPipe,
     leader: Pid,
     status: Option<ExitStatus>,
+    leader_is_dead: bool,
+    /// The program is dead, and what it left has no more time.
+    is_over: bool,
     ladder: Ladder,
-    linger: Duration,
     children: Children,
     memory: OomKills,
     /// Since the start, as the leader's end was seen: what is killed later did not end it.
@@ -109,14 +112,16 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn serve_until_leader_exits(&mut self) -> io::Result<()> {
+    /// Until the program is dead and the time of what it left is over.
+    fn serve(&mut self) -> io::Result<()> {
         loop {
-            if self.leader_is_dead()? {
-                return Ok(());
-            }
+            self.look()?;
             // Whoever started it may be gone before it was told of the start, and nothing wakes us for that.
             if self.control.lost && self.ladder.used().is_empty() {
                 self.climb(LadderInput::Stop);
+            }
+            if self.is_over {
+                return Ok(());
             }
             let timeout = self.ladder.deadline().map(|due| due.saturating_duration_since(now()));
             let (control, signal) = self.wait(timeout)?;
@@ -136,58 +141,40 @@ impl Keeper {
 
     fn climb(&mut self, input: LadderInput) {
         match self.ladder.handle(input, now()) {
-            Some(Rung::Terminated) => {
+            Some(LadderStep::Climb(Rung::Terminated)) => {
                 let _gone = rustix::process::kill_process_group(self.leader, Signal::TERM);
                 // A stopped program cannot act on SIGTERM.
                 let _gone = rustix::process::kill_process_group(self.leader, Signal::CONT);
             }
-            Some(Rung::Killed) => {
+            Some(LadderStep::Climb(Rung::Killed)) => {
                 let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);
             }
+            Some(LadderStep::EndLeftovers) => {
+                self.children.see_leftovers(self.leader);
+                let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);
+                self.is_over = true;
+            }
             // The daemon held the only other end of stdin and has closed it.
-            Some(Rung::StdinClosed) | None => {}
+            Some(LadderStep::Climb(Rung::StdinClosed)) | None => {}
         }
     }
 
-    /// Reaps what died, the leader last: as long as it is a zombie, its process group id cannot be reused, so
+    /// Reaps what died, but not the leader: as long as it is a zombie, its process group id cannot be reused, so
     /// the group can be killed without hitting a stranger. It may die at any moment, also between the look at it
     /// and the reaping of others.
-    fn leader_is_dead(&mut self) -> io::Result<bool> {
+    fn look(&mut self) -> io::Result<()> {
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        let dead = rustix::process::waitid(WaitId::Pid(self.leader), peek)?.is_some();
-        if !dead {
-            self.children.reap_others(self.leader);
-            return Ok(false);
+        if !self.leader_is_dead && rustix::process::waitid(WaitId::Pid(self.leader), peek)?.is_some() {
+            self.leader_is_dead = true;
+            self.oom_kills = self.memory.since();
+            self.climb(LadderInput::LeaderExited);
         }
-        self.oom_kills = self.memory.since();
-        self.let_leftovers_finish()?;
-        self.ladder.handle(LadderInput::LeaderExited, now());
-        self.children.see_leftovers(self.leader);
-        let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);
-        self.reap()?;
-        Ok(true)
-    }
-
-    /// What the program started may write its last output, for instance the other end of `make > >(tee log)`.
-    /// Not when the program was stopped, and not when somebody wants an end now.
-    fn let_leftovers_finish(&mut self) -> io::Result<()> {
-        if self.linger.is_zero() || self.control.lost || !self.ladder.used().is_empty() {
+        if self.is_over {
             return Ok(());
         }
-        let until = now() + self.linger;
-        while self.children.live_beside(self.leader) {
-            let left = until.saturating_duration_since(now());
-            if left.is_zero() {
-                break;
-            }
-            let (control, signal) = self.wait(Some(left))?;
-            let stopped = signal && self.signals.drain();
-            if control {
-                let _command = self.control.next();
-            }
-            if control || stopped {
-                break;
-            }
+        self.children.reap_others(self.leader);
+        if self.leader_is_dead && !self.children.live_beside(self.leader) {
+            self.climb(LadderInput::NothingLeft);
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
-//! The stop ladder: close stdin, wait, SIGTERM, wait, SIGKILL (contract 3.2).
+//! The stop ladder: close stdin, wait, SIGTERM, wait, SIGKILL (contract 3.2), and the time of what the program leaves.
 //!
-//! A state machine without IO and without a clock: `now` comes in, rungs come out. The keeper owns one per
-//! program and performs the rungs. It never goes back a rung, and no rung is used twice.
+//! A state machine without IO and without a clock: `now` comes in, steps come out. The keeper owns one per
+//! program and performs the steps. It never goes back a rung, and no rung is used twice. When the program is dead, its
+//! descendants have what is left of the grace that runs: a launcher often ends before what it has launched. The end of
+//! an exit that nothing asked for is the end of its descendants, but for the moment that commands are allowed.
 
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -9,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long each rung waits before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Graces {
-    /// Between closing stdin and SIGTERM. Contract default: 1 s.
+    /// Between closing stdin and SIGTERM. Contract default: 3 s.
     pub stdin: Duration,
     /// Between SIGTERM and SIGKILL. Contract default: 5 s.
     pub term: Duration,
@@ -17,7 +19,22 @@ pub struct Graces {
 
 impl Default for Graces {
     fn default() -> Self {
-        Self { stdin: Duration::from_secs(1), term: Duration::from_secs(5) }
+        Self { stdin: Duration::from_secs(3), term: Duration::from_secs(5) }
+    }
+}
+
+/// How long descendants may live that a program leaves when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leftovers {
+    /// After an exit that was not asked for.
+    pub after_exit: Duration,
+    /// After a stop: what is left of the grace that runs, or no time at all.
+    pub rest_of_grace: bool,
+}
+
+impl Default for Leftovers {
+    fn default() -> Self {
+        Self { after_exit: Duration::ZERO, rest_of_grace: true }
     }
 }
 
@@ -55,14 +72,33 @@ pub enum LadderInput {
     Tick,
     /// The program itself is dead.
     LeaderExited,
+    /// None of its descendants lives.
+    NothingLeft,
+}
+
+/// What is to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LadderStep {
+    /// Climb this rung, for the program.
+    Climb(Rung),
+    /// The program is dead, and the time of its descendants is over: kill those that live.
+    EndLeftovers,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Running,
-    StdinClosed { until: Instant },
-    Terminated { until: Instant },
+    StdinClosed {
+        until: Instant,
+    },
+    Terminated {
+        until: Instant,
+    },
     Killed,
+    /// The program is dead; its descendants may live until then.
+    LeaderDead {
+        until: Instant,
+    },
     Done,
 }
 
@@ -70,46 +106,69 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Ladder {
     graces: Graces,
+    leftovers: Leftovers,
     state: State,
     used: Vec<Rung>,
 }
 
 impl Ladder {
     /// A ladder on which nobody stands yet.
-    pub fn new(graces: Graces) -> Self {
-        Self { graces, state: State::Running, used: Vec::new() }
+    pub fn new(graces: Graces, leftovers: Leftovers) -> Self {
+        Self { graces, leftovers, state: State::Running, used: Vec::new() }
     }
 
-    /// Feeds one input and returns the rung to perform now, if there is one.
-    pub fn handle(&mut self, input: LadderInput, now: Instant) -> Option<Rung> {
+    /// Feeds one input and returns the step to perform now, if there is one.
+    pub fn handle(&mut self, input: LadderInput, now: Instant) -> Option<LadderStep> {
         let rung = match (input, self.state) {
             (_, State::Done) => None,
-            (LadderInput::LeaderExited, _) => {
-                self.state = State::Done;
-                None
+            (LadderInput::LeaderExited, State::LeaderDead { .. }) => None,
+            (LadderInput::LeaderExited, alive) => return self.leader_exited(alive, now),
+            (LadderInput::NothingLeft | LadderInput::Stop | LadderInput::Kill, State::LeaderDead { .. }) => {
+                return self.end_leftovers();
             }
-            (_, State::Killed) => None,
+            (LadderInput::Tick, State::LeaderDead { until }) if now >= until => return self.end_leftovers(),
+            (LadderInput::NothingLeft, _) | (_, State::Killed) => None,
             (LadderInput::Stop, State::Running) => Some(Rung::StdinClosed),
             (LadderInput::Stop | LadderInput::Kill, _) => Some(Rung::Killed),
             (LadderInput::Tick, State::StdinClosed { until }) if now >= until => Some(Rung::Terminated),
             (LadderInput::Tick, State::Terminated { until }) if now >= until => Some(Rung::Killed),
             (LadderInput::Tick, _) => None,
+        }?;
+        self.used.push(rung);
+        self.state = match rung {
+            Rung::StdinClosed => State::StdinClosed { until: now + self.graces.stdin },
+            Rung::Terminated => State::Terminated { until: now + self.graces.term },
+            Rung::Killed => State::Killed,
         };
-        if let Some(rung) = rung {
-            self.used.push(rung);
-            self.state = match rung {
-                Rung::StdinClosed => State::StdinClosed { until: now + self.graces.stdin },
-                Rung::Terminated => State::Terminated { until: now + self.graces.term },
-                Rung::Killed => State::Killed,
-            };
+        Some(LadderStep::Climb(rung))
+    }
+
+    fn leader_exited(&mut self, state: State, now: Instant) -> Option<LadderStep> {
+        let until = match state {
+            State::Running => now + self.leftovers.after_exit,
+            State::StdinClosed { until } | State::Terminated { until } if self.leftovers.rest_of_grace => {
+                until
+            }
+            _ => now,
+        };
+        if now >= until {
+            return self.end_leftovers();
         }
-        rung
+        self.state = State::LeaderDead { until };
+        None
+    }
+
+    fn end_leftovers(&mut self) -> Option<LadderStep> {
+        self.state = State::Done;
+        Some(LadderStep::EndLeftovers)
     }
 
     /// When the next [`LadderInput::Tick`] is due, if time matters at all.
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::StdinClosed { until } | State::Terminated { until } => Some(until),
+            State::StdinClosed { until } | State::Terminated { until } | State::LeaderDead { until } => {
+                Some(until)
+            }
             State::Running | State::Killed | State::Done => None,
         }
     }
@@ -132,19 +191,34 @@ mod tests {
         Instant::now()
     }
 
+    const LEFTOVERS: Leftovers = Leftovers { after_exit: Duration::ZERO, rest_of_grace: true };
+
     /// Runs a script of (milliseconds, input) and gives what was done and when.
-    fn script(steps: &[(u64, LadderInput)]) -> Vec<(u64, Rung)> {
+    fn script_with(leftovers: Leftovers, steps: &[(u64, LadderInput)]) -> Vec<(u64, LadderStep)> {
         let zero = start();
-        let mut ladder = Ladder::new(GRACES);
+        let mut ladder = Ladder::new(GRACES, leftovers);
         let mut done = Vec::new();
         for (at, input) in steps {
-            if let Some(rung) = ladder.handle(*input, zero + Duration::from_millis(*at)) {
-                done.push((*at, rung));
+            if let Some(step) = ladder.handle(*input, zero + Duration::from_millis(*at)) {
+                done.push((*at, step));
             }
         }
-        assert_eq!(done.iter().map(|(_, rung)| *rung).collect::<Vec<_>>(), ladder.used());
+        let rungs = done.iter().filter_map(|(_, step)| match step {
+            LadderStep::Climb(rung) => Some(*rung),
+            LadderStep::EndLeftovers => None,
+        });
+        assert_eq!(rungs.collect::<Vec<_>>(), ladder.used());
         done
     }
+
+    fn script(steps: &[(u64, LadderInput)]) -> Vec<(u64, LadderStep)> {
+        script_with(LEFTOVERS, steps)
+    }
+
+    const CLOSE: LadderStep = LadderStep::Climb(Rung::StdinClosed);
+    const TERM: LadderStep = LadderStep::Climb(Rung::Terminated);
+    const KILL: LadderStep = LadderStep::Climb(Rung::Killed);
+    const END: LadderStep = LadderStep::EndLeftovers;
 
     // contract 3.2, SU-2
     #[test]
@@ -160,64 +234,155 @@ mod tests {
                 (6000, Tick),
                 (9000, Tick)
             ]),
-            [(0, Rung::StdinClosed), (1000, Rung::Terminated), (6000, Rung::Killed)],
+            [(0, CLOSE), (1000, TERM), (6000, KILL)],
         );
+    }
+
+    // contract 7.2: what agents have by default to leave by themselves
+    #[test]
+    fn the_default_graces_are_those_of_the_contract() {
+        let graces = Graces { stdin: Duration::from_secs(3), term: Duration::from_secs(5) };
+        assert_eq!(Graces::default(), graces);
     }
 
     // contract 3.2: a second stop request jumps to SIGKILL
     #[test]
     fn a_second_stop_kills_at_once() {
         use LadderInput::{Stop, Tick};
-        assert_eq!(
-            script(&[(0, Stop), (10, Stop), (20, Stop)]),
-            [(0, Rung::StdinClosed), (10, Rung::Killed)]
-        );
+        assert_eq!(script(&[(0, Stop), (10, Stop), (20, Stop)]), [(0, CLOSE), (10, KILL)]);
         assert_eq!(
             script(&[(0, Stop), (1000, Tick), (1010, Stop)]),
-            [(0, Rung::StdinClosed), (1000, Rung::Terminated), (1010, Rung::Killed)],
+            [(0, CLOSE), (1000, TERM), (1010, KILL)],
         );
     }
 
     #[test]
     fn kill_needs_no_earlier_rung() {
-        assert_eq!(script(&[(0, LadderInput::Kill), (1, LadderInput::Kill)]), [(0, Rung::Killed)]);
+        assert_eq!(script(&[(0, LadderInput::Kill), (1, LadderInput::Kill)]), [(0, KILL)]);
     }
 
-    // contract 3.2: a wait ends as soon as the leader is dead
+    // contract 1.2: `leaked` says that a descendant outlived the grace, so it has the rest of it, and no longer
     #[test]
-    fn nothing_happens_after_the_leader_is_dead() {
-        use LadderInput::{Kill, LeaderExited, Stop, Tick};
+    fn leftovers_of_a_stop_have_the_rest_of_the_grace() {
+        use LadderInput::{Kill, LeaderExited, NothingLeft, Stop, Tick};
+        for (name, steps, done) in [
+            (
+                "to the end of the first",
+                vec![(0, Stop), (5, LeaderExited), (999, Tick), (1000, Tick)],
+                vec![(0, CLOSE), (1000, END)],
+            ),
+            (
+                "of the second",
+                vec![(0, Stop), (1000, Tick), (1005, LeaderExited), (5999, Tick), (6000, Tick)],
+                vec![(0, CLOSE), (1000, TERM), (6000, END)],
+            ),
+            (
+                "no longer than they live",
+                vec![(0, Stop), (5, LeaderExited), (6, NothingLeft), (1000, Tick)],
+                vec![(0, CLOSE), (6, END)],
+            ),
+            (
+                "not when it is asked again",
+                vec![(0, Stop), (5, LeaderExited), (7, Stop), (8, Kill)],
+                vec![(0, CLOSE), (7, END)],
+            ),
+            (
+                "not after a kill",
+                vec![(0, Stop), (3, Kill), (5, LeaderExited), (6, Tick)],
+                vec![(0, CLOSE), (3, KILL), (5, END)],
+            ),
+            ("not after a kill alone", vec![(3, Kill), (5, LeaderExited)], vec![(3, KILL), (5, END)]),
+            (
+                "while the program lives it says nothing",
+                vec![(0, Stop), (5, NothingLeft), (7, LeaderExited)],
+                vec![(0, CLOSE)],
+            ),
+        ] {
+            assert_eq!(script(&steps), done, "{name}");
+        }
+        let at_once = Leftovers { rest_of_grace: false, ..LEFTOVERS };
+        assert_eq!(script_with(at_once, &[(0, Stop), (5, LeaderExited)]), [(0, CLOSE), (5, END)]);
+    }
+
+    // contract 3.2, TE-5: an exit that was not asked for ends what it leaves, at once or after the moment for last words
+    #[test]
+    fn leftovers_of_an_exit_have_their_own_time() {
+        use LadderInput::{LeaderExited, NothingLeft, Stop, Tick};
+        assert_eq!(script(&[(3, LeaderExited), (4, Stop)]), [(3, END)]);
+        let moment = Leftovers { after_exit: Duration::from_millis(200), rest_of_grace: false };
+        for (steps, done) in [
+            (vec![(3, LeaderExited), (202, Tick), (203, Tick)], vec![(203, END)]),
+            (vec![(3, LeaderExited), (9, NothingLeft)], vec![(9, END)]),
+            (vec![(3, LeaderExited), (9, Stop)], vec![(9, END)]),
+        ] {
+            assert_eq!(script_with(moment, &steps), done);
+        }
+    }
+
+    // contract 3.2: a wait ends as soon as the leader is dead and nothing of it lives
+    #[test]
+    fn nothing_happens_after_the_end() {
+        use LadderInput::{Kill, LeaderExited, NothingLeft, Stop, Tick};
         assert_eq!(
-            script(&[(0, Stop), (5, LeaderExited), (1000, Tick), (1001, Stop), (1002, Kill)]),
-            [(0, Rung::StdinClosed)],
+            script(&[
+                (0, Stop),
+                (5, LeaderExited),
+                (5, NothingLeft),
+                (1000, Tick),
+                (1001, Stop),
+                (1002, Kill),
+                (1003, LeaderExited)
+            ]),
+            [(0, CLOSE), (5, END)],
         );
-        assert_eq!(script(&[(0, LeaderExited), (1, Stop)]), []);
     }
 
     proptest! {
-        // Any order of inputs: rungs only go up, none twice, and a stopped program is killed in the end.
+        // Any order of inputs: rungs only go up, none twice, a stopped program is killed in the end, and after a dead
+        // one its descendants end, never later than the graces allow.
         #[test]
-        fn rungs_only_go_up(inputs in proptest::collection::vec((0u64..3000, 0u8..4), 0..40)) {
+        fn rungs_only_go_up(
+            inputs in proptest::collection::vec((0u64..3000, 0u8..5), 0..40), after_exit in 0u64..3000, rest: bool,
+        ) {
             let mut now = start();
-            let mut ladder = Ladder::new(GRACES);
-            let (mut stopped, mut dead) = (false, false);
+            let leftovers = Leftovers { after_exit: Duration::from_millis(after_exit), rest_of_grace: rest };
+            let mut ladder = Ladder::new(GRACES, leftovers);
+            let (mut stopped_at, mut dead_at, mut ends) = (None, None, Vec::new());
             for (wait, input) in inputs {
-                now += Duration::from_millis(wait);
+                // What a keeper does: it wakes at every deadline.
+                let next = now + Duration::from_millis(wait);
+                while let Some(due) = ladder.deadline().filter(|due| *due <= next) {
+                    ends.extend((ladder.handle(LadderInput::Tick, due) == Some(END)).then_some(due));
+                }
+                now = next;
                 let input = match input {
                     0 => LadderInput::Stop,
                     1 => LadderInput::Kill,
                     2 => LadderInput::LeaderExited,
+                    3 => LadderInput::NothingLeft,
                     _ => LadderInput::Tick,
                 };
-                stopped |= !dead && matches!(input, LadderInput::Stop | LadderInput::Kill);
-                dead |= input == LadderInput::LeaderExited;
-                ladder.handle(input, now);
+                if dead_at.is_none() && matches!(input, LadderInput::Stop | LadderInput::Kill) {
+                    stopped_at.get_or_insert(now);
+                }
+                if input == LadderInput::LeaderExited {
+                    dead_at.get_or_insert(now);
+                }
+                ends.extend((ladder.handle(input, now) == Some(END)).then_some(now));
             }
             prop_assert!(ladder.used().is_sorted_by(|a, b| a < b));
             while let Some(due) = ladder.deadline() {
-                ladder.handle(LadderInput::Tick, due);
+                ends.extend((ladder.handle(LadderInput::Tick, due) == Some(END)).then_some(due));
             }
-            prop_assert_eq!(stopped && !dead, !dead && ladder.used().last() == Some(&Rung::Killed));
+            prop_assert_eq!(ends.len(), usize::from(dead_at.is_some()));
+            match (stopped_at, dead_at, ends.first()) {
+                (Some(stopped), Some(dead), Some(ended)) => {
+                    prop_assert!(*ended <= dead.max(stopped + GRACES.stdin + GRACES.term));
+                }
+                (None, Some(dead), Some(ended)) => prop_assert!(*ended <= dead + leftovers.after_exit),
+                (Some(_), None, _) => prop_assert_eq!(ladder.used().last(), Some(&Rung::Killed)),
+                _ => prop_assert!(ladder.used().is_empty()),
+            }
         }
     }
 }

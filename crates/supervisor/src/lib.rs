@@ -27,7 +27,7 @@ mod tap;
 
 pub use containment::Containment;
 pub use environment::program_environment;
-pub use ladder::{Graces, Ladder, LadderInput, Rung};
+pub use ladder::{Graces, Ladder, LadderInput, LadderStep, Leftovers, Rung};
 pub use metrics::describe_metrics;
 pub use pipes::{Stdin, Stdout};
 pub use process::{Process, ProcessHandle};

@@ -43,7 +43,7 @@ pub struct ExitReport {
     pub pid: u32,
     /// Its real exit code or signal.
     pub status: ExitStatus,
-    /// How many descendants outlived the program and were killed.
+    /// How many descendants outlived the program and the grace, and were killed.
     pub leaked: u32,
     /// The rungs of the ladder that were used, in order; empty when nobody asked it to stop.
     pub rungs: Vec<Rung>,

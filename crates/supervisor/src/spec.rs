@@ -1,6 +1,6 @@
 //! How to start a program: what the caller says, complete before anything runs.
 
-use crate::ladder::Graces;
+use crate::ladder::{Graces, Leftovers};
 use crate::streams::Streams;
 use crate::tap::StderrLine;
 use std::ffi::OsString;
@@ -23,9 +23,9 @@ pub struct ProgramSpec {
     pub streams: Streams,
     /// The waits of the stop ladder.
     pub graces: Graces,
-    /// How long what the program started may go on after the program has exited by itself; then it is killed.
-    /// Zero, the default: not at all. Nobody lingers when the program was stopped.
-    pub linger: Duration,
+    /// How long what the program started may go on after the program's own end; then it is killed. By default it has the
+    /// rest of the grace after a stop, and no time after another exit.
+    pub leftovers: Leftovers,
     /// How long pipes are read after the program is dead, when something that escaped still holds them.
     pub drain: Duration,
     /// Gets each line of stderr as it comes. When it is full, lines are dropped and counted: stderr is always drained.
@@ -45,7 +45,7 @@ impl ProgramSpec {
             cwd: cwd.into(),
             streams: Streams::default(),
             graces: Graces::default(),
-            linger: Duration::ZERO,
+            leftovers: Leftovers::default(),
             drain: Self::DEFAULT_DRAIN,
             stderr_lines: None,
         }

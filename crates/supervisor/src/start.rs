@@ -232,7 +232,7 @@ fn wire_program(spec: &ProgramSpec, mark: &ProcessMark) -> WireProgram {
         env,
         cwd: spec.cwd.clone(),
         graces,
-        linger: spec.linger,
+        leftovers: spec.leftovers,
         controls_terminal: spec.streams.controls_terminal(),
     }
 }

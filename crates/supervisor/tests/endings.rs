@@ -3,7 +3,7 @@
 #[path = "support/programs.rs"]
 mod programs;
 
-use acpd_supervisor::{Containment, ExitStatus, Rung};
+use acpd_supervisor::{Containment, ExitStatus, Graces, Rung};
 use programs::{Bench, read_all, read_until, shell};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -117,6 +117,70 @@ async fn descendants_do_not_escape() {
     assert_eq!(report.status, ExitStatus::Code(0));
     assert!(report.leaked >= 3, "{report:?}");
     assert_eq!(bench.alive(), Vec::<u32>::new(), "when the report is there, all are gone");
+    bench.nothing_left().await;
+}
+
+// contract 1.2: what ends by itself within the rest of the grace is no leak, and may say its last words
+#[tokio::test]
+async fn descendants_have_the_rest_of_the_grace() {
+    let bench = Bench::new();
+    let leave = r#"sh -c "$late" - one & setsid sh -c "$late" - two & exit 0"#;
+    let upon_end_of_input = format!("echo ready; cat >/dev/null; {leave}");
+    let upon_sigterm = format!("trap '{leave}' TERM; echo ready; while :; do sleep 0.05; done");
+    let hour = Duration::from_secs(3600);
+    for (leaves, grace, rungs) in [
+        (upon_end_of_input, Graces { stdin: hour, term: Duration::ZERO }, &[Rung::StdinClosed][..]),
+        (upon_sigterm, Graces { stdin: Duration::ZERO, term: hour }, &[Rung::StdinClosed, Rung::Terminated]),
+    ] {
+        let mut spec = shell(&format!("late='sleep 0.3; echo $1 saved'; {leaves}"));
+        spec.graces = grace;
+        let mut process = bench.start(spec).await.expect("sh starts");
+        read_until(&mut process, "ready").await;
+        process.handle.stop();
+        let said = read_all(&mut process).await;
+        assert!(said.contains("one saved\n") && said.contains("two saved\n"), "{leaves}: {said}");
+        let report = process.handle.exited().await;
+        assert_eq!((&report.status, report.leaked), (&ExitStatus::Code(0), 0), "{leaves}");
+        assert_eq!(report.rungs, rungs);
+    }
+    bench.nothing_left().await;
+}
+
+// contract 1.2, contract 1.1: what outlives the grace has leaked; all of it within the graces and a second
+#[tokio::test]
+async fn what_outlives_the_grace_is_killed_and_told() {
+    let bench = Bench::new();
+    let stubborn = "trap '' TERM; exec sleep 1000";
+    let mut process = bench
+        .sh(&format!(
+            "setsid sh -c \"{stubborn}\" & trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
+        ))
+        .await;
+    read_until(&mut process, "ready").await;
+    let asked = Instant::now();
+    process.handle.stop();
+    let report = process.handle.exited().await;
+    assert_eq!((&report.status, report.leaked), (&ExitStatus::Code(3), 1));
+    assert_eq!(report.rungs, [Rung::StdinClosed, Rung::Terminated]);
+    let took = asked.elapsed();
+    assert!((Duration::from_millis(400)..Duration::from_millis(1400)).contains(&took), "{took:?}");
+    bench.nothing_left().await;
+}
+
+// contract 3.2: a second stop request does not wait for descendants either
+#[tokio::test]
+async fn a_second_stop_ends_what_is_left() {
+    let bench = Bench::new();
+    let mut spec = shell("setsid sleep 1000 >/dev/null 2>&1 & echo ready; cat; exit 0");
+    spec.graces.stdin = Duration::from_secs(600);
+    let mut process = bench.start(spec).await.expect("sh starts");
+    read_until(&mut process, "ready").await;
+    process.handle.stop();
+    // Nothing but the leader had its stdout.
+    read_all(&mut process).await;
+    process.handle.stop();
+    let report = process.handle.exited().await;
+    assert_eq!((report.leaked, report.rungs.as_slice()), (1, [Rung::StdinClosed].as_slice()));
     bench.nothing_left().await;
 }
 

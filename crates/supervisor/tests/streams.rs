@@ -3,7 +3,7 @@
 #[path = "support/programs.rs"]
 mod programs;
 
-use acpd_supervisor::{ExitStatus, ProgramSpec, Rung, Streams, WindowSize};
+use acpd_supervisor::{ExitStatus, Leftovers, ProgramSpec, Rung, Streams, WindowSize};
 use programs::{Bench, read_all, read_until, shell};
 use std::io;
 use std::time::Duration;
@@ -90,6 +90,11 @@ async fn a_pipe_has_no_size() {
     bench.nothing_left().await;
 }
 
+/// As commands have it.
+fn lingering(after_exit: Duration) -> Leftovers {
+    Leftovers { after_exit, rest_of_grace: false }
+}
+
 /// Leaves a child that takes a moment for its last words, as `make > >(tee log)` does in bash.
 const LAST_WORDS: &str = "(sleep 0.1; echo last) & exit 2";
 
@@ -98,7 +103,7 @@ const LAST_WORDS: &str = "(sleep 0.1; echo last) & exit 2";
 async fn leftovers_may_finish_while_they_linger() {
     let bench = Bench::new();
     let mut spec = with(Streams::Merged, LAST_WORDS);
-    spec.linger = Duration::from_secs(600);
+    spec.leftovers = lingering(Duration::from_secs(600));
     let mut process = bench.start(spec).await.expect("sh starts");
     assert_eq!(read_all(&mut process).await, "last\n");
     let report = process.handle.exited().await;
@@ -111,7 +116,7 @@ async fn leftovers_may_finish_while_they_linger() {
 async fn who_lingers_too_long_is_killed() {
     let bench = Bench::new();
     let mut spec = with(Streams::Merged, "setsid sleep 1000 & exit 2");
-    spec.linger = Duration::from_millis(50);
+    spec.leftovers = lingering(Duration::from_millis(50));
     let begun = Instant::now();
     let process = bench.start(spec).await.expect("sh starts");
     let report = process.handle.exited().await;
@@ -131,7 +136,7 @@ async fn nobody_lingers_after_a_stop_request() {
             "sleep 1000 & echo ready"
         };
         let mut spec = with(Streams::Merged, script);
-        spec.linger = Duration::from_secs(600);
+        spec.leftovers = lingering(Duration::from_secs(600));
         let mut process = bench.start(spec).await.expect("sh starts");
         read_until(&mut process, "ready").await;
         process.handle.stop();

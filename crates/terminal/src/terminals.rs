@@ -11,7 +11,7 @@ use crate::settings::TerminalSettings;
 use crate::spec::{TerminalId, TerminalSpec};
 use crate::table::Table;
 use crate::task::{self, Plan, Started, TerminalTask};
-use acpd_supervisor::{Graces, ProgramSpec, StartError, Streams, Supervisor, TaskScope};
+use acpd_supervisor::{Graces, Leftovers, ProgramSpec, StartError, Streams, Supervisor, TaskScope};
 use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
@@ -158,7 +158,8 @@ impl Terminals {
         program.env = command_environment(&self.inherited, &spec.env, spec.pty.is_some());
         program.streams = spec.pty.map_or(Streams::Merged, Streams::Pty);
         program.graces = Graces { stdin: Duration::ZERO, term: self.settings.graceful_shutdown_timeout };
-        program.linger = LINGER;
+        // Whoever kills a command waits for its end, and its whole group was sent the signal.
+        program.leftovers = Leftovers { after_exit: LINGER, rest_of_grace: false };
         let limits = self.settings.output_limits(spec.output_byte_limit);
         let feed = feed.map(|sender| (self.settings.feed, sender));
         let plan = Plan { program, timeout, limits, feed };

@@ -124,7 +124,7 @@ pub enum Durability {
 pub struct Timeouts {
     /// How long an agent may take to answer `initialize`; `never` allowed. Default 60 s.
     pub initialize: Wait,
-    /// From closing an agent's stdin to SIGTERM. Default 1 s.
+    /// From closing an agent's stdin to SIGTERM. Default 3 s.
     #[serde(deserialize_with = "bounded")]
     pub stdin_grace: Duration,
     /// From SIGTERM to SIGKILL. Default 5 s.
@@ -150,7 +150,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Timeouts {
             initialize: Wait::After(Duration::from_secs(60)),
-            stdin_grace: Duration::from_secs(1),
+            stdin_grace: Duration::from_secs(3),
             term_grace: Duration::from_secs(5),
             cancel: Duration::from_secs(10),
             permission: Wait::Never,

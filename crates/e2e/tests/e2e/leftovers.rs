@@ -161,7 +161,7 @@ fn after_acpd_was_killed_with_the_default_graces() {
     let scratch = Scratch::with_default_graces();
     let mut client = stubborn_with_default_graces(&scratch);
     client.signal(Signal::KILL);
-    assert_eq!(client.ended(Duration::from_secs(6) + SLACK).0, Exit::Signal(9));
+    assert_eq!(client.ended(Duration::from_secs(8) + SLACK).0, Exit::Signal(9));
 }
 
 // SU-1: no zombies while acpd lives on

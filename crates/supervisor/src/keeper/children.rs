@@ -37,7 +37,7 @@ impl Children {
         own_children().into_iter().any(|pid| pid != leader && is_alive(pid))
     }
 
-    /// The program is dead and not reaped: whatever else lives now has outlived it.
+    /// The program is dead and not reaped, and what it left has no more time: whatever else lives now has outlived it.
     pub(super) fn see_leftovers(&mut self, leader: Pid) {
         for pid in own_children().into_iter().filter(|pid| *pid != leader && is_alive(*pid)) {
             self.count(pid);

@@ -5,7 +5,7 @@
 //! format needs no version.
 
 use crate::containment::Containment;
-use crate::ladder::{Graces, Rung};
+use crate::ladder::{Graces, Leftovers, Rung};
 use crate::report::ExitStatus;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -87,8 +87,8 @@ pub(crate) struct WireProgram {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
     pub(crate) graces: Graces,
-    /// How long leftovers of a program that was not stopped may go on.
-    pub(crate) linger: Duration,
+    /// How long what it leaves may go on.
+    pub(crate) leftovers: Leftovers,
     /// Its streams are a terminal, which it is to control.
     pub(crate) controls_terminal: bool,
 }
@@ -101,12 +101,13 @@ pub(crate) struct NulByte {
 }
 
 impl WireProgram {
-    /// Strings separated by NUL: counts, times and the terminal, then cwd, command, arguments, environment pairs.
+    /// Strings separated by NUL: counts, flags and times, then cwd, command, arguments, environment pairs.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, NulByte> {
-        let times = [self.graces.stdin, self.graces.term, self.linger].map(millis);
-        let counts = [self.args.len(), self.env.len(), usize::from(self.controls_terminal)];
+        let times = [self.graces.stdin, self.graces.term, self.leftovers.after_exit].map(millis);
+        let flags = [self.controls_terminal, self.leftovers.rest_of_grace].map(usize::from);
+        let counts = [self.args.len(), self.env.len()];
         let mut body = Vec::new();
-        for number in counts.into_iter().chain(times) {
+        for number in counts.into_iter().chain(flags).chain(times) {
             body.extend_from_slice(number.to_string().as_bytes());
             body.push(0);
         }
@@ -133,14 +134,16 @@ impl WireProgram {
     fn decode(body: &[u8]) -> Option<Self> {
         let mut fields = body.strip_suffix(&[0])?.split(|byte| *byte == 0);
         let mut number = || -> Option<usize> { std::str::from_utf8(fields.next()?).ok()?.parse().ok() };
-        let (args, env, controls_terminal) = (number()?, number()?, number()? != 0);
+        let (args, env) = (number()?, number()?);
+        let (controls_terminal, rest_of_grace) = (number()? != 0, number()? != 0);
         let mut time = || Some(Duration::from_millis(number()? as u64));
-        let (graces, linger) = (Graces { stdin: time()?, term: time()? }, time()?);
+        let graces = Graces { stdin: time()?, term: time()? };
+        let leftovers = Leftovers { after_exit: time()?, rest_of_grace };
         let mut string = || fields.next().map(|bytes| OsString::from_vec(bytes.to_vec()));
         let (cwd, command) = (PathBuf::from(string()?), string()?);
         let args = (0..args).map(|_| string()).collect::<Option<_>>()?;
         let env = (0..env).map(|_| Some((string()?, string()?))).collect::<Option<_>>()?;
-        Some(Self { command, args, env, cwd, graces, linger, controls_terminal })
+        Some(Self { command, args, env, cwd, graces, leftovers, controls_terminal })
     }
 }
 
@@ -210,12 +213,13 @@ mod tests {
             command in text(), cwd in text(),
             args in proptest::collection::vec(text(), 0..5),
             env in proptest::collection::vec((text(), text()), 0..5),
-            stdin in 0u64..100_000, term in 0u64..100_000, linger in 0u64..100_000, controls_terminal: bool,
+            stdin in 0u64..100_000, term in 0u64..100_000, after_exit in 0u64..100_000, controls_terminal: bool,
+            rest_of_grace: bool,
         ) {
             let graces = Graces { stdin: Duration::from_millis(stdin), term: Duration::from_millis(term) };
-            let linger = Duration::from_millis(linger);
+            let leftovers = Leftovers { after_exit: Duration::from_millis(after_exit), rest_of_grace };
             let cwd = cwd.into();
-            let program = WireProgram { command, args, env, cwd, graces, linger, controls_terminal };
+            let program = WireProgram { command, args, env, cwd, graces, leftovers, controls_terminal };
             let body = program.encode().expect("there is no NUL in it");
             prop_assert_eq!(WireProgram::decode(&body), Some(program));
         }
@@ -234,7 +238,7 @@ mod tests {
             env: Vec::new(),
             cwd: "/".into(),
             graces: Graces::default(),
-            linger: Duration::ZERO,
+            leftovers: Leftovers::default(),
             controls_terminal: false,
         };
         assert_eq!(program.encode().expect_err("NUL").to_string(), "the argument list contains a NUL byte");
