@@ -103,6 +103,7 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
                 confine: config.files.confine,
                 max_bytes: config.files.max_bytes,
                 forward: config.files.forward,
+                ..FileRules::default()
             },
         };
         (name.clone(), spec)

@@ -7,27 +7,27 @@
 
 mod error;
 mod params;
+mod places;
 mod read;
 mod roots;
+mod threads;
 mod write;
 
 pub use error::FileError;
+pub use places::FileSlots;
 
 use bytes::Bytes;
+use places::Places;
 use roots::Roots;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, RwLock, Semaphore};
-use tokio::task::{JoinError, spawn_blocking};
+use threads::NotDone;
+use tokio::sync::RwLock;
 use tokio_util::sync::CancellationToken;
 
 /// Requests that one session has under way; more would only compete for the same disk. Full: they wait.
 const READERS: u32 = 4;
-
-/// Requests that all sessions have under way, so that a disk that hangs does not take every thread there is. Full: they
-/// wait.
-const SLOTS: usize = 32;
 
 /// `{"content": "..."}` with the content at hand.
 #[derive(serde::Serialize)]
@@ -42,14 +42,16 @@ pub struct FileRules {
     pub confine: bool,
     /// The longest content of one read or write, in bytes of UTF-8.
     pub max_bytes: u64,
+    /// How much of a file one read may look at before the first line that it returns, in bytes.
+    pub max_skipped: u64,
     /// A client that serves files itself, and may know what is not saved yet, is asked instead (FS-5).
     pub forward: bool,
 }
 
 impl Default for FileRules {
-    /// Confined, 16 MiB, and acpd's own business.
+    /// Confined, 16 MiB behind at most 1 GiB, and acpd's own business.
     fn default() -> Self {
-        Self { confine: true, max_bytes: 16 << 20, forward: false }
+        Self { confine: true, max_bytes: 16 << 20, max_skipped: 1 << 30, forward: false }
     }
 }
 
@@ -80,16 +82,6 @@ impl FilesSpec {
     }
 }
 
-/// The bound on requests that are under way in all sessions of a host. Clones share it.
-#[derive(Clone, Debug)]
-pub struct FileSlots(Arc<Semaphore>);
-
-impl Default for FileSlots {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(SLOTS)))
-    }
-}
-
 /// The files of one session. Clones serve the same session.
 ///
 /// Requests take effect in the order in which their futures are first polled: a write waits for what came before it,
@@ -97,9 +89,16 @@ impl Default for FileSlots {
 #[derive(Clone, Debug)]
 pub struct Files {
     roots: Arc<Roots>,
-    max_bytes: u64,
+    bounds: Bounds,
     turns: Arc<RwLock<()>>,
-    slots: FileSlots,
+    places: Places,
+}
+
+/// What one request may cost, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    content: u64,
+    skipped: u64,
 }
 
 impl Files {
@@ -111,12 +110,12 @@ impl Files {
     pub async fn open(spec: FilesSpec, slots: &FileSlots) -> Self {
         let FilesSpec { directories, rules } = spec;
         let open = move || if rules.confine { Roots::open(&directories) } else { Roots::everything() };
-        let roots = on_a_blocking_thread(open).await.unwrap_or_default();
+        let roots = slots.run(open).await.unwrap_or_default();
         Self {
             roots: Arc::new(roots),
-            max_bytes: rules.max_bytes,
+            bounds: Bounds { content: rules.max_bytes, skipped: rules.max_skipped },
             turns: Arc::new(RwLock::with_max_readers((), READERS)),
-            slots: slots.clone(),
+            places: Places::new(slots),
         }
     }
 
@@ -132,21 +131,21 @@ impl Files {
     ///
     /// Safe: the work stops soon, unheard.
     pub fn read(&self, params: Bytes) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<> {
-        let Self { roots, max_bytes, turns, slots } = self.clone();
+        let Self { roots, bounds, turns, places } = self.clone();
         async move {
             let turn = turns.read_owned().await;
-            let slot = slots.take().await?;
+            let place = places.take().await;
             let stop = CancellationToken::new();
             let _stop_when_dropped = stop.clone().drop_guard();
             let work = move || {
-                let _held = (turn, slot);
+                let _held = (turn, place);
                 let request = params::ReadRequest::parse(&params)?;
                 let stopped = || stop.is_cancelled();
-                let content = read::read(&roots, &request, max_bytes, &stopped)?;
+                let content = read::read(&roots, &request, bounds, &stopped)?;
                 let result = serde_json::to_vec(&Content { content: &content });
                 Ok(result.expect("a string is JSON").into())
             };
-            on_a_blocking_thread(work).await.unwrap_or(Err(FileError::ShuttingDown))
+            done(places.slots().run(work).await)
         }
     }
 
@@ -157,35 +156,30 @@ impl Files {
     ///
     /// # Cancel safety
     ///
-    /// Safe: either nothing was begun, or the file is replaced as a whole, unheard.
+    /// Safe: either the file is as it was, or it is replaced as a whole, unheard.
     pub fn write(&self, params: Bytes) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<> {
-        let Self { roots, max_bytes, turns, slots } = self.clone();
+        let Self { roots, bounds, turns, places } = self.clone();
         async move {
             let turn = turns.write_owned().await;
-            let slot = slots.take().await?;
+            let place = places.take().await;
+            let stop = CancellationToken::new();
+            let _stop_when_dropped = stop.clone().drop_guard();
             let work = move || {
-                let _held = (turn, slot);
+                let _held = (turn, place);
                 let request = params::WriteRequest::parse(&params)?;
-                write::write(&roots, &request, max_bytes)?;
+                write::write(&roots, &request, bounds.content, &|| stop.is_cancelled())?;
                 Ok(Bytes::from_static(b"{}"))
             };
-            on_a_blocking_thread(work).await.unwrap_or(Err(FileError::ShuttingDown))
+            done(places.slots().run(work).await)
         }
     }
 }
 
-impl FileSlots {
-    async fn take(&self) -> Result<OwnedSemaphorePermit, FileError> {
-        Arc::clone(&self.0).acquire_owned().await.map_err(|_| FileError::ShuttingDown)
-    }
-}
-
-/// None when the runtime shuts down.
-async fn on_a_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    match spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
-        Ok(done) => Some(done),
-        Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        Err(Err(_)) => None,
+fn done(worked: Result<Result<Bytes, FileError>, NotDone>) -> Result<Bytes, FileError> {
+    match worked {
+        Ok(outcome) => outcome,
+        Err(NotDone::NoThread(source)) => Err(FileError::NoThread { source }),
+        Err(NotDone::Lost) => Err(FileError::Lost),
     }
 }
 

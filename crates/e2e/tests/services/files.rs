@@ -2,7 +2,7 @@
 
 use crate::answering::{answer, until_asked, until_withdrawn};
 use crate::together::events;
-use acpd_e2e::{Client, Scratch};
+use acpd_e2e::{Client, Scratch, shell_agent, until};
 use serde_json::json;
 
 fn said(client: &mut Client, session: &str, text: &str) -> String {
@@ -93,4 +93,48 @@ fn files_can_be_kept_from_an_agent() {
     assert!(said(&mut client, &session, "read /etc/hostname").contains("-32601"));
     assert!(said(&mut client, &session, "run true").contains("-32601"));
     client.finish();
+}
+
+/// Open files of a process with this name.
+fn opened(pid: u32, path: &std::path::Path) -> usize {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
+    let leads_to = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_link(entry.ok()?.path()).ok();
+    open.filter_map(leads_to).filter(|target| target == path).count()
+}
+
+// contract 2.2, FS-3: reads that take long are the business of their own session, and end with it
+#[test]
+fn slow_reads_take_nothing_from_other_sessions() {
+    let scratch = Scratch::new();
+    let hole = scratch.work().join("hole");
+    std::fs::File::create(&hole).unwrap().set_len(1 << 43).unwrap();
+    std::fs::write(scratch.work().join("small"), "some words").unwrap();
+    let body = format!(
+        "take; i=0; while [ $i -lt 200 ]; do i=$((i+1))\n\
+         printf '{{\"jsonrpc\":\"2.0\",\"id\":\"r%s\",\"method\":\"fs/read_text_file\",\"params\":{{\"sessionId\":\"shell-1\",\"path\":\"{}\",\"line\":5,\"limit\":1}}}}\\n' $i\n\
+         done; update asked; while :; do take; done",
+        hole.display()
+    );
+    let scratch = scratch.shell("greedy", &shell_agent(&body));
+    let mut daemon = scratch.serve();
+    let mut greedy = daemon.over_websocket(&scratch, "/acp?agent=greedy");
+    greedy.initialize();
+    let sessions: Vec<String> = (0..8).map(|_| greedy.new_session()).collect();
+    for session in &sessions {
+        greedy.prompt(session, "go");
+        greedy.until("all of its requests", |message| {
+            message.text() == Some("asked") && message.session() == Some(session)
+        });
+    }
+    let mut other = daemon.over_websocket(&scratch, "/acp?agent=example");
+    other.initialize();
+    let session = other.new_session();
+    let small = scratch.work().join("small");
+    assert_eq!(said(&mut other, &session, &format!("read {}", small.display())), "some words");
+    for session in &sessions {
+        greedy.call("_sandboxagent/session/terminate", &json!({"sessionId": session}));
+    }
+    until("none of it is read any more", || (opened(daemon.pid(), &hole) == 0).then_some(()));
+    assert_eq!(said(&mut other, &session, &format!("read {}", small.display())), "some words");
+    daemon.stop();
 }

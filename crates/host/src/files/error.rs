@@ -87,9 +87,24 @@ pub enum FileError {
         #[source]
         source: io::Error,
     },
-    /// acpd stops.
-    #[error("acpd is shutting down")]
-    ShuttingDown,
+    /// The first line that was asked for stands too far behind in the file.
+    #[error("line: more than {limit} bytes of {path:?} precede that line; look for the place with a command")]
+    TooFar {
+        /// What was asked for.
+        path: String,
+        /// How much of a file is looked at before the first line, in bytes.
+        limit: u64,
+    },
+    /// The machine gives acpd no thread to do it on.
+    #[error("no thread can be had; try again, or raise the limit of processes")]
+    NoThread {
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// acpd failed at it.
+    #[error("acpd failed at this; its own log says how")]
+    Lost,
 }
 
 impl FileError {
@@ -106,7 +121,14 @@ impl FileError {
                 let message = format!("Resource not found: {path}");
                 return (error_code::NOT_FOUND, message, json!({"path": path, "reason": "not_found"}));
             }
-            Self::ShuttingDown => return (internal, self.to_string(), json!({"reason": "shutting_down"})),
+            Self::TooFar { path, limit } => {
+                let data = json!({"field": "line", "path": path, "reason": "too_large", "limit": limit});
+                return (codes::INVALID_PARAMS, self.to_string(), data);
+            }
+            Self::NoThread { source } => {
+                return (internal, format!("{self}: {source}"), json!({"reason": "no_thread"}));
+            }
+            Self::Lost => return (internal, self.to_string(), json!({"reason": "lost"})),
             Self::TooLarge { path, limit, .. } => {
                 let data = json!({"path": path, "reason": "too_large", "limit": limit});
                 return (codes::INVALID_PARAMS, self.to_string(), data);

@@ -1,11 +1,11 @@
 //! Reading the lines of a text file.
 //!
-//! Memory is bounded by what is returned, not by the file: lines before the first are only counted. Nothing waits for a
-//! pipe or a device, since neither is opened.
+//! Memory is bounded by what is returned, not by the file: lines before the first are only counted, and only so far.
+//! Nothing waits for a pipe or a device, since neither is opened.
 
-use super::FileError;
 use super::params::ReadRequest;
 use super::roots::Roots;
+use super::{Bounds, FileError};
 use cap_std::fs::{Metadata, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
 use std::io::{self, Read};
@@ -17,13 +17,14 @@ const PIECE: usize = 64 * 1024;
 enum Fault {
     Io(io::Error),
     TooLarge,
+    TooFar,
 }
 
 /// The text that was asked for. `stopped` says that nobody waits for it any more.
 pub(super) fn read(
     roots: &Roots,
     request: &ReadRequest,
-    max_bytes: u64,
+    bounds: Bounds,
     stopped: &dyn Fn() -> bool,
 ) -> Result<String, FileError> {
     let path = &request.path;
@@ -43,17 +44,17 @@ pub(super) fn read(
     check(path, &metadata)?;
     let too_large = || FileError::TooLarge {
         path: path.clone(),
-        limit: max_bytes,
+        limit: bounds.content,
         instead: "read it in pieces, with line and limit",
     };
     let first = request.line.unwrap_or(1).saturating_sub(1);
-    if first == 0 && request.limit.is_none() && metadata.len() > max_bytes {
+    if first == 0 && request.limit.is_none() && metadata.len() > bounds.content {
         return Err(too_large());
     }
-    let limit = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-    match lines(file.into_std(), first, request.limit, limit, stopped) {
+    match lines(file.into_std(), first, request.limit, bounds, stopped) {
         Ok(bytes) => String::from_utf8(bytes).map_err(|_not_utf8| FileError::NotText { path: path.clone() }),
         Err(Fault::TooLarge) => Err(too_large()),
+        Err(Fault::TooFar) => Err(FileError::TooFar { path: path.clone(), limit: bounds.skipped }),
         Err(Fault::Io(error)) => Err(fail(error)),
     }
 }
@@ -72,9 +73,11 @@ fn lines(
     mut file: impl Read,
     mut skip: u64,
     count: Option<u64>,
-    max_bytes: usize,
+    bounds: Bounds,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Vec<u8>, Fault> {
+    let max_bytes = usize::try_from(bounds.content).unwrap_or(usize::MAX);
+    let mut may_skip = bounds.skipped;
     let mut wanted = count;
     let mut text = Vec::new();
     let mut piece = vec![0; PIECE];
@@ -88,7 +91,10 @@ fn lines(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(Fault::Io(error)),
         };
+        let read = rest.len();
         rest = skip_lines(rest, &mut skip);
+        let skipped = read - rest.len();
+        may_skip = may_skip.checked_sub(skipped as u64).ok_or(Fault::TooFar)?;
         if let Some(wanted) = &mut wanted {
             let after = skip_lines(rest, wanted);
             rest = &rest[..rest.len() - after.len()];
@@ -132,6 +138,8 @@ mod tests {
         }
     }
 
+    const AMPLE: Bounds = Bounds { content: 100, skipped: u64::MAX };
+
     // FS-2: the same lines, however the bytes come
     #[test]
     fn lines_are_counted_across_pieces() {
@@ -141,7 +149,7 @@ mod tests {
             for count in 0..6 {
                 let wanted: Vec<u8> =
                     expected.iter().skip(skip).take(count).copied().flatten().copied().collect();
-                let read = lines(Slowly(text, false), skip as u64, Some(count as u64), 100, &|| false);
+                let read = lines(Slowly(text, false), skip as u64, Some(count as u64), AMPLE, &|| false);
                 assert_eq!(read.ok(), Some(wanted), "{count} lines behind {skip}");
             }
         }
@@ -151,11 +159,29 @@ mod tests {
     #[test]
     fn the_bound_is_on_what_is_returned() {
         let text = b"0123456789\nabc\n";
-        let read = |skip, max_bytes| lines(Slowly(text, false), skip, None, max_bytes, &|| false).ok();
+        let bounds = |content: usize| Bounds { content: content as u64, ..AMPLE };
+        let read = |skip, content| lines(Slowly(text, false), skip, None, bounds(content), &|| false).ok();
         assert_eq!(read(1, 4).as_deref(), Some(b"abc\n".as_slice()));
         assert_eq!(read(1, 3), None);
         assert_eq!(read(0, text.len()).as_deref(), Some(text.as_slice()));
         assert_eq!(read(0, text.len() - 1), None);
+    }
+
+    // contract 2.2: what is only looked at is bounded too, to the byte
+    #[test]
+    fn the_way_to_the_first_line_is_bounded() {
+        let text = b"0123456789\nabc\n";
+        let read = |skip, skipped| {
+            let bounds = Bounds { skipped, ..AMPLE };
+            lines(Slowly(text, false), skip, None, bounds, &|| false)
+        };
+        assert_eq!(read(1, 11).ok().as_deref(), Some(b"abc\n".as_slice()));
+        assert!(matches!(read(1, 10), Err(Fault::TooFar)));
+        assert_eq!(read(0, 0).ok().as_deref(), Some(text.as_slice()));
+        assert_eq!(read(7, 15).ok().as_deref(), Some(b"".as_slice()), "beyond the end");
+        let bounds = Bounds { skipped: 1 << 20, ..AMPLE };
+        let endless = lines(io::repeat(b'x'), 1, None, bounds, &|| false);
+        assert!(matches!(endless, Err(Fault::TooFar)));
     }
 
     // contract 2.2: a read that nobody waits for does not go on for ever
@@ -163,7 +189,7 @@ mod tests {
     fn an_endless_file_is_left_when_nobody_waits() {
         let left = std::cell::Cell::new(100);
         let stopped = || left.replace(left.get() - 1) == 0;
-        assert!(lines(io::repeat(b'x'), u64::MAX, None, 10, &stopped).is_err());
+        assert!(lines(io::repeat(b'x'), u64::MAX, None, AMPLE, &stopped).is_err());
         assert_eq!(left.get(), -1);
     }
 }

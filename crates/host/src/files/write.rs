@@ -18,8 +18,13 @@ use std::path::Path;
 /// somebody writes to a file, and what is written here is an agent's.
 const KEPT_MODE: u32 = 0o1777;
 
-/// Gives the file this content and no other.
-pub(super) fn write(roots: &Roots, request: &WriteRequest, max_bytes: u64) -> Result<(), FileError> {
+/// Gives the file this content and no other. `stopped` says that nobody waits for it any more.
+pub(super) fn write(
+    roots: &Roots,
+    request: &WriteRequest,
+    max_bytes: u64,
+    stopped: &dyn Fn() -> bool,
+) -> Result<(), FileError> {
     let path = &request.path;
     let fail = |error| FileError::of_io(path, error);
     if request.content.len() as u64 > max_bytes {
@@ -47,7 +52,7 @@ pub(super) fn write(roots: &Roots, request: &WriteRequest, max_bytes: u64) -> Re
         }
         may_write(&directory, name).map_err(fail)?;
     }
-    replace(&directory, name, old.as_ref(), request.content.as_bytes()).map_err(fail)
+    replace(&directory, name, old.as_ref(), request.content.as_bytes(), stopped).map_err(fail)
 }
 
 /// The directory at `path`, made with its parents where it is missing.
@@ -74,7 +79,13 @@ fn may_write(directory: &Dir, name: &OsStr) -> io::Result<()> {
     Ok(rustix::fs::accessat(directory, name, Access::WRITE_OK, AtFlags::EACCESS)?)
 }
 
-fn replace(directory: &Dir, name: &OsStr, old: Option<&Metadata>, content: &[u8]) -> io::Result<()> {
+fn replace(
+    directory: &Dir,
+    name: &OsStr,
+    old: Option<&Metadata>,
+    content: &[u8],
+    stopped: &dyn Fn() -> bool,
+) -> io::Result<()> {
     let mut new = TempFile::new(directory)?;
     if let Some(old) = old {
         keep_owner(&new, old)?;
@@ -85,6 +96,10 @@ fn replace(directory: &Dir, name: &OsStr, old: Option<&Metadata>, content: &[u8]
     new.write_all(content)?;
     // Else a loss of power could leave the name with nothing behind it.
     new.as_file().sync_data()?;
+    if stopped() {
+        // All that was slow is behind it; a session that has ended changes nothing any more.
+        return Err(io::ErrorKind::Interrupted.into());
+    }
     new.replace(name)
 }
 
@@ -99,4 +114,24 @@ fn keep_owner(new: &TempFile<'_>, old: &Metadata) -> io::Result<()> {
         let _not_allowed = rustix::fs::fchown(new.as_file(), None, Some(gid));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 2.2: a session that has ended changes no file any more
+    #[test]
+    fn what_nobody_waits_for_does_not_take_the_name() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        std::fs::write(&path, "old").expect("a file");
+        let roots = Roots::open(&[directory.path().to_owned()]);
+        let request = WriteRequest { path: path.display().to_string(), content: "new".to_owned() };
+        assert!(write(&roots, &request, 10, &|| true).is_err());
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "old");
+        assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 1);
+        write(&roots, &request, 10, &|| false).expect("it is written");
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "new");
+    }
 }

@@ -1,6 +1,6 @@
 //! Several requests at a time, and those whose asker is gone.
 
-use crate::bench::{Bench, bytes, read, write};
+use crate::bench::{Bench, PATIENCE, bytes, read, without_waiting_for_threads, write};
 use acpd_host::{FileRules, FileSlots, Files, FilesSpec};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -69,7 +69,45 @@ async fn a_dropped_write_is_whole_or_not_begun() {
         () = std::future::ready(()) => {}
     }
     drop(writing);
-    // Waits for the write before it.
-    assert_eq!(bench.read("cwd/file").await.unwrap().len(), SIZE);
+    // Waits for the write before it, which may have come to its end or not.
+    let seen = bench.read("cwd/file").await.unwrap();
+    assert!(seen == "old" || seen == "x".repeat(SIZE), "{} bytes", seen.len());
     assert_eq!(bench.names("cwd"), ["file"]);
+}
+
+// contract 2.2: slow reads of some sessions take the places of no other, and give their own back when nobody waits
+#[test]
+fn slow_reads_are_the_business_of_their_session() {
+    without_waiting_for_threads(async {
+        let bench = Bench::new().await;
+        std::fs::File::create(bench.path("cwd/hole")).unwrap().set_len(1 << 41).unwrap();
+        bench.put("cwd/file", "text");
+        let rules = FileRules { max_skipped: u64::MAX, ..FileRules::default() };
+        let (slots, mut sessions) = (FileSlots::default(), Vec::new());
+        for _ in 0..9 {
+            let spec = FilesSpec { directories: vec![bench.path("cwd")], rules };
+            sessions.push(Files::open(spec, &slots).await);
+        }
+        let ninth = sessions.pop().unwrap();
+        let slow = bytes(&json!({"path": bench.text("cwd/hole"), "line": u64::MAX}));
+        let mut reads = Vec::new();
+        for session in &sessions {
+            for _ in 0..8 {
+                let mut reading = Box::pin(session.read(slow.clone()));
+                tokio::select! {
+                    biased;
+                    read = &mut reading => panic!("read to the end: {read:?}"),
+                    () = std::future::ready(()) => reads.push(reading),
+                }
+            }
+        }
+        let path = bench.text("cwd/file");
+        assert_eq!(read(&ninth, json!({"path": path})).await.as_deref(), Ok("text"));
+        write(&ninth, &path, "other").await.unwrap();
+        drop(reads);
+        for session in &sessions {
+            // Waits for all that the session has under way.
+            tokio::time::timeout(PATIENCE, write(session, &path, "last")).await.unwrap().unwrap();
+        }
+    });
 }

@@ -5,18 +5,15 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
-/// Runs on threads to which permissions apply.
+/// Runs on a thread to which permissions apply; those that it starts get its rights.
 fn as_a_user(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .on_thread_start(|| {
-            let mut sets = capabilities(None).expect("a thread knows its capabilities");
-            sets.effective &= !(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
-            set_capabilities(None, sets).expect("a thread may give up its capabilities");
-        })
-        .build()
-        .expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let before = capabilities(None).expect("a thread knows its capabilities");
+    let mut sets = before;
+    sets.effective &= !(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+    set_capabilities(None, sets).expect("a thread may give up its capabilities");
     runtime.block_on(test);
+    set_capabilities(None, before).expect("a thread may take them again");
 }
 
 fn allow(bench: &Bench, name: &str, bits: u32) {

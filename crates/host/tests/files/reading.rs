@@ -216,11 +216,26 @@ async fn size_is_bounded_by_what_is_returned() {
     assert_eq!(reason(lines(&bench, json!(10), Value::Null).await), (-32602, "too_large".to_owned()));
 }
 
+// FS-3: the way to the first line is bounded too, and the error names the field and the way out
+#[tokio::test]
+async fn what_is_skipped_is_bounded() {
+    let bench = Bench::with(FileRules { max_skipped: 1 << 20, ..FileRules::default() }).await;
+    std::fs::File::create(bench.path("cwd/hole")).unwrap().set_len(1 << 41).unwrap();
+    let params = json!({"path": bench.text("cwd/hole"), "line": 5, "limit": 1});
+    let refused = read(&bench.files, params).await.unwrap_err();
+    let path = bench.text("cwd/hole");
+    let data = json!({"field": "line", "path": path, "reason": "too_large", "limit": 1 << 20});
+    assert_eq!((refused.code, refused.data), (-32602, data));
+    assert!(refused.message.starts_with("line: more than 1048576 bytes"), "{}", refused.message);
+    bench.put("cwd/file", "x\n".repeat(1 << 19) + "last");
+    assert_eq!(lines(&bench, json!((1 << 19) + 1), json!(1)).await.as_deref(), Ok("last"));
+}
+
 // contract 2.2: a read that nobody waits for makes room for others
 #[test]
 fn a_read_that_is_dropped_stops() {
     without_waiting_for_threads(async {
-        let bench = Bench::new().await;
+        let bench = Bench::with(FileRules { max_skipped: u64::MAX, ..FileRules::default() }).await;
         // A hole of 2 TiB: minutes of counting lines that are not there.
         std::fs::File::create(bench.path("cwd/hole")).unwrap().set_len(1 << 41).unwrap();
         let params = json!({"path": bench.text("cwd/hole"), "line": u64::MAX});

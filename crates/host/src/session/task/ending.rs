@@ -156,6 +156,7 @@ impl SessionTask {
     /// The run is over: the record becomes durable, then everybody is told.
     pub(super) async fn finish(mut self: Box<Self>, end: Ended) {
         self.facts.turn_active = self.turns.active();
+        self.abandon_running();
         self.record_last_output().await;
         let mut record = Record::new();
         self.record_abandoned(&mut record);

@@ -44,6 +44,13 @@ pub(super) struct Running {
     withdrawn: CancellationToken,
 }
 
+impl Drop for Running {
+    /// Its work ends with it.
+    fn drop(&mut self) {
+        self.withdrawn.cancel();
+    }
+}
+
 /// What is being served, and what comes of it.
 #[derive(Default)]
 pub(super) struct Serving {
@@ -246,10 +253,15 @@ impl SessionTask {
         }
     }
 
+    /// The agent is gone, and with it all that it had asked for: nothing is read or written for it any more. What its
+    /// terminals say last is still heard.
+    pub(super) fn abandon_running(&mut self) {
+        self.serving.running.clear();
+    }
+
     /// On a process that goes on, nothing of this session stays unanswered.
     pub(super) fn answer_running(&mut self, out: &mut Vec<ToAgent>) {
         for running in std::mem::take(&mut self.serving.running) {
-            running.withdrawn.cancel();
             let mut frame = BytesMut::new();
             let error = ServiceError::withdrawn();
             write_error(&mut frame, running.id.as_id(), error.code, &error.message, None);
