@@ -38,6 +38,8 @@ pub(crate) struct Client {
     /// What carries the lines of a daemon.
     link: Option<JoinHandle<Option<LinkEnd>>>,
     arrivals: Option<mpsc::Sender<Arrival>>,
+    /// Cancelled when it hangs up: a host reads nothing while an agent starts.
+    gone: CancellationToken,
     pieces: mpsc::Receiver<Bytes>,
     lines: LineBuffer,
     ready: VecDeque<Incoming>,
@@ -49,7 +51,8 @@ impl Client {
     pub(crate) fn connect(host: &Host, agent: &str, name: &str) -> Self {
         let (sender, arrivals) = mpsc::channel(ARRIVALS);
         let (outbox, pieces) = outbox();
-        let io = ConnectionIo { arrivals, gone: CancellationToken::new(), outbox };
+        let gone = CancellationToken::new();
+        let io = ConnectionIo { arrivals, gone: gone.clone(), outbox };
         let options = ConnectionOptions {
             identity: Identity::local(Allowance::UNLIMITED),
             agent: agent.to_owned(),
@@ -61,7 +64,7 @@ impl Client {
         host.scope().spawn("connection", serve(host.clone(), options, io));
         // The peer is this very program: its lines have been bounded already.
         let lines = LineBuffer::new(usize::MAX / 2);
-        Self { link: None, arrivals: Some(sender), pieces, lines, ready: VecDeque::new(), next_id: 0 }
+        Self { link: None, arrivals: Some(sender), gone, pieces, lines, ready: VecDeque::new(), next_id: 0 }
     }
 
     /// A client of a daemon.
@@ -72,7 +75,8 @@ impl Client {
         let link = scope.spawn("link", link.carry(arrivals, said, Duration::ZERO));
         // A message of the daemon is bounded already.
         let lines = LineBuffer::new(usize::MAX / 2);
-        Self { link: Some(link), arrivals: Some(sender), pieces, lines, ready: VecDeque::new(), next_id: 0 }
+        let (arrivals, gone) = (Some(sender), CancellationToken::new());
+        Self { link: Some(link), arrivals, gone, pieces, lines, ready: VecDeque::new(), next_id: 0 }
     }
 
     /// Whether lines still come and go.
@@ -127,6 +131,7 @@ impl Client {
     /// Hangs up; what the host still says can be read to its end.
     pub(crate) fn hang_up(&mut self) {
         self.arrivals = None;
+        self.gone.cancel();
     }
 
     /// The next line; None at the end.

@@ -180,11 +180,6 @@ impl AgentRef {
     pub(crate) fn spec(&self) -> &Arc<AgentSpec> {
         &self.spec
     }
-
-    /// Jumps to the end of the stop ladder.
-    pub(crate) fn kill(&self) {
-        self.process.kill();
-    }
 }
 
 impl AgentHandle {

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 /// Why an agent cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -149,11 +150,20 @@ pub(crate) struct AgentStarter {
     scope: TaskScope,
     memory: MethodMemory,
     standings: Standings,
+    /// Cancelled when no process gets its graces any more.
+    hurry: CancellationToken,
 }
 
 impl AgentStarter {
     pub(crate) fn new(supervisor: Supervisor, scope: TaskScope, memory: MethodMemory) -> Self {
-        Self { supervisor, scope, memory, standings: Standings::default() }
+        let (standings, hurry) = (Standings::default(), CancellationToken::new());
+        Self { supervisor, scope, memory, standings, hurry }
+    }
+
+    /// Jumps to the end of the stop ladder for every process: those that serve sessions, those that are about to, and
+    /// those that do not start any more.
+    pub(crate) fn hurry(&self) {
+        self.hurry.cancel();
     }
 
     /// How the agents stand.
@@ -186,7 +196,7 @@ pub(crate) async fn start(
     spec: &Arc<AgentSpec>,
     cwd: &Path,
 ) -> Result<AgentHandle, AgentStartError> {
-    let AgentStarter { supervisor, scope, memory, standings } = starter;
+    let AgentStarter { supervisor, scope, memory, standings, hurry } = starter;
     let mut program = ProgramSpec::new(spec.command.clone(), cwd);
     program.args.clone_from(&spec.args);
     program.env = program_environment(std::env::vars_os(), &spec.env);
@@ -202,7 +212,8 @@ pub(crate) async fn start(
     let (commands, inbox) = mpsc::channel(super::COMMANDS);
     let (publish, end) = watch::channel(None);
     let handle = process.handle.clone();
-    let books = Bookkeeping { secrets: hidden, running: standings.process_started(&spec.name) };
+    let running = standings.process_started(&spec.name);
+    let books = Bookkeeping { secrets: hidden, running, hurry: hurry.clone() };
     let task = AgentTask::new(process, spec.line_limit, inbox, publish, books);
     scope.spawn("agent", Box::new(task).run());
     let placeholder = Arc::new(AgentInfo { result: Value::Null, prompt: PromptCapabilities::default() });

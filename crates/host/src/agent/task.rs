@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Unwritten bytes for an agent that does not read. Over it requests are refused and the agent is not read.
 const BACKLOG: usize = 16 * 1024 * 1024;
@@ -37,6 +38,8 @@ pub(super) struct Bookkeeping {
     pub(super) secrets: watch::Receiver<Secrets>,
     /// It counts as running.
     pub(super) running: Running,
+    /// Cancelled when the process gets its graces no more.
+    pub(super) hurry: CancellationToken,
 }
 
 pub(super) struct AgentTask {
@@ -80,6 +83,7 @@ enum Event {
     StdinClosed,
     Unstuck,
     HalfClosedTooLong,
+    Hurried,
     Exited(Arc<ExitReport>),
 }
 
@@ -118,6 +122,7 @@ impl AgentTask {
     pub(super) async fn run(mut self: Box<Self>) {
         let mut exited = None;
         let mut owned = true;
+        let mut hurried = false;
         while exited.is_none() || self.stdout_open || !self.stuck.is_empty() {
             let reading = self.stdout_open && self.stuck.is_empty() && self.backlog.len() < BACKLOG;
             let exit_known = exited.is_some();
@@ -129,6 +134,7 @@ impl AgentTask {
                 () = self.stdin.reader_gone(), if self.stdin_open && !exit_known => Event::StdinClosed,
                 () = unstick(self.stuck.front()), if !self.stuck.is_empty() => Event::Unstuck,
                 () = sleep_until(self.half_closed_until), if self.half_closed_until.is_some() && !exit_known => Event::HalfClosedTooLong,
+                () = self.books.hurry.cancelled(), if !hurried && !exit_known => Event::Hurried,
                 report = self.process.exited(), if !exit_known => Event::Exited(report),
             };
             match event {
@@ -149,6 +155,10 @@ impl AgentTask {
                         let which = if self.stdout_open { "stdin" } else { "stdout" };
                         self.fail(format!("agent closed its {which} and kept running"));
                     }
+                }
+                Event::Hurried => {
+                    hurried = true;
+                    self.process.kill();
                 }
                 Event::Exited(report) => exited = Some(report),
             }
