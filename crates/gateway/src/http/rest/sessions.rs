@@ -10,7 +10,7 @@ use acpd_host::{EndRequest, SessionInfo, SessionSummary};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -186,13 +186,14 @@ pub(super) async fn show(
 pub(super) async fn terminate(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
     SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
     let creator = check_visible(&shared, &identity, &id, Scope::Control).await?;
     if creator.as_ref() != identity.name() {
         super::check_scope(&identity, Scope::Admin)?;
     }
-    end(&shared, &identity, &id, EndRequest::Terminate).await
+    end(&shared, &initiator(&identity, &headers), &id, EndRequest::Terminate).await
 }
 
 /// `POST /v1/sessions/{id}/close`: stops it; it can be taken up again.
@@ -206,10 +207,11 @@ pub(super) async fn terminate(
 pub(super) async fn close(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
     SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
     check_visible(&shared, &identity, &id, Scope::Control).await?;
-    end(&shared, &identity, &id, EndRequest::Close).await
+    end(&shared, &initiator(&identity, &headers), &id, EndRequest::Close).await
 }
 
 /// `DELETE /v1/sessions/{id}`: closes it and removes it with its history.
@@ -223,24 +225,23 @@ pub(super) async fn close(
 pub(super) async fn delete(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
     SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
     check_visible(&shared, &identity, &id, Scope::Admin).await?;
-    shared.host.delete_session(&id, &initiator(&identity)).await?;
+    shared.host.delete_session(&id, &initiator(&identity, &headers)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn end(
-    shared: &Shared,
-    identity: &Identity,
-    id: &str,
-    request: EndRequest,
-) -> Result<StatusCode, Problem> {
-    shared.host.end_session(id, request, &initiator(identity)).await?;
+async fn end(shared: &Shared, initiator: &str, id: &str, request: EndRequest) -> Result<StatusCode, Problem> {
+    shared.host.end_session(id, request, initiator).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What the record of an end calls who asked for it.
-fn initiator(identity: &Identity) -> String {
-    identity.name().map_or_else(|| "REST".to_owned(), |name| format!("REST ({name})"))
+/// What the record of an end calls who asked for it; acpd's own commands say who they are.
+fn initiator(identity: &Identity, headers: &HeaderMap) -> String {
+    let program = headers.get(header::USER_AGENT).and_then(|program| program.to_str().ok());
+    let is_ours = program.is_some_and(|program| program.starts_with("acpd/"));
+    let by = if is_ours { "command line" } else { "REST" };
+    identity.name().map_or_else(|| by.to_owned(), |name| format!("{by} ({name})"))
 }
