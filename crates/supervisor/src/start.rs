@@ -10,7 +10,8 @@ use crate::streams::Ours;
 use crate::sweep::{KEEPER_MARK, MARK, ProcessMark};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,12 +29,14 @@ const START_BOUND: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Nothing of that name.
-    #[error("command not found: {command} (looked in {searched})")]
+    #[error("command not found: {command} (looked in {searched}){}", if *has_arguments { "; it is a program with arguments in one, but arguments go into args" } else { "" })]
     NotFound {
         /// The command as configured.
         command: String,
         /// Where it was looked for.
         searched: String,
+        /// Its first word is a program: arguments were written behind it.
+        has_arguments: bool,
     },
     /// The program's first line names an interpreter that is not there.
     #[error("command cannot run: the interpreter that {command} names in its first line is not installed")]
@@ -247,7 +250,8 @@ fn start_error(spec: &ProgramSpec, failure: SpawnFailure) -> StartError {
                 Some((_, path)) => format!("PATH: {}", path.to_string_lossy()),
                 None => "no directory: PATH is not set".to_owned(),
             };
-            StartError::NotFound { command, searched }
+            let has_arguments = begins_with_a_program(&command, spec);
+            StartError::NotFound { command, searched, has_arguments }
         }
         SpawnFailure::InterpreterNotFound => StartError::InterpreterNotFound { command },
         SpawnFailure::NotExecutable { errno } => {
@@ -260,6 +264,21 @@ fn start_error(spec: &ProgramSpec, failure: SpawnFailure) -> StartError {
             StartError::Refused { command, source: io::Error::from_raw_os_error(errno) }
         }
     }
+}
+
+/// Whether the first word of a command that is no program is one, found as the command was looked for.
+fn begins_with_a_program(command: &str, spec: &ProgramSpec) -> bool {
+    let Some((first, _)) = command.trim_start().split_once(char::is_whitespace) else { return false };
+    let is_program = |file: &Path| {
+        file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    if first.contains('/') {
+        return is_program(&spec.cwd.join(first));
+    }
+    let path = spec.env.iter().rev().find(|(name, _)| name == "PATH");
+    path.is_some_and(|(_, path)| {
+        std::env::split_paths(path).any(|dir| is_program(&spec.cwd.join(dir).join(first)))
+    })
 }
 
 /// A keeper whose start is not over. Whoever waits for that may give up: then the keeper stops what it has started, and

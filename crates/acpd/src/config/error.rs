@@ -41,6 +41,14 @@ pub enum ConfigError {
         /// What is wrong, and what to write instead.
         message: String,
     },
+    /// A command is said to be below a home directory that there is none of.
+    #[error(
+        "the command of [agents.{agent}] begins with ~, and $HOME is not set, or not UTF-8; write the whole path"
+    )]
+    NoHome {
+        /// The agent.
+        agent: String,
+    },
     /// There is no place for state.
     #[error(
         "no state directory: $XDG_STATE_HOME and $HOME are not set; set one of them, or name a directory with --state-dir"

@@ -90,9 +90,21 @@ impl Config {
         for given in [&mut config.server.tls_cert, &mut config.server.tls_key].into_iter().flatten() {
             *given = directory.join(&given);
         }
+        for (name, agent) in &mut config.agents {
+            if let Some(below_home) = agent.command.strip_prefix("~/") {
+                agent.command = in_home(below_home, name, sources)?;
+            }
+        }
         config.file = file;
         Ok(config)
     }
+}
+
+/// A command below the home directory.
+fn in_home(below_home: &str, agent: &str, sources: &Sources) -> Result<String, ConfigError> {
+    let home = sources.home().ok_or_else(|| ConfigError::NoHome { agent: agent.to_owned() })?;
+    let path = home.join(below_home).into_os_string();
+    path.into_string().map_err(|_| ConfigError::NoHome { agent: agent.to_owned() })
 }
 
 fn read(text: &str, file: &Path, sources: &Sources) -> Result<Config, ConfigError> {

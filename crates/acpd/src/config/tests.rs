@@ -458,6 +458,20 @@ fn a_wrong_variable_is_named() {
     others.load().unwrap();
 }
 
+// contract 6: ~ in a command is the home directory, as in the state directory's path
+#[test]
+fn a_command_may_be_below_the_home_directory() {
+    let agent = |command: &str| format!("[agents.a]\ncommand = \"{command}\"\n");
+    for (command, whole) in
+        [("~/bin/a", "/srv/me/bin/a"), ("~a/b", "~a/b"), ("a", "a"), ("/usr/bin/a", "/usr/bin/a")]
+    {
+        assert_eq!(bench(&agent(command)).load().unwrap().agents["a"].command, whole);
+    }
+    let mut homeless = bench(&agent("~/bin/a")).with("XDG_STATE_HOME", "/srv/state");
+    homeless.sources.environment.remove(std::ffi::OsStr::new("HOME"));
+    assert!(homeless.error().contains("[agents.a] begins with ~"), "{}", homeless.error());
+}
+
 // contract 6: the file is --config, $ACPD_CONFIG, $XDG_CONFIG_HOME/acpd/config.toml, ~/.config/acpd/config.toml
 #[test]
 fn the_file_is_looked_up_in_order() {
