@@ -56,20 +56,39 @@ fn new(name: &str, scope: Scope, sees: Sees, json: bool, file: Option<PathBuf>) 
     append(&file, &entry).map_err(cannot)?;
     let mut out = std::io::stdout();
     let told = if json {
-        let told = json!({"name": name, "token": token, "scope": scope.as_str(), "sees": sees.as_str(), "config": path});
+        let told = json!({"name": name, "token": token, "scope": scope.as_str(), "sees": sees.as_str(), "config": path.to_string_lossy()});
         writeln!(out, "{told}")
     } else {
         let _closed = writeln!(
             anstream::stderr(),
             "token {name} ({}, sees {}) is in {}; this is the only time that it is shown.\n\
-             A running daemon knows it after SIGHUP.",
+             A running daemon that reads this file knows it after SIGHUP{}.",
             scope.as_str(),
             sees.as_str(),
-            path.display()
+            path.display(),
+            another_file(&path, Path::new(OF_THE_UNIT), name, scope)
         );
         writeln!(out, "{token}")
     };
     told.and_then(|()| out.flush()).map_err(|error| Failure::of(&error))
+}
+
+/// The file that the systemd unit reads.
+const OF_THE_UNIT: &str = "/etc/acpd/config.toml";
+
+/// How the token gets into the unit's file, where there is one and this is another.
+fn another_file(path: &Path, of_the_unit: &Path, name: &str, scope: Scope) -> String {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // One in a directory that others may not look into is there, too.
+    let is_absent = of_the_unit.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    if is_absent || real(path) == real(of_the_unit) {
+        return String::new();
+    }
+    format!(
+        "; the systemd unit reads another: `ACPD_CONFIG={} acpd token new {name} --scope {}`",
+        of_the_unit.display(),
+        scope.as_str()
+    )
 }
 
 fn read(sources: &Sources) -> Result<Config, Failure> {
@@ -140,4 +159,22 @@ fn list(json: bool, file: Option<PathBuf>) -> Result<(), Failure> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 1.7: a token for a file that the unit does not read is told with the line that makes one there
+    #[test]
+    fn another_file_than_the_units_is_told() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (own, unit) = (dir.path().join("own.toml"), dir.path().join("unit.toml"));
+        let told = || another_file(&own, &unit, "ci", Scope::Control);
+        assert_eq!(told(), "");
+        std::fs::write(&unit, "").expect("a file");
+        let line = format!("`ACPD_CONFIG={} acpd token new ci --scope control`", unit.display());
+        assert!(told().ends_with(&line), "{}", told());
+        assert_eq!(another_file(&unit, &unit, "ci", Scope::Control), "");
+    }
 }
