@@ -132,14 +132,19 @@ terminal asks you; without a terminal, and with --json, it is refused.
 Exit code: 0 when the agent ended its turn, 1 when it stopped for another reason or failed, 2 for
 a usage error.
 
+Standard input that is not a terminal is read to its end before anything starts; </dev/null where
+it is open and has nothing to say.
+
 With --connect, or when a daemon serves the state directory, the session is the daemon's: Ctrl-C
 cancels the turn, and once more leaves while the session lives on. When the turn is over, the
-session is closed.
+session is closed. The agent then has the environment of the daemon, not yours, and is the one of
+the daemon's configuration: keys for it belong into env of its entry, or into what starts the daemon.
 
 Examples:
   acpd run \"explain this repository\"
   acpd run --agent opencode --permission-mode acceptEdits \"rename foo to bar\"
-  git diff | acpd run --agent claude -        prompt from stdin
+  git diff | acpd run \"review this\"            words, and what is on stdin behind them
+  acpd run - < prompt.txt                     prompt from stdin
   acpd run --json \"tool build\" | jq .         one ACP update per line
   acpd run --connect http://127.0.0.1:2273 \"hello\"
   acpd run -- --help                          a prompt that begins with a dash")]
@@ -164,7 +169,8 @@ pub struct Run {
     #[command(flatten)]
     pub places: Places,
 
-    /// The prompt; several words are joined by spaces. `-`, or nothing when stdin is no terminal, reads stdin
+    /// The prompt; several words are joined by spaces, and stdin is read behind them when it is not a terminal. `-`
+    /// alone reads stdin only
     #[arg(value_name = "PROMPT")]
     pub prompt: Vec<String>,
 }
@@ -213,10 +219,11 @@ pub enum LogFormat {
 pub enum Token {
     /// Make a token, print it once, and keep its hash in the configuration
     #[command(after_help = "\
-A running daemon knows it after SIGHUP.
+A running daemon that reads the same configuration knows it after SIGHUP.
 
-Example:
-  acpd token new ci --scope control")]
+Examples:
+  acpd token new ci --scope control
+  ACPD_CONFIG=/etc/acpd/config.toml acpd token new ci --scope control    for the systemd unit")]
     New {
         /// What it is called
         #[arg(value_parser = agent_name)]
@@ -251,7 +258,7 @@ Example:
 Give this to an editor as the command of a custom agent:
   acpd stdio --agent opencode
 With --connect, or when a daemon serves the state directory, it is a front end of that daemon:
-sessions live on when the editor goes away.
+sessions live on when the editor goes away, and agents have the daemon's environment.
 Messages go over stdin and stdout, one JSON object per line; logs go to stderr.")]
 pub struct Stdio {
     /// The agent to be
@@ -292,8 +299,10 @@ pub enum Agents {
 /// Where the prompt of `acpd run` comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Prompt {
-    /// From the command line.
+    /// From the command line alone: stdin is a terminal.
     Words(String),
+    /// From the command line, and what stdin has to its end behind it.
+    WordsAndStdin(String),
     /// From stdin, to its end.
     Stdin,
 }
@@ -345,7 +354,8 @@ impl Run {
             words if words.iter().all(|word| word.trim().is_empty()) => {
                 Err(run_usage(ErrorKind::InvalidValue, "the prompt is empty"))
             }
-            words => Ok(Prompt::Words(words.join(" "))),
+            words if stdin_is_terminal => Ok(Prompt::Words(words.join(" "))),
+            words => Ok(Prompt::WordsAndStdin(words.join(" "))),
         }
     }
 }
@@ -400,7 +410,7 @@ mod tests {
     fn a_prompt_comes_from_words_or_stdin() {
         assert_eq!(run("run -").prompt(true).unwrap(), Prompt::Stdin);
         assert_eq!(run("run").prompt(false).unwrap(), Prompt::Stdin);
-        assert_eq!(run("run -- --help me").prompt(false).unwrap(), Prompt::Words("--help me".into()));
+        assert_eq!(run("run -- --help me").prompt(true).unwrap(), Prompt::Words("--help me".into()));
         let missing = run("run").prompt(true).unwrap_err();
         assert_eq!(missing.exit_code(), 2);
         let text = missing.to_string();
@@ -408,6 +418,14 @@ mod tests {
         let mut empty = run("run x");
         empty.prompt = vec![" ".into()];
         assert_eq!(empty.prompt(false).unwrap_err().exit_code(), 2);
+    }
+
+    // contract 7.1: standard input that is not a terminal is appended to the words; - alone reads all of it
+    #[test]
+    fn words_do_not_hide_stdin() {
+        assert_eq!(run("run fix it").prompt(false).unwrap(), Prompt::WordsAndStdin("fix it".into()));
+        assert_eq!(run("run - it").prompt(false).unwrap(), Prompt::WordsAndStdin("- it".into()));
+        assert_eq!(run("run -").prompt(false).unwrap(), Prompt::Stdin);
     }
 
     // contract 6: acpd stdio --agent NAME, acpd agents list|check NAME

@@ -2,9 +2,10 @@
 
 mod leaving;
 mod questions;
+mod standard_input;
 
 use super::agents::shown;
-use crate::cli::{Places, Prompt, Run};
+use crate::cli::{Places, Run};
 use crate::client::{Client, Incoming};
 use crate::embedded::{Embedded, host_mode};
 use crate::exit::Failure;
@@ -16,26 +17,13 @@ use acpd_wire::{codes, member};
 use questions::Questions;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::io::{IsTerminal, Read, Stderr, Stdout, Write};
+use std::io::{IsTerminal, Stderr, Stdout, Write};
 use std::path::PathBuf;
 use tokio::time::Instant;
 
 pub(crate) async fn run(args: Run) -> Result<(), Failure> {
-    let stdin = std::io::stdin();
-    let prompt = match args.prompt(stdin.is_terminal()).map_err(clap_failure)? {
-        Prompt::Words(words) => words,
-        Prompt::Stdin => {
-            let mut text = String::new();
-            stdin
-                .lock()
-                .read_to_string(&mut text)
-                .map_err(|error| Failure::Usage(format!("cannot read the prompt from stdin: {error}")))?;
-            if text.trim().is_empty() {
-                return Err(Failure::Usage("the prompt on stdin is empty".to_owned()));
-            }
-            text
-        }
-    };
+    let prompt = args.prompt(std::io::stdin().is_terminal()).map_err(clap_failure)?;
+    let prompt = standard_input::whole(prompt).await?;
     let words = Words { prompt, json: args.json, mode: args.permission_mode.map(host_mode) };
     let reach = reach(&args.places);
     match Hosting::find(args.places).await? {
@@ -103,18 +91,23 @@ fn clap_failure(error: clap::Error) -> Failure {
     Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
 }
 
-/// The directory for the session; one of another machine is not looked for.
+/// The directory for the session, as ACP can name it; one of another machine is not looked for.
 fn working_directory(given: Option<PathBuf>, is_here: bool) -> Result<PathBuf, Failure> {
     let shown = given.clone().unwrap_or_else(|| ".".into());
-    let cwd = std::path::absolute(&shown);
-    if !is_here {
-        return cwd.map_err(|error| Failure::Usage(format!("--cwd {}: {error}", shown.display())));
+    let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--cwd {}: {why}", shown.display()));
+    let mut cwd = std::path::absolute(&shown).map_err(|error| wrong(&error))?;
+    if is_here {
+        cwd = std::fs::canonicalize(cwd).map_err(|error| wrong(&error))?;
+        if !cwd.is_dir() {
+            return Err(wrong(&"not a directory"));
+        }
     }
-    let cwd = cwd.and_then(std::fs::canonicalize);
-    let cwd = cwd.map_err(|error| Failure::Usage(format!("--cwd {}: {error}", shown.display())))?;
-    match cwd.is_dir() {
-        true => Ok(cwd),
-        false => Err(Failure::Usage(format!("--cwd {}: not a directory", shown.display()))),
+    match cwd.to_str() {
+        Some(_) => Ok(cwd),
+        None => Err(Failure::Usage(format!(
+            "no session can work in {}: the name of the directory is not UTF-8, and ACP has no other names",
+            cwd.display()
+        ))),
     }
 }
 

@@ -1,7 +1,9 @@
 //! What `acpd run` is given before its turn (contract 6, 7.1): words, standard input, a directory, and a Ctrl-C.
 
-use acpd_e2e::{Exit, Gate, Scratch, acpd, taking_shell_agent};
+use acpd_e2e::{Exit, Gate, Scratch, Started, acpd, taking_shell_agent};
 use rustix::process::Signal;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 /// `acpd run`, hosting by itself.
@@ -10,6 +12,15 @@ fn run(scratch: &Scratch, args: &[&str]) -> Command {
     command.arg("run").arg("--state-dir").arg(scratch.state()).arg("--config").arg(scratch.config_file());
     command.args(args);
     command
+}
+
+/// `acpd run` with what a line of shell writes on its standard input; both its outputs are one.
+fn piped(scratch: &Scratch, input: &str, args: &[&str]) -> Started {
+    let run = run(scratch, args);
+    let mut shell = scratch.command("sh");
+    shell.arg("-c").arg(format!("{{ {input}; }} | \"$0\" \"$@\" 2>&1")).arg(run.get_program());
+    shell.args(run.get_args());
+    scratch.start_command(shell)
 }
 
 // contract 6, SU-1: Ctrl-C while an agent starts, or creates the session, ends `acpd run` at once, whatever the agent
@@ -37,4 +48,68 @@ fn an_interrupt_while_an_agent_starts_is_heard() {
             assert_eq!(scratch.mark().processes().len(), 0, "{agent}");
         }
     }
+}
+
+// contract 6: 2 for usage: ACP cannot name a directory whose name is not UTF-8, and that is said
+#[test]
+fn a_directory_that_acp_cannot_name_is_refused() {
+    let scratch = Scratch::new();
+    let odd = scratch.work().join(OsStr::from_bytes(b"d\xff"));
+    std::fs::create_dir(&odd).expect("a directory");
+    let mut named = run(&scratch, &["cwd"]);
+    named.arg("--cwd").arg(&odd);
+    let mut inside = run(&scratch, &["cwd"]);
+    inside.current_dir(&odd);
+    for command in [named, inside] {
+        let (exit, out, err) = scratch.start_command(command).end();
+        assert_eq!((exit, out.as_str()), (Exit::Code(2), ""), "{err}");
+        assert!(err.starts_with("error: no session can work in ") && err.contains("not UTF-8"), "{err}");
+    }
+}
+
+// contract 7.1: standard input that is not a terminal is appended to the words; - alone reads all of it
+#[test]
+fn standard_input_is_part_of_the_prompt() {
+    let scratch = Scratch::new();
+    for (input, words, answer) in
+        [("echo more", "prefix", "prefix\nmore\n"), (":", "prefix", "prefix\n"), ("echo more", "-", "more\n")]
+    {
+        let mut running = piped(&scratch, &format!("{input} 2>&1"), &[words]);
+        let mut shown = String::new();
+        while let Some(line) = running.next_line() {
+            shown.push_str(&line);
+            shown.push('\n');
+        }
+        assert!(shown.contains(&format!("\n{answer}")) && shown.contains("end_turn"), "{words}: {shown}");
+        assert!(!shown.contains("reading standard input"), "{shown}");
+    }
+    let mut silent = piped(&scratch, ":", &["-"]);
+    assert_eq!(silent.next_line().as_deref(), Some("error: the prompt on stdin is empty"));
+}
+
+// contract 7.1: at most 16 MiB are appended to the words
+#[test]
+fn what_is_appended_is_bounded() {
+    let scratch = Scratch::new();
+    let input = format!("head -c {} /dev/zero | tr '\\0' 'x'", (16 << 20) + 1);
+    let mut running = piped(&scratch, &input, &["review"]);
+    let line = running.next_line().expect("an error");
+    assert!(line.starts_with("error: standard input has more than 16 MiB"), "{line}");
+    let mut running = piped(&scratch, "printf 'a\\377b'", &["review"]);
+    assert_eq!(
+        running.next_line().as_deref(),
+        Some("error: cannot read the prompt from stdin: it is not UTF-8")
+    );
+}
+
+// contract 7.1: standard input that does not end is told, with the remedy
+#[test]
+fn waiting_for_standard_input_is_told() {
+    let scratch = Scratch::new();
+    let gate = Gate::new(scratch.path("gate"));
+    let mut running = piped(&scratch, &format!("{}; echo more", gate.line()), &["prefix"]);
+    assert_eq!(running.next_line().as_deref(), Some("reading standard input; </dev/null to skip"));
+    gate.let_one_through();
+    let (_, rest, _) = running.end();
+    assert!(rest.contains("prefix\nmore\n"), "{rest}");
 }

@@ -1,0 +1,84 @@
+//! What a prompt takes from standard input.
+//!
+//! Read before anything is started, so that a signal still ends the process as it ends any other. Not here: whether
+//! it is to be read.
+
+use crate::cli::Prompt;
+use crate::exit::Failure;
+use std::io::{Read, Write};
+use std::time::Duration;
+
+/// The most that is appended to words, in bytes; a prompt of its own is bounded by the length of a message.
+const APPENDED: u64 = 16 << 20;
+/// After so long it is said what is waited for: somebody may have left standard input open.
+const NOTICED: Duration = Duration::from_secs(1);
+
+/// The whole prompt.
+pub(super) async fn whole(prompt: Prompt) -> Result<String, Failure> {
+    match prompt {
+        Prompt::Words(words) => Ok(words),
+        Prompt::WordsAndStdin(words) => {
+            // One more tells whether there is more.
+            let text = read(APPENDED + 1).await?;
+            if text.len() as u64 > APPENDED {
+                return Err(Failure::Usage(format!(
+                    "standard input has more than {} MiB, which is the most that is appended to words; `-` alone reads \
+                     all of it",
+                    APPENDED >> 20
+                )));
+            }
+            Ok(appended(words, &text))
+        }
+        Prompt::Stdin => {
+            let text = read(u64::MAX).await?;
+            match text.trim().is_empty() {
+                true => Err(Failure::Usage("the prompt on stdin is empty".to_owned())),
+                false => Ok(text),
+            }
+        }
+    }
+}
+
+/// Words, and on a line of its own what came behind them.
+fn appended(words: String, text: &str) -> String {
+    if text.trim().is_empty() { words } else { format!("{words}\n{text}") }
+}
+
+/// Reads standard input to its end, at most so many bytes of it.
+async fn read(most: u64) -> Result<String, Failure> {
+    let mut reading = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().take(most).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let read = match tokio::time::timeout(NOTICED, &mut reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            // Without stderr there is nobody to tell.
+            let _closed = writeln!(anstream::stderr(), "reading standard input; </dev/null to skip");
+            reading.await
+        }
+    };
+    let cannot =
+        |why: &dyn std::fmt::Display| Failure::Usage(format!("cannot read the prompt from stdin: {why}"));
+    let bytes = read.map_err(|error| cannot(&error))?.map_err(|error| cannot(&error))?;
+    // Cut in the middle of a character it is too long, not unreadable.
+    if bytes.len() as u64 == most {
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    String::from_utf8(bytes).map_err(|_| cannot(&"it is not UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::appended;
+
+    // contract 7.1: standard input is appended to the words, and nothing is added to words without any
+    #[test]
+    fn what_is_on_stdin_follows_the_words() {
+        for (text, whole) in
+            [("", "review"), (" \n", "review"), ("a\n", "review\na\n"), ("a\nb", "review\na\nb")]
+        {
+            assert_eq!(appended("review".to_owned(), text), whole);
+        }
+    }
+}
