@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use acpd::view::{Screen, View};
+use acpd::view::{Failed, Screen, Step, View};
 use serde_json::json;
 
 const TURN: &str = r##"
@@ -57,7 +57,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "message": "agent exited with exit status: 1",
             "stderr": {"head": head, "tail": tail, "truncated": true, "totalLines": 250},
         });
-        view.turn_failed("agent exited with exit status: 1", elapsed, Some(&info))?;
+        let message = "agent exited with exit status: 1";
+        let failed = Failed { step: Step::Turn, message, details: None, ended: Some(&info), logins: &[] };
+        view.failed(&failed, elapsed)?;
     } else {
         view.turn_ended("end_turn", elapsed)?;
     }

@@ -293,6 +293,9 @@ pub enum Agents {
         /// Read this configuration instead of $ACPD_CONFIG or ~/.config/acpd/config.toml
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
+        /// Keep a log of its stderr, if it has one, here instead of in ~/.local/state/acpd
+        #[arg(long, value_name = "DIR")]
+        state_dir: Option<PathBuf>,
     },
 }
 
@@ -442,8 +445,13 @@ mod tests {
             Command::Agents(Agents::List { json: true, which: Which::default() })
         );
         assert_eq!(
-            parse("agents check x --config f").unwrap().command,
-            Command::Agents(Agents::Check { name: "x".into(), json: false, config: Some("f".into()) })
+            parse("agents check x --config f --state-dir s").unwrap().command,
+            Command::Agents(Agents::Check {
+                name: "x".into(),
+                json: false,
+                config: Some("f".into()),
+                state_dir: Some("s".into())
+            })
         );
     }
 

@@ -1,33 +1,67 @@
 //! Where the sessions of `acpd run` and `acpd stdio` are hosted: by a daemon, or in this process.
 
 use crate::cli::Places;
+use crate::commands::shown;
 use crate::config::Config;
 use crate::daemon::{Daemon, find_daemon, named};
+use crate::daemon_config::{DaemonConfig, ELSEWHERE};
 use crate::embedded::load_config;
 use crate::exit::Failure;
 use acpd_wire::DEFAULT_LINE_LIMIT;
+use std::io::Write;
+use std::path::Path;
 
 /// Where sessions are hosted.
 pub(crate) enum Hosting {
-    /// By a daemon; lines of a client have this limit, in bytes.
-    Daemon(Box<Daemon>, usize),
+    /// By a daemon.
+    Daemon(Box<Hosted>),
     /// In this process.
     Here(Box<Config>),
 }
 
+/// A daemon that hosts them.
+pub(crate) struct Hosted {
+    pub(crate) daemon: Daemon,
+    /// The longest line of a client, in bytes.
+    pub(crate) line_limit: usize,
+    /// Whose agents they are, and how the daemon comes to know others.
+    pub(crate) configuration: String,
+}
+
 impl Hosting {
     /// By the daemon that is named, else by the one that serves the state directory, else here. The configuration is
-    /// this machine's, so it is not read for a daemon that is named.
+    /// this machine's, so it is not read for a daemon that is named. One that was named in vain is said so.
     pub(crate) async fn find(places: Places) -> Result<Self, Failure> {
         if let Some(daemon) = named(&places.connect)? {
-            return Ok(Self::Daemon(Box::new(daemon), DEFAULT_LINE_LIMIT));
+            warn_of_unused(places.config.as_deref());
+            let (line_limit, configuration) = (DEFAULT_LINE_LIMIT, ELSEWHERE.to_owned());
+            return Ok(Self::Daemon(Box::new(Hosted { daemon, line_limit, configuration })));
         }
-        let config = load_config(places.config, places.state_dir)?;
-        if !places.embedded
-            && let Some(daemon) = find_daemon(&config.storage.path).await?
-        {
-            return Ok(Self::Daemon(Box::new(daemon), config.limits.line_bytes));
+        let config = load_config(places.config.clone(), places.state_dir)?;
+        if places.embedded {
+            return Ok(Self::Here(Box::new(config)));
         }
-        Ok(Self::Here(Box::new(config)))
+        let Some(daemon) = find_daemon(&config.storage.path).await? else {
+            return Ok(Self::Here(Box::new(config)));
+        };
+        let (own, given) = (DaemonConfig::of(&config.storage.path), places.config.as_deref());
+        let configuration = own.as_ref().map_or_else(|| ELSEWHERE.to_owned(), |own| own.words(given));
+        if given.is_some() && own.is_some_and(|own| own.is_another(given)) {
+            warn(&configuration);
+        }
+        Ok(Self::Daemon(Box::new(Hosted { daemon, line_limit: config.limits.line_bytes, configuration })))
     }
+}
+
+/// A configuration that was named beside a daemon elsewhere is not read.
+pub(crate) fn warn_of_unused(given: Option<&Path>) {
+    if let Some(given) = given {
+        warn(&format!("{} is not read: {ELSEWHERE}", shown(&given.to_string_lossy())));
+    }
+}
+
+fn warn(text: &str) {
+    let style = anstyle::AnsiColor::Yellow.on_default().bold();
+    // Without stderr there is nobody to warn.
+    let _closed = writeln!(anstream::stderr(), "{style}warning{style:#}: {text}");
 }

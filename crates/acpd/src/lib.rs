@@ -13,6 +13,7 @@ mod client;
 mod commands;
 pub mod config;
 mod daemon;
+mod daemon_config;
 mod embedded;
 mod exit;
 mod hosting;

@@ -17,6 +17,7 @@ mod diff;
 mod ending;
 mod event_line;
 mod facts;
+mod login;
 mod menu;
 mod output;
 mod page;
@@ -24,6 +25,7 @@ mod paint;
 mod question;
 mod record;
 mod session_rows;
+mod short_ids;
 mod spans;
 mod tally;
 
@@ -44,6 +46,7 @@ pub(crate) use columns::{Cell, Column, Cut, Tone, cut_end, table};
 use ending::{spoken, spoken_calls};
 pub(crate) use event_line::event_line;
 use facts::Facts;
+pub(crate) use login::{logins, said};
 use output::Outputs;
 use page::{Block, Page, Paragraph};
 pub(crate) use paint::Paint;
@@ -51,6 +54,7 @@ pub use paint::Screen;
 pub(crate) use question::{Choice, Question};
 pub(crate) use record::session_record;
 pub(crate) use session_rows::{TopRow, list as session_list, top as top_table};
+pub(crate) use short_ids::short_id;
 pub(crate) use spans::span;
 use tally::Tally;
 
@@ -61,7 +65,7 @@ pub const TICK: Duration = Duration::from_millis(100);
 /// Shows one session.
 ///
 /// The order of calls: [`starting`](View::starting), [`started`](View::started), any number of
-/// [`update`](View::update)s, [`turn_ended`](View::turn_ended) or [`turn_failed`](View::turn_failed), perhaps
+/// [`update`](View::update)s, [`turn_ended`](View::turn_ended) or [`failed`](View::failed), perhaps
 /// [`session_ended`](View::session_ended), [`finish`](View::finish). Any other order gives sensible text too.
 pub struct View<O, E> {
     page: Page<O, E>,
@@ -79,6 +83,41 @@ pub struct View<O, E> {
     answer: clean::Stream,
     thought: clean::Stream,
     message: Option<String>,
+}
+
+/// What an agent, or acpd, answered instead of what it was asked for.
+pub struct Failed<'a> {
+    /// How far it had come.
+    pub step: Step,
+    /// The error's message.
+    pub message: &'a str,
+    /// What its data says beside.
+    pub details: Option<String>,
+    /// The session's `terminationInfo`, when its end is the reason.
+    pub ended: Option<&'a Value>,
+    /// The ways to log in.
+    pub logins: &'a [String],
+}
+
+/// What failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The start of the agent or of the session: no turn had begun.
+    Start,
+    /// The agent does nothing for who is not logged in to it.
+    Login,
+    /// The turn.
+    Turn,
+}
+
+impl Step {
+    fn failed(self) -> &'static str {
+        match self {
+            Self::Start => "no session was started",
+            Self::Login => "the agent wants a login",
+            Self::Turn => "the turn failed",
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -233,22 +272,31 @@ impl<O: Write, E: Write> View<O, E> {
         self.page.block(Block::Ending, Paragraph::Ends, &lines)
     }
 
-    /// The prompt was answered with an error after `took`; `message` is the error's. `ended` is the session's
-    /// `terminationInfo`, when its end is the reason.
-    pub fn turn_failed(&mut self, message: &str, took: Duration, ended: Option<&Value>) -> io::Result<()> {
+    /// The agent's name, when only its own answer tells it.
+    pub fn named(&mut self, agent: &str) {
+        self.agent.get_or_insert_with(|| line(agent, 60));
+    }
+
+    /// What was asked for was answered with an error after `took`.
+    pub fn failed(&mut self, failed: &Failed<'_>, took: Duration) -> io::Result<()> {
         self.close_turn()?;
         let paint = self.page.paint();
+        let ended = failed.ended;
         let mut said = ended.map(|info| ending::stderr(info, paint)).unwrap_or_default();
         said.extend(self.tally.lines(paint));
         let facts = paint.dim(format_args!("after {}", self.summary(took).join(" · ")));
-        let message = line(message, 300);
-        said.push(format!("{} {}", paint.bad("✗"), paint.bold(format_args!("the turn failed: {message}"))));
+        let message = line(failed.message, 300);
+        let what = paint.bold(format_args!("{}: {message}", failed.step.failed()));
+        said.push(format!("{} {what}", paint.bad("✗")));
         said.push(format!("  {facts}"));
+        said.extend(failed.details.iter().map(|details| format!("  {details}")));
+        let agent = self.agent_or("NAME");
         said.extend(
-            ended
-                .map(|info| ending::session(info, &self.agent_or("NAME"), Some(&message), paint))
-                .unwrap_or_default(),
+            ended.map(|info| ending::session(info, &agent, Some(&message), paint)).unwrap_or_default(),
         );
+        if failed.step == Step::Login {
+            said.extend(ending::logins(failed.logins, &agent, paint));
+        }
         self.page.block(Block::Ending, Paragraph::Ends, &said)
     }
 

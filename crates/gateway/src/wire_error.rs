@@ -34,9 +34,10 @@ pub fn wire_error(error: &HostError) -> WireError {
         HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } => (codes::INVALID_PARAMS, None),
         HostError::MethodNotFound { .. } => (codes::METHOD_NOT_FOUND, None),
         HostError::RequestCancelled => (codes::REQUEST_CANCELLED, None),
-        HostError::Start { info, .. } | HostError::AgentGone { info } => {
-            (codes::INTERNAL_ERROR, Some(json!({"terminationInfo": info})))
+        HostError::Start { agent, info, .. } => {
+            (codes::INTERNAL_ERROR, Some(json!({"agent": agent, "terminationInfo": info})))
         }
+        HostError::AgentGone { info } => (codes::INTERNAL_ERROR, Some(json!({"terminationInfo": info}))),
         HostError::NotResumable { id, .. } => {
             (codes::INTERNAL_ERROR, Some(json!({"sessionId": id, "resumable": false})))
         }

@@ -41,7 +41,7 @@ pub struct Which {
 /// One session of a daemon.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct One {
-    /// The session's id, or the beginning of it if no other begins so
+    /// The session's id, or its end or beginning if no other has that
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub id: String,
 
@@ -66,8 +66,8 @@ Examples:
     /// Show one session, and how it ended
     #[command(after_help = "\
 Examples:
-  acpd sessions show 019a2b3c-4d5e             the beginning of an id is enough
-  acpd sessions show 019a2b3c-4d5e --json | jq .terminationInfo")]
+  acpd sessions show 5f0c9e                    the end of an id is enough, or its beginning
+  acpd sessions show 5f0c9e --json | jq .terminationInfo")]
     Show(One),
     /// Print the events of a session, one per line; times are UTC
     #[command(after_help = "\
@@ -75,8 +75,8 @@ With --follow it goes on until the session ends, and comes back by itself when t
 lost or the daemon restarts: every event is printed exactly once.
 
 Examples:
-  acpd sessions events 019a2b3c-4d5e --follow
-  acpd sessions events 019a2b3c-4d5e --after 120 --json | jq .kind")]
+  acpd sessions events 5f0c9e --follow
+  acpd sessions events 5f0c9e --after 120 --json | jq .kind")]
     Events(Events),
     /// Stop using a session: its turn is cancelled and its agent ends; it stays listed and can be taken up again
     Close(One),

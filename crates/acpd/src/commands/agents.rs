@@ -7,27 +7,28 @@ use crate::embedded::{agent_specs, load_config};
 use crate::exit::{Failure, chain};
 use crate::process;
 use crate::stdout::print;
+use crate::view::logins;
 use acpd_host::{AgentInfo, TaskScope};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) async fn agents(args: Agents) -> Result<(), Failure> {
     match args {
         Agents::List { json, which } => standing::list(json, which).await,
-        Agents::Check { name, json, config } => check(&name, json, config).await,
+        Agents::Check { name, json, config, state_dir } => check(&name, json, config, state_dir).await,
     }
 }
 
-/// A word as a person would type it.
-pub(in crate::commands) fn shown(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("{word:?}") }
-}
-
-async fn check(name: &str, json: bool, config: Option<std::path::PathBuf>) -> Result<(), Failure> {
-    let config = load_config(config, None)?;
+async fn check(
+    name: &str,
+    json: bool,
+    config: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
+) -> Result<(), Failure> {
+    let config = load_config(config, state_dir)?;
     config.agent(name).map_err(|error| Failure::Usage(error.to_string()))?;
     let spec = agent_specs(&config).remove(name).expect("the line above found it");
     let scope = TaskScope::default();
@@ -110,11 +111,10 @@ fn describe(name: &str, info: &AgentInfo, took: Duration, end: &str) -> String {
     lines.push(format!("  sessions  {}", or_none(&supports)));
     lines.push(format!("  prompts   text, {}", or_none(&listed(&capabilities["promptCapabilities"]))));
     lines.push(format!("  mcp       stdio, {}", or_none(&listed(&capabilities["mcpCapabilities"]))));
-    let methods = result["authMethods"].as_array().into_iter().flatten();
-    let login: Vec<String> = methods
-        .filter_map(|method| Some(method["name"].as_str().or(method["id"].as_str())?.to_owned()))
-        .collect();
-    lines.push(format!("  login     {}", or_none(&login)));
+    let ways = logins(&result["authMethods"]);
+    let first = ways.first().map_or("it names no way", String::as_str);
+    lines.push(format!("  login     {first}"));
+    lines.extend(ways.iter().skip(1).map(|way| format!("            {way}")));
     lines.join("\n")
 }
 

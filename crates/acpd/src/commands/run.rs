@@ -1,15 +1,17 @@
 //! `acpd run`: one prompt through a hosted session, shown to a person or as JSON lines.
 
+mod failing;
 mod leaving;
 mod questions;
 mod standard_input;
 
-use super::agents::shown;
+use super::shown;
 use crate::cli::{Places, Run};
 use crate::client::{Client, Incoming};
+use crate::daemon::Daemon;
 use crate::embedded::{Embedded, host_mode};
 use crate::exit::Failure;
-use crate::hosting::Hosting;
+use crate::hosting::{Hosted, Hosting};
 use crate::signals::StopSignals;
 use crate::view::{Screen, TICK, View, clean_line};
 use acpd_host::{META, PermissionMode, method};
@@ -19,6 +21,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Stderr, Stdout, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::time::Instant;
 
 pub(crate) async fn run(args: Run) -> Result<(), Failure> {
@@ -42,12 +45,14 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             }
             outcome
         }
-        Hosting::Daemon(daemon, _) => {
+        Hosting::Daemon(hosted) => {
+            let Hosted { daemon, configuration, .. } = *hosted;
             let cwd = working_directory(args.cwd, daemon.address().is_here())?;
             let link = daemon.link(args.agent.as_deref()).await.map_err(|error| Failure::of(&error))?;
             let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
             let client = Client::over(link, daemon.scope());
-            let mut conversation = Conversation::new(client, Home::Daemon { reach }, words, args.agent, &cwd);
+            let home = Home::Daemon { daemon: Box::new(daemon), reach, configuration };
+            let mut conversation = Conversation::new(client, home, words, args.agent, &cwd);
             conversation.hold(&cwd, &mut signals).await
         }
     }
@@ -66,6 +71,9 @@ enum Home {
     Here(Embedded),
     /// A daemon, which goes on without us.
     Daemon {
+        daemon: Box<Daemon>,
+        /// Whose agents it has.
+        configuration: String,
         /// What to type for other commands to talk to it: flags, each with a space before it.
         reach: String,
     },
@@ -135,6 +143,8 @@ struct Conversation {
     prompt: String,
     permission_mode: Option<PermissionMode>,
     session: Option<String>,
+    /// The ways to log in that the agent names.
+    auth_methods: Value,
     begun: Instant,
     /// The person does not want it any more.
     interrupted: bool,
@@ -165,6 +175,7 @@ impl Conversation {
             prompt: words.prompt,
             permission_mode: words.mode,
             session: None,
+            auth_methods: Value::Null,
             begun: Instant::now(),
             interrupted: false,
             ended: false,
@@ -181,6 +192,10 @@ impl Conversation {
             "protocolVersion": 1,
             "clientCapabilities": {
                 "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
+                // A person can be told what to type.
+                "auth": {"terminal": true},
+                // So that what is declined can be told.
+                "elicitation": {"form": {}, "url": {}},
                 "_meta": {META: {"terminals": true}},
             },
             "clientInfo": {"name": "acpd run", "version": env!("CARGO_PKG_VERSION")},
@@ -227,7 +242,8 @@ impl Conversation {
                     None => phase = Phase::Over,
                 },
                 _ = ticks.tick() => if let Show::View(view) = &mut self.show {
-                    view.tick(self.begun.elapsed()).map_err(closed)?;
+                    let elapsed = self.begun.elapsed().saturating_sub(self.questions.asked());
+                    view.tick(elapsed).map_err(closed)?;
                 },
                 typed = self.questions.typed() => if self.pressed(typed).await? {
                     phase = self.interrupt(phase).await?;
@@ -245,13 +261,32 @@ impl Conversation {
             tokio::select! {
                 incoming = self.client.next() => match incoming {
                     Some(incoming) => drop(self.take(incoming, Phase::Over, cwd).await?),
-                    None => return Ok(()),
+                    None => break,
                 },
                 _ = signals.next() => if let Home::Here(embedded) = &self.home {
                     embedded.host.hurry();
                 },
             }
         }
+        let (Home::Here(embedded), Some(session)) = (&self.home, &self.session) else { return Ok(()) };
+        // What cannot be looked at any more is not told.
+        let ended = embedded.host.inspect(session).await.ok().and_then(|summary| summary.termination);
+        self.tell_leftovers(ended.as_ref())
+    }
+
+    /// Processes that were left behind, when nothing else was said of the end.
+    fn tell_leftovers(&mut self, ended: Option<&Value>) -> Result<(), Failure> {
+        match ended {
+            Some(info) if info["leaked"] == json!(true) && !self.ended => {
+                self.announce("processes that the agent left behind were killed")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Since the turn began, without the time that the person was asked.
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed().saturating_sub(self.questions.asked())
     }
 
     /// The person wants the turn to end; the second time, at once.
@@ -272,8 +307,8 @@ impl Conversation {
         self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
         self.cancel_questions().await?;
         self.announce(match self.home {
-            Home::Here(_) => "cancelling; once more to stop at once",
-            Home::Daemon { .. } => "cancelling; once more to leave while it goes on",
+            Home::Here(_) => "cancelling; Ctrl-C stops at once",
+            Home::Daemon { .. } => "cancelling; Ctrl-C leaves while it goes on",
         })?;
         Ok(phase)
     }
@@ -302,6 +337,8 @@ impl Conversation {
             }
             Incoming::Answer { id, outcome } => match (phase, outcome) {
                 (Phase::Initialize(asked), Ok(result)) if asked == id => {
+                    self.know_agent(&result["_meta"][META]["agent"]);
+                    self.auth_methods = result["authMethods"].clone();
                     if let Show::View(view) = &mut self.show {
                         view.started(result.get("agentInfo"), self.begun.elapsed()).map_err(closed)?;
                     }
@@ -332,9 +369,12 @@ impl Conversation {
                     // A daemon knows its agents; without one, the name was looked up before.
                     let is_wrong = matches!(phase, Phase::Initialize(_))
                         && error["code"].as_i64() == Some(codes::INVALID_PARAMS);
-                    match error["message"].as_str().filter(|_| is_wrong) {
-                        Some(message) => self.outcome = Some(Err(Failure::Usage(clean_line(message, 300)))),
-                        None => self.failed(&error)?,
+                    match (error["message"].as_str().filter(|_| is_wrong), &self.home) {
+                        (Some(message), Home::Daemon { configuration, .. }) => {
+                            let text = format!("{}; {configuration}", clean_line(message, 300));
+                            self.outcome = Some(Err(Failure::Usage(text)));
+                        }
+                        _ => self.failed(phase, &error)?,
                     }
                     Ok(Phase::Over)
                 }
@@ -370,8 +410,9 @@ impl Conversation {
 
     fn turn_ended(&mut self, stop_reason: &str) -> Result<(), Failure> {
         self.forget_questions();
+        let elapsed = self.elapsed();
         if let Show::View(view) = &mut self.show {
-            view.turn_ended(stop_reason, self.begun.elapsed()).map_err(closed)?;
+            view.turn_ended(stop_reason, elapsed).map_err(closed)?;
         }
         self.outcome = Some(match (stop_reason, &self.show) {
             ("end_turn", _) => Ok(()),
@@ -380,25 +421,6 @@ impl Conversation {
                 Err(Failure::Failed(format!("the turn ended with stop reason {stop_reason}")))
             }
         });
-        Ok(())
-    }
-
-    fn failed(&mut self, error: &Value) -> Result<(), Failure> {
-        let message = error["message"].as_str().unwrap_or("the agent answered an error without a message");
-        let info = &error["data"]["terminationInfo"];
-        self.ended |= info.is_object();
-        self.forget_questions();
-        match &mut self.show {
-            Show::View(view) => {
-                let ended = Some(info).filter(|info| info.is_object());
-                view.turn_failed(message, self.begun.elapsed(), ended).map_err(closed)?;
-                self.outcome = Some(Err(Failure::Told));
-            }
-            Show::Json(_) => {
-                let facts = if info.is_object() { format!(" {info}") } else { String::new() };
-                self.outcome = Some(Err(Failure::Failed(format!("{message}{facts}"))));
-            }
-        }
         Ok(())
     }
 }

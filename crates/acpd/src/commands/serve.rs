@@ -2,6 +2,7 @@
 
 use crate::cli::Serve;
 use crate::config::{Config, Scope, Sees};
+use crate::daemon_config;
 use crate::embedded::{Embedded, agent_specs, load_config};
 use crate::exit::{Failure, chain};
 use crate::signals::{Reloads, StopSignals};
@@ -37,6 +38,8 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let embedded = Embedded::open(&config).await?;
     let (local_socket, unix) =
         LocalSocket::listen(&config.storage.path).map_err(|error| Failure::of(&error))?;
+    let state_dir = config.storage.path.clone();
+    daemon_config::note(&state_dir, config.file.as_deref());
     let tokens = Tokens::default();
     tokens.replace(known_tokens(&config));
     let (quit, stop) = (CancellationToken::new(), CancellationToken::new());
@@ -55,7 +58,10 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
         tokio::select! {
             () = stops.next() => break,
             () = reloads.next() => match reload(&args, &server, &tokens, &embedded, config.file.as_deref()) {
-                Ok(()) => tracing::info!("read the configuration anew"),
+                Ok(()) => {
+                    daemon_config::note(&state_dir, config.file.as_deref());
+                    tracing::info!("read the configuration anew");
+                }
                 Err(reason) => tracing::error!(%reason, "the configuration stays as it was"),
             },
         }
@@ -76,6 +82,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     stop.cancel();
     let _served = serving.await;
     embedded.close().await;
+    daemon_config::forget(&state_dir);
     drop(local_socket);
     Ok(())
 }

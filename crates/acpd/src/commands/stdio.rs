@@ -20,7 +20,7 @@ const PIECES: usize = 8;
 /// Serves the editor until it closes stdin or a signal asks to stop.
 pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
     match Hosting::find(args.places).await? {
-        Hosting::Daemon(daemon, line_limit) => front_end(&daemon, &args.agent, line_limit).await,
+        Hosting::Daemon(hosted) => front_end(&hosted.daemon, &args.agent, hosted.line_limit).await,
         Hosting::Here(config) => host_here(args.agent, &config).await,
     }
 }

@@ -108,7 +108,7 @@ impl Daemon {
         }
     }
 
-    /// One session, by its id or by the beginning of it.
+    /// One session, by its id or by an end or beginning of it that no other one has.
     pub(crate) async fn session(&self, id: &str) -> Result<Session, FindError> {
         match self.session_facts(id).await {
             Err(error) if error.is_not_found() => {
@@ -125,19 +125,10 @@ impl Daemon {
         Session::read(raw).map_err(|error| self.unreadable(&error))
     }
 
-    /// The only session whose id begins like this.
-    async fn full_id(&self, start: &str) -> Result<String, FindError> {
+    /// The only session whose id ends or begins like this.
+    async fn full_id(&self, part: &str) -> Result<String, FindError> {
         let (sessions, _) = self.sessions(&SessionFilter::default(), usize::MAX).await?;
-        let start = start.to_ascii_lowercase();
-        let mut found = sessions.into_iter().filter(|session| session.session_id.starts_with(&start));
-        match (found.next(), found.next()) {
-            (Some(only), None) => Ok(only.session_id),
-            (None, _) => Err(FindError::Unknown { id: start }),
-            (Some(first), Some(second)) => {
-                let candidates = [first, second].into_iter().chain(found).collect();
-                Err(FindError::Ambiguous { start, candidates })
-            }
-        }
+        meant(part, sessions).map(|session| session.session_id)
     }
 
     /// Stops using a session; it stays listed and can be taken up again.
@@ -156,13 +147,29 @@ impl Daemon {
     }
 }
 
+/// The only one of these whose id ends or begins like this.
+fn meant(part: &str, sessions: Vec<Session>) -> Result<Session, FindError> {
+    let part = part.to_ascii_lowercase();
+    let is_meant =
+        |session: &Session| session.session_id.ends_with(&part) || session.session_id.starts_with(&part);
+    let mut found = sessions.into_iter().filter(is_meant);
+    match (found.next(), found.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => Err(FindError::Unknown { id: part }),
+        (Some(first), Some(second)) => {
+            let candidates = [first, second].into_iter().chain(found).collect();
+            Err(FindError::Ambiguous { part, candidates })
+        }
+    }
+}
+
 /// Why there is no one session.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FindError {
-    #[error("no session has the id \"{}\" or one that begins so", crate::view::clean_line(id, 60))]
+    #[error("no session has the id \"{}\" or one that ends or begins so", crate::view::clean_line(id, 60))]
     Unknown { id: String },
-    #[error("{} sessions begin with \"{}\"{}", candidates.len(), crate::view::clean_line(start, 60), listed(candidates))]
-    Ambiguous { start: String, candidates: Vec<Session> },
+    #[error("{} sessions end or begin with \"{}\"{}", candidates.len(), crate::view::clean_line(part, 60), listed(candidates))]
+    Ambiguous { part: String, candidates: Vec<Session> },
     #[error(transparent)]
     Daemon(#[from] DaemonError),
 }
@@ -234,7 +241,29 @@ mod tests {
         assert_eq!(session.raw.expect("it is kept").get(), raw);
     }
 
-    // contract 6: ambiguous beginnings list what they may mean, bounded and clean
+    // contract 7.1: ids may be shortened to what is unique of their end or beginning
+    #[test]
+    fn an_end_or_a_beginning_names_a_session() {
+        let sessions = || {
+            let session = |id: &str| Session { session_id: id.to_owned(), ..Session::default() };
+            ["0199-aa11", "0199-bb22", "aa11-cc22"].map(session).to_vec()
+        };
+        for (part, id) in [("bb22", "0199-bb22"), ("C22", "aa11-cc22"), ("aa11-", "aa11-cc22"), ("199-", "")]
+        {
+            let found = meant(part, sessions()).map(|session| session.session_id);
+            assert_eq!(found.as_deref().unwrap_or_default(), id, "{part}");
+        }
+        // An end of one and the beginning of another; the end of two; the beginning of two.
+        for part in ["aa11", "22", "0199"] {
+            let error = meant(part, sessions()).expect_err(part);
+            assert!(
+                matches!(&error, FindError::Ambiguous { candidates, .. } if candidates.len() == 2),
+                "{error}"
+            );
+        }
+    }
+
+    // contract 7.1: what may mean several lists them, bounded and clean
     #[test]
     fn candidates_are_listed() {
         let candidate = |n: usize| Session {
@@ -242,9 +271,9 @@ mod tests {
             title: Some("\u{1b}[2J".into()),
             ..Session::default()
         };
-        let error = FindError::Ambiguous { start: "ab".into(), candidates: (0..12).map(candidate).collect() };
+        let error = FindError::Ambiguous { part: "ab".into(), candidates: (0..12).map(candidate).collect() };
         let text = error.to_string();
-        assert!(text.starts_with("12 sessions begin with \"ab\"\n  ab0 "), "{text}");
+        assert!(text.starts_with("12 sessions end or begin with \"ab\"\n  ab0 "), "{text}");
         assert!(text.ends_with("\n  and 2 more") && !text.contains('\u{1b}'), "{text}");
     }
 }

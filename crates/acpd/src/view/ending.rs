@@ -36,14 +36,14 @@ pub(super) fn spoken_calls(total: usize, failed: usize) -> Option<String> {
 /// The last line of a turn, and why if it was not the usual end.
 pub(super) fn turn(stop_reason: &str, facts: &[String], paint: Paint) -> Vec<String> {
     let why = match stop_reason {
-        "end_turn" => None,
+        // Who cancelled it was told so.
+        "end_turn" | "cancelled" => None,
         "max_tokens" => Some("the model reached its token limit; the answer may be incomplete"),
         "max_turn_requests" => Some("the agent reached its limit of model requests for one turn"),
         "refusal" => Some("the agent refused to go on"),
-        "cancelled" => Some("the turn was cancelled"),
         _ => Some("the agent gave a reason that acpd does not know"),
     };
-    let mark = if why.is_none() { paint.good("✓") } else { paint.notable("!") };
+    let mark = if stop_reason == "end_turn" { paint.good("✓") } else { paint.notable("!") };
     let said = std::iter::once(line(stop_reason, 60)).chain(facts.iter().cloned()).collect::<Vec<_>>();
     let mut lines = vec![format!("{mark} {}", paint.dim(said.join(" · ")))];
     lines.extend(why.map(|why| format!("  {why}")));
@@ -91,6 +91,21 @@ fn failure(
     lines.push(format!("  {}", paint.dim(facts.join(" · "))));
     lines.extend(hint(info, agent).map(|hint| format!("  {} {hint}", paint.kind("next:"))));
     lines
+}
+
+/// How to log in, as the agent says it.
+pub(super) fn logins(ways: &[String], agent: &str, paint: Paint) -> Vec<String> {
+    let next = paint.kind("next:");
+    match ways {
+        [] => vec![format!(
+            "  {next} log in with the agent's own program, then try again: {agent} names no way"
+        )],
+        [way] => vec![format!("  {next} log in, then try again: {way}")],
+        ways => {
+            let head = format!("  {next} log in, in one of the ways that {agent} names, then try again:");
+            std::iter::once(head).chain(ways.iter().map(|way| format!("    {way}"))).collect()
+        }
+    }
 }
 
 /// The first and last lines of the stderr of a process, from its `terminationInfo`.

@@ -6,12 +6,11 @@ use super::clean::line;
 use super::columns::{Cell, Column, Cut, Tone, table};
 use super::facts::grouped;
 use super::paint::{Paint, Screen};
+use super::short_ids::short_ends;
 use super::spans::age;
 use crate::daemon::Session;
 use jiff::Timestamp;
 
-/// What is always shown of an id: two that share it were made in the same millisecond.
-const ID: usize = 13;
 /// Characters of a text that are shown at most, whatever the width.
 const TEXT: usize = 200;
 
@@ -24,14 +23,14 @@ const LIST: [Column; 6] = [
     Column::text("CWD", Cut::Start(10)),
 ];
 
-/// The list of sessions, with beginnings of ids that name each of them.
+/// The list of sessions, with ends of ids that name each of them.
 pub(crate) fn list(
     sessions: &[Session],
     now: Timestamp,
     width: Option<usize>,
     screen: Screen,
 ) -> Vec<String> {
-    let ids = short_ids(sessions);
+    let ids: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
     let row = |(session, id): (&Session, String)| {
         [
             id.into(),
@@ -42,7 +41,7 @@ pub(crate) fn list(
             Cell { text: line(&session.cwd, TEXT), tone: Tone::Dim },
         ]
     };
-    let rows: Vec<[Cell; 6]> = sessions.iter().zip(ids).map(row).collect();
+    let rows: Vec<[Cell; 6]> = sessions.iter().zip(short_ends(&ids)).map(row).collect();
     table(&LIST, &rows, width, Paint::new(screen.colour))
 }
 
@@ -70,7 +69,7 @@ pub(crate) fn top(
     width: Option<usize>,
     screen: Screen,
 ) -> Vec<String> {
-    let all: Vec<Session> = sessions.iter().map(|row| row.session.clone()).collect();
+    let ids: Vec<&str> = sessions.iter().map(|row| row.session.session_id.as_str()).collect();
     let row = |(TopRow { session, rate }, id): (&TopRow<'_>, String)| {
         let rate = match rate {
             Some(rate) if *rate >= 10.0 => format!("{rate:.0}"),
@@ -88,7 +87,7 @@ pub(crate) fn top(
             line(session.title.as_deref().unwrap_or(&session.cwd), TEXT).into(),
         ]
     };
-    let rows: Vec<[Cell; 7]> = sessions.iter().zip(short_ids(&all)).map(row).collect();
+    let rows: Vec<[Cell; 7]> = sessions.iter().zip(short_ends(&ids)).map(row).collect();
     table(&TOP, &rows, width, Paint::new(screen.colour))
 }
 
@@ -106,21 +105,6 @@ pub(crate) fn state(session: &Session) -> Cell {
         },
     };
     Cell { text, tone }
-}
-
-/// Beginnings of ids, as long as it takes to tell these from each other.
-fn short_ids(sessions: &[Session]) -> Vec<String> {
-    let mut sorted: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
-    sorted.sort_unstable();
-    let shared = |pair: &[&str]| pair[0].chars().zip(pair[1].chars()).take_while(|(a, b)| a == b).count();
-    let longest = sorted.windows(2).map(shared).max().unwrap_or_default();
-    let most = ID.max(longest + 1);
-    sessions.iter().map(|session| session.session_id.chars().take(most).map(shown).collect()).collect()
-}
-
-/// Ids are a daemon's, and so is whatever is not shown as it is.
-fn shown(c: char) -> char {
-    if c.is_ascii_graphic() { c } else { '\u{fffd}' }
 }
 
 #[cfg(test)]
@@ -157,29 +141,11 @@ mod tests {
         assert_eq!(
             list(&sessions, now(), None, PLAIN),
             [
-                "ID                  STATE         AGE  AGENT    TITLE           CWD",
-                "019a2b3c-4d5e-7000  running        2m  example  Fix␛[2J it now  /src/project",
-                "019a2b3c-4d5e-7001  ended: error   2m  example                  /src/project",
+                "ID      STATE         AGE  AGENT    TITLE           CWD",
+                "e-7000  running        2m  example  Fix␛[2J it now  /src/project",
+                "e-7001  ended: error   2m  example                  /src/project",
             ]
         );
-    }
-
-    // contract 6: ids are shortened as long as they stay different
-    #[test]
-    fn ids_are_as_long_as_it_takes() {
-        let ids = |ids: &[&str]| {
-            let sessions: Vec<Session> = ids.iter().map(|id| session(id, "idle", None)).collect();
-            short_ids(&sessions)
-        };
-        assert_eq!(
-            ids(&["019a2b3c-4d5e-7000-1", "029a2b3c-4d5e-7000-1"]),
-            ["019a2b3c-4d5e", "029a2b3c-4d5e"]
-        );
-        assert_eq!(
-            ids(&["019a2b3c-4d5e-7000-1", "019a2b3c-4d5e-7100-1"]),
-            ["019a2b3c-4d5e-70", "019a2b3c-4d5e-71"]
-        );
-        assert_eq!(ids(&["a\u{1b}"]), ["a\u{fffd}"]);
     }
 
     // contract 6: acpd top: state, age, events and their rate
@@ -189,8 +155,7 @@ mod tests {
         for (rate, shown) in [(None, "-"), (Some(0.0), ""), (Some(0.5), "0.5"), (Some(1234.6), "1235")] {
             let lines = top(&[TopRow { session: &session, rate }], now(), None, PLAIN);
             let words: Vec<&str> = lines[1].split_whitespace().collect();
-            let mut expected =
-                vec!["019a2b3c-4d5e", "waiting", "2m", "1,234", shown, "example", "/src/project"];
+            let mut expected = vec!["e-7000", "waiting", "2m", "1,234", shown, "example", "/src/project"];
             expected.retain(|word| !word.is_empty());
             assert_eq!(words, expected);
         }

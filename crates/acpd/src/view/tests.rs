@@ -137,6 +137,11 @@ fn call_update(id: &str, fields: Value) -> Value {
     with(json!({"sessionUpdate": "tool_call_update", "toolCallId": id}), fields)
 }
 
+/// A turn that failed with this message.
+fn turn_failed<'a>(message: &'a str, ended: Option<&'a Value>) -> Failed<'a> {
+    Failed { step: Step::Turn, message, details: None, ended, logins: &[] }
+}
+
 fn with(mut update: Value, fields: Value) -> Value {
     let (Value::Object(object), Value::Object(fields)) = (&mut update, fields) else { panic!("objects") };
     object.extend(fields);

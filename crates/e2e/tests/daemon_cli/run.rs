@@ -15,10 +15,14 @@ fn a_prompt_goes_through_the_daemon() {
         let (exit, out, err) = run(&scratch, &words);
         assert_eq!((exit, out.as_str()), (Exit::Code(0), "hello wide world\n"), "{err}");
         let session = ids(&scratch, &[]).remove(0);
+        let short = &session[session.len() - 8..];
         if let [flag, url] = connect {
-            assert!(err.contains(&format!("events {session} {flag} {url}`")), "{err}");
+            assert!(err.contains(&format!("events {short} {flag} {url}`")), "{err}");
         }
-        assert!(err.contains(&format!("session {session} is closed")) && err.contains("end_turn"), "{err}");
+        // contract 7.1: ids of messages are short, and one line is enough
+        assert!(err.contains(&format!("\nsession {short} is closed")) && err.contains("end_turn"), "{err}");
+        assert!(!err.contains(&session), "{err}");
+        assert_eq!(json(&scratch, &["sessions", "show", short])["sessionId"], session.as_str());
         let shown = json(&scratch, &["sessions", "show", &session]);
         assert_eq!(shown["terminationInfo"]["cause"], "client_close", "{shown}");
     }
@@ -100,12 +104,13 @@ fn a_second_interrupt_leaves() {
     let mut running = PseudoTerminal::new().start(&scratch, &["run", "ignore-cancel\nhello\nhang"]);
     running.wait_for("hello");
     running.signal(Signal::INT);
-    running.wait_for("cancelling; once more to leave");
+    running.wait_for("cancelling; Ctrl-C leaves while it goes on");
     running.signal(Signal::INT);
     let (shown, status) = running.end();
     let session = ids(&scratch, &["--live"]).remove(0);
     assert_eq!(status.code(), Some(1), "{shown}");
-    assert!(shown.contains(&format!("session {session} lives on")) && shown.contains("--follow"), "{shown}");
+    let short = &session[session.len() - 8..];
+    assert!(shown.contains(&format!("session {short} lives on")) && shown.contains("--follow"), "{shown}");
     assert_eq!(state(&scratch, &session), "running");
     done(&scratch, &["sessions", "terminate", &session]);
     daemon.stop();
@@ -132,14 +137,90 @@ fn a_lost_daemon_is_told() {
     assert!(err.contains("the daemon at ") && err.contains("what became of"), "{err}");
 }
 
-// contract 6: 2 for an agent that the daemon does not have
+// contract 6: 2 for an agent that the daemon does not have; it is said whose list that is and how it is renewed
 #[test]
 fn an_unknown_agent_is_wrong_usage() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
+    let (own, pid) = (scratch.path("config.toml"), daemon.pid());
+    let goes_by = format!("the daemon goes by {}", own.display());
+    let renewed = format!("`kill -HUP {pid}` makes it read its configuration anew");
     for more in [&[][..], &["--json"]] {
         let err = fails(&scratch, 2, &[&["run", "--agent", "nobody"], more, &["hello"]].concat());
-        assert!(err.contains("nobody"), "{err}");
+        assert!(err.contains("nobody") && err.contains(&goes_by) && err.contains(&renewed), "{err}");
+        assert!(!err.contains("before its last change") && err.lines().count() == 1, "{err}");
+    }
+    let err = fails(&scratch, 2, &["run", "--connect", &daemon.url(), "--agent", "nobody", "hello"]);
+    assert!(err.contains("SIGHUP") && err.starts_with("warning: "), "{err}");
+    daemon.stop();
+}
+
+// contract 6: a configuration that is named beside a daemon, or changed behind its back, is not ignored silently
+#[test]
+fn a_configuration_that_is_not_the_daemons_is_told() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let (own, other) = (scratch.path("config.toml"), scratch.path("other.toml"));
+    std::fs::write(&other, "[agents.mine]\ncommand = \"mine\"\n").expect("a file");
+    let with = |words: &[&str]| {
+        let (state, other) = (scratch.state(), other.display().to_string());
+        let mut all = words.to_vec();
+        let places = ["--state-dir", state.to_str().expect("text"), "--config", &other];
+        all.splice(words.len() - 1..words.len() - 1, places);
+        scratch.run(&all)
+    };
+    let words = format!(
+        "the daemon goes by {}, not by {}, which `--embedded` would use;",
+        own.display(),
+        other.display()
+    );
+    let (exit, out, err) = with(&["run", "hello"]);
+    assert_eq!((exit, out.as_str()), (Exit::Code(0), "hello\n"), "{err}");
+    assert!(err.starts_with(&format!("warning: {words}")), "{err}");
+    let (exit, out, err) = with(&["agents", "list", "--json"]);
+    assert!(exit == Exit::Code(0) && out.contains("example") && !out.contains("mine"), "{out}");
+    assert!(err.starts_with(&words), "{err}");
+    assert_eq!(run(&scratch, &["agents", "list", "--json"]).2, "");
+
+    // Newer than the reading, whatever the clock of the file system can tell apart.
+    let file = std::fs::File::options().append(true).open(&own).expect("the configuration");
+    let noted = scratch.state().join("daemon.config").metadata().and_then(|note| note.modified());
+    file.set_modified(noted.expect("the daemon notes it") + std::time::Duration::from_secs(1))
+        .expect("a time");
+    let err = run(&scratch, &["agents", "list", "--json"]).2;
+    assert!(err.contains("as it was before its last change; `kill -HUP "), "{err}");
+    daemon.stop();
+    assert!(!scratch.state().join("daemon.config").exists());
+}
+
+// contract 6: the name of the daemon's default agent, which only it knows, is in what is told
+#[test]
+fn the_daemons_default_agent_is_named() {
+    let scratch = Scratch::new().config("[server]\ndefault_agent = \"absent\"").agent(
+        "absent",
+        "/no/such/program",
+        &[],
+    );
+    let mut daemon = scratch.serve();
+    let err = run(&scratch, &["run", "hello"]).2;
+    assert!(err.contains("no session was started") && err.contains("`acpd agents check absent`"), "{err}");
+    daemon.stop();
+}
+
+// contract 6, SU-1: what was left behind and killed is told at the end, with and without a daemon
+#[test]
+fn killed_leftovers_are_told() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    for (more, prompt, is_told) in [
+        (&[][..], "fork setsid", true),
+        (&["--embedded"], "fork setsid", true),
+        (&[], "hello", false),
+        (&["--embedded"], "hello", false),
+    ] {
+        let err = run(&scratch, &[&["run"], more, &[prompt]].concat()).2;
+        let told = err.contains("processes that the agent left behind were killed");
+        assert_eq!(told, is_told, "{more:?} {prompt}: {err}");
     }
     daemon.stop();
 }

@@ -29,7 +29,7 @@ fn sessions_are_listed_and_shown() {
     let words: Vec<&str> = table.lines().next().expect("a head").split_whitespace().collect();
     assert_eq!(words, ["ID", "STATE", "AGE", "AGENT", "TITLE", "CWD"]);
     let line =
-        table.lines().find(|line| live.starts_with(line.split(' ').next().unwrap())).expect("it is there");
+        table.lines().find(|line| live.ends_with(line.split(' ').next().unwrap())).expect("it is there");
     assert!(
         line.contains("idle") && line.contains("example") && line.contains("Fix ␛[2Jthe tests"),
         "{line}"
@@ -44,9 +44,10 @@ fn sessions_are_listed_and_shown() {
     daemon.stop();
 }
 
-// contract 6: the beginning of an id is enough if it is unique; else the candidates are listed
+// contract 7.1: ids may be shortened to what is unique of their end or beginning, and lists show the shortest unique end
+// of at least 6 characters; else the candidates are listed
 #[test]
-fn the_beginning_of_an_id_is_enough() {
+fn an_end_or_a_beginning_of_an_id_is_enough() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
     for _ in 0..2 {
@@ -54,11 +55,18 @@ fn the_beginning_of_an_id_is_enough() {
     }
     let all = ids(&scratch, &[]);
     let shared = all[0].chars().zip(all[1].chars()).take_while(|(one, other)| one == other).count();
-    let unique = &all[0][..=shared];
-    assert_eq!(json(&scratch, &["sessions", "show", unique])["sessionId"], all[0].as_str());
-    assert_eq!(json(&scratch, &["sessions", "show", &unique.to_uppercase()])["sessionId"], all[0].as_str());
+    let table = done(&scratch, &["sessions", "list"]);
+    let listed: Vec<&str> = table.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(listed.len(), 2);
+    for (id, short) in all.iter().zip(listed) {
+        // Two of random ends are rarely the same for longer than that.
+        assert!(id.ends_with(short) && (6..=8).contains(&short.len()), "{short} of {id}");
+        for part in [short, &short.to_uppercase(), &id[..=shared], &id[..=shared].to_uppercase()] {
+            assert_eq!(json(&scratch, &["sessions", "show", part])["sessionId"], id.as_str(), "{part}");
+        }
+    }
     let err = fails(&scratch, 1, &["sessions", "show", &all[0][..shared]]);
-    assert!(err.contains("2 sessions begin with") && all.iter().all(|id| err.contains(id)), "{err}");
+    assert!(err.contains("2 sessions end or begin with") && all.iter().all(|id| err.contains(id)), "{err}");
     for command in ["show", "events", "close", "terminate", "delete"] {
         let err = fails(&scratch, 1, &["sessions", command, "nobody"]);
         assert!(err.contains("no session has the id \"nobody\""), "{err}");
@@ -93,6 +101,8 @@ fn sessions_are_ended() {
                     (&shown["state"], &shown["terminationInfo"]["reason"]),
                     (&after.into(), &reason.into())
                 );
+                // contract 1.2: who asked for it
+                assert_eq!(shown["terminationInfo"]["initiator"], "command line", "{shown}");
                 let again = json(&scratch, &["sessions", command, &session]);
                 assert_eq!(again["alreadyEnded"], true, "{again}");
             }

@@ -1,6 +1,6 @@
 //! `acpd run`, `acpd agents` and what a wrong configuration says (contract 6).
 
-use acpd_e2e::{Exit, Scratch, shell_agent};
+use acpd_e2e::{Exit, Scratch, shell_agent, taking_shell_agent};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -139,6 +139,79 @@ fn agents_are_listed_and_checked() {
     let (exit, out, _) = agents(&scratch, &["check", "quits", "--json"]);
     let checked: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((exit, &checked["terminationInfo"]["exitCode"]), (Exit::Code(1), &Value::from(3)));
+}
+
+// contract 6, AU-1: an agent that wants a login is told with what it says of it, also by its name where there is no view
+#[test]
+fn a_wanted_login_is_told() {
+    let methods = r#"[{"id":"a","name":"Account","description":"Run wants login in the terminal"},{"id":"k","name":"Key","type":"env_var","vars":[{"name":"WANTS_KEY"}]}]"#;
+    let answer = |data: &str| {
+        let error = format!(r#"{{"code":-32000,"message":"Authentication required"{data}}}"#);
+        let refuse = format!("printf '{{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":%s}}\\n' \"$id\" '{error}'");
+        let caps = format!("{{\"protocolVersion\":1,\"agentCapabilities\":{{}},\"authMethods\":{methods}}}");
+        taking_shell_agent(&format!("take; answer '{caps}'; take; {refuse}; take"))
+    };
+    let scratch = Scratch::new()
+        .shell("wants", &answer(""))
+        .shell("says", &answer(r#","data":{"message":"the key has expired"}"#));
+    let (exit, out, err) = run(&scratch, &["--agent", "wants", "hello"]);
+    assert_eq!((exit, out.as_str()), (Exit::Code(1), ""), "{err}");
+    for words in [
+        "✗ the agent wants a login: Authentication required\n",
+        "in one of the ways that wants names",
+        "\n    Account: Run wants login in the terminal\n",
+        "\n    Key (`env: WANTS_KEY`)\n",
+    ] {
+        assert!(err.contains(words), "{words:?} is not in {err}");
+    }
+    let (_, _, err) = run(&scratch, &["--agent", "says", "hello"]);
+    assert!(err.contains("\n  the key has expired\n"), "{err}");
+    let (exit, _, err) = run(&scratch, &["--json", "--agent", "wants", "hello"]);
+    let words = "error: agent wants wants a login: Authentication required; Account: Run wants login in the terminal; Key";
+    assert!(exit == Exit::Code(1) && err.starts_with(words), "{err}");
+    let state = text(scratch.state());
+    let (_, out, _) = agents(&scratch, &["check", "wants", "--state-dir", &state]);
+    assert!(
+        out.contains(
+            "login     Account: Run wants login in the terminal\n            Key (`env: WANTS_KEY`)\n"
+        ),
+        "{out}"
+    );
+}
+
+// contract 6: no turn has failed where none had begun
+#[test]
+fn a_session_that_does_not_start_is_no_failed_turn() {
+    let scratch = Scratch::new().agent("absent", "/no/such/program", &[]);
+    let (_, _, err) = run(&scratch, &["--agent", "absent", "hello"]);
+    assert!(
+        err.contains("✗ no session was started: agent absent did not start") && !err.contains("turn"),
+        "{err}"
+    );
+}
+
+// contract 6: arguments in the command are told from a command that is missing
+#[test]
+fn arguments_in_the_command_are_told() {
+    let scratch = Scratch::new().agent("both", "sh -c true", &[]).agent("absent", "/no/such acp", &[]);
+    let (_, _, err) = agents(&scratch, &["check", "both"]);
+    assert!(
+        err.contains("command not found: sh -c true ") && err.contains("arguments go into args"),
+        "{err}"
+    );
+    let (_, _, err) = agents(&scratch, &["check", "absent"]);
+    assert!(err.contains("command not found: /no/such acp ") && !err.contains("args"), "{err}");
+}
+
+// contract 6, PE-5: what `acpd run` does not ask is declined, and that is said
+#[test]
+fn a_declined_elicitation_is_told() {
+    let scratch = Scratch::new();
+    for more in [&[][..], &["--json"]] {
+        let (exit, out, err) = run(&scratch, &[more, &["elicit Which colour?"]].concat());
+        assert_eq!(exit, Exit::Code(0), "{err}");
+        assert!(out.contains("decline") && err.contains("declined: Which colour?"), "{out}{err}");
+    }
 }
 
 // contract 6: unknown keys are errors with line and column, whichever command reads them

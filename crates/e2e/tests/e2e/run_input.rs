@@ -1,4 +1,4 @@
-//! What `acpd run` is given before its turn (contract 6, 7.1): words, standard input, a directory, and a Ctrl-C.
+//! What `acpd run` is given before its turn (contract 6, contract 7.1): words, standard input, a directory, and a Ctrl-C.
 
 use acpd_e2e::{Exit, Gate, Scratch, Started, acpd, taking_shell_agent};
 use rustix::process::Signal;

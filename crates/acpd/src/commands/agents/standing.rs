@@ -1,12 +1,14 @@
 //! `acpd agents list`: what is configured here, or how the agents of a daemon are doing.
 
-use super::shown;
 use crate::cli::Which;
-use crate::commands::sessions::screen_of_stdout;
+use crate::commands::sessions::{screen_of_stdout, tell};
+use crate::commands::shown;
 use crate::config::Config;
 use crate::daemon::{Daemon, find_daemon, named};
+use crate::daemon_config::DaemonConfig;
 use crate::embedded::load_config;
 use crate::exit::Failure;
+use crate::hosting::warn_of_unused;
 use crate::stdout::{print, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, clean_line, span, table};
 use serde::Deserialize;
@@ -18,13 +20,20 @@ const TEXT: usize = 300;
 
 pub(super) async fn list(json: bool, which: Which) -> Result<(), Failure> {
     if let Some(daemon) = named(&which.connect)? {
+        warn_of_unused(which.config.as_deref());
         return of_daemon(&daemon, json).await;
     }
-    let config = load_config(which.config, which.state_dir)?;
-    match find_daemon(&config.storage.path).await? {
-        Some(daemon) => of_daemon(&daemon, json).await,
-        None => of_configuration(&config, json),
+    let config = load_config(which.config.clone(), which.state_dir)?;
+    let Some(daemon) = find_daemon(&config.storage.path).await? else {
+        return of_configuration(&config, json);
+    };
+    of_daemon(&daemon, json).await?;
+    let given = which.config.as_deref();
+    let own = DaemonConfig::of(&config.storage.path);
+    if let Some(own) = own.filter(|own| own.is_another(given)) {
+        tell(&own.words(given));
     }
+    Ok(())
 }
 
 fn of_configuration(config: &Config, json: bool) -> Result<(), Failure> {

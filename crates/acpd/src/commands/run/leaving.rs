@@ -4,7 +4,7 @@ use super::{Conversation, Home, Show, closed};
 use crate::client::Incoming;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
-use crate::view::clean_line;
+use crate::view::{clean_line, short_id};
 use acpd_host::method;
 use serde_json::json;
 use std::io::Write;
@@ -20,9 +20,9 @@ impl Conversation {
                 _ => Ok(()),
             };
         };
-        let shown = clean_line(&session, 60);
+        let shown = short_id(&session);
         let reach = match &self.home {
-            Home::Daemon { reach } => reach.clone(),
+            Home::Daemon { reach, .. } => reach.clone(),
             Home::Here(_) => String::new(),
         };
         if self.outcome.is_some() && !self.ended && self.client.is_connected() {
@@ -39,6 +39,7 @@ impl Conversation {
             };
             match closed {
                 Some(Ok(_)) => {
+                    self.look_for_leftovers(&session).await?;
                     self.announce(&format!(
                         "session {shown} is closed; `acpd sessions events {shown}{reach}` shows it"
                     ))?;
@@ -70,6 +71,17 @@ impl Conversation {
         Ok(())
     }
 
+    /// How the session that was closed just now ended.
+    async fn look_for_leftovers(&mut self, session: &str) -> Result<(), Failure> {
+        let Home::Daemon { daemon, .. } = &self.home else { return Ok(()) };
+        // With `--json` it would be told to no reader; a daemon that does not answer has said what matters.
+        if matches!(self.show, Show::Json(_)) {
+            return Ok(());
+        }
+        let ended = daemon.session(session).await.ok().and_then(|session| session.termination_info);
+        self.tell_leftovers(ended.as_ref())
+    }
+
     async fn client_trouble(&mut self) -> Option<String> {
         // What still comes is for nobody; the connection ends behind it.
         while self.client.next().await.is_some() {}
@@ -77,7 +89,7 @@ impl Conversation {
     }
 
     /// Tells the person, whoever reads stdout.
-    fn say(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
         match &self.show {
             _ if self.unread => Ok(()),
             Show::View(_) => self.announce(text),

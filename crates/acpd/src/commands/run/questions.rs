@@ -6,7 +6,7 @@
 use super::{Conversation, Show, closed};
 use crate::exit::Failure;
 use crate::keyboard::{Key, Keyboard, Typed};
-use crate::view::{Choice, Question, Screen, not_asked};
+use crate::view::{Choice, Question, Screen, clean_line, not_asked};
 use acpd_host::method;
 use acpd_wire::{OwnedId, RawId, codes, member};
 use rustix::process::Signal;
@@ -14,6 +14,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// The agent's open questions. The host bounds how many there are.
 pub(super) struct Questions {
@@ -21,6 +23,9 @@ pub(super) struct Questions {
     nobody: Option<String>,
     open: VecDeque<(OwnedId, Question)>,
     keyboard: Option<Keyboard>,
+    /// How long questions were on the screen, and since when one is.
+    asked: Duration,
+    asking: Option<Instant>,
 }
 
 impl Questions {
@@ -33,7 +38,20 @@ impl Questions {
             () if !screen.terminal => Some("this terminal cannot move its cursor, says TERM"),
             () => None,
         };
-        Self { nobody: why.map(str::to_owned), open: VecDeque::new(), keyboard: None }
+        let nobody = why.map(str::to_owned);
+        Self { nobody, open: VecDeque::new(), keyboard: None, asked: Duration::ZERO, asking: None }
+    }
+
+    /// How long the person was asked.
+    pub(super) fn asked(&self) -> Duration {
+        self.asked + self.asking.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
+    /// The terminal is left to the shell: nothing is asked for now.
+    fn close(&mut self) {
+        self.keyboard = None;
+        self.asked = self.asked();
+        self.asking = None;
     }
 
     /// What the person does about the question on the screen; never, when there is none.
@@ -56,6 +74,11 @@ impl Conversation {
         method: &str,
         params: &[u8],
     ) -> Result<(), Failure> {
+        if method == method::ELICITATION {
+            let params: Value = serde_json::from_slice(params).unwrap_or_default();
+            self.client.answer(&id, &json!({"action": "decline"})).await;
+            return self.say(&declined(&params));
+        }
         if method != method::REQUEST_PERMISSION {
             let text = format!("acpd run does not have {method}");
             self.client.refuse(&id, codes::METHOD_NOT_FOUND, &text).await;
@@ -130,7 +153,7 @@ impl Conversation {
 
     /// The turn is being cancelled, and so are its questions.
     pub(super) async fn cancel_questions(&mut self) -> Result<(), Failure> {
-        self.questions.keyboard = None;
+        self.questions.close();
         if let Show::View(view) = &mut self.show {
             view.take_back("not answered: the turn is cancelled").map_err(closed)?;
         }
@@ -142,14 +165,14 @@ impl Conversation {
 
     /// The turn is over: nobody waits for answers.
     pub(super) fn forget_questions(&mut self) {
-        self.questions.keyboard = None;
+        self.questions.close();
         self.questions.open.clear();
     }
 
     /// Puts the next question on the screen, or closes the keyboard when there is none.
     async fn ask(&mut self) -> Result<(), Failure> {
         let Some((_, question)) = self.questions.open.front() else {
-            self.questions.keyboard = None;
+            self.questions.close();
             return Ok(());
         };
         if self.questions.nobody.is_some() {
@@ -171,7 +194,7 @@ impl Conversation {
 
     /// From now on nobody can be asked.
     async fn nobody(&mut self, why: &str) -> Result<(), Failure> {
-        self.questions.keyboard = None;
+        self.questions.close();
         self.questions.nobody = Some(why.to_owned());
         if let Show::View(view) = &mut self.show {
             view.take_back(why).map_err(closed)?;
@@ -202,8 +225,16 @@ impl Questions {
             Some(keyboard) => keyboard.forget()?,
             None => self.keyboard = Some(Keyboard::open()?),
         }
+        self.asking.get_or_insert_with(Instant::now);
         Ok(self.keyboard.as_ref().map_or(0, Keyboard::rows))
     }
+}
+
+/// What is said of a form, or of a page to open: only permissions are asked here.
+fn declined(params: &Value) -> String {
+    let words = |key: &str| params[key].as_str().map(|text| clean_line(text, 300)).unwrap_or_default();
+    let page = if params["url"].is_string() { format!(" {}", words("url")) } else { String::new() };
+    format!("declined: {}{page} (`acpd run` asks for permissions only)", words("message"))
 }
 
 fn selected(choice: &Choice) -> Value {

@@ -32,7 +32,6 @@ fn other_stop_reasons_are_explained() {
         ("max_tokens", "the model reached its token limit; the answer may be incomplete"),
         ("max_turn_requests", "the agent reached its limit of model requests for one turn"),
         ("refusal", "the agent refused to go on"),
-        ("cancelled", "the turn was cancelled"),
         ("bored", "the agent gave a reason that acpd does not know"),
     ] {
         let mut view = piped();
@@ -44,6 +43,44 @@ fn other_stop_reasons_are_explained() {
             format!(
                 "● tool   A\n○ tool   A  not finished\n! {reason} · 2 m 05 s · 1 tool call\n  {expected}\n"
             )
+        );
+    }
+}
+
+// contract 6: a turn that was cancelled says so once: whoever cancelled it was told
+#[test]
+fn a_cancelled_turn_is_one_line() {
+    let mut view = piped();
+    view.turn_ended("cancelled", Duration::from_millis(812)).unwrap();
+    assert_eq!(texts(view).1, "! cancelled · 812 ms\n");
+}
+
+// contract 6, AU-1: an agent that wants a login is no failed turn; what it says of the ways to log in is told
+#[test]
+fn a_login_is_told_with_its_ways() {
+    let ways = ["Log in with A: run `a login`".to_owned(), "B".to_owned()];
+    for (ways, last) in [
+        (&ways[..1], "next: log in, then try again: Log in with A: run `a login`"),
+        (
+            &ways[..],
+            "next: log in, in one of the ways that a names, then try again:\n    Log in with A: run `a login`\n    B",
+        ),
+        (&[], "next: log in with the agent's own program, then try again: a names no way"),
+    ] {
+        let mut view = piped();
+        view.named("a");
+        let details = Some("no key".to_owned());
+        let failed = Failed {
+            step: Step::Login,
+            message: "Authentication required",
+            details,
+            ended: None,
+            logins: ways,
+        };
+        view.failed(&failed, Duration::from_millis(5)).unwrap();
+        assert_eq!(
+            texts(view).1,
+            format!("✗ the agent wants a login: Authentication required\n  after 5 ms\n  no key\n  {last}\n")
         );
     }
 }
@@ -90,7 +127,8 @@ fn a_crash_is_shown_with_its_stderr() {
     // The same message is not said twice, and what went wrong is never scrolled away by the stderr.
     let mut view = piped();
     view.starting("opencode").unwrap();
-    view.turn_failed("agent exited with exit status: 1", Duration::from_millis(5), Some(&info)).unwrap();
+    view.failed(&turn_failed("agent exited with exit status: 1", Some(&info)), Duration::from_millis(5))
+        .unwrap();
     assert_eq!(
         texts(view).1,
         format!("{stderr}✗ the turn failed: agent exited with exit status: 1\n  after 5 ms\n{record}")
@@ -181,7 +219,7 @@ fn the_summary_names_what_was_changed() {
         let path = format!("/src/{n}");
         view.update_value(&done(&path, "edit", json!({"locations": [{"path": path}]}))).unwrap();
     }
-    view.turn_failed("no", Duration::ZERO, None).unwrap();
+    view.failed(&turn_failed("no", None), Duration::ZERO).unwrap();
     let shown = texts(view).1;
     assert!(shown.contains("  edited   9\n  and 990 more files\n✗ the turn failed: no\n"), "{shown}");
 }

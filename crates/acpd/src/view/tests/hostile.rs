@@ -93,7 +93,7 @@ fn control_characters_are_neutralised_in_every_field() {
         view.starting(HOSTILE).unwrap();
         view.started(Some(&json!({"name": HOSTILE, "version": HOSTILE})), Duration::ZERO).unwrap();
         view.remark(HOSTILE).unwrap();
-        view.turn_failed(HOSTILE, Duration::ZERO, None).unwrap();
+        view.failed(&turn_failed(HOSTILE, None), Duration::ZERO).unwrap();
         view.session_ended(&changed).unwrap();
         check(&texts(view).1, &changed);
     }
@@ -158,7 +158,7 @@ fn styles_are_only_added() {
         for update in one_of_each() {
             view.update_value(&update).unwrap();
         }
-        view.turn_failed("no", Duration::ZERO, None).unwrap();
+        view.failed(&turn_failed("no", None), Duration::ZERO).unwrap();
         view.session_ended(&termination()).unwrap();
         texts(view)
     };

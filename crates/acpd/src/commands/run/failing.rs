@@ -1,0 +1,76 @@
+//! What is told when there is an error instead of a session or of a turn.
+
+use super::{Conversation, Phase, Show, closed};
+use crate::exit::Failure;
+use crate::view::{Failed, Step, clean_line, logins, said};
+use serde_json::Value;
+
+/// The code by which an agent says that it wants a login (ACP: `auth_required`).
+const AUTH_REQUIRED: i64 = -32_000;
+
+impl Conversation {
+    /// A request of ours was answered with an error.
+    pub(super) fn failed(&mut self, phase: Phase, error: &Value) -> Result<(), Failure> {
+        let message = error["message"].as_str().unwrap_or("the agent answered an error without a message");
+        let data = &error["data"];
+        let info = &data["terminationInfo"];
+        self.ended |= info.is_object();
+        self.forget_questions();
+        self.know_agent(&data["agent"]);
+        let step = match (error["code"].as_i64(), phase) {
+            (Some(AUTH_REQUIRED), _) => Step::Login,
+            (_, Phase::Prompt(_)) => Step::Turn,
+            _ => Step::Start,
+        };
+        let ways = match step {
+            Step::Login => {
+                let told = data["authMethods"].as_array().is_some_and(|methods| !methods.is_empty());
+                logins(if told { &data["authMethods"] } else { &self.auth_methods })
+            }
+            Step::Start | Step::Turn => Vec::new(),
+        };
+        let details = said(data, message).filter(|details| !ways.iter().any(|way| way.contains(details)));
+        let took = self.elapsed();
+        let failure = match &mut self.show {
+            Show::View(view) => {
+                let ended = Some(info).filter(|info| info.is_object());
+                let failed = Failed { step, message, details, ended, logins: &ways };
+                view.failed(&failed, took).map_err(closed)?;
+                Failure::Told
+            }
+            Show::Json(_) => {
+                let mut text = in_a_line(self.agent.as_deref(), step, message);
+                for more in details.iter().chain(&ways) {
+                    text.push_str("; ");
+                    text.push_str(more);
+                }
+                if info.is_object() {
+                    text.push_str(&format!(" {info}"));
+                }
+                Failure::Failed(text)
+            }
+        };
+        self.outcome = Some(Err(failure));
+        Ok(())
+    }
+
+    /// The name of the agent, if only the host knew it so far.
+    pub(super) fn know_agent(&mut self, name: &Value) {
+        let (None, Some(name)) = (&self.agent, name.as_str()) else { return };
+        self.agent = Some(name.to_owned());
+        if let Show::View(view) = &mut self.show {
+            view.named(name);
+        }
+    }
+}
+
+/// What failed, with the name of the agent, for a reader without a view.
+fn in_a_line(agent: Option<&str>, step: Step, message: &str) -> String {
+    let agent =
+        agent.map_or_else(|| "the agent".to_owned(), |agent| format!("agent {}", clean_line(agent, 60)));
+    match step {
+        Step::Login => format!("{agent} wants a login: {message}"),
+        _ if message.contains(&agent) => message.to_owned(),
+        _ => format!("{agent}: {message}"),
+    }
+}

@@ -1,0 +1,130 @@
+//! Which configuration the daemon of a state directory goes by, for a person who wonders why it knows no such agent.
+//!
+//! The daemon notes it beside its lock, in `daemon.config`: the path of the file, or nothing when it goes by none; the
+//! note is as old as the reading. Owned by the daemon; commands only look, and only when the daemon answers. Not here:
+//! what is in a configuration.
+
+use crate::commands::shown;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+fn place(state_dir: &Path) -> PathBuf {
+    state_dir.join("daemon.config")
+}
+
+/// Notes that this file was read just now; None when there is none.
+pub(crate) fn note(state_dir: &Path, file: Option<&Path>) {
+    let file = file.map(|file| std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(place(state_dir))
+        .and_then(|mut note| note.write_all(file.as_deref().unwrap_or(Path::new("")).as_os_str().as_bytes()));
+    if let Err(error) = written {
+        tracing::debug!(%error, "cannot note which configuration was read");
+    }
+}
+
+/// Takes the note away: nothing is read any more.
+pub(crate) fn forget(state_dir: &Path) {
+    let _gone = std::fs::remove_file(place(state_dir));
+}
+
+/// What a daemon goes by.
+#[derive(Debug, Clone)]
+pub(crate) struct DaemonConfig {
+    file: Option<PathBuf>,
+    /// The file has changed since the daemon read it.
+    changed: bool,
+    pid: Option<u32>,
+}
+
+impl DaemonConfig {
+    /// What the daemon of a state directory has noted. None when it has not.
+    pub(crate) fn of(state_dir: &Path) -> Option<Self> {
+        let read = std::fs::read(place(state_dir)).ok()?;
+        let file = (!read.is_empty()).then(|| PathBuf::from(OsString::from_vec(read)));
+        let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+        let changed = match &file {
+            Some(file) => modified(file) > modified(&place(state_dir)),
+            None => false,
+        };
+        let pid = std::fs::read_to_string(state_dir.join("daemon.lock")).ok();
+        Some(Self { file, changed, pid: pid.and_then(|pid| pid.trim().parse().ok()) })
+    }
+
+    /// Whether it has to be said that the daemon goes by something else than `given`, or by an older state of it.
+    pub(crate) fn is_another(&self, given: Option<&Path>) -> bool {
+        self.changed || given.is_some_and(|given| !self.is_file(given))
+    }
+
+    fn is_file(&self, given: &Path) -> bool {
+        let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        self.file.as_deref().is_some_and(|file| real(file) == real(given))
+    }
+
+    /// Whose agents they are, and how the daemon comes to know others; `given` is the file that was named here.
+    pub(crate) fn words(&self, given: Option<&Path>) -> String {
+        let path = |path: &Path| shown(&path.to_string_lossy());
+        let mut words = match &self.file {
+            Some(file) if self.changed => {
+                format!("the daemon goes by {} as it was before its last change", path(file))
+            }
+            Some(file) => format!("the daemon goes by {}", path(file)),
+            None => "the daemon goes by no configuration file".to_owned(),
+        };
+        if let Some(given) = given.filter(|given| !self.is_file(given)) {
+            words.push_str(&format!(", not by {}, which `--embedded` would use", path(given)));
+        }
+        let hangup = self.pid.map_or_else(|| "SIGHUP".to_owned(), |pid| format!("`kill -HUP {pid}`"));
+        words.push_str(&format!("; {hangup} makes it read its configuration anew"));
+        words
+    }
+}
+
+/// The same for a daemon elsewhere, of which nothing is known.
+pub(crate) const ELSEWHERE: &str =
+    "the daemon goes by its own configuration, which SIGHUP makes it read anew";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 6, contract 7.1: a daemon's configuration is told from the one that was named, with the remedy
+    #[test]
+    fn whose_configuration_it_is_is_told() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (file, other) = (dir.path().join("a.toml"), dir.path().join("b.toml"));
+        assert!(DaemonConfig::of(dir.path()).is_none());
+        std::fs::write(&file, "").expect("a file");
+        std::fs::write(dir.path().join("daemon.lock"), "42\n").expect("a lock");
+        note(dir.path(), Some(&file));
+        let config = DaemonConfig::of(dir.path()).expect("a note");
+        assert!(
+            !config.is_another(None) && !config.is_another(Some(&file)) && config.is_another(Some(&other))
+        );
+        assert_eq!(
+            config.words(Some(&other)),
+            format!(
+                "the daemon goes by {}, not by {}, which `--embedded` would use; `kill -HUP 42` makes it read its \
+                 configuration anew",
+                file.display(),
+                other.display()
+            )
+        );
+        let changed = DaemonConfig { changed: true, ..config };
+        assert!(changed.is_another(Some(&file)));
+        assert!(changed.words(Some(&file)).contains(" as it was before its last change; `kill -HUP 42` "));
+        note(dir.path(), None);
+        let none = DaemonConfig::of(dir.path()).expect("a note");
+        assert!(none.is_another(Some(&file)) && none.words(None).contains("no configuration file"));
+        forget(dir.path());
+        assert!(DaemonConfig::of(dir.path()).is_none());
+    }
+}
