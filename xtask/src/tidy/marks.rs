@@ -8,7 +8,7 @@ use super::tree::Tree;
 use crate::conformance::requirements::{self, GROUPS};
 
 /// Sections of the contract, with the number of their subsections.
-const CONTRACT: &[(u32, u32)] = &[(1, 7), (2, 3), (3, 2), (4, 0), (5, 0), (6, 0)];
+const CONTRACT: &[(u32, u32)] = &[(1, 7), (2, 3), (3, 2), (4, 0), (5, 0), (6, 0), (7, 4)];
 
 /// Sections of the architecture.
 const ARCHITECTURE: u32 = 5;
@@ -148,6 +148,7 @@ mod tests {
     fn well_formed_marks_and_other_comments_pass() {
         for good in [
             "// contract 1.2",
+            "// contract 7.4: text",
             "// contract 4: the directives",
             "// contract 3.2, SU-2",
             "    // FR-5, FR-6: one error for an array",
@@ -166,7 +167,8 @@ mod tests {
         for bad in [
             "// Contract 1.2",
             "// contract 1.9",
-            "// contract 7",
+            "// contract 7.5",
+            "// contract 8",
             "// contract1.2",
             "// requirement FR-5",
             "// fr-5",
