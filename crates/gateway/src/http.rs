@@ -3,6 +3,7 @@
 //! A request passes the guard (Host, Origin, token), then goes to `/acp`, where clients speak ACP, or to REST, where
 //! they look at sessions. Nothing here decides about sessions.
 
+mod accept;
 mod acp;
 mod guard;
 mod health;

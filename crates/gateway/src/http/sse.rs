@@ -1,5 +1,6 @@
 //! What all streams of events have in common: how they are asked for, their headers, their last words.
 
+use super::accept;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -11,20 +12,25 @@ use std::time::Duration;
 pub(super) struct Sse;
 
 impl Sse {
+    /// Its media type.
+    pub(super) const KIND: &str = "text/event-stream";
     /// How long a stream may be silent: then a comment is written, so that nobody between takes it for dead (HT-9).
     pub(super) const KEEPALIVE: Duration = Duration::from_secs(15);
 
-    /// Whether the caller wants a stream.
+    /// Whether the caller wants a stream, where JSON is the usual answer.
     pub(super) fn is_asked_for(headers: &HeaderMap) -> bool {
-        let accepted = headers.get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
-        let mut kinds = accepted.flat_map(|value| value.split(',')).map(|kind| kind.split(';').next());
-        kinds.any(|kind| kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream")))
+        accept::prefers(headers, Self::KIND, "application/json")
+    }
+
+    /// Whether the caller takes a stream, where there is nothing else. Whoever says nothing does not know that it is one.
+    pub(super) fn is_taken(headers: &HeaderMap) -> bool {
+        accept::accepts(headers, &[Self::KIND]) == Some(true)
     }
 
     /// A response that no proxy keeps or holds up (HT-9).
     pub(super) fn response(body: Body) -> Response {
         let headers = [
-            (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+            (header::CONTENT_TYPE, HeaderValue::from_static(Self::KIND)),
             (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
             (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
         ];

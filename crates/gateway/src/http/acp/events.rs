@@ -5,7 +5,7 @@ use super::super::problem::Problem;
 use super::super::sse::Sse;
 use super::Acp;
 use super::connections::unknown;
-use super::headers::{self, LAST_EVENT, SESSION, accepts, connection_id};
+use super::headers::{self, LAST_EVENT, SESSION, connection_id};
 use crate::identity::Identity;
 use crate::outbox::{EventId, OpenRefused};
 use axum::body::Body;
@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode};
 use std::convert::Infallible;
 
 pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) -> Result<Response, Problem> {
-    if accepts(headers, &["text/event-stream"]) != Some(true) {
+    if !Sse::is_taken(headers) {
         let detail = "the answer is a stream of events: Accept must list text/event-stream";
         return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", detail));
     }

@@ -1,4 +1,4 @@
-//! The headers of the transport, and what a client accepts.
+//! The headers of the transport, and what a client sends.
 
 use super::super::problem::Problem;
 use http::{HeaderMap, HeaderName, StatusCode, header};
@@ -47,20 +47,6 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether the client takes one of these kinds; None if it does not say.
-pub(super) fn accepts(headers: &HeaderMap, kinds: &[&str]) -> Option<bool> {
-    let mut said = headers.get_all(header::ACCEPT).into_iter().peekable();
-    said.peek()?;
-    let ranges = said.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    let mut ranges = ranges.map(|range| range.split(';').next().unwrap_or_default().trim());
-    Some(ranges.any(|range| kinds.iter().any(|kind| matches(range, kind))))
-}
-
-fn matches(range: &str, kind: &str) -> bool {
-    let of_its_type = range.strip_suffix("/*").filter(|of| kind.split('/').next() == Some(of));
-    range == "*/*" || range.eq_ignore_ascii_case(kind) || of_its_type.is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,17 +58,7 @@ mod tests {
 
     // HT-2
     #[test]
-    fn what_a_client_accepts_is_found_in_a_list() {
-        let takes = |value| accepts(&headers(header::ACCEPT, value), &["text/event-stream"]);
-        for good in
-            ["text/event-stream", "a/b, text/event-stream;q=0.5", "*/*", "text/*", "Text/Event-Stream"]
-        {
-            assert_eq!(takes(good), Some(true), "{good}");
-        }
-        for bad in ["application/json", "text/html, a/*", "text", ""] {
-            assert_eq!(takes(bad), Some(false), "{bad}");
-        }
-        assert_eq!(accepts(&HeaderMap::new(), &["text/event-stream"]), None);
+    fn json_is_known_by_its_kind() {
         for (kind, json) in [
             ("application/json", true),
             ("Application/JSON; charset=utf-8", true),

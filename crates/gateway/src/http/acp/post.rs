@@ -3,9 +3,11 @@
 //! Accepted once its connection has it; the answer to a request comes on a stream, but for `initialize`, which makes a
 //! connection and is answered at once.
 
+use super::super::accept::accepts;
 use super::super::problem::Problem;
+use super::super::sse::Sse;
 use super::connections::unknown;
-use super::headers::{self, SESSION, accepts, connection_id, is_json};
+use super::headers::{self, SESSION, connection_id, is_json};
 use super::message::{addressed, is_initialize, on_one_row};
 use super::{Acp, body, initialize};
 use crate::connection::Arrival;
@@ -30,7 +32,7 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
     }
     // Clients are of two minds about what they should accept here.
-    if accepts(&head.headers, &["application/json", "text/event-stream"]) == Some(false) {
+    if accepts(&head.headers, &["application/json", Sse::KIND]) == Some(false) {
         let detail = "the answers are application/json and text/event-stream";
         return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", detail));
     }
