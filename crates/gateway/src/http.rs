@@ -5,17 +5,21 @@
 
 mod accept;
 mod acp;
+mod exchange;
 mod guard;
 mod health;
 mod listen;
 mod metrics;
 mod patient;
 mod problem;
+mod pulse;
 mod rest;
 mod settings;
 mod sse;
+mod timer;
 mod tls;
 mod tokens;
+mod turns;
 
 pub use listen::Listener;
 pub use metrics::{Measurements, MeasurementsError};
@@ -86,6 +90,10 @@ impl HttpServer {
         if let Some(measurements) = &self.shared.measurements {
             measurements.keep_up(&scope);
         }
+        // As long as there are clients: without a beat every wait for one would seem to begin anew.
+        let (pulse, served) = (Arc::clone(&self.shared.pulse), CancellationToken::new());
+        let _until_served = served.clone().drop_guard();
+        scope.spawn("pulse", async move { served.run_until_cancelled(pulse.keep()).await });
         // Who has stalled is told so, if it reads again in time.
         let patience = self.shared.settings().viewer_stall + FAREWELL;
         let router = self.router();
@@ -99,6 +107,7 @@ impl HttpServer {
                     quit: quit.clone(),
                     stop: self.shared.stop.clone(),
                     patience,
+                    pulse: Arc::clone(&self.shared.pulse),
                 };
                 scope.spawn("listener", listen::accept(listener, door))
             })

@@ -178,6 +178,30 @@ fn plain_http_to_tls_does_not_hang() {
     daemon.stop();
 }
 
+// HT-12: half a handshake holds no socket, nor does half a head behind a whole one
+#[test]
+fn half_a_handshake_is_given_up() {
+    let (scratch, cert) = scratch();
+    let mut daemon = scratch.serve();
+    // The beginning of a ClientHello: 512 bytes are to follow.
+    let mut half = daemon.connect();
+    half.write_all(b"\x16\x03\x01\x02\x00\x01").expect("the daemon reads");
+    talk(async {
+        let mut stream = connect(&daemon, &cert, &[b"http/1.1"]).await;
+        stream.write_all(b"GET /v1/health HTTP/1.1\r\nHo").await.expect("the daemon reads");
+        // It ends without a word.
+        let mut answer = Vec::new();
+        let _torn = stream.read_to_end(&mut answer).await;
+        assert_eq!(answer, b"");
+    });
+    let mut answer = Vec::new();
+    match half.read_to_end(&mut answer) {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "nothing came"),
+    }
+    daemon.stop();
+}
+
 // contract 6: files that cannot be used are told by their name, before anything listens
 #[test]
 fn unusable_files_are_named() {

@@ -3,6 +3,8 @@
 use acpd_e2e::{Daemon, Opcode, Scratch, WebSocket, initialize, peak_memory, request};
 use serde_json::json;
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A WebSocket with a session.
 pub(crate) fn with_session(daemon: &Daemon, scratch: &Scratch) -> (WebSocket, String) {
@@ -22,12 +24,12 @@ fn the_first_message_is_initialize() {
     let mut socket = open();
     let id = socket.head.header("acp-connection-id").expect("it is given").to_owned();
     assert_eq!(id.len(), 32);
+    socket.text(&initialize().to_string());
+    assert_eq!(socket.next_json().expect("an answer")["result"]["protocolVersion"], 1);
     // Malformed text is answered, and is no message.
     socket.text("{\"jsonrpc\":");
     let answer = socket.next_json().expect("an answer");
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(null), &json!(-32700)));
-    socket.text(&initialize().to_string());
-    assert_eq!(socket.next_json().expect("an answer")["result"]["protocolVersion"], 1);
     socket.text("nonsense");
     assert_eq!(socket.next_json().expect("an answer")["error"]["code"], -32700);
     socket.text("[]");
@@ -35,29 +37,44 @@ fn the_first_message_is_initialize() {
     socket.text(&request(7, "session/list", &json!({})).to_string());
     assert_eq!(socket.next_json().expect("an answer")["id"], 7);
 
-    let mut rude = open();
-    rude.text(&request(1, "session/list", &json!({})).to_string());
-    assert_eq!(rude.until_close().0, 1002);
+    let list = request(1, "session/list", &json!({})).to_string();
+    for first in [&*list, "{\"jsonrpc\":", "nonsense", "[]", "", "null"] {
+        let mut rude = open();
+        rude.text(first);
+        let (code, reason) = rude.until_close();
+        assert!(code == 1002 && reason.contains("initialize"), "{first:?}: {code} {reason}");
+    }
     daemon.stop();
 }
 
-// WS-2, HT-12: answers to pings that are not read do not pile up
+// WS-2, HT-12, UP-2: answers to pings are owed like anything else: a client that does not take them is read no further, and
+// let go of as stalled
 #[test]
 fn a_flood_of_pings_costs_bounded_memory() {
-    let scratch = Scratch::new().config("[limits]\nline_bytes = 65536");
+    let scratch = Scratch::new().timeout("viewer_stall", "1s");
     let mut daemon = scratch.serve();
-    let socket = WebSocket::open(daemon.connect(), "/acp", &[]).expect("a WebSocket");
+    let mut socket = WebSocket::initialized(daemon.connect());
     let before = peak_memory(daemon.pid());
     // A mask of zeros changes nothing.
     let ping = [&[0x89, 0x80 | 125, 0, 0, 0, 0][..], &[b'x'; 125]].concat();
-    let many = ping.repeat(8 * 1024);
-    let mut stream = socket.stream();
-    for _ in 0..32 {
-        stream.write_all(&many).expect("the daemon reads");
-    }
-    let grown = peak_memory(daemon.pid()) - before;
-    assert!(grown < 16 << 20, "{grown} bytes after {} of pings", 32 * many.len());
+    let many = ping.repeat(1024);
+    let taken = Arc::new(AtomicUsize::new(0));
+    let flood = std::thread::spawn({
+        let (socket, taken) = (socket.handle(), Arc::clone(&taken));
+        move || {
+            while socket.stream().write_all(&many).is_ok() {
+                taken.fetch_add(many.len(), Ordering::SeqCst);
+            }
+        }
+    });
+    acpd_e2e::until_stalled(daemon.address(), "websocket");
+    let (grown, taken) = (peak_memory(daemon.pid()) - before, taken.load(Ordering::SeqCst));
+    assert!(grown < 16 << 20, "{grown} bytes after {taken} of pings");
+    assert!(taken < 32 << 20, "{taken} bytes of pings were taken");
+    let (code, reason) = socket.until_close();
+    assert!(code == 1008 && reason.contains("stalled"), "{code} {reason}");
     drop(socket);
+    flood.join().expect("it ends with the socket");
     daemon.stop();
 }
 

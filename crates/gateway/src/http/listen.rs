@@ -3,10 +3,13 @@
 //! Owned by [`HttpServer`](super::HttpServer). A socket that takes nothing for too long is given up here, below HTTP,
 //! so that no client can hold one for ever.
 
-use super::{Peer, patient::Patient};
+use super::patient::{Patient, Turns};
+use super::pulse::Pulse;
+use super::timer::ClientTimer;
+use super::{Peer, turns};
 use acpd_host::TaskScope;
 use axum::Router;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use std::io;
@@ -24,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 const SOCKETS: usize = 16 * 1024;
 /// How long a client may take for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long it may take for the head of a request. A connection that is kept alive waits for the next one as long, and a
-/// client's POST that meets its end on the way is lost: longer than most clients keep one.
+/// How long a connection that is kept alive waits for the next request: longer than most clients keep one, since a POST
+/// that meets its end on the way is lost. A head that has begun has less time, by [`Patient`].
 const NEXT_HEAD: Duration = Duration::from_secs(100);
 /// How often an HTTP/2 client is asked whether it is there, and how long it may take.
 const PING: Duration = Duration::from_secs(15);
@@ -69,6 +72,7 @@ pub(super) struct Door {
     pub(super) stop: CancellationToken,
     /// How long a socket may take nothing.
     pub(super) patience: Duration,
+    pub(super) pulse: Arc<Pulse>,
 }
 
 /// Accepts until it is told to stop.
@@ -160,10 +164,15 @@ impl Door {
             (Socket::Tcp(stream), None) => Box::pin(self.speak(stream, peer)).await,
             (Socket::Tcp(stream), Some(tls)) => {
                 let handshake = Box::pin(tokio_rustls::TlsAcceptor::from(tls).accept(stream));
-                match tokio::time::timeout(HANDSHAKE, handshake).await {
-                    Ok(Ok(stream)) => Box::pin(self.speak(stream, peer)).await,
-                    Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                    Err(_) => tracing::debug!("a TLS handshake took too long"),
+                let shaken = tokio::select! {
+                    biased;
+                    shaken = handshake => Some(shaken),
+                    () = self.pulse.run_out(Instant::now(), HANDSHAKE) => None,
+                };
+                match shaken {
+                    Some(Ok(stream)) => Box::pin(self.speak(stream, peer)).await,
+                    Some(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                    None => tracing::debug!("a TLS handshake took too long"),
                 }
             }
         }
@@ -171,19 +180,22 @@ impl Door {
 
     async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S, peer: Peer) {
         let mut http = auto::Builder::new(InScope(self.scope));
-        http.http1().timer(TokioTimer::new()).header_read_timeout(NEXT_HEAD).max_buf_size(BUFFER);
+        let timer = ClientTimer::new(Arc::clone(&self.pulse));
+        http.http1().timer(timer.clone()).header_read_timeout(NEXT_HEAD).max_buf_size(BUFFER);
         http.http2()
-            .timer(TokioTimer::new())
+            .timer(timer)
             .keep_alive_interval(PING)
             .keep_alive_timeout(PING)
             .max_concurrent_streams(STREAMS);
         let router = TowerToHyperService::new(self.router);
-        let service =
-            hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-                request.extensions_mut().insert(peer);
-                hyper::service::Service::call(&router, request)
-            });
-        let stream = TokioIo::new(Patient::new(stream, self.patience));
+        let turns = Arc::new(Turns::new(Instant::now()));
+        let stream = TokioIo::new(Patient::new(stream, self.patience, self.pulse, Arc::clone(&turns)));
+        let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+            let mut request = turns::asked(request, &turns);
+            request.extensions_mut().insert(peer);
+            let (answering, turns) = (hyper::service::Service::call(&router, request), Arc::clone(&turns));
+            async move { answering.await.map(|response| turns::answered(response, turns)) }
+        });
         let connection = http.serve_connection_with_upgrades(stream, service);
         tokio::pin!(connection);
         let ended = tokio::select! {

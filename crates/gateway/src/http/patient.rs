@@ -1,53 +1,114 @@
-//! A socket whose peer must take something now and then, and say something first.
+//! A socket whose peer must take something now and then, and say what it has begun to say.
 
+use super::exchange::{End, Exchange};
+use super::pulse::Pulse;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// How long a peer may take to say what it speaks. Until then nothing above this bounds its silence.
-const FIRST_WORDS: Duration = Duration::from_secs(10);
-/// Bytes by which HTTP/2 is told from HTTP/1.1.
-const PREFACE: usize = 24;
+/// What the socket of a connection and the service of its requests know together.
+#[derive(Debug)]
+pub(super) struct Turns(Mutex<Known>);
 
-/// Fails writes that could not go on for longer than its patience, and a peer that says nothing at all.
+#[derive(Debug)]
+struct Known {
+    exchange: Exchange,
+    /// Who waits for the peer to say more.
+    reader: Option<Waker>,
+}
+
+impl Turns {
+    pub(super) fn new(now: Instant) -> Self {
+        Self(Mutex::new(Known { exchange: Exchange::new(now), reader: None }))
+    }
+
+    /// Something about a request has changed.
+    pub(super) fn tell(&self, told: impl FnOnce(&mut Exchange)) {
+        let reader = self.with(|known| {
+            told(&mut known.exchange);
+            known.reader.take()
+        });
+        // It may be that nothing more is to be waited for.
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    fn with<T>(&self, what: impl FnOnce(&mut Known) -> T) -> T {
+        what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Fails writes that could not go on for longer than its patience, and gives up a peer that does not say in time what it
+/// has begun to say.
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// Until the peer has said enough.
-    silence: Option<Pin<Box<Sleep>>>,
-    heard: usize,
+    pulse: Arc<Pulse>,
+    turns: Arc<Turns>,
+    /// Runs while something of the peer is due. Kept for the next time.
+    due: Option<Pin<Box<Sleep>>>,
+    /// The peer has said its last; it may wait for an answer.
+    closed: bool,
     /// Runs while a write waits. Kept for the next one.
     waiting: Option<Pin<Box<Sleep>>>,
-    is_waiting: bool,
+    waits_since: Option<Instant>,
 }
 
 impl<S> Patient<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
-        let silence = Some(Box::pin(tokio::time::sleep(FIRST_WORDS)));
-        Self { stream, patience, silence, heard: 0, waiting: None, is_waiting: false }
+    pub(super) fn new(stream: S, patience: Duration, pulse: Arc<Pulse>, turns: Arc<Turns>) -> Self {
+        Self { stream, patience, pulse, turns, due: None, closed: false, waiting: None, waits_since: None }
     }
 
     /// What a write came to, unless it has waited for too long.
     fn bounded<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.is_waiting = false;
+            self.waits_since = None;
             return written;
         }
-        if !self.is_waiting {
-            self.is_waiting = true;
-            let until = Instant::now() + self.patience;
-            match &mut self.waiting {
-                Some(waiting) => waiting.as_mut().reset(until),
-                None => self.waiting = Some(Box::pin(tokio::time::sleep_until(until))),
-            }
-        }
-        if let Some(waiting) = &mut self.waiting {
-            ready!(waiting.as_mut().poll(cx));
-        }
+        let since = *self.waits_since.get_or_insert_with(Instant::now);
+        ready!(poll_until(&mut self.waiting, &self.pulse, since, self.patience, cx));
+        self.waits_since = None;
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer takes nothing")))
+    }
+
+    /// Nothing more has come: until when it may be so.
+    fn silent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let due = self.turns.with(|known| {
+            known.reader = Some(cx.waker().clone());
+            known.exchange.due()
+        });
+        let Some(due) = due else { return Poll::Pending };
+        ready!(poll_until(&mut self.due, &self.pulse, due.since, due.patience, cx));
+        match self.closed {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer says too little"))),
+        }
+    }
+}
+
+/// Waits until a peer has had its time.
+fn poll_until(
+    sleep: &mut Option<Pin<Box<Sleep>>>,
+    pulse: &Pulse,
+    since: Instant,
+    patience: Duration,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    let sleep = sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(since + patience)));
+    loop {
+        let until = pulse.until(since, patience);
+        if sleep.deadline() != until {
+            sleep.as_mut().reset(until);
+        }
+        ready!(sleep.as_mut().poll(cx));
+        if pulse.until(since, patience) == until {
+            return Poll::Ready(());
+        }
     }
 }
 
@@ -58,18 +119,24 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
-        self.heard = self.heard.saturating_add(buf.filled().len() - before);
-        if self.heard >= PREFACE {
-            self.silence = None;
+        if !self.closed {
+            match Pin::new(&mut self.stream).poll_read(cx, buf) {
+                Poll::Pending => return self.silent(cx),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Ok(())) => {}
+            }
+            let new = &buf.filled()[before..];
+            // Into no room nothing comes, which is no end.
+            if !new.is_empty() || buf.remaining() == 0 {
+                self.turns.with(|known| known.exchange.heard(new, Instant::now()));
+                return Poll::Ready(Ok(()));
+            }
+            self.closed = true;
         }
-        if read.is_pending()
-            && let Some(silence) = &mut self.silence
-        {
-            ready!(silence.as_mut().poll(cx));
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer says nothing")));
+        match self.turns.with(|known| known.exchange.closed(Instant::now())) {
+            End::Over => Poll::Ready(Ok(())),
+            End::Waits => self.silent(cx),
         }
-        read
     }
 }
 
@@ -106,38 +173,97 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-    // HT-12: who says nothing, or not enough, holds no socket; who has spoken may be silent
-    #[tokio::test(start_paused = true)]
-    async fn a_peer_that_says_nothing_is_given_up() {
-        for said in [&b""[..], b"PRI * HTTP"] {
-            let (mut peer, stream) = tokio::io::duplex(64);
-            let mut patient = Patient::new(stream, Duration::from_secs(30));
-            peer.write_all(said).await.expect("there is room");
-            let mut heard = vec![0; said.len()];
-            patient.read_exact(&mut heard).await.expect("it was said");
-            let silent = patient.read_u8().await.expect_err("no more comes");
-            assert_eq!(silent.kind(), io::ErrorKind::TimedOut);
-        }
-        let (mut peer, stream) = tokio::io::duplex(64);
-        let mut patient = Patient::new(stream, Duration::from_secs(30));
-        peer.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n").await.expect("there is room");
-        let mut heard = [0; 25];
-        patient.read_exact(&mut heard).await.expect("it was said");
-        tokio::time::timeout(Duration::from_secs(60), patient.read_u8()).await.expect_err("it may be silent");
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// A peer with `room` bytes on the way, its socket, and what is known of its requests.
+    fn patient(room: usize) -> (DuplexStream, Patient<DuplexStream>, Arc<Turns>) {
+        let (peer, stream) = tokio::io::duplex(room);
+        let (pulse, turns) = (Arc::new(Pulse::new()), Arc::new(Turns::new(Instant::now())));
+        let beat = Arc::clone(&pulse);
+        acpd_host::TaskScope::default().spawn("pulse", async move { beat.keep().await });
+        (peer, Patient::new(stream, PATIENCE, pulse, Arc::clone(&turns)), turns)
     }
 
-    // UP-2: no client holds a socket for ever
+    // HT-12: who says nothing, not enough, or too slowly holds no socket; who has asked may be silent
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_does_not_say_its_head_is_given_up() {
+        for said in [&b""[..], b"PRI * HTTP", b"GET / HTTP/1.1\r\nHost: x\r\n"] {
+            let (mut peer, mut patient, _turns) = patient(64);
+            let begun = Instant::now();
+            let saying = async {
+                peer.write_all(said).await.expect("there is room");
+                loop {
+                    // tidy: allow sleep, how slowly it comes is what is tested
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    if !said.is_empty() && peer.write_all(b"x").await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                }
+            };
+            let reading = async {
+                loop {
+                    if let Err(late) = patient.read_u8().await {
+                        return late;
+                    }
+                }
+            };
+            let late = tokio::select! {
+                late = reading => late,
+                () = saying => unreachable!("it goes on"),
+            };
+            assert_eq!((late.kind(), begun.elapsed().as_secs()), (io::ErrorKind::TimedOut, 10), "{said:?}");
+        }
+        let (mut peer, mut patient, turns) = patient(64);
+        peer.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("there is room");
+        patient.read_exact(&mut [0; 27]).await.expect("it was said");
+        turns.tell(|exchange| exchange.requested(false));
+        tokio::time::timeout(PATIENCE * 2, patient.read_u8()).await.expect_err("it may be silent");
+        turns.tell(Exchange::answered);
+        tokio::time::timeout(PATIENCE * 2, patient.read_u8()).await.expect_err("here too");
+    }
+
+    // HT-12: a peer that closes its half is there until it is answered
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_half_is_told_behind_the_answer() {
+        let (mut peer, mut patient, turns) = patient(64);
+        peer.write_all(b"x").await.expect("there is room");
+        peer.shutdown().await.expect("it is open");
+        patient.read_u8().await.expect("it was said");
+        turns.tell(|exchange| exchange.requested(false));
+        {
+            let mut room = [0; 8];
+            let reading = patient.read(&mut room);
+            tokio::pin!(reading);
+            assert!(futures_util::poll!(&mut reading).is_pending());
+            turns.tell(Exchange::answered);
+            assert_eq!(reading.await.expect("no error"), 0);
+        }
+        turns.tell(|exchange| exchange.requested(false));
+        let begun = Instant::now();
+        assert_eq!(patient.read(&mut [0; 8]).await.expect("no error"), 0);
+        assert_eq!(begun.elapsed().as_secs(), 5, "nobody works for ever for a peer that may be gone");
+    }
+
+    // UP-2: no client holds a socket for ever, and none loses it because this process was stopped
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_takes_nothing_is_given_up() {
-        let (mut reader, stream) = tokio::io::duplex(8);
-        let mut patient = Patient::new(stream, Duration::from_secs(30));
+        let (mut reader, mut patient, _turns) = patient(8);
         patient.write_all(b"12345678").await.expect("there is room");
+        let begun = Instant::now();
         let late = patient.write_all(b"9").await.expect_err("there is none");
-        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
-        let mut taken = [0; 8];
-        reader.read_exact(&mut taken).await.expect("it is there");
+        assert_eq!((late.kind(), begun.elapsed()), (io::ErrorKind::TimedOut, PATIENCE));
+        let begun = Instant::now();
+        {
+            let writing = patient.write_all(b"9");
+            tokio::pin!(writing);
+            assert!(futures_util::poll!(&mut writing).is_pending());
+            tokio::time::advance(PATIENCE * 2).await;
+            writing.await.expect_err("still none");
+        }
+        assert_eq!(begun.elapsed(), PATIENCE * 3);
+        reader.read_exact(&mut [0; 8]).await.expect("it is there");
         patient.write_all(b"again").await.expect("there is room again");
     }
 }

@@ -1,6 +1,7 @@
 //! How the front door is set up, and what all requests share.
 
 use super::metrics::Measurements;
+use super::pulse::Pulse;
 use super::tokens::Tokens;
 use crate::identity::{Allowance, Identity};
 use acpd_host::Host;
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     /// Cancelled when the daemon stops: streams end.
     pub(crate) stop: CancellationToken,
     pub(super) measurements: Option<Measurements>,
+    /// Whether acpd itself runs, for whoever waits for clients.
+    pub(super) pulse: Arc<Pulse>,
     settings: RwLock<Arc<HttpSettings>>,
     local: RwLock<Identity>,
     pub(crate) since: tokio::time::Instant,
@@ -51,7 +54,8 @@ impl Shared {
     ) -> Self {
         let local = RwLock::new(Identity::local(settings.local));
         let (settings, since) = (RwLock::new(settings.into()), tokio::time::Instant::now());
-        Self { host, tokens, stop, measurements, settings, local, since }
+        let pulse = Arc::new(Pulse::new());
+        Self { host, tokens, stop, measurements, pulse, settings, local, since }
     }
 
     pub(crate) fn settings(&self) -> Arc<HttpSettings> {

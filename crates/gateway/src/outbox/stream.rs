@@ -209,14 +209,14 @@ impl Stream {
     }
 
     /// Whether its reader has taken nothing for too long while something waited for it.
-    pub(super) fn has_stalled(&self, patience: Duration, now: Instant) -> bool {
+    pub(super) fn has_stalled(&self, patience: Duration, now: Instant, resumed: Instant) -> bool {
         let Some(seat) = &self.seat else { return false };
         let since = match self.waiting_since {
             _ if seat.is_behind => seat.taken_at,
             Some(since) => since.max(seat.taken_at),
             None => return false,
         };
-        now.duration_since(since) > patience
+        now.duration_since(since.max(resumed)) > patience
     }
 }
 
@@ -302,18 +302,22 @@ mod tests {
         assert!(stream.seat_of(first, later).is_none() && stream.seat_of(second, later).is_some());
     }
 
-    // UP-2: a reader has stalled when something waited for it for too long, not when nothing came
+    // UP-2: a reader has stalled when something waited for it for too long, not when nothing came, nor when acpd stood still
     #[test]
     fn a_reader_stalls_only_when_something_waits() {
         let (mut stream, now) = (Stream::new(1), Instant::now());
-        let patience = Duration::from_secs(30);
         let at = |seconds| now + Duration::from_secs(seconds);
+        let stalls = |stream: &Stream, seconds, resumed| {
+            stream.has_stalled(Duration::from_secs(30), at(seconds), at(resumed))
+        };
         stream.open(None, now).expect("it opens");
-        assert!(!stream.has_stalled(patience, at(1_000)));
+        assert!(!stalls(&stream, 1_000, 0));
         stream.push(&Bytes::from_static(b"1\n"), at(1_000));
-        assert!(!stream.has_stalled(patience, at(1_020)));
-        assert!(stream.has_stalled(patience, at(1_031)));
+        assert!(!stalls(&stream, 1_020, 0));
+        assert!(stalls(&stream, 1_031, 0));
+        assert!(!stalls(&stream, 1_031, 1_031) && !stalls(&stream, 1_061, 1_031));
+        assert!(stalls(&stream, 1_062, 1_031));
         stream.take(at(1_031));
-        assert!(!stream.has_stalled(patience, at(2_000)));
+        assert!(!stalls(&stream, 2_000, 0));
     }
 }

@@ -332,13 +332,14 @@ impl Streams {
         table.kept = bytes;
     }
 
-    /// Closes readers that have stalled, and forgets what is too old.
-    pub(crate) fn sweep(&self, now: Instant) -> Swept {
+    /// Closes readers that have stalled, and forgets what is too old. Since `resumed` acpd itself runs: before that nobody
+    /// could take anything.
+    pub(crate) fn sweep(&self, now: Instant, resumed: Instant) -> Swept {
         let limits = self.limits;
         let mut table = self.table();
         let (mut is_read, mut stalled) = (false, 0);
         for stream in table.streams_mut() {
-            if stream.has_stalled(limits.stall, now) {
+            if stream.has_stalled(limits.stall, now, resumed) {
                 stream.close(Closing::Stalled, now);
                 stalled += 1;
             }

@@ -1,6 +1,7 @@
 //! The body of a POST: bounded, and in time.
 
 use super::super::problem::Problem;
+use super::super::pulse::Pulse;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -8,6 +9,7 @@ use http_body_util::BodyExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// How long a client may take for the next piece.
 const NEXT: Duration = Duration::from_secs(30);
@@ -32,11 +34,13 @@ pub(super) async fn read(
     body: Body,
     announced: Option<u64>,
     limit: usize,
-    room: &Room,
+    (room, pulse): (&Room, &Pulse),
 ) -> Result<Bytes, Problem> {
-    tokio::time::timeout(WHOLE, read_whole(body, announced, limit, room))
-        .await
-        .unwrap_or_else(|_| Err(late()))
+    tokio::select! {
+        biased;
+        read = read_whole(body, announced, limit, (room, pulse)) => read,
+        () = pulse.run_out(Instant::now(), WHOLE) => Err(late()),
+    }
 }
 
 fn late() -> Problem {
@@ -47,7 +51,7 @@ async fn read_whole(
     mut body: Body,
     announced: Option<u64>,
     limit: usize,
-    room: &Room,
+    (room, pulse): (&Room, &Pulse),
 ) -> Result<Bytes, Problem> {
     let too_large = || {
         let detail = format!("a message has at most {limit} bytes");
@@ -59,7 +63,11 @@ async fn read_whole(
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     let mut taken = Vec::new();
     loop {
-        let frame = tokio::time::timeout(NEXT, body.frame()).await.map_err(|_| late())?;
+        let frame = tokio::select! {
+            biased;
+            frame = body.frame() => frame,
+            () = pulse.run_out(Instant::now(), NEXT) => return Err(late()),
+        };
         let frame = match frame {
             None => break,
             Some(Ok(frame)) => frame,
@@ -96,6 +104,14 @@ mod tests {
     use http::header;
     use std::io;
 
+    /// The pulse of a process that runs.
+    fn pulse() -> Arc<Pulse> {
+        let pulse = Arc::new(Pulse::new());
+        let beat = Arc::clone(&pulse);
+        acpd_host::TaskScope::default().spawn("pulse", async move { beat.keep().await });
+        pulse
+    }
+
     /// A body of these pieces, which goes on for ever or ends there.
     fn body(pieces: &[&'static str], ends: bool) -> Body {
         let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes()))).collect();
@@ -113,31 +129,35 @@ mod tests {
     // HT-12: all bodies together are bounded; one that finds no room waits, and is asked to come again
     #[tokio::test(start_paused = true)]
     async fn bodies_share_their_room() {
-        let room = Room(Arc::new(Semaphore::new(2)));
-        let mut first = Box::pin(read(body(&["{", "\"a\":", "1"], false), None, 100, &room));
+        let (room, pulse) = (Room(Arc::new(Semaphore::new(2))), pulse());
+        let mut first = Box::pin(read(body(&["{", "\"a\":", "1"], false), None, 100, (&room, &pulse)));
         assert!(first.as_mut().now_or_never().is_none(), "it is not at its end");
-        let whole = read(body(&["{}"], true), None, 100, &room).await;
+        let whole = read(body(&["{}"], true), None, 100, (&room, &pulse)).await;
         assert_eq!(&whole.expect("a body of one piece needs no room")[..], b"{}");
-        let refused =
-            read(body(&["{", "}"], true), None, 100, &room).await.map_err(IntoResponse::into_response);
+        let refused = read(body(&["{", "}"], true), None, 100, (&room, &pulse))
+            .await
+            .map_err(IntoResponse::into_response);
         let refused = refused.expect_err("there is no room");
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
         // The first has come no further meanwhile.
         assert_eq!(status(first.await), StatusCode::REQUEST_TIMEOUT);
-        let whole = read(body(&["{", "}"], true), None, 100, &room).await;
+        let whole = read(body(&["{", "}"], true), None, 100, (&room, &pulse)).await;
         assert_eq!(&whole.expect("the first has left its room")[..], b"{}");
     }
 
     // HT-12: what is too long is refused by what it says of itself, or as soon as it is too long
     #[tokio::test(start_paused = true)]
     async fn a_body_has_a_length() {
-        let room = Room::default();
-        assert_eq!(status(read(body(&[], false), Some(6), 5, &room).await), StatusCode::PAYLOAD_TOO_LARGE);
-        let long = body(&["123", "456"], false);
-        assert_eq!(status(read(long, None, 5, &room).await), StatusCode::PAYLOAD_TOO_LARGE);
+        let (room, pulse) = (Room::default(), pulse());
         assert_eq!(
-            &read(body(&["123", "45"], true), Some(5), 5, &room).await.expect("it fits")[..],
+            status(read(body(&[], false), Some(6), 5, (&room, &pulse)).await),
+            StatusCode::PAYLOAD_TOO_LARGE
+        );
+        let long = body(&["123", "456"], false);
+        assert_eq!(status(read(long, None, 5, (&room, &pulse)).await), StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(
+            &read(body(&["123", "45"], true), Some(5), 5, (&room, &pulse)).await.expect("it fits")[..],
             b"12345"
         );
     }

@@ -208,13 +208,13 @@ pub(super) async fn sweep(acp: Arc<Acp>) {
                 continue;
             }
             let settings = acp.shared.settings();
-            let now = Instant::now();
+            let (now, resumed) = (Instant::now(), acp.shared.pulse.resumed());
             for connection in &all {
-                let swept = connection.streams.sweep(now);
+                let swept = connection.streams.sweep(now, resumed);
                 if swept.stalled > 0 {
                     count_stalls("acp_sse", swept.stalled);
                 }
-                let idle = swept.idle_since;
+                let idle = swept.idle_since.map(|since| since.max(resumed));
                 let is_over = connection.arrivals().is_none();
                 if is_over || idle.is_some_and(|since| now.duration_since(since) > settings.connection_idle) {
                     acp.connections.end(connection, Closing::Expired);

@@ -42,7 +42,7 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     let most = acp.shared.settings().message_bytes;
     // Whoever has none, or has lost it, may only initialize one.
     let most = if connection.is_ok() { most } else { most.min(INITIALIZE) };
-    let line = on_one_row(body::read(body, announced, most, &acp.bodies).await?);
+    let line = on_one_row(body::read(body, announced, most, (&acp.bodies, &acp.shared.pulse)).await?);
     let message = match Message::parse(&line) {
         Ok(message) => message,
         Err(malformed) => return Ok(refused(&malformed)),

@@ -11,6 +11,7 @@ mod writing;
 use super::super::guard::BEARER_PROTOCOL;
 use super::super::metrics::ViewerCount;
 use super::super::problem::Problem;
+use super::super::pulse::Pulse;
 use super::headers::CONNECTION;
 use super::{ARRIVALS, Acp, connections, initialize};
 use crate::connection::{ConnectionIo, serve};
@@ -90,14 +91,15 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
         ping: Duration::from_secs(15),
         silence: Duration::from_secs(45),
     };
-    let (host, stop) = (acp.shared.host.clone(), acp.shared.stop.clone());
+    let (host, stop, pulse) =
+        (acp.shared.host.clone(), acp.shared.stop.clone(), Arc::clone(&acp.shared.pulse));
     let (scope, revoked) = (host.scope().clone(), identity.revoked().clone());
     acp.shared.host.scope().spawn("client over websocket", async move {
         let upgraded = stop.run_until_cancelled(tokio::time::timeout(UPGRADE, upgrade)).await;
         let Some(Ok(Ok(upgraded))) = upgraded else { return };
         let counted = ViewerCount::new("websocket");
         let socket = server_side(TokioIo::new(upgraded), care).await;
-        converse(socket, care, &scope, Ends { stop: &stop, revoked: &revoked }, |io| {
+        converse(socket, (care, pulse), &scope, Ends { stop: &stop, revoked: &revoked }, |io| {
             serve(host, options, io)
         })
         .await;
@@ -138,7 +140,7 @@ async fn server_side<S: AsyncRead + AsyncWrite + Unpin>(stream: S, care: Care) -
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
-        // A message and what is put together before it; beyond that, answers to a flood of pings are left out.
+        // A message and what is put together before it; few answers to pings come beside it, by the reader's care.
         .max_write_buffer_size(WRITE_BUFFER + care.message_bytes + ENVELOPE)
         .max_message_size(Some(care.message_bytes))
         .max_frame_size(Some(care.message_bytes));
@@ -157,7 +159,7 @@ struct Ends<'a> {
 /// Serves the client on a socket until it is gone, or either of these.
 async fn converse<S, F>(
     socket: WebSocketStream<S>,
-    care: Care,
+    (care, pulse): (Care, Arc<Pulse>),
     scope: &TaskScope,
     Ends { stop, revoked }: Ends<'_>,
     serve: impl FnOnce(ConnectionIo) -> F,
@@ -169,10 +171,19 @@ async fn converse<S, F>(
     let (sender, arrivals) = mpsc::channel(ARRIVALS);
     let (outbox, pieces) = outbox();
     let gone = stop.child_token();
-    let life = Arc::new(Life::new());
-    let reader = reading::Reader { stream, arrivals: sender, gone: gone.clone(), life: Arc::clone(&life) };
+    let life = Arc::new(Life::new(pulse));
+    let (owing, owed) = mpsc::channel(1);
+    let reader = reading::Reader {
+        stream,
+        arrivals: sender,
+        owed: owing,
+        pings: 0,
+        gone: gone.clone(),
+        life: Arc::clone(&life),
+    };
     let reader = scope.spawn("websocket in", reader.read(care.silence));
-    let writer = writing::Writer { sink, gone: gone.clone(), life: Arc::clone(&life), care, together: 0 };
+    let writer =
+        writing::Writer { sink, gone: gone.clone(), life: Arc::clone(&life), care, together: 0, owed };
     let writer = scope.spawn("websocket out", writer.write(pieces));
     let io = ConnectionIo { arrivals, gone: gone.clone(), outbox };
     let serving = scope.spawn("connection", serve(io));

@@ -269,7 +269,7 @@ impl Follower {
         let patience = self.shared.settings().viewer_stall;
         tokio::select! {
             sent = self.pieces.send(piece) => sent.map_err(|_| Closed::Gone),
-            () = tokio::time::sleep(patience) => Err(Closed::Stalled),
+            () = self.shared.pulse.run_out(Instant::now(), patience) => Err(Closed::Stalled),
             () = self.revoked.cancelled() => Err(Closed::Revoked),
             () = self.last_moment() => Err(Closed::Shutdown),
         }

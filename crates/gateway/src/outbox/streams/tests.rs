@@ -106,6 +106,7 @@ async fn what_was_asked_for_waits_for_the_connections_first_reader() {
 // HT-4, HT-12: streams of unknown sessions are few, and so are streams
 #[tokio::test(start_paused = true)]
 async fn streams_are_counted() {
+    let begun = Instant::now();
     let (streams, outbox) = streams().await;
     let open = |id: &str| streams.open(Some(id), None);
     let unknown: Vec<_> = ["a", "b"].map(|id| open(id).expect("it opens")).into();
@@ -117,13 +118,14 @@ async fn streams_are_counted() {
     let viewers: Vec<_> = ["a", "c", "d", "e", "f", "g"].iter().map(|id| outbox.viewer(id, true)).collect();
     assert_eq!(open("h").err(), Some(OpenRefused::Full));
     drop(viewers);
-    streams.sweep(Instant::now());
+    streams.sweep(Instant::now(), begun);
     assert!(open("h").is_ok(), "nobody needs the others any more");
 }
 
 // HT-6: what is missing is given again, from another reader's cursor on; another stream's cursor is none of this one's
 #[tokio::test(start_paused = true)]
 async fn a_reader_comes_back_with_its_cursor() {
+    let begun = Instant::now();
     let (streams, outbox) = streams().await;
     let viewer = outbox.viewer("s", true);
     let mut first = streams.open(Some("s"), None).expect("it opens");
@@ -142,7 +144,7 @@ async fn a_reader_comes_back_with_its_cursor() {
     assert_eq!(streams.open(Some("s"), Some(future)).err(), Some(OpenRefused::Future));
     // HT-12: kept for a while only, and only so much of it
     tokio::time::advance(Duration::from_secs(301)).await;
-    streams.sweep(Instant::now());
+    streams.sweep(Instant::now(), begun);
     assert_eq!(streams.open(Some("s"), Some(seen)).err(), Some(OpenRefused::Forgotten));
 }
 
@@ -231,6 +233,7 @@ async fn silence_is_broken_by_a_comment() {
 // HT-7, UP-2: who is replaced and who has stalled learns it, and the others go on
 #[tokio::test(start_paused = true)]
 async fn a_reader_is_told_why_it_ends() {
+    let begun = Instant::now();
     let (streams, outbox) = streams().await;
     let last = async |reader: &mut Reader| {
         let last = reader.next(Duration::MAX).await.expect("a last event");
@@ -244,7 +247,7 @@ async fn a_reader_is_told_why_it_ends() {
     let mut stalled = streams.open(Some("s"), None).expect("it opens");
     viewer.send(line("1")).await.expect("there is room");
     tokio::time::advance(Duration::from_secs(31)).await;
-    assert_eq!(streams.sweep(Instant::now()).stalled, 1);
+    assert_eq!(streams.sweep(Instant::now(), begun).stalled, 1);
     let event = last(&mut stalled).await;
     assert!(event.starts_with("event: closed\ndata: ") && event.contains(r#""reason":"stalled""#), "{event}");
     assert!(second.next(Duration::MAX).now_or_never().is_none(), "nothing is wrong with it");
@@ -264,13 +267,13 @@ async fn a_reader_is_told_why_it_ends() {
 async fn a_connection_is_idle_without_a_reader() {
     let (streams, _outbox) = streams().await;
     let begun = Instant::now();
-    assert_eq!(streams.sweep(Instant::now()).idle_since, Some(begun));
+    assert_eq!(streams.sweep(Instant::now(), begun).idle_since, Some(begun));
     tokio::time::advance(Duration::from_secs(5)).await;
     streams.heard(None);
-    assert_eq!(streams.sweep(Instant::now()).idle_since, Some(Instant::now()));
+    assert_eq!(streams.sweep(Instant::now(), begun).idle_since, Some(Instant::now()));
     let reader = streams.open(None, None).expect("it opens");
     tokio::time::advance(Duration::from_secs(5)).await;
-    assert_eq!(streams.sweep(Instant::now()).idle_since, None);
+    assert_eq!(streams.sweep(Instant::now(), begun).idle_since, None);
     drop(reader);
-    assert_eq!(streams.sweep(Instant::now()).idle_since, Some(Instant::now()));
+    assert_eq!(streams.sweep(Instant::now(), begun).idle_since, Some(Instant::now()));
 }

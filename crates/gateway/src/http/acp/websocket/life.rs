@@ -1,14 +1,16 @@
 //! What reader and writer of a socket know together: when the client was last there, and why it ends.
 
 use super::ending::Ending;
-use std::sync::OnceLock;
+use crate::http::pulse::Pulse;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Debug)]
 pub(super) struct Life {
+    pulse: Arc<Pulse>,
     since: Instant,
     /// Milliseconds from `since`.
     heard: AtomicU64,
@@ -18,8 +20,9 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(pulse: Arc<Pulse>) -> Self {
         Self {
+            pulse,
             since: Instant::now(),
             heard: AtomicU64::new(0),
             ending: OnceLock::new(),
@@ -34,9 +37,15 @@ impl Life {
         self.heard.store(now, Ordering::Relaxed);
     }
 
-    /// Until when it may say nothing.
+    /// Until when it may say nothing. When acpd itself stood still it was not asked: it has the whole time again, and with
+    /// it a ping to answer.
     pub(super) fn until(&self, silence: Duration) -> Instant {
-        self.since + Duration::from_millis(self.heard.load(Ordering::Relaxed)) + silence
+        self.pulse.until(self.since + Duration::from_millis(self.heard.load(Ordering::Relaxed)), silence)
+    }
+
+    /// Whether acpd itself runs.
+    pub(super) fn pulse(&self) -> &Pulse {
+        &self.pulse
     }
 
     /// Why it ends; the first cause counts.

@@ -19,6 +19,14 @@ fn care() -> Care {
     }
 }
 
+/// The pulse of a process that runs.
+fn pulse() -> Arc<Pulse> {
+    let pulse = Arc::new(Pulse::new());
+    let beat = Arc::clone(&pulse);
+    TaskScope::default().spawn("pulse", async move { beat.keep().await });
+    pulse
+}
+
 /// A socket with `room` bytes on the way, and a task that serves its other end.
 async fn socket<F>(
     room: usize,
@@ -33,7 +41,7 @@ where
     let serving = TaskScope::default().spawn("socket", async move {
         let socket = server_side(far, care()).await;
         let ends = Ends { stop: &stop, revoked: &CancellationToken::new() };
-        converse(socket, care(), &TaskScope::default(), ends, serve).await;
+        converse(socket, (care(), pulse()), &TaskScope::default(), ends, serve).await;
     });
     (WebSocketStream::from_raw_socket(near, Role::Client, None).await, serving)
 }
@@ -68,7 +76,7 @@ async fn a_client_that_answers_no_ping_is_detached() {
             let _heard = detached.send(begun.elapsed());
         };
         let ends = Ends { stop: &ended, revoked: &CancellationToken::new() };
-        converse(socket, care(), &TaskScope::default(), ends, serve).await;
+        converse(socket, (care(), pulse()), &TaskScope::default(), ends, serve).await;
     });
     let after = seen.await.expect("the connection ended");
     assert_eq!(after.as_secs(), 45);
@@ -91,6 +99,74 @@ async fn a_client_that_answers_pings_stays() {
     socket.close(None).await.expect("it is open");
     assert_eq!(close_code(&mut socket).await, None);
     assert_eq!(serving.await.expect("no panic"), Some(()));
+}
+
+// WS-3: a client is not silent because acpd itself was stopped, however long
+#[tokio::test(start_paused = true)]
+async fn a_client_is_not_lost_because_acpd_stood_still() {
+    let stop = CancellationToken::new();
+    let (mut socket, _serving) = socket(1024, &stop, listen).await;
+    socket.send(Message::text(INITIALIZE)).await.expect("it is open");
+    assert!(matches!(socket.next().await, Some(Ok(Message::Ping(_)))));
+    for gap in [40, 44, 60, 3600] {
+        // Nothing runs meanwhile, and the clock goes on.
+        tokio::time::advance(Duration::from_secs(gap)).await;
+        for _ in 0..4 {
+            let heard = socket.next().await;
+            assert!(matches!(heard, Some(Ok(Message::Ping(_)))), "after {gap} s: {heard:?}");
+        }
+    }
+}
+
+// WS-2, HT-12: a client that asks with pings and takes no answers is read no further, and let go of as stalled
+#[tokio::test(start_paused = true)]
+async fn answers_to_pings_are_owed() {
+    let stop = CancellationToken::new();
+    let (mut socket, _serving) = socket(64 * 1024, &stop, listen).await;
+    socket.send(Message::text(INITIALIZE)).await.expect("it is open");
+    let until = tokio::time::Instant::now() + Duration::from_secs(40);
+    let mut sent = 0u64;
+    // The sink only writes: answers fill the way back, then nothing more is read.
+    while tokio::time::timeout_at(until, socket.send(Message::Ping(vec![b'x'; 125].into())))
+        .await
+        .is_ok_and(|sent| sent.is_ok())
+    {
+        sent += 1;
+    }
+    assert!(sent * 131 < 256 * 1024, "{sent} pings were read");
+    assert_eq!(close_code(&mut socket).await, Some(CloseCode::Policy));
+}
+
+// WS-2: a client that takes the answers may ask as often as it likes
+#[tokio::test(start_paused = true)]
+async fn a_client_that_takes_answers_may_ask() {
+    let stop = CancellationToken::new();
+    let (mut socket, _serving) = socket(1024, &stop, listen).await;
+    socket.send(Message::text(INITIALIZE)).await.expect("it is open");
+    for number in 0..1_000u32 {
+        socket.send(Message::Ping(number.to_be_bytes().to_vec().into())).await.expect("it is read");
+        match socket.next().await {
+            Some(Ok(Message::Pong(answer))) => assert_eq!(answer[..], number.to_be_bytes()),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+// WS-1: what is no message is not initialize either
+#[tokio::test(start_paused = true)]
+async fn a_first_message_that_is_none_ends_it() {
+    let stop = CancellationToken::new();
+    let first = r#"{"jsonrpc":"2.0","id":1,"method":"session/list"}"#;
+    for text in ["nonsense", "", "[]", "{\"jsonrpc\":", "{}", first] {
+        let (mut socket, _serving) = socket(1024, &stop, listen).await;
+        socket.send(Message::text(text)).await.expect("it is open");
+        assert_eq!(close_code(&mut socket).await, Some(CloseCode::Protocol), "{text:?}");
+    }
+    let (mut socket, _serving) = socket(1024, &stop, listen).await;
+    for text in [INITIALIZE, "nonsense"] {
+        socket.send(Message::text(text)).await.expect("it is open");
+    }
+    assert!(matches!(socket.next().await, Some(Ok(Message::Ping(_)))), "later ones are answered");
 }
 
 // WS-1, HT-12: to answer pings is not enough; who does not initialize holds no connection

@@ -14,7 +14,7 @@ use futures_util::stream::SplitSink;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
@@ -34,10 +34,13 @@ pub(super) struct Writer<S> {
     pub(super) care: Care,
     /// Bytes that were put together since the last time all was written.
     pub(super) together: usize,
+    /// The reader waits until what there is was written.
+    pub(super) owed: mpsc::Receiver<oneshot::Sender<()>>,
 }
 
 enum Next {
     Ping,
+    Owed(oneshot::Sender<()>),
     Lines(Option<Bytes>),
 }
 
@@ -64,6 +67,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
             drop(pieces);
             self.gone.cancel();
         }
+        // Nobody waits for answers any more.
+        self.owed.close();
+        while self.owed.try_recv().is_ok() {}
         self.life.settled().cancelled().await;
         let close = self.sink.send(Message::Close(Some(self.life.ending().frame())));
         let _late = tokio::time::timeout(FAREWELL, close).await;
@@ -78,10 +84,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
                 biased;
                 () = self.life.hung_up().cancelled() => return Ok(()),
                 _ = ping.tick() => Next::Ping,
+                Some(written) = self.owed.recv() => Next::Owed(written),
                 lines = pieces.recv() => Next::Lines(lines),
             };
             match next {
                 Next::Ping => self.put(Message::Ping(Bytes::new())).await?,
+                Next::Owed(written) => {
+                    self.flush().await?;
+                    // The reader may be gone.
+                    let _told = written.send(());
+                    continue;
+                }
                 Next::Lines(Some(lines)) => self.batch(lines, pieces).await?,
                 Next::Lines(None) => return Ok(()),
             }
@@ -130,15 +143,16 @@ async fn bounded(
     write: impl Future<Output = Result<(), tungstenite::Error>>,
 ) -> Result<(), Lost> {
     let begun = Instant::now();
-    let written = life.hung_up().run_until_cancelled(tokio::time::timeout(allowed, write)).await;
+    let written = tokio::select! {
+        biased;
+        () = life.hung_up().cancelled() => return Err(Lost::Over),
+        written = write => written.map_err(|_| Lost::Over),
+        () = life.pulse().run_out(begun, allowed) => Err(Lost::Stalled),
+    };
     if begun.elapsed() >= WAITED {
         life.heard();
     }
-    match written {
-        Some(Ok(Ok(()))) => Ok(()),
-        Some(Err(_)) => Err(Lost::Stalled),
-        Some(Ok(Err(_))) | None => Err(Lost::Over),
-    }
+    written
 }
 
 /// The log has UTF-8 only; a line that had not would still be a line.
