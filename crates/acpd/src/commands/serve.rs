@@ -29,15 +29,14 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
         _ => None,
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let listen = config.server.listen;
-    let cannot = |error: std::io::Error| Failure::Failed(format!("cannot listen on {listen}: {error}"));
-    let tcp = TcpListener::bind(listen).await.map_err(cannot)?;
-    let address = tcp.local_addr().map_err(cannot)?;
-
     let measured = Measurements::listen().map_err(|error| Failure::of(&error))?;
     let embedded = Embedded::open(&config).await?;
     let (local_socket, unix) =
         LocalSocket::listen(&config.storage.path).map_err(|error| Failure::of(&error))?;
+    // Behind the lock: whoever starts a second daemon is told of the first, not of its port.
+    let listen = config.server.listen;
+    let tcp = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
+    let address = tcp.local_addr().map_err(|error| cannot_listen(listen, &error))?;
     let state_dir = config.storage.path.clone();
     daemon_config::note(&state_dir, config.file.as_deref());
     let tokens = Tokens::default();
@@ -85,6 +84,19 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     daemon_config::forget(&state_dir);
     drop(local_socket);
     Ok(())
+}
+
+fn cannot_listen(listen: SocketAddr, error: &std::io::Error) -> Failure {
+    let remedy = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            format!(
+                "; another acpd, perhaps: `--listen {}` picks a free port",
+                SocketAddr::new(listen.ip(), 0)
+            )
+        }
+        _ => String::new(),
+    };
+    Failure::Failed(format!("cannot listen on {listen}: {error}{remedy}"))
 }
 
 fn load(args: &Serve) -> Result<Config, Failure> {
