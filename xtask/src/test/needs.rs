@@ -164,6 +164,13 @@ fn needs(steps: &[Step], channel: Version, has_node: bool) -> Vec<Need> {
             &["dash"],
             "apt-get install dash",
         ),
+        apt(
+            "openssl (the guide's line that makes a certificate is tested)",
+            &[Step::Test],
+            Look::Answers("openssl", "version"),
+            &["openssl"],
+            "apt-get install openssl",
+        ),
     ];
     needs.push(apt(
         "Python 3.10 or newer",

@@ -62,7 +62,12 @@ async fn connect_unbounded(address: &Address, ca: Option<&Path>) -> Result<Daemo
     let config = tls::client_config(&address.to_string(), ca).map_err(Trouble::Told)?;
     let name = tls::server_name(host)
         .ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "no certificate can have this host's name"))?;
-    Ok(DaemonStream::Tls(Box::new(TlsConnector::from(config).connect(name, tcp).await?)))
+    let shaken = TlsConnector::from(config).connect(name, tcp).await;
+    let stream = shaken.map_err(|source| match tls::remedy(&source, ca.is_some()) {
+        Some(remedy) => Trouble::Told(DaemonError::Untrusted { at: address.to_string(), remedy, source }),
+        None => Trouble::Io(source),
+    })?;
+    Ok(DaemonStream::Tls(Box::new(stream)))
 }
 
 impl AsyncRead for DaemonStream {

@@ -35,6 +35,19 @@ pub(crate) enum DaemonError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    #[error("what answers at {at} does not speak HTTP; a daemon with TLS is named with https://")]
+    NotHttp {
+        at: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("the certificate of the daemon at {at} is not accepted: {remedy}")]
+    Untrusted {
+        at: String,
+        remedy: &'static str,
+        #[source]
+        source: io::Error,
+    },
     #[error("{problem}")]
     Refused { problem: Problem },
     #[error("the daemon at {at} answered what acpd cannot read: {detail}")]
@@ -55,8 +68,17 @@ impl DaemonError {
             Self::Refused { problem } => {
                 problem.status.is_server_error() || problem.status == StatusCode::TOO_MANY_REQUESTS
             }
-            Self::Unreadable { .. } | Self::Certificates { .. } | Self::NoCertificates { .. } => false,
+            Self::NotHttp { .. }
+            | Self::Untrusted { .. }
+            | Self::Unreadable { .. }
+            | Self::Certificates { .. }
+            | Self::NoCertificates { .. } => false,
         }
+    }
+
+    /// Whether a daemon was there, though it is no more: it took a connection and was gone before it had answered.
+    pub(crate) fn was_there(&self) -> bool {
+        matches!(self, Self::Lost { .. })
     }
 
     /// Whether the daemon says that there is no such thing.
@@ -73,6 +95,8 @@ pub(crate) struct Problem {
     pub(crate) name: String,
     title: String,
     detail: String,
+    /// Whether the request had a token.
+    token_given: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -85,7 +109,7 @@ struct Body {
 
 impl Problem {
     /// Reads an answer, which may come from a proxy and be no problem document at all.
-    pub(crate) fn read(status: StatusCode, body: &[u8]) -> Self {
+    pub(crate) fn read(status: StatusCode, body: &[u8], token_given: bool) -> Self {
         let body: Body = serde_json::from_slice(body).unwrap_or_default();
         let name = body.r#type.rsplit(':').next().unwrap_or_default();
         Self {
@@ -93,6 +117,7 @@ impl Problem {
             name: clean_line(name, 60),
             title: clean_line(&body.title, SHOWN),
             detail: clean_line(&body.detail, SHOWN),
+            token_given,
         }
     }
 }
@@ -109,8 +134,11 @@ impl std::fmt::Display for Problem {
             (title, detail) => format!(": {title}: {detail}"),
         };
         f.write_str(&said)?;
-        match self.status {
-            StatusCode::UNAUTHORIZED => f.write_str("; give a token in ACPD_TOKEN or with --token-file FILE"),
+        match (self.status, self.token_given) {
+            (StatusCode::UNAUTHORIZED, false) => {
+                f.write_str("; give a token in ACPD_TOKEN or with --token-file FILE")
+            }
+            (StatusCode::UNAUTHORIZED, true) => f.write_str("; the token that was given is not known there"),
             _ => Ok(()),
         }
     }
@@ -121,7 +149,7 @@ mod tests {
     use super::*;
 
     fn shown(status: u16, body: &str) -> String {
-        Problem::read(StatusCode::from_u16(status).expect("a status"), body.as_bytes()).to_string()
+        Problem::read(StatusCode::from_u16(status).expect("a status"), body.as_bytes(), false).to_string()
     }
 
     // contract 1.3, contract 6: a problem of the daemon is told with its title and detail
@@ -136,16 +164,19 @@ mod tests {
         );
         assert_eq!(shown(502, "<html>bad gateway"), "the daemon refused it (502 bad gateway)");
         assert_eq!(shown(409, r#"{"title":"Gone"}"#), "the daemon refused it (409 conflict): Gone");
-        let problem =
-            Problem::read(StatusCode::NOT_FOUND, br#"{"type":"urn:sandbox-agent:error:session_not_found"}"#);
+        let body = br#"{"type":"urn:sandbox-agent:error:session_not_found"}"#;
+        let problem = Problem::read(StatusCode::NOT_FOUND, body, false);
         assert_eq!(problem.name, "session_not_found");
     }
 
-    // contract 1.7: 401 says how to give a token
+    // contract 1.7: 401 says how to give a token, or that the one that was given is not known
     #[test]
     fn a_missing_token_is_told_with_the_remedy() {
-        let text = shown(401, r#"{"title":"Unauthorized"}"#);
+        let body = r#"{"title":"Unauthorized"}"#;
+        let text = shown(401, body);
         assert!(text.contains("ACPD_TOKEN") && text.contains("--token-file"), "{text}");
+        let wrong = Problem::read(StatusCode::UNAUTHORIZED, body.as_bytes(), true).to_string();
+        assert!(wrong.contains("is not known") && !wrong.contains("ACPD_TOKEN"), "{wrong}");
     }
 
     // contract 6: nothing unfiltered reaches the terminal

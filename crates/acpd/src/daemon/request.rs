@@ -109,14 +109,15 @@ impl Daemon {
                 tracing::debug!(%error, "the connection to the daemon ended");
             }
         });
-        let response = sender.send_request(request).await.map_err(|error| self.lost(error))?;
+        let response = sender.send_request(request).await.map_err(|error| self.broken(error))?;
         let status = response.status();
         if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(response);
         }
         let read = tokio::time::timeout(LOOK, self.read(response, PROBLEM)).await;
         let body = read.ok().and_then(Result::ok).unwrap_or_default();
-        Err(DaemonError::Refused { problem: Problem::read(status, &body) })
+        let problem = Problem::read(status, &body, self.authorization.is_some());
+        Err(DaemonError::Refused { problem })
     }
 
     async fn read(&self, response: Response<Incoming>, limit: usize) -> Result<Bytes, DaemonError> {
@@ -126,6 +127,14 @@ impl Daemon {
 
     fn slow(&self, within: Duration) -> DaemonError {
         DaemonError::Slow { at: self.address.to_string(), within }
+    }
+
+    /// Why a request got no answer.
+    fn broken(&self, error: hyper::Error) -> DaemonError {
+        match error.is_parse() {
+            true => DaemonError::NotHttp { at: self.address.to_string(), source: error.into() },
+            false => self.lost(error),
+        }
     }
 
     pub(super) fn lost(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DaemonError {

@@ -3,7 +3,8 @@
 use super::error::DaemonError;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,6 +36,30 @@ pub(super) fn client_config(at: &str, ca: Option<&Path>) -> Result<Arc<ClientCon
 /// The name that a daemon's certificate has to have.
 pub(super) fn server_name(host: &str) -> Option<ServerName<'static>> {
     ServerName::try_from(host.to_owned()).ok()
+}
+
+/// What to do about a handshake that failed, where that is known; `named` when a file of certificates was.
+pub(super) fn remedy(error: &io::Error, named: bool) -> Option<&'static str> {
+    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(error) = error else { return None };
+    match error {
+        // `openssl req -x509` makes such certificates unless it is told otherwise.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => Some(
+            "it is that of an authority; make one that says basicConstraints=CA:FALSE, and name it with --ca FILE \
+             (docs/operations.md has a line that makes one)",
+        ),
+        CertificateError::UnknownIssuer if named => {
+            Some("none of the certificates that --ca or ACPD_CA names has vouched for it")
+        }
+        CertificateError::UnknownIssuer => Some(
+            "no authority that this system trusts has vouched for it; name the one that did, or a self-signed \
+             certificate itself, with --ca FILE or ACPD_CA",
+        ),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            Some("it is for other names; call the daemon by one that is in its subjectAltName")
+        }
+        _ => None,
+    }
 }
 
 fn system_file() -> Option<PathBuf> {

@@ -42,9 +42,11 @@ fn tokens_are_given_and_not_shown() {
     }
     let list = done(&scratch, &["sessions", "list", "--connect", &url, "--token-file", file]);
     assert!(list.contains("idle"), "{list}");
-    for (token, code, words) in
-        [(TOKEN, 0, ""), ("wrong-and-secret", 1, "401"), ("two words", 2, "is no token")]
-    {
+    for (token, code, words) in [
+        (TOKEN, 0, ""),
+        ("wrong-and-secret", 1, "the token that was given is not known"),
+        ("two words", 2, "is no token"),
+    ] {
         let mut command = scratch.command(acpd());
         command.args(
             args(&scratch, &["sessions", "list", "--connect", &url, "-vvv"]).iter().map(AsRef::<str>::as_ref),
@@ -100,6 +102,78 @@ fn tls_is_spoken_and_checked() {
     daemon.stop();
 }
 
+/// Makes a certificate and its key by a command line of openssl, in a scratch directory.
+fn make_certificate(scratch: &Scratch, line: &str) {
+    let mut command = scratch.command("sh");
+    command.args(["-ec", line]).current_dir(scratch.path("."));
+    let (exit, _, err) = scratch.start_command(command).end();
+    assert_eq!(exit, Exit::Code(0), "{line}: {err}");
+}
+
+// contract 6: the line of docs/operations.md makes a certificate that acpd takes on both sides; one that says that it is an
+// authority, one without --ca, one for other names, and no TLS at all are each told with the remedy
+#[test]
+fn trouble_with_tls_is_told_with_the_remedy() {
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md"));
+    let guide = guide.expect("the guide is in the tree");
+    let line =
+        guide.split("```sh\n").find(|block| block.starts_with("openssl req")).expect("a line of openssl");
+    let line = line.split("```").next().expect("its end");
+    let usual = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost \
+                 -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out fullchain.pem";
+    for (made_by, good) in [(line, true), (usual, false)] {
+        let scratch =
+            with_token("admin").config("[server]\ntls_cert = \"fullchain.pem\"\ntls_key = \"key.pem\"");
+        make_certificate(&scratch, made_by);
+        let token = scratch.path("token");
+        std::fs::write(&token, TOKEN).expect("the scratch directory is writable");
+        let mut daemon = scratch.serve();
+        let port = daemon.address().port();
+        let (cert, token) = (scratch.path("fullchain.pem"), token.to_str().expect("text"));
+        let cert = cert.to_str().expect("text");
+        let url = format!("https://127.0.0.1:{port}");
+        let list = ["sessions", "list", "--token-file", token, "--connect", &url];
+        let trusted = [&list[..], &["--ca", cert]].concat();
+        if good {
+            done(&scratch, &trusted);
+            let err = fails(&scratch, 1, &list);
+            assert!(err.contains("--ca FILE") && err.contains("ACPD_CA"), "{err}");
+            let address = format!("https://localhost:{port}");
+            let elsewhere = ["sessions", "list", "--token-file", token, "--connect", &address, "--ca", cert];
+            let err = fails(&scratch, 1, &elsewhere);
+            assert!(err.contains("subjectAltName"), "{err}");
+        } else {
+            for words in [&list[..], &trusted] {
+                let err = fails(&scratch, 1, words);
+                assert!(err.contains("CA:FALSE") && err.contains("--ca FILE"), "{err}");
+            }
+        }
+        let plain = format!("http://localhost:{port}");
+        let err = fails(&scratch, 1, &["sessions", "list", "--token-file", token, "--connect", &plain]);
+        assert!(err.contains("does not speak HTTP") && err.contains("https://"), "{err}");
+        daemon.stop();
+    }
+}
+
+// contract 6: whoever starts a second daemon is told of the first, and only then of a port that is taken
+#[test]
+fn a_second_daemon_is_told_of_the_first() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let address = daemon.address().to_string();
+    let err = fails(&scratch, 1, &["serve", "--listen", &address]);
+    assert!(
+        err.contains(&format!("a daemon (pid {}) serves this state directory already", daemon.pid())),
+        "{err}"
+    );
+    let other = Scratch::new();
+    other.config_file();
+    let err = fails(&other, 1, &["serve", "--listen", &address]);
+    assert!(err.contains("already in use") && err.contains("`--listen 127.0.0.1:0`"), "{err}");
+    assert_eq!(done(&scratch, &["run", "hello"]), "hello\n", "the first goes on");
+    daemon.stop();
+}
+
 // contract 6: a socket by its name; a port where something else answers, or nothing ever does
 #[test]
 fn what_is_no_daemon_is_told_from_one() {
@@ -123,7 +197,7 @@ fn what_is_no_daemon_is_told_from_one() {
             client.write_all(answer.as_bytes()).expect("acpd reads");
         }
     });
-    for words in ["was lost", "cannot read", "was lost"] {
+    for words in ["does not speak HTTP", "cannot read", "was lost"] {
         let err = fails(&scratch, 1, &["sessions", "list", "--connect", &url]);
         assert!(err.contains(words) && !err.contains('\u{1b}'), "{err}");
     }

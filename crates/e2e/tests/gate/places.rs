@@ -57,8 +57,11 @@ fn foreign_hosts_are_refused() {
             WebSocket::open(daemon.connect(), "/acp", &[("Authorization", &bearer("root")), ("Host", host)]);
         assert_eq!(refused.expect_err("it is foreign").problem(), "foreign_host");
     }
-    for host in ["acpd.test", "ACPD.test:99", "localhost", &format!("localhost:{port}"), "127.0.0.1", "[::1]"]
-    {
+    // A tunnel or a proxy has a port of its own.
+    let elsewhere = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{}", port ^ 1));
+    let own = format!("localhost:{port}");
+    let names = ["acpd.test", "ACPD.test:99", "localhost", &own, "127.0.0.1", "[::1]"];
+    for host in names.into_iter().chain(elsewhere.iter().map(String::as_str)) {
         assert_eq!(with(&daemon, "GET", "/v1/sessions", ("Host", host)).0, 200, "{host}");
     }
     // None at all, two, and one in the address.

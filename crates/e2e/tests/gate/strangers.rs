@@ -34,7 +34,8 @@ fn guarded() -> Scratch {
     Scratch::new().config(&entry("root", "scope = \"admin\""))
 }
 
-// SC-1, contract 1.7: every verb, every path, every form of a wrong token: one and the same 401, and nothing was done
+// SC-1, contract 1.7: every verb, every path, every form of a wrong token: one and the same 401, and nothing was done;
+// whoever gave none is told to give one
 #[test]
 fn a_stranger_gets_401_and_nothing_else() {
     let scratch = guarded();
@@ -61,7 +62,7 @@ fn a_stranger_gets_401_and_nothing_else() {
         vec![("X-Forwarded-For", "127.0.0.1")],
     ];
     let mut http = Http::on(daemon.connect());
-    let mut first = None;
+    let (mut none, mut wrong) = (None, None);
     for (method, path) in ROUTES {
         for form in &forms {
             let headers = [&[JSON], &form[..]].concat();
@@ -73,9 +74,19 @@ fn a_stranger_gets_401_and_nothing_else() {
             );
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
             assert_eq!(answer.header("content-type"), Some("application/problem+json"));
-            assert_eq!(first.get_or_insert_with(|| answer.body.clone()), &answer.body, "{method} {path}");
+            let gives_one =
+                form.iter().any(|(name, _)| ["Authorization", "Sec-WebSocket-Protocol"].contains(name));
+            let said = if gives_one { &mut wrong } else { &mut none };
+            assert_eq!(said.get_or_insert_with(|| answer.body.clone()), &answer.body, "{method} {path}");
         }
     }
+    let [none, wrong] =
+        [none, wrong].map(|said| String::from_utf8(said.expect("both were tried")).expect("text"));
+    assert!(
+        none.contains("a token is required") && wrong.contains("no token that acpd knows"),
+        "{none} {wrong}"
+    );
+    assert!(!wrong.contains("secret") && !wrong.contains("root"), "{wrong}");
     let query = plain(&daemon, "GET", "/v1/sessions?token=root-secret&access_token=root-secret", &[]);
     assert_eq!(query.status, 401);
     for form in &forms {

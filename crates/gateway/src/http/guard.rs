@@ -44,13 +44,8 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
     if let Peer::Tcp { local, .. } = peer {
         let host = given.as_ref().filter(|host| is_plain(host)).ok_or_else(foreign_host)?;
         let name = host.host().trim_start_matches('[').trim_end_matches(']');
-        let is_own = match name.parse::<IpAddr>() {
-            // An address is no name that somebody else could point here.
-            Ok(address) => address == local.ip() || (address.is_loopback() && local.ip().is_loopback()),
-            Err(_) => name.eq_ignore_ascii_case("localhost") && local.ip().to_canonical().is_loopback(),
-        };
         let is_allowed = settings.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
-        if !is_own && !is_allowed {
+        if !is_own(name, local.ip()) && !is_allowed {
             return Err(foreign_host());
         }
     }
@@ -66,6 +61,17 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
             "foreign_origin",
             "pages of that origin may not call; add it to allowed_origins in [server] if it is meant",
         )),
+    }
+}
+
+/// Whether that is what a request reached: its address, or this machine's name for itself.
+///
+/// The port does not matter: a tunnel has one of its own, and no page has a name here that it has not with ours.
+fn is_own(name: &str, local: IpAddr) -> bool {
+    match name.parse::<IpAddr>() {
+        // An address is no name that somebody else could point here.
+        Ok(address) => address == local || (address.is_loopback() && local.is_loopback()),
+        Err(_) => name.eq_ignore_ascii_case("localhost") && local.to_canonical().is_loopback(),
     }
 }
 
@@ -89,7 +95,9 @@ pub(super) async fn check_token(
     next: Next,
 ) -> Response {
     let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Unix);
-    let identity = match (presented(request.headers()), shared.tokens.open()) {
+    let presented = presented(request.headers());
+    let gave_nothing = matches!(presented, Presented::Nothing);
+    let identity = match (presented, shared.tokens.open()) {
         (_, Some(_)) if peer == Peer::Unix => Some(shared.local()),
         (_, Some(until)) => Some(shared.local().until(until)),
         (Presented::Token(token), None) => shared.tokens.bearer(token),
@@ -97,13 +105,14 @@ pub(super) async fn check_token(
         (Presented::Nothing | Presented::Unreadable, None) => None,
     };
     let Some(identity) = identity else {
-        return Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "unauthorized",
-            "a token that acpd knows is required: Authorization: Bearer TOKEN",
-        )
-        .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
-        .into_response();
+        // What is not known is told in the same words, however much of it is right.
+        let detail = match gave_nothing {
+            true => "a token is required: Authorization: Bearer TOKEN",
+            false => "what was given is no token that acpd knows; a new one is known after a reload (SIGHUP)",
+        };
+        return Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+            .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+            .into_response();
     };
     if let Err(wait) = identity.request() {
         let seconds = HeaderValue::from(wait.as_secs().max(1));
@@ -150,3 +159,30 @@ fn presented(headers: &HeaderMap) -> Presented<'_> {
 
 /// What the subprotocol that carries a token begins with.
 pub(super) const BEARER_PROTOCOL: &str = "acpd.bearer.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // SC-2: the address that a request reached, and loopback's name on loopback
+    #[test]
+    fn only_what_was_reached_is_its_own_name() {
+        for (name, local, expected) in [
+            ("127.0.0.1", "127.0.0.1", true),
+            ("127.9.9.9", "127.0.0.1", true),
+            ("::1", "127.0.0.1", true),
+            ("localhost", "127.0.0.1", true),
+            ("LocalHost", "::1", true),
+            ("localhost", "::ffff:127.0.0.1", true),
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.2", "192.0.2.1", false),
+            ("localhost", "192.0.2.1", false),
+            ("127.0.0.1", "192.0.2.1", false),
+            ("192.0.2.1", "127.0.0.1", false),
+            ("acpd.test", "127.0.0.1", false),
+        ] {
+            let local = local.parse().expect("an address");
+            assert_eq!(is_own(name, local), expected, "{name} {local}");
+        }
+    }
+}
