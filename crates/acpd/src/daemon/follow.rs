@@ -1,7 +1,8 @@
 //! Follows a session's events, across losses of the connection and restarts of the daemon.
 //!
 //! Owned by the command that shows them. Invariants: events come in order, each once, without a hole, or there is an
-//! error; after the first answer of the daemon whatever may pass is waited out, with a bounded backoff and without end.
+//! error; once the daemon was there, if only to take a request, whatever may pass is waited out, with a bounded backoff and
+//! without end; one that never was is an error at once.
 //! It is over when the session has ended and all of its events were given.
 
 use super::address::encoded;
@@ -9,6 +10,7 @@ use super::backoff::Backoff;
 use super::error::DaemonError;
 use super::events::Event;
 use super::request::Daemon;
+use super::sessions::FindError;
 use super::sse::{SseEvent, SseReader};
 use crate::exit::chain;
 use crate::view::clean_line;
@@ -41,13 +43,16 @@ pub(crate) enum Followed {
 /// Follows one session.
 pub(crate) struct Follower {
     daemon: Daemon,
-    id: String,
+    /// The session's id, or its beginning.
+    named: String,
+    /// Its whole id, once the daemon has told.
+    id: Option<String>,
     /// The last event that was given.
     last: u64,
     stream: Option<Stream>,
     backoff: Backoff,
     not_before: Option<Instant>,
-    /// The daemon has answered once: from then on it is waited for.
+    /// The daemon was there once: from then on it is waited for.
     known: bool,
     /// That the daemon was lost was said.
     away: bool,
@@ -63,16 +68,18 @@ struct Stream {
 }
 
 impl Follower {
-    /// Follows from the event behind `after` on.
-    pub(crate) fn new(daemon: Daemon, id: String, after: u64) -> Self {
+    /// Follows a session, by its id or the beginning of it, from the event behind `after` on. Whether the daemon is `known`
+    /// to have been there.
+    pub(crate) fn new(daemon: Daemon, named: String, after: u64, known: bool) -> Self {
         Self {
             daemon,
-            id,
+            named,
+            id: None,
             last: after,
             stream: None,
             backoff: Backoff::default(),
             not_before: None,
-            known: false,
+            known,
             away: false,
             gaps: 0,
             at_end: false,
@@ -80,7 +87,7 @@ impl Follower {
     }
 
     /// The next thing that happens.
-    pub(crate) async fn next(&mut self) -> Result<Followed, DaemonError> {
+    pub(crate) async fn next(&mut self) -> Result<Followed, FindError> {
         loop {
             let Some(stream) = &mut self.stream else {
                 if let Some(at) = self.not_before {
@@ -89,7 +96,8 @@ impl Follower {
                 }
                 match self.open().await {
                     Ok(stream) => self.stream = Some(stream),
-                    Err(error) => return self.lost_or(error),
+                    Err(FindError::Daemon(error)) => return self.lost_or(error),
+                    Err(other) => return Err(other),
                 }
                 self.known = true;
                 if std::mem::take(&mut self.away) {
@@ -105,7 +113,7 @@ impl Follower {
                     continue;
                 }
                 Ok(None) => {}
-                Err(too_long) => return Err(self.daemon.unreadable(&too_long)),
+                Err(too_long) => return Err(self.daemon.unreadable(&too_long).into()),
             }
             match tokio::time::timeout(SILENCE, stream.body.frame()).await {
                 Ok(Some(Ok(frame))) => {
@@ -127,8 +135,12 @@ impl Follower {
         }
     }
 
-    async fn open(&self) -> Result<Stream, DaemonError> {
-        let path = format!("/v1/sessions/{}/events?after={}", encoded(&self.id), self.last);
+    async fn open(&mut self) -> Result<Stream, FindError> {
+        let id = match &self.id {
+            Some(id) => id,
+            None => self.id.insert(self.daemon.session(&self.named).await?.session_id),
+        };
+        let path = format!("/v1/sessions/{}/events?after={}", encoded(id), self.last);
         let headers = [
             (ACCEPT, HeaderValue::from_static("text/event-stream")),
             // The same again in the stream's own words, which go over the query's.
@@ -170,14 +182,15 @@ impl Follower {
 
     /// Whether the session has ended, and all its events were given.
     async fn is_over(&self) -> Result<bool, DaemonError> {
-        let session = self.daemon.session_facts(&self.id).await?;
+        let session = self.daemon.session_facts(self.id.as_deref().unwrap_or(&self.named)).await?;
         Ok(session.ended && session.event_count <= self.last)
     }
 
-    fn lost_or(&mut self, error: DaemonError) -> Result<Followed, DaemonError> {
+    fn lost_or(&mut self, error: DaemonError) -> Result<Followed, FindError> {
+        self.known |= error.was_there();
         match self.known && error.may_pass() {
             true => Ok(self.lost(&chain(&error))),
-            false => Err(error),
+            false => Err(error.into()),
         }
     }
 

@@ -81,6 +81,8 @@ pub(crate) async fn find_daemon(state_dir: &Path) -> Result<Option<Daemon>, Fail
         Err(DaemonError::Absent { .. }) => Ok(None),
         // It is there, and says that it is not well; what is asked of it next will tell.
         Err(DaemonError::Refused { .. }) => Ok(Some(daemon)),
+        // It was there a moment ago: so does this.
+        Err(error) if error.was_there() => Ok(Some(daemon)),
         Err(error) => Err(Failure::of(&error)),
     }
 }

@@ -55,6 +55,49 @@ fn a_killed_daemon_leaves_no_gap() {
     daemon.stop();
 }
 
+// contract 6, contract 1.6: a daemon that is gone before it has answered anything is waited for, as one that goes later; one
+// that never was there is an error at once
+#[test]
+fn a_daemon_that_goes_before_its_first_answer_is_waited_for() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    done(&scratch, &["run", "hello"]);
+    let session = ids(&scratch, &[]).remove(0);
+    let (address, url, socket) = (daemon.address().to_string(), daemon.url(), daemon.socket());
+    daemon.stop();
+    let follow = ["sessions", "events", &session[..13], "--follow", "--json"];
+    let over_tcp = [&follow[..], &["--connect", &url]].concat();
+    for (words, says) in [(&over_tcp[..], "no daemon answers"), (&follow[..], "no daemon serves")] {
+        let err = fails(&scratch, 1, words);
+        assert!(err.contains(says) && !err.contains("reconnecting"), "{err}");
+    }
+    // What takes the first request and is gone.
+    let tcp = std::net::TcpListener::bind(&address).expect("nobody listens there");
+    let mut remote = start(&scratch, &over_tcp);
+    take_a_request(tcp.accept().expect("acpd connects").0);
+    let unix = std::os::unix::net::UnixListener::bind(&socket).expect("nobody listens there");
+    let mut local = start(&scratch, &follow);
+    take_a_request(unix.accept().expect("acpd connects").0);
+    drop((tcp, unix));
+    let mut daemon = scratch.serve_on(&address);
+    for events in [&mut remote, &mut local] {
+        let mut seqs = Vec::new();
+        until(events, "ended", &mut seqs);
+        each_once(&seqs);
+    }
+    for (events, words) in [(remote, "; reconnecting\n"), (local, "")] {
+        let (exit, rest, err) = events.end();
+        assert!((exit, rest.as_str()) == (Exit::Code(0), "") && err.contains(words), "{err}");
+    }
+    fails(&scratch, 1, &["sessions", "events", "no-such-session", "--follow", "--connect", &url]);
+    daemon.stop();
+}
+
+/// Reads something of a request; the connection is closed behind it.
+fn take_a_request(mut client: impl std::io::Read) {
+    assert!(client.read(&mut [0; 16]).expect("a request") > 0);
+}
+
 // contract 1.6: a connection that is cut again and again, in the middle of whatever it carries, costs nothing
 #[test]
 fn a_cut_connection_is_taken_up_where_it_was() {

@@ -8,10 +8,12 @@ use crate::stdout::{Reader, print, window};
 use crate::view::{Screen, event_line};
 
 pub(super) async fn events(args: Events) -> Result<(), Failure> {
+    // The one that serves the state directory was asked whether it is there.
+    let known = args.one.which.connect.connect.is_none();
     let daemon = daemon_of(args.one.which).await?;
-    let session = find(&daemon, &args.one.id).await?;
     let printer = Printer { json: args.one.json, screen: screen_of_stdout() };
     if !args.follow {
+        let session = find(&daemon, &args.one.id).await?;
         let mut pages = daemon.events(&session.session_id, args.after);
         while let Some(page) = pages.next_page().await.map_err(|error| Failure::of(&error))? {
             if printer.print(&page)? == Reader::Gone {
@@ -20,7 +22,7 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let mut follower = Follower::new(daemon, session.session_id, args.after);
+    let mut follower = Follower::new(daemon, args.one.id, args.after, known);
     // Each is said once for each absence, which is over with the next event: some come back only to be lost again.
     let (mut away, mut back) = (false, false);
     loop {
