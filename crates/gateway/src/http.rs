@@ -6,6 +6,7 @@
 mod accept;
 mod acp;
 mod exchange;
+mod front_page;
 mod guard;
 mod health;
 mod listen;
@@ -141,6 +142,7 @@ impl HttpServer {
             .method_not_allowed_fallback(not_allowed)
             .with_state(Arc::clone(shared))
             .merge(guarded.with_state(Arc::clone(shared)))
+            .layer(middleware::from_fn(front_page::show))
             .layer(cors(Arc::clone(shared)))
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_place))
             .layer(middleware::map_response(async |response: Response| {

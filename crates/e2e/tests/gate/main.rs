@@ -2,6 +2,7 @@
 
 mod allowances;
 mod door;
+mod front_page;
 mod owners;
 mod places;
 mod reading;
