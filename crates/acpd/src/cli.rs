@@ -143,7 +143,7 @@ the daemon's configuration: keys for it belong into env of its entry, or into wh
 Examples:
   acpd run \"explain this repository\"
   acpd run --agent opencode --permission-mode acceptEdits \"rename foo to bar\"
-  git diff | acpd run \"review this\"            words, and what is on stdin behind them
+  git diff | acpd run \"review this\"           words, and what is on stdin behind them
   acpd run - < prompt.txt                     prompt from stdin
   acpd run --json \"tool build\" | jq .         one ACP update per line
   acpd run --connect http://127.0.0.1:2273 \"hello\"

@@ -291,9 +291,9 @@ impl<O: Write, E: Write> View<O, E> {
         said.push(format!("  {facts}"));
         said.extend(failed.details.iter().map(|details| format!("  {details}")));
         let agent = self.agent_or("NAME");
-        said.extend(
-            ended.map(|info| ending::session(info, &agent, Some(&message), paint)).unwrap_or_default(),
-        );
+        // The record often says a part of it, which a cut must not hide.
+        let told = line(failed.message, 2_000);
+        said.extend(ended.map(|info| ending::session(info, &agent, Some(&told), paint)).unwrap_or_default());
         if failed.step == Step::Login {
             said.extend(ending::logins(failed.logins, &agent, paint));
         }

@@ -29,7 +29,7 @@ const START_BOUND: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Nothing of that name.
-    #[error("command not found: {command} (looked in {searched}){}", if *has_arguments { "; it is a program with arguments in one, but arguments go into args" } else { "" })]
+    #[error("command not found: {command}{} (looked in {searched})", if *has_arguments { "; arguments go into args" } else { "" })]
     NotFound {
         /// The command as configured.
         command: String,

@@ -77,7 +77,11 @@ fn failure(
     let text = |key: &str| info.get(key).and_then(Value::as_str).map(|text| line(text, WIDTH));
     let message = text("message").unwrap_or_else(|| "no message".to_owned());
     let mut lines = Vec::new();
-    if told != Some(message.as_str()) {
+    // Either may have been cut.
+    let is_told = |told: &str| {
+        told.contains(message.trim_end_matches('…')) || message.starts_with(told.trim_end_matches('…'))
+    };
+    if !told.is_some_and(is_told) {
         let said = paint.bold(format_args!("the session failed: {message}"));
         lines.push(format!("{} {said}", paint.bad("✗")));
     }

@@ -135,6 +135,24 @@ fn a_crash_is_shown_with_its_stderr() {
     );
 }
 
+// contract 6: what a record says is not told again behind an error that says it, however long it is
+#[test]
+fn the_reason_of_a_failed_start_is_told_once() {
+    for path in ["/bin".to_owned(), "/some/place:".repeat(40)] {
+        let reason = format!("command not found: x (looked in PATH: {path})");
+        let info =
+            json!({"reason": "error", "terminatedBy": "agent", "message": reason, "cause": "spawn_failed"});
+        let message = format!("agent a did not start: {reason}");
+        let mut view = piped();
+        let failed =
+            Failed { step: Step::Start, message: &message, details: None, ended: Some(&info), logins: &[] };
+        view.failed(&failed, Duration::ZERO).unwrap();
+        let shown = texts(view).1;
+        assert!(shown.starts_with("✗ no session was started: agent a did not start: command"), "{shown}");
+        assert_eq!(shown.matches("command not found").count(), 1, "{shown}");
+    }
+}
+
 // contract 1.2: stderr that was not truncated is all in the head
 #[test]
 fn a_short_stderr_is_shown_in_full() {
