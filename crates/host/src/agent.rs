@@ -6,6 +6,7 @@
 //!
 //! Not here: what any message means to a session.
 
+mod claim;
 mod methods;
 mod read;
 mod spare;
@@ -13,6 +14,7 @@ mod standing;
 mod start;
 mod task;
 
+pub(crate) use claim::Claim;
 pub(crate) use methods::{AgentMethods, MethodMemory};
 pub(crate) use spare::Spares;
 pub(crate) use standing::Standings;
@@ -27,7 +29,7 @@ use acpd_supervisor::{ExitReport, ProcessHandle};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Commands wait here for the agent task, which never waits for anything but its select. Full: the sender waits.
@@ -118,8 +120,13 @@ enum Command {
         route: RouteId,
         ticket: Ticket,
     },
+    Claim {
+        claim: Weak<str>,
+        /// Whether the id is free.
+        free: oneshot::Sender<bool>,
+    },
     Bind {
-        native: Arc<str>,
+        claim: Claim,
         inputs: mpsc::Sender<SessionInput>,
         history: History,
         route: oneshot::Sender<RouteId>,
@@ -307,16 +314,26 @@ impl AgentHandle {
         self.send(Command::Withdraw { route, ticket }).await
     }
 
-    /// From now on, what the agent says of its session `native` (as JSON text) goes to `inputs`; what it said
-    /// already goes first.
+    /// Claims the agent's session id `native` (as JSON text) for one session of acpd's; None when another one has it. Of
+    /// a process that is gone there is none to have it: [`bind`](Self::bind) tells.
+    pub(crate) async fn claim(&self, native: &str) -> Option<Claim> {
+        let claim = Claim::new(native);
+        let (free, is_free) = oneshot::channel();
+        let sent = self.send(Command::Claim { claim: claim.known(), free }).await;
+        let taken = sent.is_ok() && is_free.await == Ok(false);
+        (!taken).then_some(claim)
+    }
+
+    /// From now on, what the agent says of the session that was claimed goes to `inputs`; what it said already goes
+    /// first.
     pub(crate) async fn bind(
         &self,
-        native: Arc<str>,
+        claim: Claim,
         inputs: mpsc::Sender<SessionInput>,
         history: History,
     ) -> Result<RouteId, Gone> {
         let (route, bound) = oneshot::channel();
-        self.send(Command::Bind { native, inputs, history, route }).await?;
+        self.send(Command::Bind { claim, inputs, history, route }).await?;
         bound.await.map_err(|_| Gone)
     }
 

@@ -10,6 +10,7 @@ use crate::error::HostError;
 use crate::event::EventKind;
 use crate::host::{Host, NewSession, Run};
 use crate::ids::SessionId;
+use crate::named::NamedSession;
 use crate::session::{Recalled, Snapshot};
 use crate::setup::{Creator, permission_mode, remember_mode, session_setup, stored_mode};
 use crate::termination::chain;
@@ -72,7 +73,8 @@ impl Host {
             }
             return Err(HostError::Agent { error: answer.body });
         }
-        let named = self.read_new_session(method::SESSION_FORK, &answer.body)?;
+        let named = NamedSession::read(method::SESSION_FORK, &answer.body)?;
+        let claim = named.claim(method::SESSION_FORK, agent).await?;
         let id = SessionId::new();
         let title = info["title"].clone();
         let mut info = json!({"nativeSessionId": named.native, "forkedFrom": source});
@@ -100,6 +102,7 @@ impl Host {
         let run = Run {
             created_by: creator.token,
             native: named.native_json.clone(),
+            claim,
             snapshot,
             turns,
             transcript: None,

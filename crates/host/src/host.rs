@@ -6,7 +6,7 @@ use agents::Entries;
 
 use crate::acp::{self, method};
 use crate::agent::{
-    self, AgentAnswer, AgentHandle, AgentRef, AgentStartError, AgentStarter, History, MethodMemory,
+    self, AgentAnswer, AgentHandle, AgentRef, AgentStartError, AgentStarter, Claim, History, MethodMemory,
     SESSION_INPUTS, SessionInput, Spares,
 };
 use crate::attempts::Attempts;
@@ -20,6 +20,7 @@ use crate::host_file::HostFile;
 use crate::ids::SessionId;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
+use crate::named::NamedSession;
 use crate::permission::PermissionMode;
 use crate::registry::Registry;
 use crate::secrets::Secrets;
@@ -35,10 +36,8 @@ use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
 use acpd_supervisor::{Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
-use acpd_wire::{member, span_of};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use serde_json::json;
-use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,6 +101,8 @@ pub(crate) struct Run {
     pub(crate) created_by: Option<Arc<str>>,
     /// The agent's session id as JSON text.
     pub(crate) native: Arc<str>,
+    /// Nobody else on its process has that id.
+    pub(crate) claim: Claim,
     pub(crate) snapshot: Snapshot,
     /// Turns of earlier runs.
     pub(crate) turns: u64,
@@ -123,24 +124,6 @@ pub struct NewSession {
     pub result: Bytes,
     /// Events that it began with: those of its creation, and for a fork the history it was given.
     pub born_with: u64,
-}
-
-/// A session as its agent named it in an answer.
-pub(crate) struct NamedSession {
-    /// The agent's id.
-    pub(crate) native: String,
-    /// The same as JSON text, as the agent wrote it.
-    pub(crate) native_json: Arc<str>,
-    span: std::ops::Range<usize>,
-}
-
-impl NamedSession {
-    /// The answer with acpd's own id.
-    pub(crate) fn result_for(&self, answer: &[u8], id: &SessionId) -> Bytes {
-        let mut result = BytesMut::new();
-        acpd_wire::splice(&mut result, answer, &[(self.span.clone(), id.as_json().as_bytes())]);
-        result.freeze()
-    }
 }
 
 impl Host {
@@ -229,7 +212,8 @@ impl Host {
         if answer.is_error {
             return Err(HostError::Agent { error: answer.body });
         }
-        let named = self.read_new_session(method::SESSION_NEW, &answer.body)?;
+        let named = NamedSession::read(method::SESSION_NEW, &answer.body)?;
+        let claim = named.claim(method::SESSION_NEW, agent).await?;
         let id = SessionId::new();
         let mut snapshot = Snapshot::default();
         let state = Snapshot::state_in(&acp::view(&answer.body).unwrap_or_default());
@@ -241,6 +225,7 @@ impl Host {
         let run = Run {
             created_by: creator.token,
             native: named.native_json.clone(),
+            claim,
             snapshot,
             turns: 0,
             transcript: None,
@@ -251,17 +236,6 @@ impl Host {
         let born_with = appender.next_seq() - 1;
         let session = self.begin_run(&id, agent, appender, run, History::Keep).await?;
         Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
-    }
-
-    /// The session that an agent names in its answer.
-    pub(crate) fn read_new_session(&self, method: &str, answer: &[u8]) -> Result<NamedSession, HostError> {
-        let bad =
-            || HostError::BadAnswer { method: method.to_owned(), detail: "it names no sessionId".to_owned() };
-        let result: &RawValue = acp::view(answer).ok_or_else(bad)?;
-        let raw = member(result, "sessionId").ok_or_else(bad)?;
-        let native = acp::text(raw).ok_or_else(bad)?;
-        let span = span_of(answer, raw).ok_or_else(bad)?;
-        Ok(NamedSession { native, native_json: raw.get().into(), span })
     }
 
     /// Asks an agent for a session, by whatever method, within the bound that its start has.
@@ -332,7 +306,7 @@ impl Host {
         let title = run.snapshot.title().map(str::to_owned);
         let (status, status_seen) = watch::channel(SessionStatus { running: false, waiting: false, title });
         let spec = Arc::clone(agent.spec());
-        let route = match agent.bind(Arc::clone(&run.native), inputs_in, history).await {
+        let route = match agent.bind(run.claim, inputs_in, history).await {
             Ok(route) => route,
             Err(agent::Gone) => {
                 self.record_stillborn(appender, agent, run.info).await;

@@ -25,6 +25,7 @@ mod ids;
 mod keyed_locks;
 mod listing;
 mod metrics;
+mod named;
 mod permission;
 mod registry;
 mod secrets;

@@ -6,15 +6,16 @@
 //! in another process, go on with it.
 
 use crate::acp::method;
-use crate::agent::{AgentHandle, History};
+use crate::agent::{AgentHandle, Claim, History};
 use crate::attempts::Attempt;
 use crate::clock;
 use crate::dead_hosts::LOST_WITH;
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::fork::with_session;
-use crate::host::{Host, NamedSession, remember_state};
+use crate::host::{Host, remember_state};
 use crate::ids::SessionId;
+use crate::named::NamedSession;
 use crate::permission::PermissionMode;
 use crate::session::{Recalled, SessionHandle, Snapshot};
 use crate::setup::{permission_mode, remember_mode, session_setup, stored_mode};
@@ -60,6 +61,7 @@ pub struct TakenUp {
 struct NextRun<'a> {
     ended: Ended,
     restored: Restored,
+    claim: Claim,
     mode: Option<PermissionMode>,
     setup: Bytes,
     client: &'a str,
@@ -130,15 +132,25 @@ impl Host {
         let restored = attempt
             .unless_stopped(async {
                 self.wait_for_the_lost(&ended.info, agent.spec().graces).await;
-                self.restore(agent, params).await.map_err(|error| match error {
+                // Before the agent is asked, which may tell the history then: it is not for another session.
+                let claim = agent.claim(&ended.native).await;
+                let claim = claim.ok_or_else(|| {
+                    not_resumable(format!("agent {} uses its id for another live session", agent.name()))
+                })?;
+                let restored = self.restore(agent, params).await.map_err(|error| match error {
                     Refusal::Host(error) => error,
                     Refusal::Agent(reason) => not_resumable(reason),
-                })
+                })?;
+                let claim = match &restored.named {
+                    Some(named) => named.claim(restored.method, agent).await?,
+                    None => claim,
+                };
+                Ok((restored, claim))
             })
             .await;
         match restored {
-            Ok(restored) => {
-                let next = NextRun { ended, restored, mode, setup, client };
+            Ok((restored, claim)) => {
+                let next = NextRun { ended, restored, claim, mode, setup, client };
                 self.record_next_run(id, agent, appender, next).await
             }
             Err(error) => {
@@ -163,7 +175,8 @@ impl Host {
         mut appender: Appender,
         next: NextRun<'_>,
     ) -> Result<TakenUp, HostError> {
-        let NextRun { mut ended, restored: Restored { method, answer, named }, mode, setup, client } = next;
+        let NextRun { mut ended, restored, claim, mode, setup, client } = next;
+        let Restored { method, answer, named } = restored;
         let last = appender.next_seq() - 1;
         let (recalled, transcript) = self.rebuild(id, last, named.is_some()).await?;
         let Recalled { mut snapshot, turns, runs, .. } = recalled;
@@ -200,6 +213,7 @@ impl Host {
         let run = crate::host::Run {
             created_by: ended.row.created_by.map(Arc::from),
             native: ended.native,
+            claim,
             snapshot,
             turns,
             transcript,
@@ -257,7 +271,7 @@ impl Host {
             let error = serde_json::from_slice(&answer.body).unwrap_or_default();
             return Err(Refusal::Agent(refusal(agent, method, &error)));
         }
-        let named = self.read_new_session(method, &answer.body).map_err(Refusal::Host)?;
+        let named = NamedSession::read(method, &answer.body).map_err(Refusal::Host)?;
         Ok(Restored { method, answer: answer.body, named: Some(named) })
     }
 

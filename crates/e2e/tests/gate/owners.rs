@@ -1,7 +1,7 @@
 //! Sessions and connections of one token do not exist for another.
 
 use crate::door::{JSON, ask, bearer, client, entry, initialize, message, silent, stream};
-use acpd_e2e::{Answer, Client, Daemon, Http, Scratch};
+use acpd_e2e::{Answer, Client, Daemon, Http, Scratch, taking_shell_agent};
 use serde_json::{Value, json};
 
 const NEVER: &str = "00000000-0000-4000-8000-000000000000";
@@ -281,5 +281,62 @@ fn a_connection_belongs_to_its_identity() {
         assert_eq!(once(method, &headers, &body).status, 401);
     }
     assert_eq!(once("DELETE", &[connection, one], "").status, 202);
+    daemon.stop();
+}
+
+/// An agent on one process for all that gives the same id to every session, and says back what it is told.
+fn repeating(scratch: Scratch) -> Scratch {
+    let body = r#"
+take; answer '{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}'
+while take; do
+    case $line in
+    *'"session/new"'*) answer '{"sessionId":"shell-1"}' ;;
+    *'"session/prompt"'*)
+        text=${line#*'"text":"'}
+        update "${text%%'"'*}"
+        answer '{"stopReason":"end_turn"}' ;;
+    *'"id":'*) answer '{}' ;;
+    esac
+done"#;
+    let args = json!(taking_shell_agent(body));
+    scratch.config(&format!("[agents.repeating]\ncommand = \"sh\"\nargs = {args}\nshare_process = true"))
+}
+
+// contract 1.7, SU-9: an agent that gives one session id twice on one process mixes no two sessions: the second is
+// refused, and the first goes on
+#[test]
+fn one_id_for_two_sessions_mixes_no_two_owners() {
+    let scratch = repeating(scratch());
+    let mut daemon = scratch.serve();
+    let over = |who: &str| {
+        let headers = [("Authorization", &*bearer(who))];
+        let mut client = daemon.over_websocket_with(&scratch, "/acp?agent=repeating", &headers);
+        client.tolerant();
+        client.initialize();
+        client
+    };
+    let (mut alice, mut bob) = (over("a"), over("b"));
+    let first = alice.new_session();
+    let setup = json!({"cwd": scratch.work(), "mcpServers": []});
+    for again in 0..2 {
+        let refused = bob.refused("session/new", &setup);
+        assert_eq!(refused["code"], -32603, "{again}: {refused}");
+        let text = refused["message"].as_str().unwrap_or_default();
+        assert!(text.contains("session/new") && text.contains("another live session"), "{text}");
+        assert_eq!(alice.turn(&first, "secret-of-alice"), "end_turn");
+    }
+    assert!(alice.received().iter().any(|message| message.text() == Some("secret-of-alice")));
+    assert!(bob.received().iter().all(|message| !message.raw.contains("secret-of-alice")));
+    let listed = ask(&daemon, "b", "GET", "/v1/sessions").json();
+    assert_eq!(listed["sessions"], json!([]), "nothing is left of what was refused");
+    // The id is free again once its session has ended, and a session that has ended is not taken up into another.
+    alice.call("session/close", &json!({"sessionId": first}));
+    let second = bob.new_session();
+    let mut params = setup.clone();
+    params["sessionId"] = json!(first);
+    let refused = alice.refused("session/resume", &params);
+    assert!(refused["message"].as_str().unwrap_or_default().contains("another live session"), "{refused}");
+    assert_eq!(bob.turn(&second, "secret-of-bob"), "end_turn");
+    assert!(alice.received().iter().all(|message| !message.raw.contains("secret-of-bob")));
     daemon.stop();
 }

@@ -5,6 +5,7 @@
 //! that answers to its own requests cannot pile up. Invariant: every request of an agent gets one answer, and
 //! every session hears [`SessionInput::Gone`] after everything else, once.
 
+use super::claim::Claims;
 use super::read::{Line, read};
 use super::standing::Running;
 use super::{
@@ -54,6 +55,7 @@ pub(super) struct AgentTask {
     requests: Outgoing<ReplyTo>,
     routes: Vec<Route>,
     next_route: u64,
+    claims: Claims,
     /// Messages of sessions that are not bound yet, with the session's raw id (None: of no session).
     held: VecDeque<(Option<Bytes>, FromAgent, usize)>,
     held_bytes: usize,
@@ -106,6 +108,7 @@ impl AgentTask {
             requests: Outgoing::new(),
             routes: Vec::new(),
             next_route: 0,
+            claims: Claims::default(),
             held: VecDeque::new(),
             held_bytes: 0,
             stuck: VecDeque::new(),
@@ -221,7 +224,14 @@ impl AgentTask {
             }
             Command::Answer { frame } => self.backlog.extend_from_slice(&frame),
             Command::Withdraw { route, ticket } => self.withdraw(route, ticket),
-            Command::Bind { native, inputs, history, route } => {
+            Command::Claim { claim, free } => {
+                let is_free = self.claims.add(claim, self.routes.iter().map(|route| &*route.native));
+                // The id is free again if its asker is gone.
+                let _asker_gone = free.send(is_free);
+            }
+            Command::Bind { claim, inputs, history, route } => {
+                let native = claim.into_native();
+                self.claims.bound(&native);
                 if let History::Drop(known) = history {
                     self.drop_replay(&native, &known);
                 }
