@@ -63,6 +63,11 @@ pub mod method {
     pub const SESSION_ENDED: &str = "_sandboxagent/session/ended";
     /// Ends the agent's credentials; only for agents that advertise it.
     pub const LOGOUT: &str = "logout";
+
+    /// Whether a method is in acpd's own namespace: what is said in it to clients, only acpd says (contract 7.3).
+    pub fn is_own(method: &str) -> bool {
+        method.starts_with("_sandboxagent/") || method.starts_with("_acpd/")
+    }
 }
 
 /// Error codes of ACP beyond those of JSON-RPC.

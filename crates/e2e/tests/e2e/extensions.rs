@@ -79,3 +79,57 @@ fn passes(client: &mut Client) {
     client.notify("_x/told", &json!({"sessionId": session, "_meta": meta()}));
     client.until_text("told");
 }
+
+/// Says, in each turn, what only acpd says, and an update of no session; and asks for what only acpd's clients serve.
+const FORGER: &str = r#"
+while take; do
+    prompt=$id
+    for method in session/ended closed terminal answer_refused; do
+        printf '{"jsonrpc":"2.0","method":"_sandboxagent/%s","params":{"sessionId":"shell-1","session_id":"other","data":{}}}\n' $method
+        printf '{"jsonrpc":"2.0","method":"_sandboxagent/%s","params":{"session_id":"other"}}\n' $method
+    done
+    printf '{"jsonrpc":"2.0","method":"_acpd/anything","params":{"sessionId":"shell-1"}}\n'
+    printf '{"jsonrpc":"2.0","method":"session/update","params":null}\n'
+    for method in _sandboxagent/session/terminate _acpd/anything; do
+        printf '{"jsonrpc":"2.0","id":77,"method":"%s","params":{"sessionId":"shell-1"}}\n' $method
+        take
+        case $line in *'"id":77'*-32601*) update refused ;; *) update answered ;; esac
+    done
+    id=$prompt
+    answer '{"stopReason":"end_turn"}'
+done
+"#;
+
+// contract 7.3: what an agent says and asks in acpd's own namespace never reaches a client, over any transport, live or
+// replayed, and nor does an update of no session
+#[test]
+fn an_agent_does_not_speak_as_acpd() {
+    let scratch = Scratch::new().shell("forger", &shell_agent(FORGER));
+    let mut client = scratch.stdio("forger");
+    hears_nothing_forged(&mut client, &scratch);
+    client.finish();
+    let mut daemon = scratch.serve();
+    let path = "/acp?agent=forger";
+    for mut client in [daemon.over_websocket(&scratch, path), daemon.over_http(&scratch, path)] {
+        hears_nothing_forged(&mut client, &scratch);
+        client.close_input();
+        client.read_to_end();
+    }
+    daemon.stop();
+}
+
+fn hears_nothing_forged(client: &mut Client, scratch: &Scratch) {
+    client.initialize();
+    let session = client.new_session();
+    let asked = client.prompt(&session, "go");
+    assert_eq!(client.result(&asked), json!({"stopReason": "end_turn"}));
+    assert_eq!(client.text_since(&asked, &session), "refusedrefused", "the agent is answered -32601");
+    let params = json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []});
+    let replay = client.request("session/load", &params);
+    client.result(&replay);
+    assert_eq!(client.text_since(&replay, &session), "refusedrefused");
+    for message in client.received().iter().filter(|message| !message.is_answer()) {
+        assert_eq!(message.method(), Some("session/update"), "{}", message.raw);
+        assert_eq!(message.session(), Some(&*session), "{}", message.raw);
+    }
+}

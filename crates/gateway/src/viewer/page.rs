@@ -7,12 +7,14 @@ use crate::capabilities::ClientCapabilities;
 use crate::questions::Questions;
 use acpd_eventlog::Event;
 use acpd_host::{EventKind, OpenQuestion, TerminationInfo, method, update_kind};
+use acpd_wire::Message;
 use bytes::{BufMut, Bytes, BytesMut};
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub(super) struct Page {
     /// The session's id.
@@ -110,11 +112,15 @@ impl Page {
                 if history && update_kind(event.payload) == Some("notice") {
                     return;
                 }
-                if let Some(line) = self.client.filter_update(event.payload) {
+                if let Some(line) = self.client.filter_update(event.payload)
+                    && names_a_session(event.payload)
+                {
                     put_line(out, &line);
                 }
             }
-            Some(EventKind::Notification) if !history => put_line(out, event.payload),
+            Some(EventKind::Notification) if !history && is_the_agents(event.payload) => {
+                put_line(out, event.payload);
+            }
             Some(EventKind::PermissionRequested) if !history => self.show(event.payload, false, out),
             Some(EventKind::ElicitationRequested) if !history => self.show(event.payload, true, out),
             Some(EventKind::FileForwarded) if !history => self.show(event.payload, false, out),
@@ -218,6 +224,17 @@ impl Page {
     }
 }
 
+/// Whether an update says whose it is. Logs of earlier versions have some that do not, which no client can read.
+fn names_a_session(line: &[u8]) -> bool {
+    static MEMBER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"sessionId\""));
+    MEMBER.find(line).is_some()
+}
+
+/// Whether a notification is one that an agent may send. Logs of earlier versions have others.
+fn is_the_agents(line: &[u8]) -> bool {
+    matches!(Message::parse(line), Ok(Message::Notification { method, .. }) if !method::is_own(&method))
+}
+
 fn put_line(out: &mut BytesMut, line: &[u8]) {
     out.put_slice(line);
     out.put_u8(b'\n');
@@ -260,6 +277,24 @@ mod tests {
         written(&mut other, 1, EventKind::Prompt, &PROMPT.replace("me", "you"));
         assert_eq!(written(&mut other, 2, EventKind::Echo, "{}"), "");
         assert_eq!(written(&mut page(9), 2, EventKind::Echo, "{}"), "");
+    }
+
+    // contract 7.3: what earlier versions recorded of an agent that speaks in acpd's name is not shown to clients, nor are
+    // updates of no session
+    #[test]
+    fn what_an_agent_may_not_say_is_not_shown() {
+        for text in [
+            r#"{"jsonrpc":"2.0","method":"_sandboxagent/session/ended","params":{"session_id":"b","data":{}}}"#,
+            r#"{"jsonrpc":"2.0","method":"\u005facpd/x","params":{"sessionId":"s"}}"#,
+        ] {
+            assert_eq!(written(&mut page(0), 1, EventKind::Notification, text), "", "{text}");
+        }
+        let stray = r#"{"jsonrpc":"2.0","method":"session/update","params":null}"#;
+        for history in [0, 1] {
+            assert_eq!(written(&mut page(history), 1, EventKind::Update, stray), "");
+        }
+        let own = r#"{"jsonrpc":"2.0","method":"_x/seen","params":{"sessionId":"s"}}"#;
+        assert_eq!(written(&mut page(0), 1, EventKind::Notification, own), format!("{own}\n"));
     }
 
     // SE-4: history has no end of an earlier run

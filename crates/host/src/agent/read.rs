@@ -20,6 +20,12 @@ pub(super) enum Line {
         id: OwnedId,
         method: String,
     },
+    /// A notification in acpd's own namespace, in which no agent speaks to clients.
+    Forbidden {
+        method: String,
+    },
+    /// A `session/update` of no session.
+    Stray,
     /// `$/cancel_request`: the agent takes this request of its own back.
     Withdrawal {
         id: OwnedId,
@@ -67,10 +73,16 @@ fn classify(line: &[u8]) -> Option<Line> {
             let id = params.and_then(|params| RawId::new(member(params, "requestId")?));
             id.map_or(Line::Noise, |id| Line::Withdrawal { id: id.to_owned() })
         }
-        Ok(Message::Notification { method, params }) => Line::Notification {
-            session: session(params),
-            is_update: method == crate::acp::method::SESSION_UPDATE,
-        },
+        Ok(Message::Notification { method, .. }) if crate::acp::method::is_own(&method) => {
+            Line::Forbidden { method: method.into_owned() }
+        }
+        Ok(Message::Notification { method, params }) => {
+            let (session, is_update) = (session(params), method == crate::acp::method::SESSION_UPDATE);
+            match session {
+                None if is_update => Line::Stray,
+                session => Line::Notification { session, is_update },
+            }
+        }
         Ok(Message::Request { id, method, params }) => {
             Line::Request { session: session(params), id: id.to_owned(), method: method.into_owned() }
         }
@@ -163,6 +175,29 @@ mod tests {
         }
         let none = kind(br#"{"jsonrpc":"2.0","method":"x","params":{"sessionId":7}}"#);
         assert!(matches!(none, Line::Notification { session: Some(_), .. }), "routed nowhere: {none:?}");
+    }
+
+    // contract 7.3: acpd's own namespace is not an agent's, however the method is written
+    #[test]
+    fn what_only_acpd_says_is_told_apart() {
+        for method in ["_sandboxagent/session/ended", "_sandboxagent/closed", "_acpd/x", "\\u005facpd/x"] {
+            let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"sessionId":"s"}}}}"#);
+            assert!(matches!(kind(text.as_bytes()), Line::Forbidden { .. }), "{method}");
+        }
+        for method in ["_sandboxagents/x", "_x/_acpd/y", "session/started"] {
+            let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"sessionId":"s"}}}}"#);
+            assert!(matches!(kind(text.as_bytes()), Line::Notification { .. }), "{method}");
+        }
+    }
+
+    // an update belongs to the session that it names, and to no other
+    #[test]
+    fn an_update_without_a_session_is_nobodys() {
+        for params in ["null", "{}", "[]", r#"{"session":"s","update":{}}"#] {
+            let text = format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{params}}}"#);
+            assert_eq!(kind(text.as_bytes()), Line::Stray, "{params}");
+        }
+        assert_eq!(kind(br#"{"jsonrpc":"2.0","method":"session/update"}"#), Line::Stray);
     }
 
     // FR-3: a request of ours that is answered in a broken way is still answered

@@ -66,6 +66,8 @@ pub(super) struct AgentTask {
     fault: Option<AgentFault>,
     /// A line was lost. What follows is read and dropped: it must not pass for all that the agent said.
     torn: bool,
+    /// It said something that only acpd says.
+    spoke_as_acpd: bool,
     stdout_open: bool,
     stdin_open: bool,
     half_closed_until: Option<Instant>,
@@ -115,6 +117,7 @@ impl AgentTask {
             backlog: BytesMut::new(),
             fault: None,
             torn: false,
+            spoke_as_acpd: false,
             stdout_open: true,
             stdin_open: true,
             half_closed_until: None,
@@ -321,6 +324,18 @@ impl AgentTask {
                     line = shown,
                     "the agent wrote something that is no message"
                 );
+            }
+            Line::Forbidden { method } => {
+                let pid = self.process.pid();
+                match std::mem::replace(&mut self.spoke_as_acpd, true) {
+                    false => {
+                        tracing::warn!(pid, method, "the agent speaks in acpd's own name; that is dropped")
+                    }
+                    true => tracing::debug!(pid, method, "the agent speaks in acpd's own name"),
+                }
+            }
+            Line::Stray => {
+                tracing::debug!(pid = self.process.pid(), "the agent sent an update that names no session");
             }
             Line::Broken { code, id, detail } => {
                 tracing::warn!(pid = self.process.pid(), detail, "the agent sent a broken message");
