@@ -30,6 +30,8 @@ const PIECE: usize = 256 * 1024;
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) after: u64,
+    /// The end that it stands in front of, if it does: it is not written before that can be read.
+    pub(crate) before: Option<u64>,
     pub(crate) line: Bytes,
     /// Told when it was handed to the transport.
     pub(crate) written: Option<oneshot::Sender<()>>,
@@ -42,7 +44,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// An answer that stands behind `after`.
     pub(crate) fn new(after: u64, line: Bytes) -> Self {
-        Self { after, line, written: None, questions: Vec::new(), on_connection: false }
+        Self { after, before: None, line, written: None, questions: Vec::new(), on_connection: false }
     }
 
     /// And somebody wants to know when it was handed to the transport.
@@ -321,9 +323,11 @@ impl Viewer {
         }
         self.ended_at = self.cursor.take().map_or(0, |cursor| cursor.position());
         self.seat = None;
+        self.take_answers();
         // Only a log that could not be written, or read, has no end.
         if let Some(live) = self.live.as_ref().filter(|live| !self.page.knows_end_after(live.began_after())) {
             let info = live.ended().await;
+            self.release_up_to(self.ended_at, u64::MAX).await?;
             let mut line = BytesMut::new();
             self.page.write_ended(&info, &mut line);
             self.outbox.send(line.freeze()).await?;
@@ -332,9 +336,8 @@ impl Viewer {
         Ok(())
     }
 
-    async fn write_block(&mut self, block: &Block) -> Result<(), ClientGone> {
-        let mut out = BytesMut::with_capacity(block.bytes().min(2 * PIECE));
-        // An answer is queued before what follows it can be seen.
+    /// An answer is queued before what follows it can be seen.
+    fn take_answers(&mut self) {
         while self.next.is_none()
             && let Ok(command) = self.commands.try_recv()
         {
@@ -343,6 +346,11 @@ impl Viewer {
                 other => self.deferred.push_back(other),
             }
         }
+    }
+
+    async fn write_block(&mut self, block: &Block) -> Result<(), ClientGone> {
+        let mut out = BytesMut::with_capacity(block.bytes().min(2 * PIECE));
+        self.take_answers();
         let watches = self.live.is_some() || self.left_at.is_some();
         let last = if watches { u64::MAX } else { self.page.history_until() };
         for event in block.events().filter(|event| event.seq <= last) {
@@ -350,7 +358,7 @@ impl Viewer {
                 if !out.is_empty() {
                     self.outbox.send(out.split().freeze()).await?;
                 }
-                self.release_up_to(event.seq - 1).await?;
+                self.release_up_to(event.seq - 1, event.seq).await?;
             }
             if self.left_at.is_none() {
                 self.page.write(&event, &mut out);
@@ -380,11 +388,14 @@ impl Viewer {
     /// Writes the answers whose events were written.
     async fn release(&mut self) -> Result<(), ClientGone> {
         let reached = self.cursor.as_ref().map_or(u64::MAX, Cursor::position);
-        self.release_up_to(reached).await
+        self.release_up_to(reached, reached).await
     }
 
-    async fn release_up_to(&mut self, reached: u64) -> Result<(), ClientGone> {
-        while self.waiting.front().is_some_and(|answer| answer.after <= reached) {
+    /// Writes the answers that stand behind what was `written`, but none whose end cannot be read yet.
+    async fn release_up_to(&mut self, written: u64, readable: u64) -> Result<(), ClientGone> {
+        let is_due =
+            |answer: &Answer| answer.after <= written && answer.before.is_none_or(|end| end <= readable);
+        while self.waiting.front().is_some_and(is_due) {
             if let Some(answer) = self.waiting.pop_front() {
                 match answer.on_connection {
                     true => self.outbox.connection().send(answer.line).await?,

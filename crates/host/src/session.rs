@@ -32,6 +32,9 @@ pub(crate) const COMMANDS: usize = 32;
 pub struct Reply {
     /// Every event up to this one precedes the answer.
     pub after: u64,
+    /// The end of the run, if the answer stands before it: not given before that can be read, since it may tell of it, and
+    /// not behind it.
+    pub before: Option<u64>,
     /// The raw result.
     pub body: Result<Bytes, HostError>,
 }

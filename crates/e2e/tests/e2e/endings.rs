@@ -85,6 +85,98 @@ fn signals_are_named() {
     }
 }
 
+/// What ends a session.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Request(&'static str),
+    InputClosed,
+    Signal,
+}
+
+/// Ends a session whose agent ignores that its turn is cancelled: the end is told behind the answers to what was pending,
+/// and before the one to the request that asked for it.
+fn is_told_last(mut client: Client, how: Ending, stop: impl FnOnce(&mut Client)) {
+    client.initialize();
+    let session = client.new_session();
+    let running = client.prompt(&session, "ignore-cancel\nbegun\nhang");
+    client.until_text("begun");
+    let waiting = client.prompt(&session, "hello");
+    // Answered behind it, so the prompt waits in its session by then.
+    client.call("session/status", &json!({"sessionId": session}));
+    let asked = match how {
+        Ending::Request(method) => Some(client.request(method, &json!({"sessionId": session}))),
+        Ending::InputClosed | Ending::Signal => {
+            stop(&mut client);
+            None
+        }
+    };
+    for pending in [&running, &waiting] {
+        assert_eq!(client.result(pending), json!({"stopReason": "cancelled"}), "{how:?}");
+        assert_eq!(client.ends().len(), 0, "{how:?}: the end was told before an answer");
+    }
+    client.until("the end", |message| message.method() == Some("_sandboxagent/session/ended"));
+    if let Some(asked) = asked {
+        let answers = client.since(&asked).iter().filter(|message| message.is_answer()).count();
+        assert_eq!(answers, 2, "{how:?}: the answer came before the end");
+        client.result(&asked);
+    }
+    client.close_input();
+    client.read_to_end();
+    assert_eq!(client.ends().len(), 1, "{how:?}");
+}
+
+const TERMINATE: Ending = Ending::Request("_sandboxagent/session/terminate");
+const CLOSE: Ending = Ending::Request("session/close");
+
+// contract 7.3, 1.1: the end follows the answers to everything that was pending, however it comes, also with an agent that
+// does not answer its cancelled turn
+#[test]
+fn the_end_follows_the_answers_of_what_was_pending() {
+    let scratch = Scratch::new();
+    for how in [CLOSE, TERMINATE, Ending::InputClosed, Ending::Signal] {
+        is_told_last(scratch.stdio("example"), how, |client| match how {
+            Ending::Signal => client.signal(Signal::TERM),
+            _ => client.close_input(),
+        });
+    }
+}
+
+// contract 7.3, 1.1: the same of a daemon, for a front end, over a WebSocket and over HTTP
+#[test]
+fn the_end_follows_the_answers_in_a_daemon() {
+    let scratch = Scratch::new();
+    for how in [CLOSE, TERMINATE, Ending::Signal] {
+        for transport in 0..3 {
+            let mut daemon = scratch.serve();
+            let client = match transport {
+                0 => scratch.stdio("example"),
+                1 => daemon.over_websocket(&scratch, "/acp?agent=example"),
+                _ => daemon.over_http(&scratch, "/acp?agent=example"),
+            };
+            is_told_last(client, how, |_| daemon.signal(Signal::TERM));
+            match how {
+                Ending::Signal => drop(daemon.expect_good_end()),
+                _ => drop(daemon.stop()),
+            }
+        }
+    }
+}
+
+// contract 7.3, PR-11: and when the agent dies
+#[test]
+fn a_death_is_told_behind_the_answers() {
+    let scratch = Scratch::new();
+    let (mut client, session) = scratch.session("example");
+    let running = client.prompt(&session, "begun\nsleep 100\ncrash");
+    let waiting = client.prompt(&session, "hello");
+    for pending in [&running, &waiting] {
+        assert_eq!(client.error(pending)["data"]["terminationInfo"]["exitCode"], 1);
+        assert_eq!(client.ends().len(), 0, "the end was told before an answer");
+    }
+    client.until("the end", |message| message.method() == Some("_sandboxagent/session/ended"));
+    client.finish();
+}
+
 // contract 1.2: exit 0 while idle is in good order
 #[test]
 fn an_agent_may_leave_while_idle() {

@@ -152,7 +152,7 @@ impl Connection {
         let (written, answered) = oneshot::channel();
         let (keep, kept) = oneshot::channel();
         let (capabilities, answer_id) = (self.capabilities, id.clone());
-        let reply = ReplyTo::new(move |Reply { after, body }| {
+        let reply = ReplyTo::new(move |Reply { after, before, body }| {
             let body = body.map(|result| match capabilities.filter_result(&result) {
                 std::borrow::Cow::Borrowed(_) => result,
                 std::borrow::Cow::Owned(filtered) => filtered.into(),
@@ -160,7 +160,7 @@ impl Connection {
             let line = answer_line(&answer_id, &body);
             // In case the viewer leaves with the answer.
             let _gone = keep.send(line.clone());
-            place.fill(Answer { written: Some(written), ..Answer::new(after, line) });
+            place.fill(Answer { before, written: Some(written), ..Answer::new(after, line) });
         });
         let client = self.client.clone();
         let ask = handle.request(method.to_owned(), params, client, reply).await?;

@@ -104,7 +104,14 @@ impl Replies {
     pub(super) fn send(self, before: u64, last: u64) {
         for Waiting { reply, body, events } in self.0 {
             let after = events.map_or(last, |events| last.min(before + events));
-            reply.send(Reply { after, body });
+            reply.send(Reply { after, before: None, body });
+        }
+    }
+
+    /// Gives the answers before the event `end` is written, to stand in front of it (contract 7.3).
+    pub(super) fn send_ahead_of(self, end: u64) {
+        for Waiting { reply, body, .. } in self.0 {
+            reply.send(Reply { after: end.saturating_sub(1), before: Some(end), body });
         }
     }
 }
@@ -113,7 +120,7 @@ impl Replies {
 pub(super) fn refuse(command: SessionCommand, error: &HostError, after: u64) {
     match command {
         SessionCommand::Request { reply, .. } => {
-            reply.send(Reply { after, body: Err(error.clone()) });
+            reply.send(Reply { after, before: None, body: Err(error.clone()) });
         }
         // Its sender learns from the closed channel that the end had passed.
         SessionCommand::End { .. }

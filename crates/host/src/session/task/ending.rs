@@ -187,19 +187,10 @@ impl SessionTask {
             info: Some(self.parts.info.to_string().into_bytes()),
             ..IndexUpdate::default()
         });
-        let before = self.last_seq();
-        let last = match self.parts.appender.append_final(record.into_batch()).await {
-            Ok(range) => *range.end(),
-            Err(error) => {
-                tracing::error!(session = %self.parts.id, error = chain(&error), "the end could not be recorded");
-                before
-            }
-        };
-        metrics::run_ended(info.cause);
+        let end = self.last_seq() + record.len();
         let info = Arc::new(info);
-        self.parts.ended.send_replace(Some(Arc::clone(&info)));
-
-        // PR-11: nobody is left waiting. A turn that was asked to end is `cancelled`, any other is interrupted.
+        // PR-11: nothing that was asked is left open. A turn that was asked to end is `cancelled`, any other is
+        // interrupted. The answers are handed out first: whoever sees the end has them then.
         let mut replies = Replies::default();
         for ticket in self.pending.tickets() {
             let asked_to_end = self.ending.is_some();
@@ -210,17 +201,24 @@ impl SessionTask {
             };
             self.pending.answer(ticket, body, &mut replies);
         }
-        replies.send(before, last);
+        replies.send_ahead_of(end);
+        // What is said behind the end is said behind this number, also if it could not be recorded.
+        if let Err(error) = self.parts.appender.append_final(record.into_batch()).await {
+            tracing::error!(session = %self.parts.id, error = chain(&error), "the end could not be recorded");
+        }
+        metrics::run_ended(info.cause);
+        self.parts.ended.send_replace(Some(Arc::clone(&info)));
+
         let error = HostError::SessionEnded { id: self.parts.id.to_string(), info };
         self.parts.commands.close();
         for command in std::mem::take(&mut self.late) {
-            refuse(command, &error, last);
+            refuse(command, &error, end);
         }
         while let Some(command) = self.parts.commands.recv().await {
-            refuse(*command, &error, last);
+            refuse(*command, &error, end);
         }
         for done in self.ending.into_iter().flat_map(|ending| ending.waiting) {
-            let _left = done.send(last);
+            let _left = done.send(end);
         }
     }
 }
