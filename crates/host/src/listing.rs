@@ -36,6 +36,24 @@ impl SessionState {
         }
     }
 
+    /// What a live session tells of itself in the index, for other processes; one that does nothing, or that an earlier
+    /// version writes, tells nothing.
+    fn told_in(info: &Value) -> Self {
+        match info[DOING].as_str() {
+            Some("running") => Self::Running,
+            Some("waiting") => Self::Waiting,
+            _ => Self::Idle,
+        }
+    }
+
+    /// Tells it there.
+    pub(crate) fn tell(self, info: &mut Value) {
+        match self {
+            Self::Running | Self::Waiting => info[DOING] = json!(self.as_str()),
+            Self::Starting | Self::Idle | Self::Ended => stop_telling(info),
+        }
+    }
+
     /// The name that clients see.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -45,6 +63,16 @@ impl SessionState {
             Self::Waiting => "waiting",
             Self::Ended => "ended",
         }
+    }
+}
+
+/// Where the index says what a live session is doing.
+const DOING: &str = "doing";
+
+/// Nothing is known any more of what a session is doing.
+pub(crate) fn stop_telling(info: &mut Value) {
+    if let Some(info) = info.as_object_mut() {
+        info.remove(DOING);
     }
 }
 
@@ -217,8 +245,7 @@ impl Host {
             None if row.ended => SessionState::Ended,
             None => match row.owner.as_deref() {
                 Some(owner) if owner == self.shared.host_file.id() => SessionState::Starting,
-                // Another process has it live; what it does there is not known here.
-                Some(_) => SessionState::Idle,
+                Some(_) => SessionState::told_in(&info),
                 None => SessionState::Ended,
             },
         };
@@ -270,4 +297,24 @@ fn metadata(row: &SessionRow, info: &Value, session: Option<&SessionHandle>) -> 
 
 fn unreadable(error: &acpd_eventlog::QueryError) -> HostError {
     HostError::History { detail: chain(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 1.3: what one process tells, another reads
+    #[test]
+    fn a_state_is_told_in_the_index() {
+        let mut info = json!({"title": "x"});
+        for (state, read) in [
+            (SessionState::Running, SessionState::Running),
+            (SessionState::Waiting, SessionState::Waiting),
+            (SessionState::Idle, SessionState::Idle),
+        ] {
+            state.tell(&mut info);
+            assert_eq!((SessionState::told_in(&info), &info["title"]), (read, &json!("x")));
+        }
+        assert_eq!(info, json!({"title": "x"}));
+    }
 }

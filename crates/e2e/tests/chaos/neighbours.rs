@@ -109,3 +109,53 @@ fn a_session_is_live_in_one_process() {
     owner.ended(PATIENCE);
     assert_eq!(in_order(&scratch)[&session].causes(), ["daemon_lost", "daemon_shutdown", "daemon_shutdown"]);
 }
+
+// contract 1.3: a list in one process says what a session in another is doing, and so does its status
+#[test]
+fn what_a_session_does_is_known_in_other_processes() {
+    let scratch = Scratch::new();
+    let (mut owner, session) = scratch.session("example");
+    let mut other = scratch.stdio("example");
+    other.initialize();
+    let mut state = || {
+        let listed = other.call("session/list", &json!({}));
+        let status = other.call("session/status", &json!({"sessionId": session}));
+        let state = |holder: &serde_json::Value| holder["_meta"]["sandboxagent.dev"]["state"].clone();
+        assert_eq!(state(&listed["sessions"][0]), state(&status), "{listed}");
+        state(&status)
+    };
+    assert_eq!(state(), "idle");
+    let slow = owner.prompt(&session, "begun\nhang");
+    owner.until_text("begun");
+    assert_eq!(state(), "running");
+    owner.notify("session/cancel", &json!({"sessionId": session}));
+    assert_eq!(owner.result(&slow)["stopReason"], "cancelled");
+    assert_eq!(state(), "idle");
+    let asking = owner.prompt(&session, "ask edit\nbegun\nhang");
+    let is_asked = |message: &acpd_e2e::Message| message.method() == Some("session/request_permission");
+    let asked = owner.until("the question", is_asked);
+    assert_eq!(state(), "waiting");
+    let result = json!({"outcome": {"outcome": "selected", "optionId": "allow-once"}});
+    owner.write_line(json!({"jsonrpc": "2.0", "id": asked.json["id"], "result": result}).to_string());
+    owner.until_text("begun");
+    assert_eq!(state(), "running");
+    owner.call("session/close", &json!({"sessionId": session}));
+    owner.result(&asking);
+    assert_eq!(state(), "ended");
+    // A next run begins without what the last one was doing, also when that was cut off.
+    let params = json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []});
+    owner.call("session/resume", &params);
+    owner.prompt(&session, "afresh\nhang");
+    owner.until_text("afresh");
+    owner.signal(Signal::KILL);
+    owner.read_to_end();
+    let mut next = scratch.stdio("example");
+    next.initialize();
+    next.call("session/resume", &params);
+    assert_eq!(state(), "idle");
+    next.close_input();
+    next.read_to_end();
+    assert_eq!(next.exit_unread(PATIENCE), Some(Exit::Code(0)));
+    other.finish();
+    owner.ended(PATIENCE);
+}

@@ -106,6 +106,8 @@ pub(crate) struct SessionTask {
     released: bool,
     /// When a session in which nothing happens ends.
     idle_at: Option<Instant>,
+    /// What the index says that it is doing.
+    told: SessionState,
     /// What it counts for among the live sessions.
     share: SessionShare,
     /// The log failed; the run ends with this.
@@ -142,6 +144,7 @@ impl SessionTask {
             late: Vec::new(),
             released: false,
             idle_at: None,
+            told: SessionState::Idle,
             share: SessionShare::new(SessionState::Idle.as_str()),
             failure: None,
             parts,
@@ -330,6 +333,8 @@ impl SessionTask {
     /// Outputs in their order: the log first, so that nobody sees what a restart would forget.
     async fn perform(&mut self, mut out: Outputs) {
         let before = self.last_seq();
+        let status = self.status();
+        self.tell_state(SessionState::of(&status), &mut out.record);
         // Answers first: each names the event that it stands behind, and waits for it, so that no viewer can have seen
         // what follows an answer before it has the answer.
         out.replies.send(before, before + out.record.len());
@@ -343,11 +348,6 @@ impl SessionTask {
             // An agent that is gone says so through its inputs.
             let _gone = self.send_to_agent(message).await;
         }
-        let status = SessionStatus {
-            running: self.turns.active(),
-            waiting: !self.asks.is_empty(),
-            title: self.snapshot.title().map(str::to_owned),
-        };
         let (commands, inputs) = (self.parts.commands.len(), self.parts.inputs.len());
         self.share.show(SessionState::of(&status).as_str(), commands, inputs);
         self.parts.status.send_if_modified(|known| {
@@ -355,6 +355,24 @@ impl SessionTask {
             *known = status;
             changed
         });
+    }
+
+    fn status(&self) -> SessionStatus {
+        SessionStatus {
+            running: self.turns.active(),
+            waiting: !self.asks.is_empty(),
+            title: self.snapshot.title().map(str::to_owned),
+        }
+    }
+
+    /// Other processes read from the index what the session is doing; they learn it with the events that changed it.
+    fn tell_state(&mut self, state: SessionState, record: &mut Record) {
+        if state != self.told && !record.is_empty() {
+            self.told = state;
+            state.tell(&mut self.parts.info);
+            let info = Some(self.parts.info.to_string().into_bytes());
+            record.index(IndexUpdate { info, ..IndexUpdate::default() });
+        }
     }
 
     async fn send_to_agent(&self, message: ToAgent) -> Result<(), crate::agent::Gone> {

@@ -8,6 +8,7 @@ use crate::acp;
 use crate::agent::{AgentEnd, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
+use crate::listing::stop_telling;
 use crate::metrics;
 use crate::session::asks::Unasked;
 use crate::session::ingest::Record;
@@ -179,6 +180,7 @@ impl SessionTask {
                 TerminationInfo::of_failure(message, &self.facts, now)
             }
         };
+        stop_telling(&mut self.parts.info);
         self.parts.info["terminationInfo"] = json!(info);
         record.object(EventKind::Ended, &json!(info));
         record.index(IndexUpdate {
