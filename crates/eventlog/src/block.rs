@@ -161,7 +161,12 @@ impl BlockBuilder {
     }
 
     fn cut(&mut self) {
-        let mut records = Bytes::from(std::mem::take(&mut self.open));
+        let mut open = std::mem::take(&mut self.open);
+        if open.capacity() - open.len() > open.len() / 8 {
+            // It may be kept for long, and costs what it has room for.
+            open.shrink_to_fit();
+        }
+        let mut records = Bytes::from(open);
         let mut first = self.open_first;
         while records.len() > TARGET_BYTES {
             let mut events = Events { next: first, records: &records };

@@ -9,8 +9,11 @@ use std::sync::Mutex;
 
 use crate::block::Block;
 
-/// Charged per block beyond its records.
-const OVERHEAD: usize = 128;
+/// Charged per block beyond its records: itself, its place in line, and what the allocator adds.
+const OVERHEAD: usize = 160;
+
+/// Charged per session that has blocks: its queue, and its place in the map.
+const SESSION_OVERHEAD: usize = 320;
 
 #[derive(Debug)]
 pub(crate) struct Cache {
@@ -36,7 +39,12 @@ impl Cache {
         for block in blocks {
             kept.bytes += block.bytes() + OVERHEAD;
             kept.order.push_back(session);
-            kept.sessions.entry(session).or_default().push_back(block);
+            let blocks = kept.sessions.entry(session).or_default();
+            let is_first = blocks.is_empty();
+            blocks.push_back(block);
+            if is_first {
+                kept.bytes += SESSION_OVERHEAD;
+            }
         }
         while kept.bytes > self.capacity && kept.drop_oldest() {}
     }
@@ -62,6 +70,7 @@ impl Kept {
         }
         if blocks.is_empty() {
             self.sessions.remove(&session);
+            self.bytes -= SESSION_OVERHEAD;
         }
         true
     }
@@ -84,7 +93,7 @@ mod tests {
     // issue 2, must hold: bounded memory
     #[test]
     fn the_oldest_blocks_of_all_sessions_make_room() {
-        let cache = Cache::new(4 * (1000 + OVERHEAD + 14));
+        let cache = Cache::new(4 * (1000 + OVERHEAD + 14) + 2 * SESSION_OVERHEAD);
         for seq in 1..=3 {
             cache.put(1, block(seq, 1000));
             cache.put(2, block(seq, 1000));

@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 use crate::block::Block;
+use crate::fault::SqliteFault;
 use crate::live::Progress;
 use crate::log::Shared;
 use crate::readers::ReadError;
@@ -48,7 +49,7 @@ pub enum CursorError {
     Read {
         /// What SQLite said.
         #[source]
-        source: rusqlite::Error,
+        source: Arc<SqliteFault>,
     },
     /// The log was shut down.
     #[error("the event log is closed")]

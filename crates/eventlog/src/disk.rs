@@ -1,21 +1,19 @@
-//! Room on the disk: the write-ahead file is checkpointed here, and a reserve is kept for last words.
+//! Room on the disk: when the write-ahead file is moved into the database, and what happens when that does not fit.
 //!
-//! Owned by the writer thread. When a checkpoint finds no room, nothing but last words may be written until one
-//! succeeds again: otherwise the write-ahead file would take the room that those need. The reserve is a file of
-//! incompressible bytes that is emptied when a last word finds the disk full, and filled again when there is room.
+//! Owned by the writer thread. The write-ahead file is moved while there is room for what it adds to the database: one
+//! that fills the disk could never be moved. When that finds no room, nothing but last words may be written until it
+//! succeeds again: otherwise the write-ahead file would take the room that those need.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 
+use crate::reserve::{Reserve, free_bytes};
 use crate::schema::{self, PAGE_BYTES};
-
-/// About a hundred last words of a few KiB each.
-const RESERVE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Pages in the write-ahead file after which it is checkpointed: 16 MiB.
 const CHECKPOINT_PAGES: u64 = 16 * 1024 * 1024 / PAGE_BYTES;
@@ -29,6 +27,15 @@ const READER_WAIT: Duration = Duration::from_millis(50);
 /// Pages that a commit touches beside those of its records.
 const PAGES_PER_COMMIT: u64 = 4;
 
+/// Pages after which it is looked again whether what was written still fits into the database.
+const LOOK_PAGES: u64 = 64;
+
+/// The write-ahead file is moved while so much more than it needs is free: two large commits.
+const EARLY_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Free pages in the database that are room enough though the disk has none.
+const ENOUGH_PAGES: u64 = 128;
+
 #[derive(Debug)]
 pub(crate) struct Room {
     database: PathBuf,
@@ -40,7 +47,28 @@ pub(crate) struct Room {
     pages: u64,
     /// Pages after which the next checkpoint is due.
     threshold: u64,
-    reserve_missing: bool,
+    /// Pages after which it is looked how full the disk is.
+    look_at: u64,
+    reserve: Reserve,
+}
+
+/// What a checkpoint needs, and what there is, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Space {
+    /// By how much the database file grows.
+    needed: u64,
+    free: u64,
+}
+
+impl Space {
+    fn is_enough(self) -> bool {
+        self.free >= self.needed
+    }
+
+    /// It is enough now, and soon may not be.
+    fn is_getting_tight(self) -> bool {
+        self.free < self.needed + EARLY_BYTES
+    }
 }
 
 impl Room {
@@ -51,10 +79,11 @@ impl Room {
     ) -> rusqlite::Result<Self> {
         let max_pages = max_bytes.map(|bytes| (bytes / PAGE_BYTES).max(1));
         let file = file_id(&database).ok();
-        let mut room =
-            Self { database, file, max_pages, pages: 0, threshold: CHECKPOINT_PAGES, reserve_missing: true };
+        let reserve = Reserve::beside(&database);
+        let (pages, threshold, look_at) = (0, CHECKPOINT_PAGES, LOOK_PAGES);
+        let mut room = Self { database, file, max_pages, pages, threshold, look_at, reserve };
         room.apply_limit(connection)?;
-        room.fill_reserve();
+        room.reserve.fill();
         Ok(room)
     }
 
@@ -67,6 +96,18 @@ impl Room {
         }
     }
 
+    /// Fails when the files could not grow, unless they need not: deleted sessions may have left room in them.
+    pub(crate) fn check_growth(&self, connection: &Connection) -> io::Result<()> {
+        let free: u64 = connection
+            .pragma_query_value(None, "freelist_count", |row| row.get(0))
+            .map_err(io::Error::other)?;
+        let logged = length(&self.write_ahead());
+        if free >= ENOUGH_PAGES && logged >= (self.pages + ENOUGH_PAGES) * PAGE_BYTES {
+            return Ok(());
+        }
+        try_to_grow(&self.database)
+    }
+
     pub(crate) fn database(&self) -> &Path {
         &self.database
     }
@@ -76,20 +117,23 @@ impl Room {
         self.pages += bytes / PAGE_BYTES + PAGES_PER_COMMIT;
     }
 
-    pub(crate) fn checkpoint_due(&self) -> bool {
-        self.pages >= self.threshold
+    pub(crate) fn checkpoint_due(&mut self, connection: &Connection) -> bool {
+        if self.pages < self.look_at.min(self.threshold) {
+            return false;
+        }
+        self.look_at = self.pages + LOOK_PAGES;
+        self.pages >= self.threshold || self.space(connection).is_some_and(Space::is_getting_tight)
     }
 
     /// Moves committed pages into the database file. An error says that this was not possible, for now.
     pub(crate) fn checkpoint(&mut self, connection: &mut Connection) -> rusqlite::Result<()> {
+        self.check_space(connection)?;
         let logged = run_checkpoint(connection, "PASSIVE")?;
         if logged >= PATIENCE_PAGES {
             restart(connection)?;
         }
-        self.pages = 0;
-        if self.reserve_missing {
-            self.fill_reserve();
-        }
+        self.moved();
+        self.reserve.fill();
         Ok(())
     }
 
@@ -97,24 +141,35 @@ impl Room {
     /// checkpoints come early enough to find out about the next shortage while the write-ahead file has room left.
     pub(crate) fn relieve(&mut self, connection: &mut Connection) -> rusqlite::Result<()> {
         self.threshold = (self.pages / 2).clamp(16, self.threshold);
+        self.check_space(connection)?;
         restart(connection)?;
-        self.pages = 0;
+        self.moved();
         Ok(())
     }
 
-    /// Makes room for so many bytes of last words: beyond the limit, and from the reserve.
-    pub(crate) fn release(&mut self, connection: &Connection, bytes: usize) -> rusqlite::Result<()> {
+    /// After something was deleted: has the reserve pay for the checkpoint that the room in the file waits for.
+    pub(crate) fn recover(&mut self, connection: &mut Connection) -> rusqlite::Result<()> {
+        if let Some(Space { needed, free }) = self.space(connection)
+            && free < needed
+            && free + self.reserve.left() >= needed
+        {
+            self.reserve.give(needed - free);
+        }
+        self.check_space(connection)?;
+        restart(connection)?;
+        self.moved();
+        Ok(())
+    }
+
+    /// Makes room for so many bytes of last words: beyond the limit, and from the reserve. False when there is nothing
+    /// left to make it from.
+    pub(crate) fn release(&mut self, connection: &Connection, bytes: usize) -> rusqlite::Result<bool> {
         if self.max_pages.is_some() {
             let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
             let room = bytes as u64 / PAGE_BYTES + 16;
             set_max_pages(connection, pages + room)?;
         }
-        self.reserve_missing = true;
-        match OpenOptions::new().write(true).truncate(true).open(self.reserve()) {
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "the disk reserve could not be released"),
-        }
-        Ok(())
+        Ok(self.reserve.give(bytes as u64))
     }
 
     /// The ordinary limit again, after [`Room::release`].
@@ -122,23 +177,31 @@ impl Room {
         self.max_pages.map_or(Ok(()), |pages| set_max_pages(connection, pages))
     }
 
-    fn reserve(&self) -> PathBuf {
-        self.database.with_file_name("acpd.reserve")
+    fn moved(&mut self) {
+        self.pages = 0;
+        self.look_at = LOOK_PAGES;
     }
 
-    fn fill_reserve(&mut self) {
-        let path = self.reserve();
-        if fs::metadata(&path).is_ok_and(|found| found.len() == RESERVE_BYTES as u64) {
-            self.reserve_missing = false;
-            return;
-        }
-        match write_reserve(&path) {
-            Ok(()) => self.reserve_missing = false,
-            Err(error) => {
-                tracing::warn!(%error, "no room for the disk reserve");
-                drop(fs::remove_file(&path));
+    /// A checkpoint that runs out of room on its way has taken what there was, to no use.
+    fn check_space(&self, connection: &Connection) -> rusqlite::Result<()> {
+        match self.space(connection) {
+            Some(space) if !space.is_enough() => {
+                let full = ffi::Error::new(ffi::SQLITE_FULL);
+                Err(rusqlite::Error::SqliteFailure(full, Some("database or disk is full".to_owned())))
             }
+            _ => Ok(()),
         }
+    }
+
+    /// Nothing when it cannot be told.
+    fn space(&self, connection: &Connection) -> Option<Space> {
+        let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).ok()?;
+        let needed = (pages * PAGE_BYTES).saturating_sub(length(&self.database));
+        Some(Space { needed, free: free_bytes(&self.database)? })
+    }
+
+    fn write_ahead(&self) -> PathBuf {
+        self.database.with_extension("db-wal")
     }
 }
 
@@ -149,6 +212,10 @@ fn file_id(path: &Path) -> io::Result<FileId> {
     fs::metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |found| found.len())
+}
+
 /// Whether a file as large as the log's can not grow here, which SQLite's codes do not always tell.
 pub(crate) fn is_full(database: &Path) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
@@ -157,9 +224,8 @@ pub(crate) fn is_full(database: &Path) -> bool {
 }
 
 /// Whether a file as large as the log's could grow here; tried with another, which is gone afterwards.
-pub(crate) fn try_to_grow(database: &Path) -> io::Result<()> {
-    let end = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
-    let offset = end(database).max(end(&database.with_extension("db-wal")));
+fn try_to_grow(database: &Path) -> io::Result<()> {
+    let offset = length(database).max(length(&database.with_extension("db-wal")));
     let path = database.with_extension(format!("probe-{}", std::process::id()));
     let probe = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
     let result = probe.and_then(|file| file.write_all_at(&[0; PAGE_BYTES as usize], offset));
@@ -186,16 +252,24 @@ fn run_checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<u64> 
     Ok(logged.max(0) as u64)
 }
 
-/// Bytes that no file system compresses away.
-fn write_reserve(path: &Path) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut bytes = Vec::with_capacity(RESERVE_BYTES);
-    while bytes.len() < RESERVE_BYTES {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 6: a write-ahead file is moved while the database has room for it, and not tried when it has none
+    #[test]
+    fn what_fits_is_known_before_it_is_tried() {
+        const MIB: u64 = 1 << 20;
+        for (needed, free, enough, tight) in [
+            (0, 0, true, true),
+            (0, 9 * MIB, true, false),
+            (MIB, MIB, true, true),
+            (MIB, MIB - 1, false, true),
+            (16 * MIB, 23 * MIB, true, true),
+            (16 * MIB, 24 * MIB, true, false),
+        ] {
+            let space = Space { needed, free };
+            assert_eq!((space.is_enough(), space.is_getting_tight()), (enough, tight), "{space:?}");
+        }
     }
-    file.write_all(&bytes)
 }

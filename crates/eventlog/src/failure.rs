@@ -10,31 +10,39 @@ use std::sync::Arc;
 use rusqlite::{ErrorCode, ffi};
 
 use crate::disk;
+use crate::fault::SqliteFault;
 
 /// Why something could not be written.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {
     /// The disk, the quota, the file size limit or `max_bytes` is exhausted.
-    #[error("no room left for the event log: free disk space or raise its limit")]
+    #[error("no room left for the event log, free disk space")]
     DiskFull {
         /// What SQLite said.
         #[source]
-        source: Arc<rusqlite::Error>,
+        source: Arc<SqliteFault>,
     },
     /// Another process kept the file locked for longer than we wait.
     #[error("the event log stayed locked by another process")]
     Busy {
         /// What SQLite said.
         #[source]
-        source: Arc<rusqlite::Error>,
+        source: Arc<SqliteFault>,
     },
-    /// The file could not be written, or is damaged.
+    /// The file is not what it was: part of it can neither be read nor written.
+    #[error("the event log is damaged, restore it from a backup")]
+    Damaged {
+        /// What SQLite said.
+        #[source]
+        source: Arc<SqliteFault>,
+    },
+    /// The file could not be written.
     #[error("the event log could not be written")]
     Io {
         /// What SQLite said.
         #[source]
-        source: Arc<rusqlite::Error>,
+        source: Arc<SqliteFault>,
     },
     /// The session is not as this writer left it: another process wrote to it, took it or deleted it.
     #[error("session {id} was changed by another process")]
@@ -89,9 +97,9 @@ impl AppendError {
     }
 
     pub(crate) fn from_sqlite(error: rusqlite::Error, database: &Path) -> Self {
-        let code = error.sqlite_error_code();
-        let source = Arc::new(error);
-        match code {
+        let source = Arc::new(SqliteFault::from(error));
+        match source.code() {
+            _ if source.is_damage() => Self::Damaged { source },
             Some(ErrorCode::DiskFull) => Self::DiskFull { source },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { source },
             // SQLite tells only ENOSPC apart; a quota and a file size limit look like a broken disk to it.

@@ -1,21 +1,19 @@
 //! The handle that opens the log, hands out appenders and cursors, and answers queries.
 //!
-//! It owns the writer thread and the reading connections. All work on the file happens off the async threads:
-//! writing on the writer thread, reading on blocking threads.
+//! It owns the threads that write and read: all work on the file happens on them, off the async threads.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
-use tokio::task::spawn_blocking;
 
 use crate::appender::Appender;
 use crate::batch::{Batch, IndexUpdate};
 use crate::block::BlockBuilder;
 use crate::cache::Cache;
 use crate::cursor::{Cursor, CursorError};
+use crate::damage::Damage;
 use crate::disk::Room;
 use crate::failure::AppendError;
 use crate::live::{Live, LiveSessions};
@@ -25,6 +23,7 @@ use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::schema::{self, OpenError};
 use crate::store::{self, Standing};
+use crate::thread::Thread;
 use crate::writer::Writer;
 
 /// What a commit survives.
@@ -80,7 +79,7 @@ pub(crate) struct Shared {
     pub(crate) live: Arc<LiveSessions>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) readers: Readers,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Thread>>,
 }
 
 impl Shared {
@@ -119,15 +118,15 @@ impl EventLog {
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         let (database, connection) = schema::open_writer(dir, &options)?;
         let room = Room::new(&connection, database.clone(), options.max_bytes)
-            .map_err(|source| OpenError::Sqlite { path: database.clone(), source })?;
+            .map_err(|error| OpenError::Sqlite { path: database.clone(), source: error.into() })?;
         let (queue, live) = (Arc::new(Queue::new()), Arc::new(LiveSessions::default()));
         let cache = Arc::new(Cache::new(options.cache_bytes));
-        let writer = Writer::new(connection, room, Arc::clone(&queue), Arc::clone(&cache), Arc::clone(&live));
-        let thread = thread::Builder::new()
-            .name("event-log".to_owned())
-            .spawn(move || writer.run())
-            .map_err(|source| OpenError::Directory { path: dir.to_owned(), source })?;
-        let readers = Readers::new(database);
+        let damage = Arc::new(Damage::default());
+        let no_thread = |source| OpenError::Thread { path: database.clone(), source };
+        let readers = Readers::start(&database, Arc::clone(&damage)).map_err(no_thread)?;
+        let parts = (Arc::clone(&queue), Arc::clone(&cache), Arc::clone(&live), damage);
+        let writer = Writer::new(connection, room, parts);
+        let thread = Thread::start("event-log", move || writer.run()).map_err(no_thread)?;
         let thread = Mutex::new(Some(thread));
         Ok(Self { shared: Arc::new(Shared { queue, live, cache, readers, thread }) })
     }
@@ -135,14 +134,14 @@ impl EventLog {
     /// Commits what is queued, ends all appenders and cursors, and closes the file.
     pub async fn close(self) {
         self.shared.queue.close();
+        // Before the writer, which leaves the file in order when its connection is the last.
+        self.shared.readers.close().await;
         let thread = self.shared.thread.lock().expect("nothing panics under this lock").take();
-        if let Some(thread) = thread {
-            let joined = spawn_blocking(move || thread.join()).await;
-            if !matches!(joined, Ok(Ok(()))) {
-                tracing::error!("the writer thread of the event log died");
-            }
+        if let Some(thread) = thread
+            && !thread.ended().await
+        {
+            tracing::error!("the writer thread of the event log died");
         }
-        self.shared.readers.close();
     }
 
     /// Creates a session and gives its appender. It and its first events are durable when this returns.
@@ -172,7 +171,7 @@ impl EventLog {
         let (id, owner) = (id.to_owned(), owner.to_owned());
         let job = move |writer: &mut Writer| {
             let here = writer.live().get(&id).is_some();
-            let standing = writer.transact(|transaction| {
+            let standing = writer.transact(None, |transaction| {
                 let standing = match store::standing(transaction, &id)? {
                     None => return Ok(Err(AppendError::Unknown { id: id.clone() })),
                     Some(Standing { owner: Some(other), .. }) if here || other != owner => {
@@ -203,17 +202,20 @@ impl EventLog {
     pub async fn append_to(&self, id: &str, owner: Option<&str>, batch: Batch) -> Result<u64, AppendError> {
         batch.check_size()?;
         let (id, owner, bytes) = (id.to_owned(), owner.map(str::to_owned), batch.cost());
+        // The end of a session whose host could not record it is its last words.
+        let is_end = batch.index.as_ref().is_some_and(|index| index.ended == Some(true));
         let job = move |writer: &mut Writer| {
             refuse_live(writer, &id)?;
-            writer.transact(|transaction| {
+            let reserved = is_end.then_some(bytes);
+            writer.transact(reserved, |transaction| {
                 let standing = match store::standing(transaction, &id)? {
-                    None => return Ok(Err(AppendError::Unknown { id })),
+                    None => return Ok(Err(AppendError::Unknown { id: id.clone() })),
                     Some(standing) if standing.owner != owner => {
-                        return Ok(Err(AppendError::Conflict { id }));
+                        return Ok(Err(AppendError::Conflict { id: id.clone() }));
                     }
                     Some(standing) => standing,
                 };
-                let blocks = BlockBuilder::whole(standing.last_seq + 1, batch.records, batch.count);
+                let blocks = BlockBuilder::whole(standing.last_seq + 1, batch.records.clone(), batch.count);
                 store::write(transaction, standing.row, standing.last_seq, &blocks, batch.index.as_ref())?;
                 metrics::appended(batch.count, bytes as u64);
                 Ok(Ok(standing.last_seq + batch.count))
@@ -232,14 +234,17 @@ impl EventLog {
         self.append_to(id, owner, Batch::index_only(update)).await.map(drop)
     }
 
-    /// Deletes a session that no host has live. It is unknown when this returns; its space is reclaimed afterwards.
+    /// Deletes a session that no host has live. It is unknown when this returns; its space is reclaimed afterwards. As
+    /// last words do, it may use the reserve: on a full disk it is what makes room.
     pub async fn delete(&self, id: &str) -> Result<(), AppendError> {
         let id = id.to_owned();
         let job = move |writer: &mut Writer| {
             refuse_live(writer, &id)?;
-            writer.transact(|transaction| match store::standing(transaction, &id)? {
-                None => Ok(Err(AppendError::Unknown { id })),
-                Some(Standing { owner: Some(owner), .. }) => Ok(Err(AppendError::Live { id, owner })),
+            writer.transact(Some(0), |transaction| match store::standing(transaction, &id)? {
+                None => Ok(Err(AppendError::Unknown { id: id.clone() })),
+                Some(Standing { owner: Some(owner), .. }) => {
+                    Ok(Err(AppendError::Live { id: id.clone(), owner }))
+                }
                 Some(standing) => store::delete(transaction, standing.row).map(Ok),
             })?;
             writer.expect_garbage();
@@ -268,10 +273,11 @@ impl EventLog {
         Ok(self.shared.readers.read(move |connection| query::list(connection, query)).await?)
     }
 
-    /// Whether something could be written now: the writer answers, nobody else keeps the file locked, and there is
-    /// room. Nothing is written, but for a file beside it that is gone again. Takes as long as the writer is busy with
-    /// what was queued before.
+    /// Whether a session could begin now: the writer answers, nobody else keeps the file locked, there is room, and
+    /// nobody has found it damaged. Nothing is written, but for a file beside it that is gone again. Takes as long as the
+    /// writer is busy with what was queued before. The first time, it also has the file looked through, beside.
     pub async fn check(&self) -> Result<(), AppendError> {
+        self.shared.readers.inspect_once();
         self.shared.ask(0, Writer::check).await?
     }
 

@@ -2,9 +2,12 @@
 //!
 //! Filters apply before paging, and each filter that selects well has an index. Blocks are not read here.
 
+use std::sync::Arc;
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
+use crate::fault::SqliteFault;
 use crate::readers::ReadError;
 
 const COLUMNS: &str = "SELECT id, agent, cwd, owner, created_ms, updated_ms, ended, last_seq, created_by, \
@@ -62,7 +65,7 @@ pub enum QueryError {
     Read {
         /// What SQLite said.
         #[source]
-        source: rusqlite::Error,
+        source: Arc<SqliteFault>,
     },
     /// The log was shut down.
     #[error("the event log is closed")]

@@ -1,44 +1,81 @@
-//! Connections that only read, used off the async threads.
+//! Threads that read the file, each with a connection of its own that only reads.
 //!
-//! Owned by the log. Each use is one short read transaction, so that no reader of ours keeps the write-ahead file
-//! from being reused. At most [`READERS`] read at once, the others wait; a few connections are kept open.
+//! Owned by the log. They are there from the moment it is opened, so that a read never needs a thread when none can be
+//! had any more. Each use is one short read transaction, so that no reader of ours keeps the write-ahead file from
+//! being reused. As many read at once as there are threads, the others wait.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::{io, mem};
 
-use rusqlite::Connection;
-use tokio::sync::Semaphore;
-use tokio::task::{JoinError, spawn_blocking};
+use rusqlite::{Connection, InterruptHandle};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::damage::Damage;
+use crate::fault::SqliteFault;
+use crate::inspection;
 use crate::schema;
+use crate::thread::Thread;
 
 /// More would only compete for the same disk; whoever is over it waits.
-const READERS: usize = 8;
+const READERS: usize = 4;
 
 /// Why a read did not happen.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     #[error("the file could not be read")]
-    Sqlite(#[from] rusqlite::Error),
+    Sqlite(#[source] Arc<SqliteFault>),
     #[error("the event log is closed")]
     Closed,
 }
 
+/// What a thread does with its connection, which it opens if there is none, and drops when it was of no use.
+type Job = Box<dyn FnOnce(&mut Option<Connection>) + Send>;
+
 pub(crate) struct Readers {
-    pool: Arc<Pool>,
+    jobs: Arc<Jobs>,
+    /// One for each thread: whoever has a job among [`Jobs`] holds one.
     turns: Arc<Semaphore>,
+    threads: Mutex<Vec<Thread>>,
+    damage: Arc<Damage>,
+    database: Arc<Path>,
+    /// Somebody has looked through the file, or does.
+    inspected: AtomicBool,
+    /// Stops that.
+    inspecting: Arc<Mutex<Option<InterruptHandle>>>,
 }
 
-struct Pool {
-    database: PathBuf,
-    /// Nothing after the log was closed.
-    idle: Mutex<Option<Vec<Connection>>>,
+/// What waits for a thread; bounded by the turns.
+#[derive(Default)]
+struct Jobs {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    closed: bool,
 }
 
 impl Readers {
-    pub(crate) fn new(database: PathBuf) -> Self {
-        let pool = Arc::new(Pool { database, idle: Mutex::new(Some(Vec::new())) });
-        Self { pool, turns: Arc::new(Semaphore::new(READERS)) }
+    /// Starts the threads.
+    pub(crate) fn start(database: &Path, damage: Arc<Damage>) -> io::Result<Self> {
+        let turns = Arc::new(Semaphore::new(READERS));
+        let (jobs, database) = (Arc::<Jobs>::default(), database.into());
+        // From here on the threads end with it, also when not all of them can be had.
+        let threads = Mutex::default();
+        let (inspected, inspecting) = (AtomicBool::new(false), Arc::default());
+        let readers = Self { jobs, turns, threads, damage, database, inspected, inspecting };
+        for _ in 0..READERS {
+            let jobs = Arc::clone(&readers.jobs);
+            let thread = Thread::start("event-log-read", move || jobs.serve())?;
+            readers.threads.lock().expect("nothing panics under this lock").push(thread);
+        }
+        Ok(readers)
     }
 
     /// Runs `query` on a thread where it may block.
@@ -51,41 +88,118 @@ impl Readers {
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, ReadError> {
         let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| ReadError::Closed)?;
-        let pool = Arc::clone(&self.pool);
-        let task = spawn_blocking(move || {
-            let _turn = turn;
-            let connection = match pool.take() {
-                Some(Some(connection)) => connection,
-                Some(None) => schema::open_reader(&pool.database)?,
-                None => return Err(ReadError::Closed),
-            };
-            let result = query(&connection)?;
-            pool.put_back(connection);
-            Ok(result)
-        });
-        match task.await.map_err(JoinError::try_into_panic) {
-            Ok(result) => result,
-            Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            Err(Err(_)) => Err(ReadError::Closed),
+        let (reply, answer) = oneshot::channel();
+        self.begin(turn, query, |result| drop(reply.send(result)))?;
+        match answer.await.map_err(|_| ReadError::Closed)? {
+            Ok(result) => result.map_err(ReadError::Sqlite),
+            Err(panic) => resume_unwind(panic),
         }
     }
 
-    /// Closes the connections, those in use when they are put back.
-    pub(crate) fn close(&self) {
+    /// Has a thread look through the file, if none has yet and one is idle; what it finds is told to the damage.
+    pub(crate) fn inspect_once(&self) {
+        if self.inspected.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() else { return };
+        if self.inspected.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let running = Arc::clone(&self.inspecting);
+        let look = move |connection: &Connection| {
+            *running.lock().expect("nothing panics under this lock") =
+                Some(connection.get_interrupt_handle());
+            let result = inspection::look_through(connection);
+            *running.lock().expect("nothing panics under this lock") = None;
+            result
+        };
+        // What it met was seen already, and a log that is closed needs no look.
+        drop(self.begin(turn, look, drop));
+    }
+
+    fn begin<T: 'static>(
+        &self,
+        turn: OwnedSemaphorePermit,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        tell: impl FnOnce(std::thread::Result<Result<T, Arc<SqliteFault>>>) + Send + 'static,
+    ) -> Result<(), ReadError> {
+        let (database, damage) = (Arc::clone(&self.database), Arc::clone(&self.damage));
+        self.jobs.push(Box::new(move |idle| {
+            let _turn = turn;
+            // A panic is its caller's; a connection that has failed is not used again.
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                let connection = match idle.take() {
+                    Some(connection) => connection,
+                    None => schema::open_reader(&database)?,
+                };
+                let result = query(&connection)?;
+                *idle = Some(connection);
+                Ok(result)
+            }));
+            tell(result.map(|read| read.map_err(|error: rusqlite::Error| damage.seen(error))));
+        }))
+    }
+
+    /// Closes the connections when what was begun is done.
+    pub(crate) async fn close(&self) {
         self.turns.close();
-        let idle = self.pool.idle.lock().expect("nothing panics under this lock").take();
-        drop(idle);
+        self.jobs.close();
+        if let Some(running) = &*self.inspecting.lock().expect("nothing panics under this lock") {
+            running.interrupt();
+        }
+        let threads = mem::take(&mut *self.threads.lock().expect("nothing panics under this lock"));
+        for thread in threads {
+            thread.ended().await;
+        }
     }
 }
 
-impl Pool {
-    fn take(&self) -> Option<Option<Connection>> {
-        self.idle.lock().expect("nothing panics under this lock").as_mut().map(Vec::pop)
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.jobs.close();
+    }
+}
+
+impl Jobs {
+    /// Works until it is closed.
+    fn serve(&self) {
+        let mut connection = None;
+        while let Some(job) = self.take() {
+            job(&mut connection);
+        }
     }
 
-    fn put_back(&self, connection: Connection) {
-        if let Some(idle) = self.idle.lock().expect("nothing panics under this lock").as_mut() {
-            idle.push(connection);
+    fn take(&self) -> Option<Job> {
+        let mut waiting = self.waiting();
+        loop {
+            if let Some(job) = waiting.jobs.pop_front() {
+                return Some(job);
+            }
+            if waiting.closed {
+                return None;
+            }
+            waiting = self.arrived.wait(waiting).expect("nothing panics under this lock");
         }
+    }
+
+    fn push(&self, job: Job) -> Result<(), ReadError> {
+        {
+            let mut waiting = self.waiting();
+            if waiting.closed {
+                return Err(ReadError::Closed);
+            }
+            waiting.jobs.push_back(job);
+        }
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.waiting().closed = true;
+        self.arrived.notify_all();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().expect("nothing panics under this lock")
     }
 }

@@ -10,8 +10,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+use crate::fault::SqliteFault;
 use crate::log::{Durability, Options};
 
 /// `acpd` in ASCII.
@@ -124,7 +126,16 @@ pub enum OpenError {
         path: PathBuf,
         /// What SQLite said.
         #[source]
-        source: rusqlite::Error,
+        source: SqliteFault,
+    },
+    /// The threads that the log works on can not be had.
+    #[error("cannot start a thread for {path}: check the limit of processes (ulimit -u, TasksMax=)")]
+    Thread {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
     },
 }
 
@@ -150,18 +161,25 @@ pub(crate) fn open_writer(dir: &Path, options: &Options) -> Result<(PathBuf, Con
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
                 OpenError::Damaged { path: path.clone(), detail: error.to_string() }
             }
-            _ => OpenError::Sqlite { path: path.clone(), source: error },
+            _ => OpenError::Sqlite { path: path.clone(), source: error.into() },
         },
     })?;
     fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(at(&path))?;
     Ok((path, connection))
 }
 
-/// A connection that only reads.
+/// A connection that only reads. Whatever is written when the file is closed, the writer writes, who knows whether
+/// there is room.
 pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = connect(path)?;
+    leave_as_it_is_at_close(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
+}
+
+/// The last connection that is closed moves what is in the write-ahead file to the database; not this one.
+pub(crate) fn leave_as_it_is_at_close(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map(drop)
 }
 
 fn hold_open_lock(path: &Path) -> io::Result<File> {

@@ -128,13 +128,6 @@ pub(crate) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<
     connection.execute("INSERT INTO garbage (session) VALUES (?1)", [session]).map(drop)
 }
 
-/// Takes a little room, for a transaction that is not committed: the file's own limit shows here.
-pub(crate) fn take_room(connection: &Connection) -> rusqlite::Result<()> {
-    connection
-        .execute("INSERT OR REPLACE INTO info (session, info) VALUES (0, zeroblob(65536))", [])
-        .map(drop)
-}
-
 /// Removes a piece of what deleted sessions left. False: nothing is left.
 pub(crate) fn remove_garbage(connection: &Connection) -> rusqlite::Result<bool> {
     let Some(session) = connection

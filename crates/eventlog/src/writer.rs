@@ -13,12 +13,15 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::batch::{Batch, IndexUpdate};
 use crate::block::{Block, BlockBuilder};
 use crate::cache::Cache;
-use crate::disk::{self, Room};
+use crate::damage::Damage;
+use crate::disk::Room;
 use crate::failure::AppendError;
+use crate::inspection;
 use crate::live::{Live, LiveSessions};
 use crate::log::NewSession;
 use crate::metrics;
 use crate::queue::{Append, Queue, Reply, Work};
+use crate::schema;
 use crate::store;
 
 pub(crate) struct Writer {
@@ -31,17 +34,16 @@ pub(crate) struct Writer {
     queue: Arc<Queue>,
     cache: Arc<Cache>,
     live: Arc<LiveSessions>,
+    damage: Arc<Damage>,
 }
 
+/// What the writer has in common with the log's handle.
+pub(crate) type Parts = (Arc<Queue>, Arc<Cache>, Arc<LiveSessions>, Arc<Damage>);
+
 impl Writer {
-    pub(crate) fn new(
-        connection: Connection,
-        room: Room,
-        queue: Arc<Queue>,
-        cache: Arc<Cache>,
-        live: Arc<LiveSessions>,
-    ) -> Self {
-        Self { connection, room, shortage: None, garbage: true, queue, cache, live }
+    pub(crate) fn new(connection: Connection, room: Room, parts: Parts) -> Self {
+        let (queue, cache, live, damage) = parts;
+        Self { connection, room, shortage: None, garbage: true, queue, cache, live, damage }
     }
 
     /// Works until the queue is closed and empty.
@@ -59,6 +61,8 @@ impl Writer {
         }
         if let Err(error) = self.room.checkpoint(&mut self.connection) {
             tracing::warn!(%error, "the event log was closed without a checkpoint");
+            // SQLite would try the same again, and take what room there is.
+            drop(schema::leave_as_it_is_at_close(&self.connection));
         }
     }
 
@@ -72,23 +76,72 @@ impl Writer {
         self.garbage = true;
     }
 
-    /// One transaction of a job. What `change` refuses is rolled back.
+    /// One transaction of a job. What `change` refuses is rolled back. With `reserved`, it counts as last words of so many
+    /// bytes: it may use the reserve.
     pub(crate) fn transact<T>(
         &mut self,
-        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<T, AppendError>>,
+        reserved: Option<usize>,
+        mut change: impl FnMut(&Transaction<'_>) -> rusqlite::Result<Result<T, AppendError>>,
     ) -> Result<T, AppendError> {
-        self.check_room()?;
-        let result = (|| {
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let result = change(&transaction)?;
-            if result.is_ok() {
-                transaction.commit()?;
-            }
-            Ok(result)
-        })();
-        self.room.written(0);
+        let mut attempt = |writer: &mut Self| {
+            let result = (|| {
+                let transaction =
+                    writer.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let result = change(&transaction)?;
+                if result.is_ok() {
+                    transaction.commit()?;
+                }
+                Ok(result)
+            })();
+            writer.room.written(0);
+            result.unwrap_or_else(|error| Err(writer.failed(error)))
+        };
+        let result = match reserved {
+            Some(bytes) => self.with_reserve(bytes, attempt),
+            None => self.check_room().and_then(|()| match attempt(self) {
+                // What was written before may fit into the database, and then its room is free again.
+                Err(full @ AppendError::DiskFull { .. }) => match self.room.relieve(&mut self.connection) {
+                    Ok(()) => attempt(self),
+                    Err(_) => Err(full),
+                },
+                result => result,
+            }),
+        };
         self.checkpoint_if_due();
-        result.unwrap_or_else(|error| Err(AppendError::from_sqlite(error, self.room.database())))
+        result
+    }
+
+    /// Does `attempt`, again and again as long as it finds the disk full and the reserve has something to give.
+    fn with_reserve<T>(
+        &mut self,
+        bytes: usize,
+        mut attempt: impl FnMut(&mut Self) -> Result<T, AppendError>,
+    ) -> Result<T, AppendError> {
+        let (mut result, mut given) = (attempt(self), true);
+        if matches!(result, Err(AppendError::DiskFull { .. }))
+            && self.room.relieve(&mut self.connection).is_ok()
+        {
+            result = attempt(self);
+        }
+        while matches!(result, Err(AppendError::DiskFull { .. })) && given {
+            given = self.room.release(&self.connection, bytes).unwrap_or_else(|error| {
+                tracing::warn!(%error, "the size limit of the event log could not be raised");
+                false
+            });
+            result = attempt(self);
+        }
+        if let Err(error) = self.room.apply_limit(&self.connection) {
+            tracing::warn!(%error, "the size limit of the event log could not be restored");
+        }
+        result
+    }
+
+    fn failed(&self, error: rusqlite::Error) -> AppendError {
+        let error = AppendError::from_sqlite(error, self.room.database());
+        if let AppendError::Damaged { source } = &error {
+            self.damage.see(source);
+        }
+        error
     }
 
     /// A session that begins, with its first events.
@@ -96,7 +149,7 @@ impl Writer {
         let events = std::mem::take(&mut new.events);
         let (count, bytes) = (events.count, events.cost() as u64);
         let blocks = BlockBuilder::whole(1, events.records, count);
-        let row = self.transact(|transaction| {
+        let row = self.transact(None, |transaction| {
             let Some(row) = store::create(transaction, &new)? else {
                 return Ok(Err(AppendError::Exists { id: new.id.clone() }));
             };
@@ -114,14 +167,17 @@ impl Writer {
     pub(crate) fn check(&mut self) -> Result<(), AppendError> {
         let in_place = self.room.check_place();
         in_place.map_err(|error| AppendError::from_growing(&error, self.room.database()))?;
+        if let Some(source) = self.damage.found() {
+            return Err(AppendError::Damaged { source });
+        }
         self.check_room()?;
-        let taken = (|| {
+        let rehearsed = (|| {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            store::take_room(&transaction)?;
+            inspection::rehearse(&transaction)?;
             transaction.rollback()
         })();
-        taken.map_err(|error| AppendError::from_sqlite(error, self.room.database()))?;
-        let grown = disk::try_to_grow(self.room.database());
+        rehearsed.map_err(|error| self.failed(error))?;
+        let grown = self.room.check_growth(&self.connection);
         grown.map_err(|error| AppendError::from_growing(&error, self.room.database()))
     }
 
@@ -132,11 +188,7 @@ impl Writer {
         let bytes = batch.cost();
         part.add(batch, None, None);
         part.seal();
-        let written = match self.attempt(std::slice::from_ref(&part)) {
-            Ok(written) => Ok(written),
-            Err(AppendError::DiskFull { .. }) => self.attempt_with_reserve(&part, bytes),
-            Err(error) => Err(error),
-        };
+        let written = self.with_reserve(bytes, |writer| writer.attempt(std::slice::from_ref(&part)));
         match written?.first() {
             Some(true) => {
                 self.publish(part);
@@ -144,17 +196,6 @@ impl Writer {
             }
             _ => Err(AppendError::Conflict { id: live.id.clone() }),
         }
-    }
-
-    fn attempt_with_reserve(&mut self, part: &Part<'_>, bytes: usize) -> Result<Vec<bool>, AppendError> {
-        if let Err(error) = self.room.release(&self.connection, bytes) {
-            tracing::warn!(%error, "the size limit of the event log could not be raised");
-        }
-        let written = self.attempt(std::slice::from_ref(part));
-        if let Err(error) = self.room.apply_limit(&self.connection) {
-            tracing::warn!(%error, "the size limit of the event log could not be restored");
-        }
-        written
     }
 
     fn commit_group(&mut self, group: Vec<Append>) {
@@ -250,7 +291,7 @@ impl Writer {
             }
             Err(_) => metrics::commit_failed(),
         }
-        result.map_err(|error| AppendError::from_sqlite(error, self.room.database()))
+        result.map_err(|error| self.failed(error))
     }
 
     fn publish(&mut self, part: Part<'_>) {
@@ -270,24 +311,38 @@ impl Writer {
     }
 
     fn checkpoint_if_due(&mut self) {
-        if self.room.checkpoint_due() {
+        if self.room.checkpoint_due(&self.connection) {
             self.checkpoint();
         }
     }
 
     fn checkpoint(&mut self) {
-        let Err(error) = self.room.checkpoint(&mut self.connection) else {
+        let result = self.room.checkpoint(&mut self.connection);
+        self.moved(result);
+    }
+
+    /// The write-ahead file was moved into the database, or not.
+    fn moved(&mut self, result: rusqlite::Result<()>) {
+        let Err(error) = result else {
             self.shortage = None;
             return;
         };
-        tracing::warn!(%error, "a checkpoint of the event log failed");
-        let error = AppendError::from_sqlite(error, self.room.database());
+        let error = self.failed(error);
+        if self.shortage.is_none() {
+            tracing::warn!(%error, "a checkpoint of the event log failed");
+        }
         self.shortage = matches!(error, AppendError::DiskFull { .. }).then_some(error);
     }
 
     fn remove_garbage(&mut self) {
-        match self.transact(|transaction| store::remove_garbage(transaction).map(Ok)) {
-            Ok(more) => self.garbage = more,
+        match self.transact(Some(0), |transaction| store::remove_garbage(transaction).map(Ok)) {
+            Ok(more) => {
+                self.garbage = more;
+                if !more && self.shortage.is_some() {
+                    let recovered = self.room.recover(&mut self.connection);
+                    self.moved(recovered);
+                }
+            }
             Err(error) => {
                 tracing::warn!(%error, "the blocks of deleted sessions stay until the next start");
                 self.garbage = false;

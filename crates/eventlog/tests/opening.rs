@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Barrier;
 
-use acpd_eventlog::{Batch, CursorError, EventLog, ListQuery, NewSession, OpenError, Options};
+use acpd_eventlog::{
+    AppendError, Batch, CursorError, EventLog, ListQuery, NewSession, OpenError, Options, QueryError,
+};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -173,6 +175,61 @@ async fn damaged_events_are_an_error_and_not_a_gap() {
         }
     };
     assert!(matches!(error, CursorError::Damaged { seq: 2 | 3, .. }), "{error:?}");
+}
+
+/// The page where a table or an index begins.
+fn first_page(dir: &TempDir, name: &str) -> usize {
+    let file = Connection::open(database(dir)).expect("it is a database");
+    let find = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+    file.query_row(find, [name], |row| row.get::<_, i64>(0)).expect("it is there") as usize - 1
+}
+
+/// What a check of the log says, once it has found something.
+async fn until_damaged(log: &EventLog) -> AppendError {
+    loop {
+        if let Err(error) = log.check().await {
+            return error;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+// contract 6: a log that is damaged where the start does not look is not ready, before a request meets it and after
+#[tokio::test]
+async fn damage_is_told_by_the_check() {
+    // The lists' index; the index that only some requests need; an event in the middle.
+    for (name, page) in [("session_by_time", 0), ("session_by_cwd", 0), ("block", 12)] {
+        let dir = TempDir::new().unwrap();
+        fill(&dir, 60).await;
+        let page = first_page(&dir, name) + page;
+        let mut bytes = fs::read(database(&dir)).unwrap();
+        bytes[page * 8192..(page + 1) * 8192].fill(0x5a);
+        fs::write(database(&dir), bytes).unwrap();
+        let log = open(&dir).unwrap();
+        let told = until_damaged(&log).await;
+        assert!(matches!(told, AppendError::Damaged { .. }), "{name}: {told:?}");
+        drop(log.list(ListQuery::default()).await);
+        let told = log.check().await.unwrap_err();
+        assert!(matches!(told, AppendError::Damaged { .. }), "{name}: {told:?}");
+        let source = std::error::Error::source(&told).unwrap();
+        assert!(source.to_string().contains("malformed") && source.source().is_none(), "{source}");
+        log.close().await;
+    }
+}
+
+// contract 6: what one reader has met is told to all who ask whether the log can be used
+#[tokio::test]
+async fn damage_that_a_request_meets_is_remembered() {
+    let dir = TempDir::new().unwrap();
+    fill(&dir, 60).await;
+    let log = open(&dir).unwrap();
+    let page = first_page(&dir, "session_by_time");
+    let file = fs::OpenOptions::new().write(true).open(database(&dir)).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0x5a; 8192], page as u64 * 8192).unwrap();
+    let error = log.list(ListQuery::default()).await.unwrap_err();
+    assert!(matches!(error, QueryError::Read { .. }), "{error:?}");
+    assert!(matches!(log.check().await, Err(AppendError::Damaged { .. })));
+    log.close().await;
 }
 
 // contract 6: the state directory holds acpd's file and nobody else's

@@ -1,0 +1,48 @@
+//! Looks for damage where no request has met it yet: what every session needs, at each check, and the whole index of
+//! sessions once. Nothing is repaired here, and nothing is written.
+
+use rusqlite::{Connection, ffi};
+
+use crate::log::NewSession;
+use crate::query::{self, ListQuery};
+use crate::store;
+
+/// Larger files are not read as a whole: their events are found damaged when they are read.
+const WHOLE_PAGES: u64 = 256 * 1024 * 1024 / crate::schema::PAGE_BYTES;
+
+/// The newest sessions, of which a list begins.
+const NEWEST: u32 = 32;
+
+/// What a session that begins would do, and a list that is read, in a transaction that is not committed: the file's
+/// limits show here, and damage where the next session goes.
+pub(crate) fn rehearse(connection: &Connection) -> rusqlite::Result<()> {
+    let new = NewSession {
+        // No session has that id.
+        id: String::new(),
+        created_ms: i64::MAX,
+        info: vec![0; 65536],
+        ..NewSession::default()
+    };
+    if let Some(row) = store::create(connection, &new)? {
+        store::write(connection, row, 0, &[], None)?;
+    }
+    query::list(connection, ListQuery { limit: Some(NEWEST), ..ListQuery::default() }).map(drop)
+}
+
+/// Reads the index of sessions as a whole, and the events too unless there are too many. Damage is an error.
+pub(crate) fn look_through(connection: &Connection) -> rusqlite::Result<()> {
+    let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let tables: &[&str] =
+        if pages > WHOLE_PAGES { &["session", "info"] } else { &["session", "info", "garbage", "block"] };
+    for table in tables {
+        let found: String =
+            connection.query_row(&format!("PRAGMA quick_check({table})"), [], |row| row.get(0))?;
+        if found != "ok" {
+            tracing::warn!(table, found, "part of the event log is not readable");
+            let malformed = ffi::Error::new(ffi::SQLITE_CORRUPT);
+            let message = "database disk image is malformed".to_owned();
+            return Err(rusqlite::Error::SqliteFailure(malformed, Some(message)));
+        }
+    }
+    Ok(())
+}
