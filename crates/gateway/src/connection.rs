@@ -11,6 +11,7 @@ mod asked;
 mod lifecycle;
 mod list_cursor;
 mod requests;
+mod tasks;
 
 pub(crate) use list_cursor::ListCursor;
 
@@ -24,13 +25,15 @@ use acpd_host::{AgentHandle, AgentRef, ClientRef, Host, HostError, SessionHandle
 use acpd_wire::{Incoming, Message, OwnedId, RawId, codes, member};
 use asked::Asked;
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use tasks::{Asking, Tasks};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Requests that may be open at once. At the limit the client is not read until one is answered.
@@ -95,7 +98,7 @@ pub async fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) {
         questions: Questions::default(),
         gone: CancellationToken::new(),
         open: Incoming::new(),
-        tasks: JoinSet::new(),
+        tasks: Tasks::default(),
         initializing: false,
     };
     connection.run(io.arrivals, io.gone).await;
@@ -124,7 +127,7 @@ struct Connection {
     gone: CancellationToken,
     /// Requests of the client that are not answered yet.
     open: Incoming<Asked>,
-    tasks: JoinSet<Done>,
+    tasks: Tasks,
     /// Nothing is read before the answer to `initialize`: everything else depends on it.
     initializing: bool,
 }
@@ -170,6 +173,8 @@ enum Change {
     Attached(Box<Attaching>),
     /// `session/new` failed; its process is still good.
     Returned(AgentHandle),
+    /// The task of a request was lost; it is not answered yet.
+    Lost(Asking),
 }
 
 /// A session that the client is about to be attached to.
@@ -194,7 +199,7 @@ impl Connection {
             let reading = !self.initializing && self.tasks.len() < OPEN_REQUESTS;
             let event = tokio::select! {
                 biased;
-                done = next_done(&mut self.tasks), if !self.tasks.is_empty() => match done {
+                done = self.tasks.next_done(), if !self.tasks.is_empty() => match done {
                     Some(done) => Event::Done(done),
                     None => continue,
                 },
@@ -202,7 +207,12 @@ impl Connection {
                 () = gone.cancelled(), if !reading => Event::Gone,
             };
             match event {
-                Event::Arrival(Some(Arrival::Line(line))) => self.line(line).await,
+                Event::Arrival(Some(Arrival::Line(line))) => {
+                    // Whatever a line does, the lines behind it are read.
+                    if AssertUnwindSafe(self.line(line)).catch_unwind().await.is_err() {
+                        tracing::error!("a line of a client was lost to a panic");
+                    }
+                }
                 Event::Arrival(Some(Arrival::TooLong { limit })) => {
                     let message = format!("the line is longer than {limit} bytes");
                     self.refuse(RawId::NULL, codes::INVALID_REQUEST, &message);
@@ -226,15 +236,15 @@ impl Connection {
         // longer is answered below, and only that: each request is answered once (FR-3).
         let answered = async {
             while !self.tasks.is_empty() {
-                if let Some(done) = next_done(&mut self.tasks).await {
+                if let Some(done) = self.tasks.next_done().await {
                     self.done(done).await;
                 }
             }
         };
         let _in_time = tokio::time::timeout(LAST_ANSWERS, answered).await;
         self.tasks.abort_all();
-        while let Some(ended) = self.tasks.join_next().await {
-            if let Ok(done) = ended {
+        while !self.tasks.is_empty() {
+            if let Some(done) = self.tasks.next_done().await {
                 self.done(done).await;
             }
         }
@@ -259,7 +269,7 @@ impl Connection {
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
-                done = next_done(&mut self.tasks), if !self.tasks.is_empty() => {
+                done = self.tasks.next_done(), if !self.tasks.is_empty() => {
                     if let Some(done) = done {
                         self.done(done).await;
                     }
@@ -293,6 +303,10 @@ impl Connection {
                 self.spare.get_or_insert(agent);
             }
             Change::Attached(attaching) => self.attach(*attaching).await,
+            Change::Lost(Asking { id, outbox, initializes }) => {
+                self.initializing &= !initializes;
+                self.answer_error(outbox, id, &broken());
+            }
         }
     }
 
@@ -417,18 +431,25 @@ impl Connection {
             self.refuse(id, codes::INVALID_REQUEST, &message);
             return;
         }
-        let done = match self.may(method, params.as_ref()).await {
-            Ok(permit) => {
-                let dispatched = self.dispatch(owned.clone(), method, params.clone(), &asked, permit).await;
-                dispatched.map_err(|error| wire_error(&error))
-            }
-            Err(error) => Err(error),
+        let outbox = match session_id(params.as_ref()) {
+            Some(session) => self.outbox.about(&session),
+            None => self.outbox.clone(),
         };
+        let initializes = method == method::INITIALIZE;
+        self.tasks.are_for(Some(Asking { id: owned.clone(), outbox: outbox.clone(), initializes }));
+        let work = async {
+            match self.may(method, params.as_ref()).await {
+                Ok(permit) => {
+                    let dispatched =
+                        self.dispatch(owned.clone(), method, params.clone(), &asked, permit).await;
+                    dispatched.map_err(|error| wire_error(&error))
+                }
+                Err(error) => Err(error),
+            }
+        };
+        let done = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(broken()));
+        self.tasks.are_for(None);
         if let Err(error) = done {
-            let outbox = match session_id(params.as_ref()) {
-                Some(session) => self.outbox.about(&session),
-                None => self.outbox.clone(),
-            };
             self.answer_error(outbox, owned, &error);
         }
     }
@@ -442,15 +463,9 @@ impl Connection {
     }
 }
 
-/// The next request that was answered; None when its task was lost, which its scope has logged.
-async fn next_done(tasks: &mut JoinSet<Done>) -> Option<Done> {
-    match tasks.join_next().await? {
-        Ok(done) => Some(done),
-        Err(error) => {
-            tracing::error!(%error, "the task of a request ended badly");
-            None
-        }
-    }
+/// The answer to a request whose work panicked.
+fn broken() -> WireError {
+    wire_error(&HostError::Broken)
 }
 
 /// Part of a line, without a copy.

@@ -145,6 +145,7 @@ impl HttpServer {
             .layer(middleware::from_fn(front_page::show))
             .layer(cors(Arc::clone(shared)))
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_place))
+            .layer(middleware::from_fn(problem::answer_panics))
             .layer(middleware::map_response(async |response: Response| {
                 metrics::count_request(response.status());
                 response

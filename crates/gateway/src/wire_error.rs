@@ -54,6 +54,7 @@ pub fn wire_error(error: &HostError) -> WireError {
         | HostError::Timeout { .. }
         | HostError::BadAnswer { .. }
         | HostError::Log(_)
+        | HostError::Broken
         | HostError::ShuttingDown => (codes::INTERNAL_ERROR, None),
     };
     WireError::Own { code, message: one_line(error), data }

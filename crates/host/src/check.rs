@@ -4,7 +4,10 @@
 //! answer comes within [`WITHIN`], also from a log that does not answer, and is not older than [`FRESH`].
 
 use crate::host::Host;
+use crate::host_file::HostFileError;
 use acpd_eventlog::AppendError;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -14,6 +17,9 @@ const WITHIN: Duration = Duration::from_millis(700);
 /// For how long an answer is good.
 const FRESH: Duration = Duration::from_millis(250);
 
+/// A thread that does nothing needs no more, in bytes.
+const PROBE_STACK: usize = 64 * 1024;
+
 /// Why the host takes on no work.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -22,8 +28,22 @@ pub enum Unready {
     #[error("the host is shutting down")]
     ShuttingDown,
     /// Nothing can be recorded.
-    #[error("the event log cannot be written")]
+    #[error("the event log cannot be used")]
     Log(#[from] AppendError),
+    /// No agent could be started.
+    #[error("no process or thread can be started: raise the limit (ulimit -u, TasksMax=) or end some")]
+    Threads {
+        /// What the operating system said.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// Other processes of the state directory would take what this one records for what a dead host left.
+    #[error("this process cannot be seen in its state directory any more: restart it")]
+    Unseen {
+        /// What is wrong with its file there.
+        #[source]
+        source: Arc<HostFileError>,
+    },
     /// It is not known whether anything can be recorded.
     #[error("the event log did not answer within {} ms", after.as_millis())]
     Silent {
@@ -54,10 +74,23 @@ impl Host {
             return result.clone();
         }
         let result = match tokio::time::timeout(WITHIN, self.shared.log.check()).await {
-            Ok(written) => written.map_err(Unready::from),
+            Ok(written) => written.map_err(Unready::from).and_then(|()| self.can_work()),
             Err(_) => Err(Unready::Silent { after: WITHIN }),
         };
         *checked = Some((Instant::now(), result.clone()));
         result
     }
+
+    /// What a session needs beside the log.
+    fn can_work(&self) -> Result<(), Unready> {
+        let seen = self.shared.host_file.check_place();
+        seen.map_err(|source| Unready::Unseen { source: Arc::new(source) })?;
+        can_start()
+    }
+}
+
+/// Whether the operating system would give this process one more thread, which counts there as a process does.
+fn can_start() -> Result<(), Unready> {
+    let started = std::thread::Builder::new().name("probe".to_owned()).stack_size(PROBE_STACK).spawn(|| ());
+    started.map(drop).map_err(|source| Unready::Threads { source: Arc::new(source) })
 }

@@ -137,6 +137,9 @@ pub enum HostError {
     /// The event log could not be written.
     #[error("the session could not be recorded")]
     Log(#[from] AppendError),
+    /// What was done for it panicked.
+    #[error("acpd failed in the middle of this; its log says more")]
+    Broken,
     /// The host is shutting down.
     #[error("acpd is shutting down")]
     ShuttingDown,

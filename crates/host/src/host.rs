@@ -195,7 +195,8 @@ impl Host {
     ) -> Result<T, HostError> {
         match self.shared.scope.spawn("session start", work).await {
             Ok(Some(done)) => done,
-            _ => Err(HostError::ShuttingDown),
+            Ok(None) => Err(HostError::Broken),
+            Err(_) => Err(HostError::ShuttingDown),
         }
     }
 

@@ -7,7 +7,7 @@
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Why the state directory cannot be used.
@@ -27,7 +27,7 @@ pub struct HostFile {
     id: String,
     path: PathBuf,
     /// Holds the lock.
-    _file: File,
+    file: File,
 }
 
 impl HostFile {
@@ -56,12 +56,23 @@ impl HostFile {
             .map_err(|error| failed(&unnamed)(error.into()))?;
         writeln!(file, "{}", std::process::id()).map_err(failed(&unnamed))?;
         std::fs::rename(&unnamed, &path).map_err(failed(&path))?;
-        Ok(Self { id, path, _file: file })
+        Ok(Self { id, path, file })
     }
 
     /// The id of this host.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Fails when the file is not where it was: other processes then take this host for gone, and its sessions for lost.
+    pub(crate) fn check_place(&self) -> Result<(), HostFileError> {
+        let here = |source| HostFileError { path: self.path.clone(), source };
+        let (found, held) =
+            (std::fs::metadata(&self.path).map_err(here)?, self.file.metadata().map_err(here)?);
+        match (found.dev(), found.ino()) == (held.dev(), held.ino()) {
+            true => Ok(()),
+            false => Err(here(io::Error::other("another file is in its place"))),
+        }
     }
 
     /// The process id of another host of this directory.

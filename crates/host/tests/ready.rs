@@ -41,7 +41,8 @@ async fn fresh(host: &Host, wanted: impl Fn(&Result<(), Unready>) -> bool) -> Re
     }
 }
 
-// issue 5, deliver 5: the truth within a second: a full disk, a locked file, room again, the end
+// issue 5, deliver 5: the truth within a second: a full disk, a locked file, a file or directory that is gone, room again,
+// the end
 #[tokio::test]
 async fn a_host_that_cannot_record_says_so_within_a_second() {
     let state = tempfile::tempdir().unwrap();
@@ -80,6 +81,14 @@ async fn a_host_that_cannot_record_says_so_within_a_second() {
         std::fs::rename(&aside, &db).unwrap();
         fresh(&host, Result::is_ok).await.unwrap();
     }
+
+    // Its place among the hosts was removed: other processes would take its sessions for lost.
+    let (hosts, aside) = (state.path().join("hosts"), state.path().join("aside"));
+    std::fs::rename(&hosts, &aside).unwrap();
+    let unseen = fresh(&host, Result::is_err).await;
+    assert!(matches!(unseen, Err(Unready::Unseen { .. })), "{unseen:?}");
+    std::fs::rename(&aside, &hosts).unwrap();
+    fresh(&host, Result::is_ok).await.unwrap();
 
     host.clone().shutdown("test").await;
     let closing = host.check().await;

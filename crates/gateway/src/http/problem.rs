@@ -1,9 +1,13 @@
 //! Errors over HTTP: `application/problem+json` (RFC 9457; contract 1.3).
 
 use acpd_host::HostError;
+use axum::extract::Request;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
+use std::panic::AssertUnwindSafe;
 
 /// What every error type begins with.
 const URN: &str = "urn:sandbox-agent:error:";
@@ -151,6 +155,17 @@ impl Problem {
     }
 }
 
+/// A request whose work panics is answered all the same.
+pub(super) async fn answer_panics(request: Request, next: Next) -> Response {
+    match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(_) => {
+            tracing::error!("the work for an HTTP request ended badly");
+            Problem::of_host(&HostError::Broken).into_response()
+        }
+    }
+}
+
 impl From<HostError> for Problem {
     fn from(error: HostError) -> Self {
         Self::of_host(&error)
@@ -173,5 +188,27 @@ impl IntoResponse for Problem {
             headers.insert(name, value);
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::routing::get;
+    use tower::ServiceExt;
+
+    // contract 1.3: whatever happens in acpd, a request is answered, and with a problem
+    #[tokio::test]
+    async fn a_panic_is_a_problem() {
+        async fn bad() -> &'static str {
+            panic!("on purpose")
+        }
+        let router =
+            axum::Router::new().route("/bad", get(bad)).layer(axum::middleware::from_fn(answer_panics));
+        let request = Request::builder().uri("/bad").body(Body::empty()).expect("a request");
+        let answer = router.oneshot(request).await.expect("it answers");
+        assert_eq!(answer.status(), 500);
+        assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/problem+json");
     }
 }
