@@ -48,6 +48,7 @@ impl Embedded {
     /// Opens the state directory and makes a host of the configuration.
     pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
         let state_dir = &config.storage.path;
+        acpd_eventlog::make_room_to_start(state_dir);
         let host_file = HostFile::create(state_dir).map_err(|error| Failure::of(&error))?;
         let options = Options {
             durability: match config.storage.durability {

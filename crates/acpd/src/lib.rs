@@ -21,6 +21,7 @@ mod keyboard;
 mod logging;
 mod nearest;
 mod process;
+mod runtime;
 mod signals;
 mod stdout;
 pub mod view;

@@ -1,7 +1,7 @@
 //! From the arguments of the process to a command.
 
 use crate::cli::{Cli, Command, LogFormat};
-use crate::{commands, exit, logging};
+use crate::{commands, exit, logging, runtime};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -33,12 +33,7 @@ pub fn run_process() -> ExitCode {
     if let Err(error) = survive_full_files() {
         return exit::exit_code(Err(exit::Failure::of(&error)));
     }
-    // One client needs one thread; a daemon serves many.
-    let mut builder = match cli.command {
-        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
-        _ => tokio::runtime::Builder::new_current_thread(),
-    };
-    let runtime = match builder.enable_all().build() {
+    let runtime = match runtime::start(matches!(cli.command, Command::Serve(_))) {
         Ok(runtime) => runtime,
         Err(error) => return exit::exit_code(Err(exit::Failure::of(&error))),
     };
