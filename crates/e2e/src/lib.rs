@@ -36,7 +36,7 @@ pub use message::{Message, initialize, request};
 pub use metrics::{until_counted, until_stalled};
 pub use noise::noise;
 pub use oracle::{check_from_agent, check_from_client};
-pub use process::{Exit, open_files, peak_memory, zombie_children};
+pub use process::{Exit, open_files, peak_memory, resident_memory, thread_names, zombie_children};
 pub use pseudo_terminal::{OnTerminal, PseudoTerminal};
 pub use record::timeless;
 pub use run_mark::{Marked, RunMark};

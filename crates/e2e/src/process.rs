@@ -63,10 +63,32 @@ pub fn open_files(pid: u32) -> usize {
 /// # Panics
 /// When it is gone.
 pub fn peak_memory(pid: u32) -> u64 {
+    memory(pid, "VmHWM:")
+}
+
+/// The memory that a process has resident now, in bytes.
+///
+/// # Panics
+/// When it is gone.
+pub fn resident_memory(pid: u32) -> u64 {
+    memory(pid, "VmRSS:")
+}
+
+fn memory(pid: u32, which: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells the peak");
+    let line = status.lines().find_map(|line| line.strip_prefix(which)).expect("Linux tells it");
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of KiB");
     kib * 1024
+}
+
+/// The names of a process's threads.
+///
+/// # Panics
+/// When it is gone.
+pub fn thread_names(pid: u32) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives").flatten();
+    let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+    names.map(|name| name.trim_end().to_owned()).collect()
 }
 
 /// Children of a process that are dead and were not waited for.
