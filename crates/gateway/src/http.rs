@@ -34,7 +34,7 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::{Router, middleware};
 use http::{HeaderName, Method, StatusCode, header};
-use problem::Problem;
+use problem::{Kind, Problem};
 use settings::Shared;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl HttpServer {
             .merge(rest::routes())
             .route("/metrics", get(metrics::metrics))
             .fallback(async || {
-                Problem::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this path")
+                Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, "there is nothing at this path")
             })
             .method_not_allowed_fallback(not_allowed)
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_token));
@@ -161,7 +161,7 @@ impl std::fmt::Debug for HttpServer {
 
 /// The header `Allow` comes with the route.
 async fn not_allowed() -> Problem {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "Allow says what is served here")
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, Kind::MethodNotAllowed, "Allow says what is served here")
 }
 
 /// Answers browsers that ask first, for the pages that may call.

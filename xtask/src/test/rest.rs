@@ -1,9 +1,9 @@
-//! The step `rest`: schemathesis makes up requests from the description of REST and checks the answers against it.
+//! The step `rest`: the description of REST is valid, and schemathesis makes up requests from it and checks the answers.
 //!
 //! The daemon is the real one, with sessions that wait, run, are idle and have crashed. First only what reads is called,
 //! then everything, since that soon leaves nothing to read. Invariant: a pass means that every operation was answered
-//! with success at least once, that the daemon ended well, that the description is the one that is checked in, and that
-//! operators are told what each metric is.
+//! with success at least once, that the daemon ended well, that the description is the one that is checked in and valid
+//! OpenAPI, and that operators are told what each metric is.
 
 mod sessions;
 
@@ -40,7 +40,7 @@ pub(super) enum RestError {
     Openapi(#[from] OpenapiError),
     #[error(transparent)]
     Run(#[from] RunError),
-    #[error("{} is not what the daemon serves; renew it with `cargo xtask openapi`", openapi::FILE)]
+    #[error("{} is not what the daemon serves; build it anew", openapi::FILE)]
     Stale,
     #[error("the answer of the daemon is not what it should be: {0}")]
     Unexpected(String),
@@ -57,7 +57,14 @@ pub(super) fn run(root: &Path) -> Result<(), RestError> {
     // Beside the build, which is not kept by git either.
     let place = super::target_directory(root).join("rest");
     fs::create_dir_all(&place).map_err(|source| RestError::Path { path: place.clone(), source })?;
-    let schemathesis = install(&place)?;
+    let programs = install(&place)?;
+    // Generators of clients refuse what is not.
+    let valid =
+        CommandLine::new(&programs.join("openapi-spec-validator").to_string_lossy(), "--schema 3.1", root)
+            .with_args(openapi::FILE);
+    anstream::println!("{valid}");
+    child::run(&valid, &mut Counts::default(), &mut io::stdout())?;
+    let schemathesis = programs.join("schemathesis");
     let daemon = Daemon::start()?;
     let described = openapi::served(&daemon)?;
     if fs::read_to_string(root.join(openapi::FILE)).ok().as_ref() != Some(&described) {
@@ -146,12 +153,12 @@ fn untold<'a>(metrics: &'a str, page: &str) -> Vec<&'a str> {
     names.filter(|name| !is_told(name)).collect()
 }
 
-/// schemathesis in an environment of its own, made when it is not there or another was asked for before.
+/// The programs in an environment of their own, made when it is not there or others were asked for before.
 fn install(place: &Path) -> Result<PathBuf, RestError> {
     let (environment, stamp) = (place.join("venv"), place.join("venv/installed.txt"));
-    let program = environment.join("bin/schemathesis");
+    let programs = environment.join("bin");
     if fs::read_to_string(&stamp).ok().as_deref() == Some(REQUIREMENTS) {
-        return Ok(program);
+        return Ok(programs);
     }
     let wanted = place.join("requirements.txt");
     let failed = |path: &Path| {
@@ -160,7 +167,7 @@ fn install(place: &Path) -> Result<PathBuf, RestError> {
     };
     fs::write(&wanted, REQUIREMENTS).map_err(failed(&wanted))?;
     let make = CommandLine::new("python3", "-m venv --clear", place).with_arg(environment.to_string_lossy());
-    let pip = environment.join("bin/python").to_string_lossy().into_owned();
+    let pip = programs.join("python").to_string_lossy().into_owned();
     let fetch = CommandLine::new(
         &pip,
         "-m pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements.txt",
@@ -171,7 +178,7 @@ fn install(place: &Path) -> Result<PathBuf, RestError> {
         child::run(&line, &mut Counts::default(), &mut io::stdout())?;
     }
     fs::write(&stamp, REQUIREMENTS).map_err(failed(&stamp))?;
-    Ok(program)
+    Ok(programs)
 }
 
 #[cfg(test)]

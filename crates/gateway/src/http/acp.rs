@@ -14,7 +14,7 @@ mod message;
 mod post;
 mod websocket;
 
-use super::problem::Problem;
+use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::connection::ConnectionOptions;
 use crate::identity::Identity;
@@ -80,7 +80,7 @@ pub(super) fn routes<S: Clone + Send + Sync + 'static>(acp: Arc<Acp>) -> Router<
 
 async fn answer(State(acp): State<Arc<Acp>>, request: Request) -> Response {
     let Some(identity) = request.extensions().get::<Identity>().cloned() else {
-        return Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "nobody knows who calls")
+        return Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, "nobody knows who calls")
             .into_response();
     };
     let answered = match *request.method() {
@@ -90,7 +90,7 @@ async fn answer(State(acp): State<Arc<Acp>>, request: Request) -> Response {
         Method::DELETE => delete::delete(&acp, &identity, request.headers()),
         _ => Err(Problem::new(
             StatusCode::METHOD_NOT_ALLOWED,
-            "method_not_allowed",
+            Kind::MethodNotAllowed,
             "GET, POST and DELETE are served here",
         )
         .with(header::ALLOW, HeaderValue::from_static("GET, POST, DELETE"))),

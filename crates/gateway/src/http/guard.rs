@@ -3,7 +3,7 @@
 //! Invariant: a request that does not pass costs no more than its head; its body is not read.
 
 use super::Peer;
-use super::problem::Problem;
+use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -27,7 +27,7 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
     let foreign_host = || {
         Problem::new(
             StatusCode::FORBIDDEN,
-            "foreign_host",
+            Kind::ForeignHost,
             "acpd is not called that; add the name to allowed_hosts in [server] if it is meant",
         )
     };
@@ -58,7 +58,7 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
         true => Ok(()),
         false => Err(Problem::new(
             StatusCode::FORBIDDEN,
-            "foreign_origin",
+            Kind::ForeignOrigin,
             "pages of that origin may not call; add it to allowed_origins in [server] if it is meant",
         )),
     }
@@ -110,7 +110,7 @@ pub(super) async fn check_token(
             true => "a token is required: Authorization: Bearer TOKEN",
             false => "what was given is no token that acpd knows; a new one is known after a reload (SIGHUP)",
         };
-        return Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+        return Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail)
             .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
             .into_response();
     };
@@ -118,7 +118,7 @@ pub(super) async fn check_token(
         let seconds = HeaderValue::from(wait.as_secs().max(1));
         return Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
-            "too_many_requests",
+            Kind::TooManyRequests,
             "more requests than requests_per_second of this token allows",
         )
         .with(header::RETRY_AFTER, seconds)

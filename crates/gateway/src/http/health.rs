@@ -11,14 +11,15 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// The answer of a process that runs.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Health {
-    /// `ok`, or `degraded` while it could take on no work.
-    status: &'static str,
+    /// Whether it is of use.
+    status: HealthStatus,
     /// Why it is degraded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(test, schema(nullable = false))]
     reason: Option<String>,
     /// The version of acpd.
     version: &'static str,
@@ -26,14 +27,24 @@ pub(super) struct Health {
     uptime_ms: u64,
 }
 
+/// `degraded` while it could take on no work.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+enum HealthStatus {
+    Ok,
+    Degraded,
+}
+
 /// Whether new sessions can be taken.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub(super) struct Ready {
     /// It can.
     ready: bool,
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[cfg_attr(test, schema(nullable = false))]
     reason: Option<String>,
 }
 
@@ -47,16 +58,25 @@ async fn trouble(shared: &Shared) -> Option<String> {
 
 /// `GET /v1/health`: this process answers, and says whether it is of use. Restarting it would not help where it is
 /// not, so the status is 200 either way.
-#[utoipa::path(get, path = "/v1/health", operation_id = "getHealth", tag = "operation", security(()), responses((status = 200, body = Health)))]
+#[cfg_attr(test, utoipa::path(
+    get, path = "/v1/health", operation_id = "getHealth", tag = "operation", security(()),
+    responses((status = 200, description = "the process answers", body = Health))
+))]
 pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
     let uptime_ms = u64::try_from(shared.since.elapsed().as_millis()).unwrap_or(u64::MAX);
     let reason = trouble(&shared).await;
-    let status = if reason.is_none() { "ok" } else { "degraded" };
+    let status = if reason.is_none() { HealthStatus::Ok } else { HealthStatus::Degraded };
     Json(Health { status, reason, version: env!("CARGO_PKG_VERSION"), uptime_ms })
 }
 
 /// `GET /v1/ready`: it can write its log and is not about to stop.
-#[utoipa::path(get, path = "/v1/ready", operation_id = "getReady", tag = "operation", security(()), responses((status = 200, body = Ready), (status = 503, body = Ready)))]
+#[cfg_attr(test, utoipa::path(
+    get, path = "/v1/ready", operation_id = "getReady", tag = "operation", security(()),
+    responses(
+        (status = 200, description = "new sessions can be taken", body = Ready),
+        (status = 503, description = "they cannot, and why", body = Ready),
+    )
+))]
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     let reason = trouble(&shared).await;
     let status = if reason.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -3,7 +3,7 @@
 //! The other crates say what happens through the `metrics` facade, which costs nothing where nobody listens; the daemon
 //! listens here.
 
-use super::problem::Problem;
+use super::problem::{Kind, Problem};
 use super::rest::check_scope;
 use super::settings::Shared;
 use crate::identity::{Identity, Scope};
@@ -120,7 +120,7 @@ pub(super) async fn metrics(
 ) -> Result<Response, Problem> {
     check_scope(&identity, Scope::Admin)?;
     let Some(Measurements(handle)) = &shared.measurements else {
-        return Err(Problem::new(StatusCode::NOT_FOUND, "not_found", "nothing is measured here"));
+        return Err(Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, "nothing is measured here"));
     };
     let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, text)], handle.render()).into_response())

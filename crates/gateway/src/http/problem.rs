@@ -9,27 +9,118 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::panic::AssertUnwindSafe;
 
-/// What every error type begins with.
-const URN: &str = "urn:sandbox-agent:error:";
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
+        /// What an error is: the closed list of its `type`s.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Kind {
+            /// All of them, in order.
+            #[cfg(test)]
+            pub(super) const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// As clients read it.
+            pub(super) const fn urn(self) -> &'static str {
+                match self {
+                    $(Self::$kind => concat!("urn:sandbox-agent:error:", $name),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Something in the request is wrong.
+    BadRequest = "bad_request",
+    /// Too much is under way.
+    Busy = "busy",
+    /// A request without the connection that it is for.
+    ConnectionIdMissing = "connection_id_missing",
+    /// A connection that is not there, or not for this caller.
+    ConnectionNotFound = "connection_not_found",
+    /// A place in the log that is not written yet.
+    CursorInTheFuture = "cursor_in_the_future",
+    /// A place in another session's log.
+    CursorOfAnotherSession = "cursor_of_another_session",
+    /// A place in another stream.
+    CursorOfAnotherStream = "cursor_of_another_stream",
+    /// A place that is not kept any more.
+    CursorTooOld = "cursor_too_old",
+    /// No place at all.
+    CursorUnreadable = "cursor_unreadable",
+    /// The scope of the token does not include it.
+    Forbidden = "forbidden",
+    /// acpd was called by a name that is not its.
+    ForeignHost = "foreign_host",
+    /// A page of another origin called.
+    ForeignOrigin = "foreign_origin",
+    /// The log of the session cannot be read.
+    HistoryUnreadable = "history_unreadable",
+    /// acpd failed.
+    Internal = "internal",
+    /// The path is there, the method is not.
+    MethodNotAllowed = "method_not_allowed",
+    /// Nothing that the client takes can be given.
+    NotAcceptable = "not_acceptable",
+    /// Nothing is at the path.
+    NotFound = "not_found",
+    /// A connection that did not come about.
+    NotInitialized = "not_initialized",
+    /// A body that did not come in time.
+    RequestTimeout = "request_timeout",
+    /// The session is over, or was terminated.
+    SessionEnded = "session_ended",
+    /// The header and the message name different sessions.
+    SessionId = "session_id",
+    /// Another process has the session.
+    SessionLiveElsewhere = "session_live_elsewhere",
+    /// No such session, for this caller.
+    SessionNotFound = "session_not_found",
+    /// acpd is about to stop.
+    ShuttingDown = "shutting_down",
+    /// A body beyond the limit.
+    TooLarge = "too_large",
+    /// More connections and streams than the token may have.
+    TooManyConnections = "too_many_connections",
+    /// More requests than the token may send.
+    TooManyRequests = "too_many_requests",
+    /// More streams than the connection may have.
+    TooManyStreams = "too_many_streams",
+    /// No token, or an unknown one.
+    Unauthorized = "unauthorized",
+    /// A body of a type that is not read here.
+    UnsupportedMediaType = "unsupported_media_type",
+    /// A version of WebSocket that is not spoken.
+    WebsocketVersion = "websocket_version",
+}
+
+impl Serialize for Kind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.urn())
+    }
+}
 
 /// An error as it goes to a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
-    name: &'static str,
+    kind: Kind,
     detail: String,
     session: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The document.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProblemDocument {
     /// A URN that names the kind of error.
     #[serde(rename = "type")]
-    #[schema(example = "urn:sandbox-agent:error:session_not_found")]
-    kind: String,
+    kind: Kind,
     /// The status in words.
     title: String,
     /// The status code, again.
@@ -41,72 +132,10 @@ pub(crate) struct ProblemDocument {
     session_id: Option<String>,
 }
 
-/// What any request may be refused with.
-#[derive(utoipa::IntoResponses)]
-#[expect(dead_code, reason = "it describes answers; problems make them")]
-pub(super) enum Refused {
-    #[response(
-        status = 401,
-        description = "no token, or an unknown one",
-        content_type = "application/problem+json"
-    )]
-    Unauthorized(ProblemDocument),
-    #[response(
-        status = 429,
-        description = "more requests or connections than the token may have",
-        content_type = "application/problem+json"
-    )]
-    TooMany(ProblemDocument),
-}
-
-/// As [`Refused`], where more than a token is needed.
-#[derive(utoipa::IntoResponses)]
-#[expect(dead_code, reason = "it describes answers; problems make them")]
-pub(super) enum Forbidden {
-    #[response(
-        status = 403,
-        description = "the scope of the token does not include this",
-        content_type = "application/problem+json"
-    )]
-    Forbidden(ProblemDocument),
-}
-
-/// As [`Refused`], where a session is named.
-#[derive(utoipa::IntoResponses)]
-#[expect(dead_code, reason = "it describes answers; problems make them")]
-pub(super) enum Unknown {
-    #[response(status = 404, description = "no such session", content_type = "application/problem+json")]
-    Session(ProblemDocument),
-}
-
-/// As [`Refused`], where a value of the query may be wrong.
-#[derive(utoipa::IntoResponses)]
-#[expect(dead_code, reason = "it describes answers; problems make them")]
-pub(super) enum Unreadable {
-    #[response(
-        status = 400,
-        description = "a value of the query is not readable",
-        content_type = "application/problem+json"
-    )]
-    Query(ProblemDocument),
-}
-
-/// As [`Refused`], where a session is to end.
-#[derive(utoipa::IntoResponses)]
-#[expect(dead_code, reason = "it describes answers; problems make them")]
-pub(super) enum Elsewhere {
-    #[response(
-        status = 409,
-        description = "another process has it",
-        content_type = "application/problem+json"
-    )]
-    Session(ProblemDocument),
-}
-
 impl Problem {
-    /// An error of the kind `name`.
-    pub(crate) fn new(status: StatusCode, name: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, name, detail: detail.into(), session: None, headers: Vec::new() }
+    /// An error of this kind.
+    pub(crate) fn new(status: StatusCode, kind: Kind, detail: impl Into<String>) -> Self {
+        Self { status, kind, detail: detail.into(), session: None, headers: Vec::new() }
     }
 
     /// And it is about this session.
@@ -123,18 +152,19 @@ impl Problem {
 
     /// Too much is under way; it may be sent again in a moment.
     pub(crate) fn busy(detail: &str) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::Busy, detail)
             .with(header::RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
     /// No such session, for this caller.
     pub(crate) fn session_not_found(session: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "session_not_found", "there is no session of that id").about(session)
+        Self::new(StatusCode::NOT_FOUND, Kind::SessionNotFound, "there is no session of that id")
+            .about(session)
     }
 
     /// Something in the request is wrong.
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "bad_request", detail)
+        Self::new(StatusCode::BAD_REQUEST, Kind::BadRequest, detail)
     }
 
     /// The one table from the host's errors to HTTP.
@@ -143,14 +173,14 @@ impl Problem {
         match error {
             HostError::UnknownSession { id } => Self::session_not_found(id),
             HostError::SessionEnded { id, .. } | HostError::Terminated { id, .. } => {
-                Self::new(StatusCode::CONFLICT, "session_ended", detail).about(id)
+                Self::new(StatusCode::CONFLICT, Kind::SessionEnded, detail).about(id)
             }
             HostError::LiveElsewhere { id, .. } => {
-                Self::new(StatusCode::CONFLICT, "session_live_elsewhere", detail).about(id)
+                Self::new(StatusCode::CONFLICT, Kind::SessionLiveElsewhere, detail).about(id)
             }
             HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } => Self::bad_request(detail),
-            HostError::ShuttingDown => Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", detail),
-            _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail),
+            HostError::ShuttingDown => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, detail),
+            _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Internal, detail),
         }
     }
 }
@@ -175,7 +205,7 @@ impl From<HostError> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let document = ProblemDocument {
-            kind: format!("{URN}{}", self.name),
+            kind: self.kind,
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
             status: self.status.as_u16(),
             detail: self.detail,

@@ -1,22 +1,24 @@
 //! REST: sessions, their events, agents; for those who look and act without speaking ACP (contract 1.3).
 
 mod agents;
+#[cfg(test)]
+mod described;
 mod events;
-mod openapi;
 mod place;
 mod render;
 mod sessions;
 
-use super::problem::Problem;
+use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::identity::{Identity, Scope};
 use acpd_host::HostError;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query};
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use http::StatusCode;
 use http::request::Parts;
+use http::{HeaderValue, StatusCode, header};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ pub(super) const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 
 /// Everything that needs a token.
 pub(super) fn routes() -> Router<Arc<Shared>> {
-    let mut router = Router::new().route("/openapi.json", get(openapi::document));
+    let mut router = Router::new().route("/openapi.json", get(document));
     for version in VERSIONS {
         router = router
             .route(&format!("{version}/sessions"), get(sessions::list))
@@ -36,6 +38,14 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
             .route(&format!("{version}/agents"), get(agents::list));
     }
     router
+}
+
+/// The OpenAPI document, as generators of clients read it.
+const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
+
+/// `GET /openapi.json`
+async fn document() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], DOCUMENT)
 }
 
 /// The id in a path. What is no text is the id of no session.
@@ -75,12 +85,12 @@ pub(super) fn check_scope(identity: &Identity, required: Scope) -> Result<(), Pr
     }
     let (scope, required) = (identity.scope().as_str(), required.as_str());
     let detail = format!("the scope of this token is {scope}; this needs {required}");
-    Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail))
+    Err(Problem::new(StatusCode::FORBIDDEN, Kind::Forbidden, detail))
 }
 
 fn too_many_connections() -> Problem {
     let detail = "as many connections and event streams are open as this token may have; close one";
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", detail)
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyConnections, detail)
 }
 
 /// What was asked for, or what is wrong with it.

@@ -1,6 +1,6 @@
 //! The body of a POST: bounded, and in time.
 
-use super::super::problem::Problem;
+use super::super::problem::{Kind, Problem};
 use super::super::pulse::Pulse;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -44,7 +44,7 @@ pub(super) async fn read(
 }
 
 fn late() -> Problem {
-    Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "the body did not come in time")
+    Problem::new(StatusCode::REQUEST_TIMEOUT, Kind::RequestTimeout, "the body did not come in time")
 }
 
 async fn read_whole(
@@ -55,7 +55,7 @@ async fn read_whole(
 ) -> Result<Bytes, Problem> {
     let too_large = || {
         let detail = format!("a message has at most {limit} bytes");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, Kind::TooLarge, detail)
     };
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(too_large());

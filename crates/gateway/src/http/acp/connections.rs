@@ -4,7 +4,7 @@
 //! nobody has read anything of it for too long, and with the daemon; its sessions live on.
 
 use super::super::metrics::count_stalls;
-use super::super::problem::Problem;
+use super::super::problem::{Kind, Problem};
 use super::{ARRIVALS, Acp};
 use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
 use crate::identity::{ConnectionPermit, Identity};
@@ -111,7 +111,7 @@ impl Connections {
 /// There is no such connection, for this caller.
 pub(super) fn unknown() -> Problem {
     let detail = "there is no connection of that id; it may have ended: begin anew with initialize";
-    Problem::new(StatusCode::NOT_FOUND, "connection_not_found", detail)
+    Problem::new(StatusCode::NOT_FOUND, Kind::ConnectionNotFound, detail)
 }
 
 /// 128 random bits, in hexadecimal digits.

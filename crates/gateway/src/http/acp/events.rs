@@ -1,7 +1,7 @@
 //! `GET /acp`: a stream of events, the connection's or a session's.
 
 use super::super::metrics::ViewerCount;
-use super::super::problem::Problem;
+use super::super::problem::{Kind, Problem};
 use super::super::sse::Sse;
 use super::Acp;
 use super::connections::unknown;
@@ -16,7 +16,7 @@ use std::convert::Infallible;
 pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) -> Result<Response, Problem> {
     if !Sse::is_taken(headers) {
         let detail = "the answer is a stream of events: Accept must list text/event-stream";
-        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", detail));
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, Kind::NotAcceptable, detail));
     }
     let connection = acp.connections.find(connection_id(headers)?, identity)?;
     let session = headers::id(headers, &SESSION)?;
@@ -44,7 +44,7 @@ pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) ->
 
 fn unreadable() -> Problem {
     let detail = "Last-Event-ID is not the id of an event of acpd's";
-    Problem::new(StatusCode::BAD_REQUEST, "cursor_unreadable", detail)
+    Problem::new(StatusCode::BAD_REQUEST, Kind::CursorUnreadable, detail)
 }
 
 fn problem(refused: OpenRefused, session: &str) -> Problem {
@@ -53,17 +53,18 @@ fn problem(refused: OpenRefused, session: &str) -> Problem {
         OpenRefused::Gone => unknown(),
         OpenRefused::Full => {
             let detail = "this connection has as many streams as it may have";
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", detail)
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyStreams, detail)
         }
         OpenRefused::Unconfirmed => Problem::session_not_found(session),
-        OpenRefused::Foreign => {
-            conflict("cursor_of_another_stream", "Last-Event-ID is of another stream; load the session again")
-        }
+        OpenRefused::Foreign => conflict(
+            Kind::CursorOfAnotherStream,
+            "Last-Event-ID is of another stream; load the session again",
+        ),
         OpenRefused::Future => {
-            conflict("cursor_in_the_future", "Last-Event-ID is of an event that has not been yet")
+            conflict(Kind::CursorInTheFuture, "Last-Event-ID is of an event that has not been yet")
         }
         OpenRefused::Forgotten => conflict(
-            "cursor_too_old",
+            Kind::CursorTooOld,
             "some of what follows Last-Event-ID is not kept any more; load the session again",
         ),
     }

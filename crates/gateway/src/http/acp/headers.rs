@@ -1,6 +1,6 @@
 //! The headers of the transport, and what a client sends.
 
-use super::super::problem::Problem;
+use super::super::problem::{Kind, Problem};
 use http::{HeaderMap, HeaderName, StatusCode, header};
 
 /// Names a connection.
@@ -17,7 +17,7 @@ const LONGEST_ID: usize = 1024;
 pub(super) fn connection_id(headers: &HeaderMap) -> Result<&str, Problem> {
     id(headers, &CONNECTION)?.ok_or_else(|| {
         let detail = "the header Acp-Connection-Id is missing: the answer to initialize has it";
-        Problem::new(StatusCode::BAD_REQUEST, "connection_id_missing", detail)
+        Problem::new(StatusCode::BAD_REQUEST, Kind::ConnectionIdMissing, detail)
     })
 }
 

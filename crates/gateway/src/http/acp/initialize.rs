@@ -1,6 +1,6 @@
 //! The first POST of a client: it makes a connection, and its answer names it.
 
-use super::super::problem::Problem;
+use super::super::problem::{Kind, Problem};
 use super::connections::{self, Connection};
 use super::headers::CONNECTION;
 use super::{Acp, post};
@@ -24,7 +24,7 @@ pub(super) async fn initialize(
     let unclaimed = Unclaimed(Some(connection));
     let failed = || {
         let detail = "acpd ends, or could not serve the connection";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not_initialized", detail)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NotInitialized, detail)
     };
     let arrivals = unclaimed.0.as_ref().and_then(|connection| connection.arrivals()).ok_or_else(failed)?;
     arrivals.send(Arrival::Line(line)).await.map_err(|_| failed())?;
@@ -43,7 +43,7 @@ pub(super) async fn initialize(
 
 pub(super) fn too_many() -> Problem {
     let detail = "this token has as many connections as it may have: end one first";
-    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", detail)
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyConnections, detail)
 }
 
 /// Ends a connection unless its client got its id.

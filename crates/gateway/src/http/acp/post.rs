@@ -4,7 +4,7 @@
 //! connection and is answered at once.
 
 use super::super::accept::accepts;
-use super::super::problem::Problem;
+use super::super::problem::{Kind, Problem};
 use super::super::sse::Sse;
 use super::connections::unknown;
 use super::headers::{self, SESSION, connection_id, is_json};
@@ -29,12 +29,12 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     let (head, body) = request.into_parts();
     if !is_json(&head.headers) {
         let detail = "a message is sent as application/json";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Kind::UnsupportedMediaType, detail));
     }
     // Clients are of two minds about what they should accept here.
     if accepts(&head.headers, &["application/json", Sse::KIND]) == Some(false) {
         let detail = "the answers are application/json and text/event-stream";
-        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", detail));
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, Kind::NotAcceptable, detail));
     }
     let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced = announced.and_then(|length| length.parse().ok());
@@ -54,7 +54,7 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     let connection = connection?;
     let named = headers::id(&head.headers, &SESSION)?;
     let (line, session) = addressed(line.clone(), &message, named)
-        .map_err(|wrong| Problem::new(StatusCode::BAD_REQUEST, "session_id", wrong.to_string()))?;
+        .map_err(|wrong| Problem::new(StatusCode::BAD_REQUEST, Kind::SessionId, wrong.to_string()))?;
     // A session in the header must be there: for the connection, or for the identity.
     if let Some(named) = named
         && !connection.streams.knows(named)

@@ -10,7 +10,7 @@ mod writing;
 
 use super::super::guard::BEARER_PROTOCOL;
 use super::super::metrics::ViewerCount;
-use super::super::problem::Problem;
+use super::super::problem::{Kind, Problem};
 use super::super::pulse::Pulse;
 use super::headers::CONNECTION;
 use super::{ARRIVALS, Acp, connections, initialize};
@@ -70,7 +70,7 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
     let headers = &head.headers;
     if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version.as_bytes() != b"13") {
         let detail = "version 13 of the WebSocket protocol is served";
-        return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, "websocket_version", detail)
+        return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, Kind::WebsocketVersion, detail)
             .with(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")));
     }
     let upgrade = head.extensions.remove::<OnUpgrade>();

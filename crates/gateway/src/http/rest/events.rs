@@ -4,9 +4,13 @@
 //! for too long is let go with a reason; it comes back with the id of the last event it saw. Nobody else waits for it.
 
 use super::super::metrics::{ViewerCount, count_stalls};
-use super::super::problem::{Problem, ProblemDocument, Refused, Unknown, Unreadable};
+use super::super::problem::Problem;
+#[cfg(test)]
+use super::super::problem::ProblemDocument;
 use super::super::settings::Shared;
 use super::super::sse::Sse;
+#[cfg(test)]
+use super::described;
 use super::place::{cursor_problem, read_place, write_place};
 use super::render::{Renderer, expected_bytes};
 use super::{SessionPath, check_visible, numbers, query};
@@ -40,64 +44,38 @@ const PIECE: usize = 64 * 1024;
 const LAST_EVENTS: Duration = Duration::from_millis(500);
 
 /// What can be asked for.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub(super) struct EventsQuery {
     /// Only events behind this one: a sequence number, or the `nextCursor` of a page.
-    #[param(pattern = "^[0-9]+(@.+)?$")]
+    #[cfg_attr(test, param(pattern = "^[0-9]+(@.+)?$"))]
     after: Option<String>,
     /// Events of a page at most, 1 to 1000. Default 100.
-    #[param(value_type = Option<u64>, minimum = 1, maximum = 1000)]
+    #[cfg_attr(test, param(value_type = Option<u64>, minimum = 1, maximum = 1000))]
     limit: Option<String>,
 }
 
-/// A page of events.
-#[derive(utoipa::ToSchema)]
-#[schema(as = EventsPage)]
-#[expect(dead_code, reason = "pages are written without it; it describes them")]
-#[serde(rename_all = "camelCase")]
-pub(super) struct EventsPage {
-    /// The events in order.
-    events: Vec<EventDocument>,
-    /// Where the next page begins; not there on the last one.
-    next_cursor: Option<String>,
-}
-
-/// An event. The members beyond these depend on `kind`.
-#[derive(utoipa::ToSchema)]
-#[schema(as = Event)]
-#[expect(dead_code, reason = "events are written without it; it describes them")]
-pub(super) struct EventDocument {
-    /// Its number in the session, from 1, without holes.
-    #[schema(minimum = 1)]
-    seq: u64,
-    /// What it is: `update`, `prompt`, `turn_ended`, `ended` and more.
-    kind: String,
-    /// When it happened.
-    #[schema(format = DateTime)]
-    at: String,
-    /// The raw ACP message, where there is one.
-    #[schema(value_type = Option<Object>)]
-    message: Option<serde_json::Value>,
-}
-
 /// `GET /v1/sessions/{id}/events`: everything that happened, and what happens.
-#[utoipa::path(
+///
+/// `Accept` chooses the body of a 200. With `text/event-stream` in it: a stream that begins behind the cursor, follows the
+/// session and ends with its run; each event of it has the number as `id`, the kind as `event` and one `Event` as
+/// `data`, and `limit` has no meaning. With anything else, or without `Accept`: one `EventsPage`.
+#[cfg_attr(test, utoipa::path(
     get, path = "/v1/sessions/{id}/events", operation_id = "getSessionEvents", tag = "sessions",
     params(
         ("id" = String, Path, description = "the session"), EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]+(@.+)?$", description = "as `after`; goes over it"),
     ),
     responses(
-        (status = 200, description = "With `Accept: text/event-stream` a stream, else a page", content(
-            (EventsPage = "application/json"), (String = "text/event-stream"),
+        (status = 200, description = "with `Accept: text/event-stream` a stream of events, else a page of them", content(
+            (described::EventsPage = "application/json"), (String = "text/event-stream"),
         )),
-        Unreadable, Unknown,
+        described::Unreadable, described::Unknown,
         (status = 409, description = "the cursor is of the future, or of another session", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 410, description = "the cursor is older than what is kept", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused,
+        described::Refused,
     )
-)]
+))]
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,

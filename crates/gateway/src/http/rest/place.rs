@@ -1,7 +1,7 @@
 //! Where a reader of events goes on: a sequence number, or a page's `nextCursor`, which also names its session
 //! (contract 1.6).
 
-use super::super::problem::Problem;
+use super::super::problem::{Kind, Problem};
 use acpd_eventlog::CursorError;
 use http::StatusCode;
 
@@ -14,11 +14,11 @@ pub(super) fn read_place(text: &str, session: &str) -> Result<u64, Problem> {
     let number = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()));
     let number = number.ok_or_else(|| {
         let detail = "the cursor is not readable; give the id of the last event that was seen, or 0 for all";
-        Problem::new(StatusCode::BAD_REQUEST, "cursor_unreadable", detail).about(session)
+        Problem::new(StatusCode::BAD_REQUEST, Kind::CursorUnreadable, detail).about(session)
     })?;
     if of.is_some_and(|of| of != session) {
         let detail = "the cursor belongs to another session; begin without a cursor";
-        return Err(Problem::new(StatusCode::CONFLICT, "cursor_of_another_session", detail).about(session));
+        return Err(Problem::new(StatusCode::CONFLICT, Kind::CursorOfAnotherSession, detail).about(session));
     }
     Ok(number)
 }
@@ -34,12 +34,12 @@ pub(super) fn cursor_problem(error: &CursorError, session: &str) -> Problem {
         CursorError::Unknown { .. } => Problem::session_not_found(session),
         CursorError::Future { after, last } => {
             let detail = format!("the last event is {last}, and the cursor stands behind {after}");
-            Problem::new(StatusCode::CONFLICT, "cursor_in_the_future", detail).about(session)
+            Problem::new(StatusCode::CONFLICT, Kind::CursorInTheFuture, detail).about(session)
         }
         CursorError::Closed => {
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", error.to_string())
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, error.to_string())
         }
-        _ => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "history_unreadable", error.to_string())
+        _ => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::HistoryUnreadable, error.to_string())
             .about(session),
     }
 }

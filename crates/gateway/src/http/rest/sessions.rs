@@ -1,7 +1,9 @@
 //! Sessions: list, look at one, end one (contract 1.3, 1.1).
 
-use super::super::problem::{Elsewhere, Forbidden, Problem, Refused, Unknown, Unreadable};
+use super::super::problem::Problem;
 use super::super::settings::Shared;
+#[cfg(test)]
+use super::described;
 use super::{SessionPath, check_visible, numbers, query};
 use crate::connection::ListCursor;
 use crate::identity::{Identity, Scope};
@@ -12,7 +14,6 @@ use axum::extract::{Query, State};
 use axum::{Extension, Json};
 use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// Sessions of a page, if nothing else is asked for.
@@ -21,103 +22,46 @@ const PAGE: u64 = 50;
 const LONGEST_PAGE: u64 = 500;
 
 /// Which sessions are asked for.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::IntoParams), into_params(parameter_in = Query))]
 pub(super) struct SessionsQuery {
     /// Only those in this directory, an absolute path.
-    #[param(pattern = "^/")]
+    #[cfg_attr(test, param(pattern = "^/"))]
     cwd: Option<String>,
     /// Only those of this agent.
     agent: Option<String>,
     /// Only those that have ended, or only those that have not.
-    #[param(value_type = Option<bool>)]
+    #[cfg_attr(test, param(value_type = Option<bool>))]
     ended: Option<String>,
     /// The `nextCursor` of the page before.
     cursor: Option<String>,
     /// Sessions of a page at most, 1 to 500. Default 50.
-    #[param(value_type = Option<u64>, minimum = 1, maximum = 500)]
+    #[cfg_attr(test, param(value_type = Option<u64>, minimum = 1, maximum = 500))]
     limit: Option<String>,
 }
 
 /// A page of sessions, the latest change first.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionsPage {
     /// The sessions.
-    #[schema(value_type = Vec<SessionDocument>)]
+    #[cfg_attr(test, schema(value_type = Vec<described::Session>))]
     sessions: Vec<SessionSummary>,
     /// Where the next page begins; not there on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// A session.
-#[derive(utoipa::ToSchema)]
-#[schema(as = Session)]
-#[expect(dead_code, reason = "the host writes sessions; this describes them")]
-#[serde(rename_all = "camelCase")]
-pub(super) struct SessionDocument {
-    /// acpd's own id.
-    session_id: String,
-    /// The agent it runs on.
-    agent: String,
-    /// Its working directory.
-    cwd: String,
-    /// Its title, if its agent gave one.
-    #[schema(nullable = false)]
-    title: Option<String>,
-    /// Its run is over.
-    ended: bool,
-    /// When it was created.
-    #[schema(format = DateTime)]
-    created_at: String,
-    /// When it last changed.
-    #[schema(format = DateTime)]
-    updated_at: String,
-    /// Events in its log.
-    event_count: u64,
-    /// The model in use, if its agent says so.
-    #[schema(nullable = false)]
-    model: Option<String>,
-    /// The mode in use, if its agent says so.
-    #[schema(nullable = false)]
-    mode: Option<String>,
-    /// The agent's own id for it.
-    #[schema(nullable = false)]
-    native_session_id: Option<String>,
-    /// What it is doing.
-    state: SessionState,
-    /// How its last run ended.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    termination_info: Option<Value>,
-    /// What else acpd knows of it.
-    #[schema(value_type = Object)]
-    metadata: Value,
-    /// What a late viewer needs; only of one session.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    snapshot: Option<Value>,
-}
-
-/// What a session is doing; `waiting` for somebody's answer.
-#[derive(utoipa::ToSchema)]
-#[expect(dead_code, reason = "the host writes states; this describes them")]
-#[serde(rename_all = "lowercase")]
-pub(super) enum SessionState {
-    Starting,
-    Idle,
-    Running,
-    Waiting,
-    Ended,
-}
-
 /// `GET /v1/sessions`: those that exist for the caller.
-#[utoipa::path(
-    get, path = "/v1/sessions", operation_id = "listSessions", tag = "sessions", params(SessionsQuery),
+#[cfg_attr(test, utoipa::path(
+    get, path = "/v1/sessions", operation_id = "listSessions", tag = "sessions",
+    params(SessionsQuery),
     responses(
-        (status = 200, body = SessionsPage),
-        Unreadable, Refused,
+        (status = 200, description = "a page of sessions", body = SessionsPage),
+        described::Unreadable, described::Refused,
     )
-)]
+))]
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
@@ -159,13 +103,14 @@ pub(super) async fn list(
 }
 
 /// `GET /v1/sessions/{id}`: one, with its snapshot.
-#[utoipa::path(
-    get, path = "/v1/sessions/{id}", operation_id = "getSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
+#[cfg_attr(test, utoipa::path(
+    get, path = "/v1/sessions/{id}", operation_id = "getSession", tag = "sessions",
+    params(("id" = String, Path, description = "the session")),
     responses(
-        (status = 200, body = SessionDocument),
-        Unknown, Refused,
+        (status = 200, description = "the session", body = described::Session),
+        described::Unknown, described::Refused,
     )
-)]
+))]
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
@@ -176,13 +121,14 @@ pub(super) async fn show(
 }
 
 /// `POST /v1/sessions/{id}/terminate`: ends it for good.
-#[utoipa::path(
-    post, path = "/v1/sessions/{id}/terminate", operation_id = "terminateSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
+#[cfg_attr(test, utoipa::path(
+    post, path = "/v1/sessions/{id}/terminate", operation_id = "terminateSession", tag = "sessions",
+    params(("id" = String, Path, description = "the session")),
     responses(
         (status = 204, description = "it has ended, or had before"),
-        Forbidden, Unknown, Elsewhere, Refused,
+        described::Forbidden, described::Unknown, described::Elsewhere, described::Refused,
     )
-)]
+))]
 pub(super) async fn terminate(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
@@ -197,13 +143,14 @@ pub(super) async fn terminate(
 }
 
 /// `POST /v1/sessions/{id}/close`: stops it; it can be taken up again.
-#[utoipa::path(
-    post, path = "/v1/sessions/{id}/close", operation_id = "closeSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
+#[cfg_attr(test, utoipa::path(
+    post, path = "/v1/sessions/{id}/close", operation_id = "closeSession", tag = "sessions",
+    params(("id" = String, Path, description = "the session")),
     responses(
         (status = 204, description = "it has ended, or had before"),
-        Forbidden, Unknown, Elsewhere, Refused,
+        described::Forbidden, described::Unknown, described::Elsewhere, described::Refused,
     )
-)]
+))]
 pub(super) async fn close(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
@@ -215,13 +162,14 @@ pub(super) async fn close(
 }
 
 /// `DELETE /v1/sessions/{id}`: closes it and removes it with its history.
-#[utoipa::path(
-    delete, path = "/v1/sessions/{id}", operation_id = "deleteSession", tag = "sessions", params(("id" = String, Path, description = "the session")),
+#[cfg_attr(test, utoipa::path(
+    delete, path = "/v1/sessions/{id}", operation_id = "deleteSession", tag = "sessions",
+    params(("id" = String, Path, description = "the session")),
     responses(
         (status = 204, description = "it is gone"),
-        Forbidden, Unknown, Elsewhere, Refused,
+        described::Forbidden, described::Unknown, described::Elsewhere, described::Refused,
     )
-)]
+))]
 pub(super) async fn delete(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
