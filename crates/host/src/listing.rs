@@ -140,6 +140,15 @@ pub struct SessionInfo {
 }
 
 impl SessionSummary {
+    /// As in a list (contract 7.3).
+    fn without_stderr(mut self) -> Self {
+        if let Some(Value::Object(info)) = &mut self.termination {
+            // Whether there is some does not matter here.
+            let _stderr = info.remove("stderr");
+        }
+        self
+    }
+
     /// acpd's own part of an ACP list entry.
     pub fn meta(&self) -> Value {
         let mut meta = json!({
@@ -154,7 +163,8 @@ impl SessionSummary {
 }
 
 impl Host {
-    /// A page of sessions, the latest change first.
+    /// A page of sessions, the latest change first. Their `terminationInfo` is without `stderr`, which can be a hundred
+    /// lines of each; [`Host::inspect`] has it.
     ///
     /// # Errors
     /// When the log cannot be read.
@@ -167,7 +177,7 @@ impl Host {
         if have_died {
             rows = self.shared.log.list(query).await.map_err(|error| unreadable(&error))?;
         }
-        Ok(rows.into_iter().map(|row| self.summary(row)).collect())
+        Ok(rows.into_iter().map(|row| self.summary(row).without_stderr()).collect())
     }
 
     /// One session.

@@ -25,6 +25,27 @@ fn session_in(client: &mut Client, cwd: &str) -> String {
     result["sessionId"].as_str().expect("an id").to_owned()
 }
 
+// contract 7.3: a list has the records of ends without `stderr`, the session by itself has its own with
+#[test]
+fn a_list_has_no_stderr() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut client = daemon.over_websocket(&scratch, "/acp");
+    client.initialize();
+    let session = session_in(&mut client, &scratch.work().to_string_lossy());
+    let crash = client.prompt(&session, "stderr 200\nexit 3");
+    let error = client.error(&crash);
+    let told = &error["data"]["terminationInfo"];
+    assert_eq!(told["stderr"]["totalLines"], 200, "{told}");
+    let list = plain(&daemon, "GET", "/v1/sessions", &[]).json();
+    let mut shorter = told.as_object().expect("a record").clone();
+    assert!(shorter.remove("stderr").is_some());
+    assert_eq!(list["sessions"][0]["terminationInfo"], Value::Object(shorter));
+    let shown = plain(&daemon, "GET", &format!("/v1/sessions/{session}"), &[]).json();
+    assert_eq!(shown["terminationInfo"], *told);
+    daemon.stop();
+}
+
 // contract 1.3, SE-12: filters, alone and together; what is wrong with a query is told by its name
 #[test]
 fn lists_are_filtered() {
@@ -137,12 +158,12 @@ fn a_session_is_shown_with_its_state_and_its_end() {
     for version in ["/v1", "/v2"] {
         let shown = plain(&daemon, "GET", &format!("{version}/sessions/{session}"), &[]).json();
         let listed = plain(&daemon, "GET", &format!("{version}/sessions"), &[]).json()["sessions"][0].clone();
-        for entry in [shown, listed] {
+        for (entry, lines) in [(shown, json!(250)), (listed, Value::Null)] {
             assert_eq!((&entry["ended"], &entry["state"]), (&json!(true), &json!("ended")), "{entry}");
             let info = &entry["terminationInfo"];
             let facts =
                 (&info["reason"], &info["terminatedBy"], &info["exitCode"], &info["stderr"]["totalLines"]);
-            assert_eq!(facts, (&json!("error"), &json!("agent"), &json!(1), &json!(250)), "{info}");
+            assert_eq!(facts, (&json!("error"), &json!("agent"), &json!(1), &lines), "{info}");
             assert_eq!((&info["turnActive"], info.get("signal")), (&json!(true), None));
         }
     }

@@ -73,6 +73,24 @@ fn an_entry_says_what_the_contract_names() {
     client.finish();
 }
 
+// contract 7.3: an entry has the record of the end without `stderr`, the status of the session has it with
+#[test]
+fn an_entry_has_no_stderr() {
+    let scratch = Scratch::new();
+    let (mut client, session) = scratch.session("example");
+    let crash = client.prompt(&session, "stderr 200\nexit 3");
+    let error = client.error(&crash);
+    until_ended(&mut client, &session, 1);
+    let told = &error["data"]["terminationInfo"];
+    assert_eq!(told["stderr"]["totalLines"], 200, "{told}");
+    let mut shorter = told.as_object().expect("a record").clone();
+    assert!(shorter.remove("stderr").is_some());
+    assert_eq!(meta(&entry(&mut client, &session))["terminationInfo"], Value::Object(shorter));
+    let status = client.call("session/status", &of(&session));
+    assert_eq!(meta(&status)["terminationInfo"], *told);
+    client.finish();
+}
+
 // SE-13, contract 1.3: a connection's own agent, or all; the same after a restart
 #[test]
 fn the_list_spans_agents_and_restarts() {
