@@ -2,16 +2,80 @@
 
 use crate::cli::LogFormat;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::Layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts logging at `level`; `ACPD_LOG` (directives as of tracing's env filter) goes over it.
+/// Takes the place of the level: `TARGET=LEVEL`, `TARGET` or `LEVEL`, with commas between.
+const VARIABLE: &str = "ACPD_LOG";
+
+/// Starts logging at `level`; what `ACPD_LOG` says goes over it.
 pub(crate) fn start(level: LevelFilter, format: LogFormat) {
-    let filter =
-        EnvFilter::builder().with_default_directive(level.into()).with_env_var("ACPD_LOG").from_env_lossy();
+    let said = std::env::var_os(VARIABLE).unwrap_or_default();
+    let said = said.to_string_lossy();
+    let (targets, unreadable) = targets(&said, level);
     // Without colours on a terminal too: they are the view's, and the log must not be taken for it.
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    let lines = Layer::default().with_writer(std::io::stderr).with_ansi(false);
+    let log = tracing_subscriber::registry().with(targets);
     match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
+        LogFormat::Text => log.with(lines).init(),
+        LogFormat::Json => log.with(lines.json().flatten_event(true)).init(),
+    }
+    for directive in unreadable {
+        tracing::warn!(directive, "a directive in {VARIABLE} cannot be read; TARGET=LEVEL is wanted");
+    }
+}
+
+/// What is logged, and the directives that cannot be read; those are then told, whatever else is logged.
+fn targets(said: &str, level: LevelFilter) -> (Targets, Vec<&str>) {
+    let directives: Vec<&str> = said.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    let mut targets = Targets::new();
+    let mut unreadable = Vec::new();
+    for directive in &directives {
+        match directive.parse::<Targets>() {
+            Ok(read) => {
+                if let Some(level) = read.default_level() {
+                    targets = targets.with_default(level);
+                }
+                targets = targets.with_targets(read);
+            }
+            Err(_) => unreadable.push(*directive),
+        }
+    }
+    if directives.len() == unreadable.len() {
+        targets = targets.with_default(level);
+    }
+    if !unreadable.is_empty() {
+        targets = targets.with_target(module_path!(), LevelFilter::WARN);
+    }
+    (targets, unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    // contract 6: directives go over the level; the form is the one that operators know from other programs
+    #[test]
+    fn directives_go_over_the_level() {
+        let debug = [("acpd_gateway::http", Level::DEBUG), ("acpd_host", Level::DEBUG)];
+        for (said, level, enabled, unreadable) in [
+            ("", LevelFilter::DEBUG, [true, true], vec![]),
+            ("", LevelFilter::INFO, [false, false], vec![]),
+            ("acpd_gateway=debug,warn", LevelFilter::TRACE, [true, false], vec![]),
+            (" acpd_gateway=DEBUG , acpd_host=warn", LevelFilter::TRACE, [true, false], vec![]),
+            ("warn,acpd_host::agent=trace,acpd_gateway", LevelFilter::TRACE, [true, false], vec![]),
+            ("off", LevelFilter::TRACE, [false, false], vec![]),
+            ("acpd_host=loud", LevelFilter::DEBUG, [true, true], vec!["acpd_host=loud"]),
+            ("acpd_host=loud,error", LevelFilter::DEBUG, [false, false], vec!["acpd_host=loud"]),
+        ] {
+            let (targets, left) = targets(said, level);
+            assert_eq!(debug.map(|(target, level)| targets.would_enable(target, &level)), enabled, "{said}");
+            assert_eq!(left, unreadable, "{said}");
+            let told = targets.would_enable("acpd::logging", &Level::WARN);
+            assert!(told || unreadable.is_empty(), "{said}: what is unreadable is told");
+        }
     }
 }
