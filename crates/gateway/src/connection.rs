@@ -21,7 +21,7 @@ use crate::outbox::Outbox;
 use crate::questions::Questions;
 use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
 use crate::wire_error::{WireError, wire_error};
-use acpd_host::{AgentHandle, AgentRef, ClientRef, Host, HostError, SessionHandle, method};
+use acpd_host::{AgentHandle, AgentRef, ClientRef, Host, HostError, Pending, SessionHandle, method};
 use acpd_wire::{Incoming, Message, OwnedId, RawId, codes, member};
 use asked::Asked;
 use bytes::{Bytes, BytesMut};
@@ -82,7 +82,11 @@ pub struct ConnectionOptions {
 }
 
 /// Serves a client until it is gone.
-pub async fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) {
+pub fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) -> Pending<'static, ()> {
+    Box::pin(serve_until_gone(host, options, io))
+}
+
+async fn serve_until_gone(host: Host, options: ConnectionOptions, io: ConnectionIo) {
     let connection = Connection {
         client: ClientRef { name: options.client.as_str().into(), connection: acpd_host::fresh_id().into() },
         host,

@@ -29,7 +29,7 @@ pub use tls::{TlsError, tls_config};
 pub use tokens::{TokenHash, Tokens, hash_token};
 
 use acp::Acp;
-use acpd_host::Host;
+use acpd_host::{Host, Pending};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Router, middleware};
@@ -86,7 +86,11 @@ impl HttpServer {
 
     /// Serves clients on `listeners`: accepts until `quit` is cancelled, then waits for the token that ends streams, and
     /// then a second at most for the connections.
-    pub async fn serve(&self, listeners: Vec<Listener>, quit: CancellationToken) {
+    pub fn serve(&self, listeners: Vec<Listener>, quit: CancellationToken) -> Pending<'_, ()> {
+        Box::pin(self.serve_until(listeners, quit))
+    }
+
+    async fn serve_until(&self, listeners: Vec<Listener>, quit: CancellationToken) {
         let scope = self.shared.host.scope().child(tracing::Span::none());
         if let Some(measurements) = &self.shared.measurements {
             measurements.keep_up(&scope);

@@ -6,7 +6,7 @@ mod ends;
 
 use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
 use crate::outbox::outbox;
-use acpd_host::{Host, TaskScope};
+use acpd_host::{Host, Pending, TaskScope};
 use acpd_wire::LineBuffer;
 use bytes::{Bytes, BytesMut};
 use ends::{Input, Output};
@@ -72,7 +72,16 @@ impl StdioLines {
 ///
 /// # Errors
 /// When stdin or stdout cannot be used at all.
-pub async fn serve_stdio(
+pub fn serve_stdio(
+    host: Host,
+    options: ConnectionOptions,
+    line_limit: usize,
+    stop: CancellationToken,
+) -> Pending<'static, io::Result<()>> {
+    Box::pin(serve_until_end(host, options, line_limit, stop))
+}
+
+async fn serve_until_end(
     host: Host,
     options: ConnectionOptions,
     line_limit: usize,

@@ -11,7 +11,7 @@ use crate::listing::stop_telling;
 use crate::metrics;
 use crate::termination::{Cause, SessionFacts, TerminationInfo, chain};
 use acpd_eventlog::{AppendError, Batch, CursorError, IndexUpdate, SessionRow};
-use acpd_supervisor::{Graces, Sweep, outlive, sweep};
+use acpd_supervisor::{Graces, Pending, Sweep, outlive, sweep};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -60,12 +60,14 @@ impl Host {
     }
 
     /// Records the live sessions of a host as lost; false when that could not be written.
-    async fn record_lost(&self, owner: &str) -> bool {
-        let recorded = self.try_record_lost(owner).await;
-        if let Err(error) = &recorded {
-            tracing::error!(host = owner, error, "cannot record its sessions as lost");
-        }
-        recorded.is_ok()
+    fn record_lost<'a>(&'a self, owner: &'a str) -> Pending<'a, bool> {
+        Box::pin(async move {
+            let recorded = self.try_record_lost(owner).await;
+            if let Err(error) = &recorded {
+                tracing::error!(host = owner, error, "cannot record its sessions as lost");
+            }
+            recorded.is_ok()
+        })
     }
 
     async fn try_record_lost(&self, owner: &str) -> Result<(), String> {

@@ -15,6 +15,7 @@ use crate::session::{Recalled, Snapshot};
 use crate::setup::{Creator, permission_mode, remember_mode, session_setup, stored_mode};
 use crate::termination::chain;
 use acpd_eventlog::{Appender, Batch, Block, Event, IndexUpdate};
+use acpd_supervisor::Pending;
 use acpd_wire::{codes, member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
@@ -25,15 +26,15 @@ impl Host {
     ///
     /// # Errors
     /// Unknown source; an agent that cannot fork; the agent's own error. Nothing is left behind then.
-    pub async fn fork_session(
+    pub fn fork_session(
         &self,
         source: &str,
         agent: &AgentHandle,
         params: Option<Bytes>,
         creator: Creator,
-    ) -> Result<NewSession, HostError> {
+    ) -> Pending<'_, Result<NewSession, HostError>> {
         let (host, source, agent) = (self.clone(), source.to_owned(), agent.clone());
-        self.complete(async move { host.create_fork(&source, &agent, params, creator).await }).await
+        Box::pin(self.complete(async move { host.create_fork(&source, &agent, params, creator).await }))
     }
 
     async fn create_fork(

@@ -34,7 +34,7 @@ use crate::spec::AgentSpec;
 use crate::termination::{TerminationInfo, chain};
 use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
-use acpd_supervisor::{Supervisor, TaskScope};
+use acpd_supervisor::{Pending, Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
 use bytes::Bytes;
 use serde_json::json;
@@ -177,14 +177,14 @@ impl Host {
     ///
     /// # Errors
     /// Bad parameters, the agent's own error, or its silence. The process is left as it is.
-    pub async fn new_session(
+    pub fn new_session(
         &self,
         agent: &AgentHandle,
         params: Option<Bytes>,
         creator: Creator,
-    ) -> Result<NewSession, HostError> {
+    ) -> Pending<'_, Result<NewSession, HostError>> {
         let (host, agent) = (self.clone(), agent.clone());
-        self.complete(async move { host.create_session(&agent, params, creator).await }).await
+        Box::pin(self.complete(async move { host.create_session(&agent, params, creator).await }))
     }
 
     /// Runs `work` to its end though whoever asked for it may be gone: a session that was recorded gets its task, or

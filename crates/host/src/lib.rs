@@ -67,5 +67,5 @@ pub use spec::AgentSpec;
 pub use take_up::TakenUp;
 pub use termination::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
 
-pub use acpd_supervisor::{Graces, TaskScope};
+pub use acpd_supervisor::{Graces, Pending, TaskScope};
 pub use acpd_terminal::TerminalSettings;

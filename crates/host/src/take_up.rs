@@ -23,6 +23,7 @@ use crate::termination::{Reason, TerminationInfo, chain};
 use crate::transcript::{Transcript, TranscriptRecorder};
 use crate::tries::{TRIES, WINDOW};
 use acpd_eventlog::{AppendError, Appender, Batch, IndexUpdate, SessionRow};
+use acpd_supervisor::Pending;
 use acpd_wire::codes;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -87,16 +88,18 @@ impl Host {
     ///
     /// # Errors
     /// Unknown session; not resumable, with the reason; the agent is gone. The stored session is untouched then.
-    pub async fn take_up(
+    pub fn take_up(
         &self,
         attempt: Attempt,
         id: &str,
         agent: &AgentHandle,
         params: Option<Bytes>,
         client: &str,
-    ) -> Result<TakenUp, HostError> {
+    ) -> Pending<'_, Result<TakenUp, HostError>> {
         let (host, id, agent, client) = (self.clone(), id.to_owned(), agent.clone(), client.to_owned());
-        self.complete(async move { host.begin_next_run(&attempt, &id, &agent, params, &client).await }).await
+        Box::pin(
+            self.complete(async move { host.begin_next_run(&attempt, &id, &agent, params, &client).await }),
+        )
     }
 
     async fn begin_next_run(

@@ -7,10 +7,15 @@
 use futures_util::FutureExt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
+
+/// A future by its address. What is awaited by another crate is compiled there, each time anew; behind an address it is
+/// compiled once, where it is made.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A tracker, a cancellation token and a span, shared by the tasks of one owner.
 #[derive(Clone, Debug)]
@@ -42,6 +47,8 @@ impl TaskScope {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
+        // By its address from here on: what carries a task is then compiled once for each output, not once for each task.
+        let task: Pending<'_, F::Output> = Box::pin(task);
         // Put together without an async block, which would hold the task twice, and as one task: there may be thousands.
         let caught = AssertUnwindSafe(task.instrument(self.span.clone())).catch_unwind();
         let told = caught.map(move |ended| match ended {

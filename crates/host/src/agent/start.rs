@@ -9,7 +9,7 @@ use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
 use crate::termination::{TerminationInfo, chain};
-use acpd_supervisor::{ProgramSpec, StartError, Supervisor, TaskScope, program_environment};
+use acpd_supervisor::{Pending, ProgramSpec, StartError, Supervisor, TaskScope, program_environment};
 use bytes::Bytes;
 use serde_json::Value;
 use std::path::Path;
@@ -191,7 +191,15 @@ impl AgentStarter {
 }
 
 /// Starts `spec` in `cwd`.
-pub(crate) async fn start(
+pub(crate) fn start<'a>(
+    starter: &'a AgentStarter,
+    spec: &'a Arc<AgentSpec>,
+    cwd: &'a Path,
+) -> Pending<'a, Result<AgentHandle, AgentStartError>> {
+    Box::pin(start_process(starter, spec, cwd))
+}
+
+async fn start_process(
     starter: &AgentStarter,
     spec: &Arc<AgentSpec>,
     cwd: &Path,
