@@ -24,6 +24,12 @@ pub fn describe_metrics() {
         Unit::Count,
         "Batches and other work that wait for the writer of the event log"
     );
+    // From the beginning, so that the first failure is an increase.
+    for name in [EVENTS, BYTES, FAILURES] {
+        counter!(name).absolute(0);
+    }
+    drop(histogram!(COMMITS));
+    queue(0, 0);
 }
 
 pub(crate) fn commit_took(time: Duration) {

@@ -30,7 +30,6 @@ pub use tokens::{TokenHash, Tokens, hash_token};
 
 use acp::Acp;
 use acpd_host::{Host, Pending};
-use axum::response::Response;
 use axum::routing::get;
 use axum::{Router, middleware};
 use http::{HeaderName, Method, StatusCode, header};
@@ -92,9 +91,6 @@ impl HttpServer {
 
     async fn serve_until(&self, listeners: Vec<Listener>, quit: CancellationToken) {
         let scope = self.shared.host.scope().child(tracing::Span::none());
-        if let Some(measurements) = &self.shared.measurements {
-            measurements.keep_up(&scope);
-        }
         // As long as there are clients: without a beat every wait for one would seem to begin anew.
         let (pulse, served) = (Arc::clone(&self.shared.pulse), CancellationToken::new());
         let _until_served = served.clone().drop_guard();
@@ -150,10 +146,7 @@ impl HttpServer {
             .layer(cors(Arc::clone(shared)))
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_place))
             .layer(middleware::from_fn(problem::answer_panics))
-            .layer(middleware::map_response(async |response: Response| {
-                metrics::count_request(response.status());
-                response
-            }))
+            .layer(middleware::from_fn(metrics::count_request))
     }
 }
 

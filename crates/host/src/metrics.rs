@@ -4,8 +4,14 @@
 //! Labels are bounded: names of entries, causes, states and stop reasons of the protocol, never a session. Not here:
 //! what the crates below count themselves.
 
+use crate::clock;
+use crate::listing::SessionState;
 use crate::termination::Cause;
-use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 const SESSIONS: &str = "acpd_sessions";
 const COMMANDS: &str = "acpd_session_commands_waiting";
@@ -16,6 +22,19 @@ const TURNS_STARTED: &str = "acpd_turns_started_total";
 const TURNS_ENDED: &str = "acpd_turns_ended_total";
 const PROCESSES: &str = "acpd_agent_processes";
 const RESTARTS: &str = "acpd_agent_restarts_total";
+const WAITING_SINCE: &str = "acpd_waiting_since_timestamp_seconds";
+const TURN_SECONDS: &str = "acpd_turn_seconds";
+const START_SECONDS: &str = "acpd_agent_start_seconds";
+
+/// Without a cause that has a name.
+const ACPD_FAILED: &str = "acpd_failed";
+/// The stop reasons of the protocol. An agent may say anything, and each label is kept for ever.
+const STOP_REASONS: [&str; 5] = ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"];
+const OTHER: &str = "other";
+const ERROR: &str = "error";
+
+/// Since when sessions of this process wait for an answer: milliseconds since 1970, and a number for each.
+static WAITING: Mutex<BTreeSet<(i64, u64)>> = Mutex::new(BTreeSet::new());
 
 /// Says what each metric of a host means, its event log, processes and terminals included. Once, after a recorder was
 /// installed.
@@ -33,9 +52,53 @@ pub fn describe_metrics() {
         Unit::Count,
         "Processes of each agent that were started after one had ended though nobody had asked it to"
     );
+    describe_gauge!(
+        WAITING_SINCE,
+        Unit::Seconds,
+        "Since when the session that has waited longest for an answer waits, in seconds since 1970; 0 when none does"
+    );
+    describe_histogram!(TURN_SECONDS, Unit::Seconds, "How long turns took");
+    describe_histogram!(
+        START_SECONDS,
+        Unit::Seconds,
+        "How long agents took from their start to being initialized"
+    );
+    begin();
     acpd_eventlog::describe_metrics();
     acpd_supervisor::describe_metrics();
     acpd_terminal::describe_metrics();
+}
+
+/// Every family whose labels are known is there from the beginning: the first failure is an increase.
+fn begin() {
+    for state in [SessionState::Starting, SessionState::Idle, SessionState::Running, SessionState::Waiting] {
+        gauge!(SESSIONS, "state" => state.as_str()).set(0.0);
+    }
+    for name in [COMMANDS, INPUTS, WAITING_SINCE] {
+        gauge!(name).set(0.0);
+    }
+    for cause in Cause::ALL.map(Cause::as_str).into_iter().chain([ACPD_FAILED]) {
+        counter!(RUNS_ENDED, "cause" => cause).absolute(0);
+    }
+    counter!(TURNS_STARTED).absolute(0);
+    for reason in STOP_REASONS.into_iter().chain([OTHER, ERROR]) {
+        counter!(TURNS_ENDED, "stop_reason" => reason).absolute(0);
+    }
+    drop(histogram!(TURN_SECONDS));
+}
+
+/// An agent is configured.
+pub(crate) fn agent_known(agent: &str) {
+    for name in [RUNS_STARTED, RESTARTS] {
+        counter!(name, "agent" => agent.to_owned()).absolute(0);
+    }
+    gauge!(PROCESSES, "agent" => agent.to_owned()).increment(0.0);
+    drop(histogram!(START_SECONDS, "agent" => agent.to_owned()));
+}
+
+/// An agent was started and has answered `initialize`.
+pub(crate) fn agent_started(agent: &str, after: Duration) {
+    histogram!(START_SECONDS, "agent" => agent.to_owned()).record(after);
 }
 
 pub(crate) fn run_started(agent: &str) {
@@ -43,20 +106,20 @@ pub(crate) fn run_started(agent: &str) {
 }
 
 pub(crate) fn run_ended(cause: Option<Cause>) {
-    counter!(RUNS_ENDED, "cause" => cause.map_or("acpd_failed", Cause::as_str)).increment(1);
+    counter!(RUNS_ENDED, "cause" => cause.map_or(ACPD_FAILED, Cause::as_str)).increment(1);
 }
 
 pub(crate) fn turn_started() {
     counter!(TURNS_STARTED).increment(1);
 }
 
-/// A turn ended with a stop reason, or without one.
-pub(crate) fn turn_ended(stop_reason: Option<&str>) {
-    // An agent may say anything, and each label is kept for ever.
-    let known = ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"];
-    let reason =
-        stop_reason.map_or("error", |said| known.into_iter().find(|known| *known == said).unwrap_or("other"));
-    counter!(TURNS_ENDED, "stop_reason" => reason).increment(1);
+/// A turn that took so long ended with a stop reason, or without one.
+pub(crate) fn turn_ended(stop_reason: Option<&str>, after: Option<Duration>) {
+    let known = |said| STOP_REASONS.into_iter().find(|known| *known == said).unwrap_or(OTHER);
+    counter!(TURNS_ENDED, "stop_reason" => stop_reason.map_or(ERROR, known)).increment(1);
+    if let Some(after) = after {
+        histogram!(TURN_SECONDS).record(after);
+    }
 }
 
 pub(crate) fn agent_processes(agent: &str, running: usize) {
@@ -73,12 +136,13 @@ pub(crate) struct SessionShare {
     state: &'static str,
     commands: usize,
     inputs: usize,
+    waits: Option<Waits>,
 }
 
 impl SessionShare {
     pub(crate) fn new(state: &'static str) -> Self {
         gauge!(SESSIONS, "state" => state).increment(1.0);
-        Self { state, commands: 0, inputs: 0 }
+        Self { state, commands: 0, inputs: 0, waits: None }
     }
 
     /// What the session is doing, and what waits for it. Costs nothing when nothing changed.
@@ -87,6 +151,7 @@ impl SessionShare {
             gauge!(SESSIONS, "state" => self.state).decrement(1.0);
             gauge!(SESSIONS, "state" => state).increment(1.0);
             self.state = state;
+            self.waits = (state == SessionState::Waiting.as_str()).then(Waits::new);
         }
         for (name, shown, now) in
             [(COMMANDS, &mut self.commands, commands), (INPUTS, &mut self.inputs, inputs)]
@@ -103,5 +168,31 @@ impl Drop for SessionShare {
     fn drop(&mut self) {
         self.show(self.state, 0, 0);
         gauge!(SESSIONS, "state" => self.state).decrement(1.0);
+    }
+}
+
+/// A session that waits for an answer, until it is dropped.
+#[derive(Debug)]
+struct Waits((i64, u64));
+
+impl Waits {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let place = (clock::now_ms(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Self::change(|waiting| waiting.insert(place));
+        Self(place)
+    }
+
+    fn change(change: impl FnOnce(&mut BTreeSet<(i64, u64)>) -> bool) {
+        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut waiting);
+        let first = waiting.first().map_or(0.0, |(since, _)| *since as f64 / 1000.0);
+        gauge!(WAITING_SINCE).set(first);
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        Self::change(|waiting| waiting.remove(&self.0));
     }
 }

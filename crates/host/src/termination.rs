@@ -61,6 +61,21 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All of them.
+    pub(crate) const ALL: [Self; 11] = [
+        Self::AgentExit,
+        Self::AgentCrash,
+        Self::SpawnFailed,
+        Self::InitializeTimeout,
+        Self::ProtocolError,
+        Self::ClientClose,
+        Self::ClientTerminate,
+        Self::IdleTimeout,
+        Self::DaemonShutdown,
+        Self::DaemonLost,
+        Self::OutOfMemory,
+    ];
+
     /// The name that clients see.
     pub fn as_str(self) -> &'static str {
         match self {

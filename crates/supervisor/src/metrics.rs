@@ -5,6 +5,9 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 const KEEPERS: &str = "acpd_keepers";
 const ORPHANS: &str = "acpd_orphans_killed_total";
 
+const BY_KEEPER: &str = "keeper";
+const BY_SWEEP: &str = "sweep";
+
 /// Says what each metric of the supervisor means. Once, after a recorder was installed.
 pub fn describe_metrics() {
     describe_gauge!(KEEPERS, Unit::Count, "Keepers that run: one per agent process and per terminal");
@@ -13,6 +16,10 @@ pub fn describe_metrics() {
         Unit::Count,
         "Processes that outlived their program and were killed, by whom: their keeper, or a sweep"
     );
+    gauge!(KEEPERS).set(0.0);
+    for by in [BY_KEEPER, BY_SWEEP] {
+        counter!(ORPHANS, "by" => by).absolute(0);
+    }
 }
 
 /// A keeper that runs; it counts until it is dropped.
@@ -34,12 +41,12 @@ impl Drop for KeeperRuns {
 
 /// A keeper killed what its program had left.
 pub(crate) fn leaked(killed: u32) {
-    orphans("keeper", killed);
+    orphans(BY_KEEPER, killed);
 }
 
 /// A sweep killed what no keeper had.
 pub(crate) fn swept(killed: u32) {
-    orphans("sweep", killed);
+    orphans(BY_SWEEP, killed);
 }
 
 fn orphans(by: &'static str, killed: u32) {

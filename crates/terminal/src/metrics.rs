@@ -7,6 +7,7 @@ const RUNNING: &str = "acpd_terminals_running";
 /// Says what each metric of the terminals means. Once, after a recorder was installed.
 pub fn describe_metrics() {
     describe_gauge!(RUNNING, Unit::Count, "Commands that run in terminals");
+    gauge!(RUNNING).set(0.0);
 }
 
 /// A command that runs; it counts until it is dropped.

@@ -175,3 +175,30 @@ fn without_tokens_only_this_machine_may_call() {
     assert_eq!(ask(&daemon, "root", "GET", "/v1/agents").status, 200);
     daemon.stop();
 }
+
+// contract 6: refused tokens are counted from nothing on, and so is how long requests took; the text has an order
+#[test]
+fn strangers_are_counted() {
+    let scratch = Scratch::new().config(&entry("root", "scope = \"admin\""));
+    let mut daemon = scratch.serve();
+    let text = || String::from_utf8(ask(&daemon, "root", "GET", "/metrics").body).expect("it is text");
+    let value = |text: &str, series: &str| -> f64 {
+        let found = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        found.unwrap_or_else(|| panic!("{series}: {text}")).parse().expect("a number")
+    };
+    assert_eq!(value(&text(), "acpd_tokens_refused_total"), 0.0);
+    for headers in [vec![], vec![("Authorization", "Bearer unknown")]] {
+        assert_eq!(plain(&daemon, "GET", "/v1/sessions", &headers).status, 401);
+    }
+    let after = text();
+    assert_eq!(value(&after, "acpd_tokens_refused_total"), 2.0);
+    assert_eq!(value(&after, "acpd_http_requests_total{status=\"401\"}"), 2.0);
+    // The two, and the one before; this one is not over yet.
+    assert_eq!(value(&after, "acpd_http_request_seconds_count"), 3.0);
+    let names = |text: &str| {
+        let series = text.lines().map(|line| line.rsplit_once(' ').map_or(line, |(name, _)| name).to_owned());
+        series.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&text()), names(&after));
+    daemon.stop();
+}

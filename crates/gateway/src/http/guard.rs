@@ -105,6 +105,7 @@ pub(super) async fn check_token(
         (Presented::Nothing | Presented::Unreadable, None) => None,
     };
     let Some(identity) = identity else {
+        super::metrics::count_refused_token();
         // What is not known is told in the same words, however much of it is right.
         let detail = match gave_nothing {
             true => "a token is required: Authorization: Bearer TOKEN",

@@ -1,66 +1,95 @@
 //! What can be measured, for Prometheus: `GET /metrics` (contract 6).
 //!
 //! The other crates say what happens through the `metrics` facade, which costs nothing where nobody listens; the daemon
-//! listens here.
+//! listens here. Every family whose labels are known begins at 0, so that the first failure is an increase.
+
+mod process;
+mod registry;
 
 use super::problem::{Kind, Problem};
 use super::rest::check_scope;
 use super::settings::Shared;
 use crate::identity::{Identity, Scope};
-use acpd_host::TaskScope;
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics::Unit;
+use registry::Registry;
 use std::sync::Arc;
-use std::time::Duration;
+use tokio::time::Instant;
 
-/// Latencies, in seconds: from a commit in memory to a disk that is in trouble.
-const SECONDS: [f64; 12] = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0];
-/// How often what was observed is put into its buckets.
-const UPKEEP: Duration = Duration::from_secs(5);
+/// Seconds: from a commit in memory to a disk that is in trouble.
+const SHORT: [f64; 12] = [0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0];
+/// Seconds: from the start of a process to a turn of hours.
+const LONG: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0];
 
+const BUILD: &str = "acpd_build_info";
 const VIEWERS: &str = "acpd_viewers";
 const STALLS: &str = "acpd_viewer_stalls_total";
 const REQUESTS: &str = "acpd_http_requests_total";
+const REQUEST_SECONDS: &str = "acpd_http_request_seconds";
+const REFUSED_TOKENS: &str = "acpd_tokens_refused_total";
+
+/// How clients come in.
+const TRANSPORTS: [&str; 3] = ["sse", "acp_sse", "websocket"];
+/// What is answered most; others begin when they are first answered.
+const STATUSES: [&str; 8] = ["200", "202", "400", "401", "403", "404", "429", "500"];
+
+/// The bounds of a histogram.
+fn bounds(name: &str) -> &'static [f64] {
+    if name.starts_with("acpd_agent_") || name.starts_with("acpd_turn_") { &LONG } else { &SHORT }
+}
 
 /// Everything that is measured in this process.
 #[derive(Clone)]
-pub struct Measurements(PrometheusHandle);
+pub struct Measurements(Registry);
 
 impl Measurements {
     /// Listens from now on, for the whole process. Before the host is there: some figures go up and down with what it
     /// starts.
     ///
     /// # Errors
-    /// When somebody listens already.
+    /// When the process is measured already.
     pub fn listen() -> Result<Self, MeasurementsError> {
-        let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
-            .map_err(|source| MeasurementsError::Buckets { source })?
-            .build_recorder();
-        let handle = recorder.handle();
-        metrics::set_global_recorder(recorder).map_err(|_| MeasurementsError::Taken)?;
+        let registry = Registry::new(bounds);
+        metrics::set_global_recorder(registry.clone()).map_err(|_| MeasurementsError::Taken)?;
         acpd_host::describe_metrics();
+        process::describe();
+        metrics::describe_gauge!(BUILD, "1, with the version of acpd");
+        metrics::gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
         metrics::describe_gauge!(VIEWERS, "Streams of events that clients have open, by how they came in");
         metrics::describe_counter!(
             STALLS,
             "Readers that were closed because they took nothing, by how they came in"
         );
+        for transport in TRANSPORTS {
+            metrics::gauge!(VIEWERS, "transport" => transport).set(0.0);
+            metrics::counter!(STALLS, "transport" => transport).absolute(0);
+        }
         metrics::describe_counter!(REQUESTS, "HTTP requests, by status");
-        Ok(Self(handle))
+        for status in STATUSES {
+            metrics::counter!(REQUESTS, "status" => status).absolute(0);
+        }
+        metrics::describe_histogram!(
+            REQUEST_SECONDS,
+            Unit::Seconds,
+            "How long HTTP requests took until their answers began"
+        );
+        drop(metrics::histogram!(REQUEST_SECONDS));
+        metrics::describe_counter!(
+            REFUSED_TOKENS,
+            "Requests that were refused because they had no token or an unknown one"
+        );
+        metrics::counter!(REFUSED_TOKENS).absolute(0);
+        Ok(Self(registry))
     }
 
-    /// Puts what was observed into its buckets now and then, whether anybody looks or not.
-    pub(super) fn keep_up(&self, scope: &TaskScope) {
-        let (upkeep, ended) = (self.0.clone(), scope.token().clone());
-        scope.spawn("metrics", async move {
-            let mut ticks = tokio::time::interval(UPKEEP);
-            while ended.run_until_cancelled(ticks.tick()).await.is_some() {
-                upkeep.run_upkeep();
-            }
-        });
+    /// All of it in Prometheus' text format, in an order that does not change.
+    pub fn text(&self) -> String {
+        process::look();
+        self.0.text()
     }
 }
 
@@ -73,14 +102,7 @@ impl std::fmt::Debug for Measurements {
 /// Why nothing is measured.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasurementsError {
-    /// The buckets are of no use.
-    #[error("the buckets of the latencies cannot be used")]
-    Buckets {
-        /// What is wrong with them.
-        #[source]
-        source: BuildError,
-    },
-    /// Somebody listens already.
+    /// Another recorder was installed before.
     #[error("this process is measured already")]
     Taken,
 }
@@ -108,9 +130,18 @@ pub(crate) fn count_stalls(transport: &'static str, stalls: u64) {
     metrics::counter!(STALLS, "transport" => transport).increment(stalls);
 }
 
-/// Counts an answer.
-pub(super) fn count_request(status: StatusCode) {
-    metrics::counter!(REQUESTS, "status" => status.as_u16().to_string()).increment(1);
+/// Counts a request that nobody could be found for.
+pub(super) fn count_refused_token() {
+    metrics::counter!(REFUSED_TOKENS).increment(1);
+}
+
+/// Counts an answer, and how long it took to begin.
+pub(super) async fn count_request(request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let response = next.run(request).await;
+    metrics::counter!(REQUESTS, "status" => response.status().as_u16().to_string()).increment(1);
+    metrics::histogram!(REQUEST_SECONDS).record(began.elapsed());
+    response
 }
 
 /// `GET /metrics`
@@ -119,9 +150,9 @@ pub(super) async fn metrics(
     Extension(identity): Extension<Identity>,
 ) -> Result<Response, Problem> {
     check_scope(&identity, Scope::Admin)?;
-    let Some(Measurements(handle)) = &shared.measurements else {
+    let Some(measurements) = &shared.measurements else {
         return Err(Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, "nothing is measured here"));
     };
     let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    Ok(([(header::CONTENT_TYPE, text)], handle.render()).into_response())
+    Ok(([(header::CONTENT_TYPE, text)], measurements.text()).into_response())
 }

@@ -5,6 +5,7 @@ use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, MethodMemory, Sta
 use crate::acp::{self, method};
 use crate::clock;
 use crate::error::HostError;
+use crate::metrics;
 use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
@@ -16,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Why an agent cannot be used.
@@ -173,8 +175,10 @@ impl AgentStarter {
 
     /// Starts `spec` in `cwd`, with its failure as a record.
     pub(crate) async fn start(&self, spec: &Arc<AgentSpec>, cwd: &Path) -> Result<AgentHandle, HostError> {
+        let began = Instant::now();
         match start(self, spec, cwd).await {
             Ok(mut agent) => {
+                metrics::agent_started(&spec.name, began.elapsed());
                 agent.known.info = self.standings.initialized(&spec.name, agent.info());
                 Ok(agent)
             }

@@ -7,6 +7,7 @@
 use super::Host;
 use crate::agent::{AgentHandle, AgentInfo, AgentRef, AgentStanding};
 use crate::error::HostError;
+use crate::metrics;
 use crate::spec::AgentSpec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,7 +27,11 @@ impl Entries {
 }
 
 fn shared(specs: BTreeMap<String, AgentSpec>) -> BTreeMap<String, Arc<AgentSpec>> {
-    specs.into_iter().map(|(name, spec)| (name, Arc::new(spec))).collect()
+    let known = |(name, spec): (String, AgentSpec)| {
+        metrics::agent_known(&name);
+        (name, Arc::new(spec))
+    };
+    specs.into_iter().map(known).collect()
 }
 
 impl Host {

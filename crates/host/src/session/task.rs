@@ -108,6 +108,8 @@ pub(crate) struct SessionTask {
     idle_at: Option<Instant>,
     /// What the index says that it is doing.
     told: SessionState,
+    /// When the running turn began.
+    turn_began: Option<Instant>,
     /// What it counts for among the live sessions.
     share: SessionShare,
     /// The log failed; the run ends with this.
@@ -145,6 +147,7 @@ impl SessionTask {
             released: false,
             idle_at: None,
             told: SessionState::Idle,
+            turn_began: None,
             share: SessionShare::new(SessionState::Idle.as_str()),
             failure: None,
             parts,

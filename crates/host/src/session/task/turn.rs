@@ -14,6 +14,8 @@ use acpd_wire::{codes, member};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
+use std::time::Duration;
+use tokio::time::Instant;
 
 impl SessionTask {
     pub(super) fn answered(&mut self, ticket: Ticket, answer: AgentAnswer, out: &mut Outputs) {
@@ -108,7 +110,7 @@ impl SessionTask {
                 self.end_terminals_of_turn(true);
                 out.to_agent.push(ToAgent::Withdraw(ticket));
                 self.facts.last_stop_reason = Some("cancelled".to_owned());
-                metrics::turn_ended(Some("cancelled"));
+                metrics::turn_ended(Some("cancelled"), self.turn_took());
                 let ended = json!({"turn": self.turn, "stopReason": "cancelled", "agentIgnoredCancel": true});
                 out.record.object(EventKind::TurnEnded, &ended);
                 let result = Bytes::from_static(acp::CANCELLED_RESULT);
@@ -129,6 +131,7 @@ impl SessionTask {
         let pending = self.pending.get(ticket).expect("a prompt is pending until it is answered");
         self.turn += 1;
         metrics::turn_started();
+        self.turn_began = Some(Instant::now());
         let client = &pending.client;
         let (by, via) = (json!(&*client.name), json!(&*client.connection));
         self.turn_via = std::sync::Arc::clone(&client.connection);
@@ -169,23 +172,28 @@ impl SessionTask {
                     acp::view::<acp::PromptAnswerView<'_>>(&result).map(|view| view.stop_reason.into_owned());
                 let head = format!("{{\"turn\":{},\"stopReason\":{},\"result\":", self.turn, json!(stop));
                 out.record.around(EventKind::TurnEnded, &head, &result, "}");
-                metrics::turn_ended(stop.as_deref());
+                metrics::turn_ended(stop.as_deref(), self.turn_took());
                 self.facts.last_stop_reason = stop;
                 self.pending.answer(ticket, Ok(result), &mut out.replies);
             }
             Err(error) => {
                 let head = format!("{{\"turn\":{},\"error\":", self.turn);
                 out.record.around(EventKind::TurnEnded, &head, &error, "}");
-                metrics::turn_ended(None);
+                metrics::turn_ended(None, self.turn_took());
                 self.pending.answer(ticket, Err(HostError::Agent { error }), &mut out.replies);
             }
         }
     }
 
+    /// How long the turn took that ends now.
+    fn turn_took(&mut self) -> Option<Duration> {
+        Some(self.turn_began.take()?.elapsed())
+    }
+
     pub(super) fn refused_turn(&mut self, ticket: Ticket, error: &HostError, out: &mut Outputs) {
         let ended = json!({"turn": self.turn, "error": {"message": error.to_string()}});
         out.record.object(EventKind::TurnEnded, &ended);
-        metrics::turn_ended(None);
+        metrics::turn_ended(None, self.turn_took());
         self.pending.answer(ticket, Err(error.clone()), &mut out.replies);
     }
 
