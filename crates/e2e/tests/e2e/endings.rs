@@ -128,8 +128,8 @@ fn is_told_last(mut client: Client, how: Ending, stop: impl FnOnce(&mut Client))
 const TERMINATE: Ending = Ending::Request("_sandboxagent/session/terminate");
 const CLOSE: Ending = Ending::Request("session/close");
 
-// contract 7.3, 1.1: the end follows the answers to everything that was pending, however it comes, also with an agent that
-// does not answer its cancelled turn
+// contract 7.3, contract 1.1: the end follows the answers to everything that was pending, however it comes, also with an
+// agent that does not answer its cancelled turn
 #[test]
 fn the_end_follows_the_answers_of_what_was_pending() {
     let scratch = Scratch::new();
@@ -141,7 +141,7 @@ fn the_end_follows_the_answers_of_what_was_pending() {
     }
 }
 
-// contract 7.3, 1.1: the same of a daemon, for a front end, over a WebSocket and over HTTP
+// contract 7.3, contract 1.1: the same of a daemon, for a front end, over a WebSocket and over HTTP
 #[test]
 fn the_end_follows_the_answers_in_a_daemon() {
     let scratch = Scratch::new();
