@@ -145,7 +145,11 @@ impl Host {
                     Refusal::Agent(reason) => not_resumable(reason),
                 })?;
                 let claim = match &restored.named {
-                    Some(named) => named.claim(restored.method, agent).await?,
+                    Some(named) => {
+                        // Some agents give each session of a process of its own the same id, this one again.
+                        drop(claim);
+                        named.claim(restored.method, agent).await?
+                    }
                     None => claim,
                 };
                 Ok((restored, claim))
