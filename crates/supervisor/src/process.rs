@@ -12,7 +12,6 @@ use crate::report::{ExitReport, ExitStatus};
 use crate::spec::ProgramSpec;
 use crate::start::Started;
 use crate::stderr::StderrRecorder;
-use crate::sweep::{Sweep, sweep};
 use crate::tap::StderrTap;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
@@ -252,8 +251,7 @@ impl ProcessTask {
         let _status = self.started.keeper.wait().await;
         let mark = self.started.mark.clone();
         tracing::error!(mark = mark.as_str(), "the keeper was lost, sweeping what it kept");
-        let swept = tokio::task::spawn_blocking(move || sweep(&Sweep::Process(mark))).await;
-        let leaked = swept.unwrap_or(0);
+        let leaked = self.started.lost.sweep(mark).await;
         Ended { status: ExitStatus::Unknown, leaked, rungs: vec![Rung::Killed], oom_kills: 0 }
     }
 

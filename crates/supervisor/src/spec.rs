@@ -5,6 +5,7 @@ use crate::streams::Streams;
 use crate::tap::StderrLine;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -19,6 +20,9 @@ pub struct ProgramSpec {
     pub env: Vec<(OsString, OsString)>,
     /// The working directory; it has to exist.
     pub cwd: PathBuf,
+    /// For whom it runs, in the words of the caller; what belongs to it can be asked for it
+    /// ([`Supervisor::lineage`](crate::Supervisor::lineage)).
+    pub label: Option<Arc<str>>,
     /// What it gets as stdin, stdout and stderr.
     pub streams: Streams,
     /// The waits of the stop ladder.
@@ -43,6 +47,7 @@ impl ProgramSpec {
             args: Vec::new(),
             env: Vec::new(),
             cwd: cwd.into(),
+            label: None,
             streams: Streams::default(),
             graces: Graces::default(),
             leftovers: Leftovers::default(),

@@ -2,12 +2,15 @@
 
 use crate::containment::Containment;
 use crate::keeper::protocol::{FromKeeper, SpawnFailure, StartFrame, WireProgram};
+use crate::lineage::{Kept, Known, Lineage};
+use crate::lost::LostKeepers;
 use crate::pipes::{Stdin, Stdout};
 use crate::process::{self, Process};
 use crate::scope::TaskScope;
 use crate::spec::{KeeperCommand, ProgramSpec};
 use crate::streams::Ours;
 use crate::sweep::{KEEPER_MARK, MARK, ProcessMark};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -93,8 +96,12 @@ pub enum StartError {
 pub struct Supervisor {
     keeper: KeeperCommand,
     host: Arc<str>,
+    /// The mark of this process itself, when it runs below another host.
+    outer: Option<Arc<OsStr>>,
     next: Arc<AtomicU64>,
     scope: TaskScope,
+    kept: Kept,
+    lost: LostKeepers,
 }
 
 /// How long a keeper may take to stop a program that nobody wants any more.
@@ -103,7 +110,20 @@ const LADDER_BOUND: Duration = Duration::from_secs(60);
 impl Supervisor {
     /// `host` goes into the mark of every process, so that a later host can find what outlived this one.
     pub fn new(keeper: KeeperCommand, host: &str, scope: TaskScope) -> Self {
-        Self { keeper, host: host.into(), next: Arc::new(AtomicU64::new(1)), scope }
+        Self {
+            keeper,
+            host: host.into(),
+            outer: std::env::var_os(MARK).filter(|mark| !mark.is_empty()).map(Arc::from),
+            next: Arc::new(AtomicU64::new(1)),
+            lost: LostKeepers::new(scope.clone()),
+            scope,
+            kept: Kept::default(),
+        }
+    }
+
+    /// Where a process of this machine comes from, as far as can be seen. Reads a few small files of `/proc`.
+    pub fn lineage(&self, pid: u32) -> Lineage {
+        self.kept.lineage(&self.host, pid)
     }
 
     /// Starts a program. When this returns the program was executed (or the error says why not), and its
@@ -115,14 +135,16 @@ impl Supervisor {
         let mark = ProcessMark::new(&self.host, self.next.fetch_add(1, Ordering::Relaxed));
         let command = spec.command.to_string_lossy().into_owned();
         let keeper_failed = |source| StartError::Keeper { command: command.clone(), source };
-        let body = wire_program(&spec, &mark)
+        let body = self
+            .wire_program(&spec, &mark)
             .encode()
             .map_err(|error| StartError::Unrepresentable { detail: format!("{command}: {error}") })?;
 
         let (streams, theirs_of_program) = spec.streams.open().map_err(keeper_failed)?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(keeper_failed)?;
         let keeper = self.spawn_keeper(theirs.into(), &mark).map_err(keeper_failed)?;
-        let mut keeper = Starting { keeper: Some(keeper), scope: self.scope.clone() };
+        let known = keeper.id().map(|pid| self.kept.add(mark.clone(), pid, spec.label.clone()));
+        let mut keeper = Starting { keeper: Some((keeper, known)), scope: self.scope.clone() };
         let child_ends = theirs_of_program.each_ref().map(AsFd::as_fd);
         StartFrame::send_head(&ours, body.len(), child_ends).map_err(keeper_failed)?;
         drop(theirs_of_program);
@@ -138,8 +160,10 @@ impl Supervisor {
         let answer = answer.await.map_err(|_| keeper_failed(io::ErrorKind::TimedOut.into()))?;
         match answer.map_err(keeper_failed)? {
             Some(FromKeeper::Started { pid, containment }) => {
-                let keeper = keeper.keeper.take().expect("it is taken once");
-                let started = Started { pid, containment, mark, keeper, reports, control: write };
+                let (keeper, known) = keeper.keeper.take().expect("it is taken once");
+                let (control, lost) = (write, self.lost.clone());
+                let started =
+                    Started { pid, containment, mark, keeper, _known: known, reports, control, lost };
                 self.adopt(spec, started, streams).map_err(keeper_failed)
             }
             Some(FromKeeper::NotStarted(failure)) => {
@@ -168,6 +192,31 @@ impl Supervisor {
         command.spawn()
     }
 
+    fn wire_program(&self, spec: &ProgramSpec, mark: &ProcessMark) -> WireProgram {
+        let mut env: Vec<_> =
+            spec.env.iter().filter(|(name, _)| name != MARK && name != KEEPER_MARK).cloned().collect();
+        let mut marks = OsString::from(mark.as_str());
+        if let Some(outer) = &self.outer {
+            marks.push(",");
+            marks.push(outer);
+        }
+        env.push((MARK.into(), marks));
+        let mut graces = spec.graces;
+        if !spec.streams.has_stdin() {
+            // That rung says nothing to this program.
+            graces.stdin = Duration::ZERO;
+        }
+        WireProgram {
+            command: spec.command.clone(),
+            args: spec.args.clone(),
+            env,
+            cwd: spec.cwd.clone(),
+            graces,
+            leftovers: spec.leftovers,
+            controls_terminal: spec.streams.controls_terminal(),
+        }
+    }
+
     fn adopt(&self, spec: ProgramSpec, started: Started, ours: Ours) -> io::Result<Process> {
         let (stdin, stdin_shared) = Stdin::new(ours.stdin)?;
         let (cut, stdout_done) = (CancellationToken::new(), CancellationToken::new());
@@ -185,8 +234,11 @@ pub(crate) struct Started {
     pub(crate) containment: Containment,
     pub(crate) mark: ProcessMark,
     pub(crate) keeper: Child,
+    /// As long as it runs.
+    pub(crate) _known: Option<Known>,
     pub(crate) reports: Reports,
     pub(crate) control: tokio::net::unix::OwnedWriteHalf,
+    pub(crate) lost: LostKeepers,
 }
 
 /// Lines from the keeper.
@@ -217,26 +269,6 @@ impl Reports {
         let report = serde_json::from_slice(&self.line);
         self.line.clear();
         report.map(Some).map_err(io::Error::from)
-    }
-}
-
-fn wire_program(spec: &ProgramSpec, mark: &ProcessMark) -> WireProgram {
-    let mut env: Vec<_> =
-        spec.env.iter().filter(|(name, _)| name != MARK && name != KEEPER_MARK).cloned().collect();
-    env.push((MARK.into(), mark.as_str().into()));
-    let mut graces = spec.graces;
-    if !spec.streams.has_stdin() {
-        // That rung says nothing to this program.
-        graces.stdin = Duration::ZERO;
-    }
-    WireProgram {
-        command: spec.command.clone(),
-        args: spec.args.clone(),
-        env,
-        cwd: spec.cwd.clone(),
-        graces,
-        leftovers: spec.leftovers,
-        controls_terminal: spec.streams.controls_terminal(),
     }
 }
 
@@ -284,14 +316,14 @@ fn begins_with_a_program(command: &str, spec: &ProgramSpec) -> bool {
 /// A keeper whose start is not over. Whoever waits for that may give up: then the keeper stops what it has started, and
 /// is collected when it has ended.
 struct Starting {
-    keeper: Option<Child>,
+    keeper: Option<(Child, Option<Known>)>,
     scope: TaskScope,
 }
 
 impl Starting {
     /// A keeper without a program ends by itself; this only collects it.
     async fn reap(&mut self) {
-        if let Some(keeper) = &mut self.keeper {
+        if let Some((keeper, _)) = &mut self.keeper {
             collect(keeper, Duration::from_secs(5)).await;
         }
         self.keeper = None;
@@ -301,10 +333,13 @@ impl Starting {
 impl Drop for Starting {
     fn drop(&mut self) {
         // Without a runtime nothing runs any more, and the system collects it.
-        if let Some(mut keeper) = self.keeper.take()
+        if let Some((mut keeper, known)) = self.keeper.take()
             && tokio::runtime::Handle::try_current().is_ok()
         {
-            self.scope.spawn("unwanted keeper", async move { collect(&mut keeper, LADDER_BOUND).await });
+            self.scope.spawn("unwanted keeper", async move {
+                collect(&mut keeper, LADDER_BOUND).await;
+                drop(known);
+            });
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Finding processes by their mark, when no keeper is left to ask.
 //!
-//! Every program carries `ACPD_PROCESS=<host>.<n>` in its environment and hands it on to all below it. A sweep
-//! reads `/proc/*/environ` and kills what carries a mark. Only for what outlived its keeper: it is slower and
-//! blinder (a program may clear its environment) than a keeper's own reaping.
+//! Every program carries `ACPD_PROCESS=<host>.<n>` in its environment and hands it on to all below it; below a host that
+//! is itself below another one, the marks of the outer ones follow, separated by commas. A sweep reads `/proc/*/environ`
+//! and kills what carries a mark. Only for what outlived its keeper: it is slower and blinder (a program may clear its
+//! environment) than a keeper's own reaping.
 
 use crate::metrics;
+use crate::procfs;
 use rustix::process::{Pid, Signal};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// The environment variable that marks a program and its descendants.
@@ -18,6 +20,8 @@ pub(crate) const KEEPER_MARK: &str = "ACPD_KEEPER";
 const ROUNDS: usize = 50;
 /// How long one round waits for what it killed.
 const ROUND_WAIT: Duration = Duration::from_millis(100);
+/// After so many rounds everything is looked at again: what forks that fast may have come by a number that was seen.
+const LOOK_AGAIN: usize = 8;
 
 /// The mark of one program: `<host>.<n>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,13 +36,23 @@ impl ProcessMark {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The marks in the value of [`MARK`], the innermost first.
+    pub(crate) fn all_in(value: &str) -> impl Iterator<Item = Self> {
+        value.split(',').map(|mark| Self(mark.to_owned()))
+    }
+
+    /// Whether a program of this host has it.
+    pub(crate) fn is_of(&self, host: &str) -> bool {
+        self.0.strip_prefix(host).is_some_and(|rest| rest.starts_with('.'))
+    }
 }
 
 /// Whose processes to sweep.
 #[derive(Clone, Debug)]
 pub enum Sweep {
-    /// Of one program, whose keeper is known to be gone.
-    Process(ProcessMark),
+    /// Of these programs, whose keepers are known to be gone.
+    Programs(HashSet<ProcessMark>),
     /// Of a host that is gone; programs whose keeper still lives are left to it.
     Host(String),
     /// Of a host that is gone, keeper or not.
@@ -46,52 +60,106 @@ pub enum Sweep {
 }
 
 impl Sweep {
-    fn covers(&self, mark: &str) -> bool {
+    fn covers(&self, mark: &ProcessMark) -> bool {
         match self {
-            Self::Process(own) => own.0 == mark,
-            Self::Host(host) | Self::WholeHost(host) => {
-                mark.strip_prefix(host.as_str()).is_some_and(|rest| rest.starts_with('.'))
-            }
+            Self::Programs(marks) => marks.contains(mark),
+            Self::Host(host) | Self::WholeHost(host) => mark.is_of(host),
         }
+    }
+
+    /// The covered mark among those of a process.
+    fn covered(&self, value: &str) -> Option<ProcessMark> {
+        ProcessMark::all_in(value).find(|mark| self.covers(mark))
     }
 }
 
 /// Kills everything that carries a covered mark; returns how many processes were killed. Blocks.
 pub fn sweep(which: &Sweep) -> u32 {
-    let mut killed = HashSet::new();
-    for _round in 0..ROUNDS {
-        let kept: HashSet<String> = match which {
-            Sweep::Host(_) => living_keepers(which).collect(),
-            Sweep::Process(_) | Sweep::WholeHost(_) => HashSet::new(),
-        };
-        let found: Vec<Pid> = marked(MARK)
-            .into_iter()
-            .filter(|(pid, mark)| {
-                which.covers(mark)
-                    && !kept.contains(mark)
-                    && pid.as_raw_nonzero().get() as u32 != std::process::id()
-            })
-            .map(|(pid, _)| pid)
-            .collect();
+    sweep_each(which).values().sum()
+}
+
+/// The same, for each mark.
+pub(crate) fn sweep_each(which: &Sweep) -> HashMap<ProcessMark, u32> {
+    let mut look = Look::default();
+    let mut killed: HashMap<Pid, ProcessMark> = HashMap::new();
+    for round in 1..=ROUNDS {
+        if round % LOOK_AGAIN == 0 {
+            look.settled.clear();
+        }
+        let found = look.found(which);
         if found.is_empty() {
             break;
         }
-        killed.extend(found.iter().filter(|pid| kill_marked(**pid, which)).copied());
+        let mut ends = Vec::new();
+        for (pid, mark) in found {
+            if let Some(end) = kill_marked(pid, which) {
+                ends.push(end);
+                killed.insert(pid, mark);
+            }
+        }
+        wait_for_ends(&ends, ROUND_WAIT);
     }
-    let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
-    metrics::swept(killed);
-    killed
+    let mut counts = HashMap::new();
+    for mark in killed.into_values() {
+        *counts.entry(mark).or_default() += 1;
+    }
+    metrics::swept(counts.values().sum());
+    counts
 }
 
-/// The marks of keepers. A covered one has lost its host and ends by itself, unless its program has stopped it: it is
-/// made to go on.
-fn living_keepers(which: &Sweep) -> impl Iterator<Item = String> {
-    marked(KEEPER_MARK).into_iter().map(|(pid, mark)| {
-        if which.covers(&mark) {
-            let _gone = rustix::process::kill_process(pid, Signal::CONT);
+/// What a sweep knows of the processes there are. The environment of one that it does not cover is read once.
+#[derive(Debug, Default)]
+struct Look {
+    settled: HashSet<Pid>,
+    #[cfg(test)]
+    reads: HashMap<Pid, u32>,
+}
+
+impl Look {
+    /// All processes with a covered mark that are not left to a keeper.
+    fn found(&mut self, which: &Sweep) -> Vec<(Pid, ProcessMark)> {
+        let (mut found, mut kept) = (Vec::new(), HashSet::new());
+        for pid in all_processes().filter(|pid| *pid != rustix::process::getpid()) {
+            if self.settled.contains(&pid) {
+                continue;
+            }
+            #[cfg(test)]
+            {
+                *self.reads.entry(pid).or_default() += 1;
+            }
+            let environment = procfs::environment(pid);
+            let all = environment.as_deref().unwrap_or_default();
+            if let Some(mark) = procfs::variable(all, MARK).and_then(|value| which.covered(value)) {
+                found.push((pid, mark));
+            } else if let Some(mark) = kept_by(all, which) {
+                // It has lost its host and ends by itself, unless its program has stopped it.
+                let _gone = rustix::process::kill_process(pid, Signal::CONT);
+                kept.insert(mark);
+            } else if environment.is_none() || !all.is_empty() || !procfs::is_alive(pid) {
+                // What is just being replaced by another program has no environment yet, and a zombie none any more.
+                self.settled.insert(pid);
+            }
         }
-        mark
-    })
+        found.retain(|(_, mark)| !kept.contains(mark));
+        found
+    }
+}
+
+/// The program of a keeper to which it is to be left.
+fn kept_by(environment: &[u8], which: &Sweep) -> Option<ProcessMark> {
+    let Sweep::Host(_) = which else { return None };
+    which.covered(procfs::variable(environment, KEEPER_MARK)?)
+}
+
+fn all_processes() -> impl Iterator<Item = Pid> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten();
+    processes.filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
+}
+
+/// The mark of a process that is covered.
+fn mark_of(pid: Pid, which: &Sweep) -> Option<ProcessMark> {
+    let environment = procfs::environment(pid)?;
+    which.covered(procfs::variable(&environment, MARK)?)
 }
 
 /// Waits until no program of a host that is gone lives, and kills what does after `within`; returns how many processes
@@ -102,8 +170,7 @@ pub fn outlive(host: &str, within: Duration) -> u32 {
     let now = std::time::Instant::now;
     let deadline = now() + within;
     loop {
-        let mut living = marked(MARK).into_iter().filter(|(_, mark)| which.covers(mark));
-        let Some((pid, _)) = living.next() else { return 0 };
+        let Some(pid) = all_processes().find(|pid| mark_of(*pid, &which).is_some()) else { return 0 };
         let left = deadline.saturating_duration_since(now());
         if left.is_zero() {
             return sweep(&which);
@@ -114,12 +181,11 @@ pub fn outlive(host: &str, within: Duration) -> u32 {
 
 #[cfg(target_os = "linux")]
 fn wait_for_end(pid: Pid, within: Duration) {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::process::{PidfdFlags, pidfd_open};
     // One that is gone already need not be waited for.
-    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    let wait = Timespec::try_from(within).ok();
-    let _gone = poll(&mut [PollFd::new(&handle, PollFlags::IN)], wait.as_ref());
+    if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) {
+        wait_for_ends(&[handle], within);
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -127,46 +193,38 @@ fn wait_for_end(_pid: Pid, within: Duration) {
     std::thread::park_timeout(within.min(ROUND_WAIT));
 }
 
-/// Kills through a handle on the process, after looking at the mark again: the pid may be another's by now.
+/// Kills through a handle on the process, after looking at the mark again: the pid may be another's by now. What is
+/// returned is for [`wait_for_ends`].
 #[cfg(target_os = "linux")]
-fn kill_marked(pid: Pid, which: &Sweep) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+fn kill_marked(pid: Pid, which: &Sweep) -> Option<std::os::fd::OwnedFd> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
-    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
-    if !mark_of(pid, MARK).is_some_and(|mark| which.covers(&mark)) {
-        return false;
-    }
-    if pidfd_send_signal(&handle, Signal::KILL).is_err() {
-        return false;
-    }
-    let wait = Timespec { tv_sec: 0, tv_nsec: ROUND_WAIT.subsec_nanos().into() };
-    let _gone = poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&wait));
-    true
+    let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    mark_of(pid, which)?;
+    pidfd_send_signal(&handle, Signal::KILL).ok()?;
+    Some(handle)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn kill_marked(pid: Pid, _which: &Sweep) -> bool {
-    rustix::process::kill_process(pid, Signal::KILL).is_ok()
+fn kill_marked(pid: Pid, _which: &Sweep) -> Option<()> {
+    rustix::process::kill_process(pid, Signal::KILL).ok()
 }
 
-/// All processes that have `variable` in their environment, with its value.
-fn marked(variable: &str) -> Vec<(Pid, String)> {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-    processes
-        .filter_map(|entry| {
-            let pid = Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?)?;
-            Some((pid, mark_of(pid, variable)?))
-        })
-        .collect()
+/// Waits for the ends of processes, all of them together no longer than `within`.
+#[cfg(target_os = "linux")]
+fn wait_for_ends(handles: &[std::os::fd::OwnedFd], within: Duration) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    #[expect(clippy::disallowed_methods, reason = "a shell: it only bounds a wait")]
+    let now = std::time::Instant::now;
+    let deadline = now() + within;
+    for handle in handles {
+        let wait = Timespec::try_from(deadline.saturating_duration_since(now())).ok();
+        let _gone = poll(&mut [PollFd::new(handle, PollFlags::IN)], wait.as_ref());
+    }
 }
 
-/// A zombie has no environment left, so it is never found.
-fn mark_of(pid: Pid, variable: &str) -> Option<String> {
-    let environ = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
-    environ.split(|byte| *byte == 0).find_map(|entry| {
-        let value = entry.strip_prefix(variable.as_bytes())?.strip_prefix(b"=")?;
-        String::from_utf8(value.to_vec()).ok()
-    })
+#[cfg(not(target_os = "linux"))]
+fn wait_for_ends(_ends: &[()], within: Duration) {
+    std::thread::park_timeout(within);
 }
 
 #[cfg(test)]
@@ -175,10 +233,67 @@ mod tests {
 
     #[test]
     fn a_mark_covers_its_own_host_only() {
+        let mark = |text: &str| ProcessMark(text.to_owned());
         let host = Sweep::Host("abc".into());
-        assert!(host.covers("abc.1") && host.covers("abc.12"));
-        assert!(!host.covers("abcd.1") && !host.covers("abc") && !host.covers("x.abc.1"));
-        let process = Sweep::Process(ProcessMark::new("abc", 1));
-        assert!(process.covers("abc.1") && !process.covers("abc.12"));
+        assert!(host.covers(&mark("abc.1")) && host.covers(&mark("abc.12")));
+        assert!(!["abcd.1", "abc", "x.abc.1"].into_iter().any(|other| host.covers(&mark(other))));
+        let programs = Sweep::Programs(HashSet::from([mark("abc.1"), mark("abc.3")]));
+        assert!(programs.covers(&mark("abc.3")) && !programs.covers(&mark("abc.12")));
+    }
+
+    // SU-3: what a host below another one started is found by the outer one too
+    #[test]
+    fn the_marks_of_outer_hosts_count() {
+        let of = |host: &str, value: &str| Sweep::Host(host.into()).covered(value).map(|mark| mark.0);
+        assert_eq!(of("outer", "inner.3,outer.1"), Some("outer.1".to_owned()));
+        assert_eq!(of("inner", "inner.3,outer.1"), Some("inner.3".to_owned()));
+        assert_eq!(of("other", "inner.3,outer.1"), None);
+    }
+
+    fn sleeper(mark: Option<&str>) -> std::process::Child {
+        #[expect(clippy::disallowed_methods, reason = "it stands for what has lost its keeper")]
+        let mut command = std::process::Command::new("sleep");
+        command.arg("1000").env_remove(MARK);
+        if let Some(mark) = mark {
+            command.env(MARK, mark);
+        }
+        command.spawn().expect("sleep starts")
+    }
+
+    // SU-3: a sweep reads the environment of what does not concern it once, however many rounds it takes
+    #[test]
+    fn the_environment_of_others_is_read_once() {
+        let host = uuid::Uuid::new_v4().to_string();
+        let mut others: Vec<_> = (0..3).map(|_| sleeper(None)).collect();
+        let mut marked: Vec<_> = (1..=4).map(|n| sleeper(Some(&format!("{host}.{n}")))).collect();
+        let which = Sweep::Host(host);
+        let mut look = Look::default();
+        for pid in &marked {
+            // The child has its own environment once it runs its own program.
+            while mark_of(pid_of(pid), &which).is_none() {}
+        }
+        assert_eq!(look.found(&which).len(), 4);
+        assert_eq!(look.found(&which).len(), 4, "what concerns it is looked at again");
+        for child in &mut marked {
+            child.kill().expect("it lives");
+        }
+        for child in &marked {
+            wait_for_end(pid_of(child), Duration::from_secs(10));
+        }
+        assert_eq!(look.found(&which), []);
+        for child in &mut others {
+            assert_eq!(look.reads.get(&pid_of(child)), Some(&1));
+            child.kill().expect("it lives");
+        }
+        assert_eq!(look.reads.get(&pid_of(&marked[0])), Some(&3), "and a zombie once");
+        assert_eq!(look.found(&which), []);
+        assert_eq!(look.reads.get(&pid_of(&marked[0])), Some(&3));
+        for child in others.iter_mut().chain(&mut marked) {
+            child.wait().expect("it is ours");
+        }
+    }
+
+    fn pid_of(child: &std::process::Child) -> Pid {
+        Pid::from_child(child)
     }
 }

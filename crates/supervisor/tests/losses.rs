@@ -3,7 +3,7 @@
 #[path = "support/programs.rs"]
 mod programs;
 
-use acpd_supervisor::{ExitStatus, Sweep, sweep};
+use acpd_supervisor::{ExitStatus, Lineage, Sweep, sweep};
 use programs::{Bench, processes_with, read_until, shell};
 use std::time::Duration;
 
@@ -33,6 +33,57 @@ async fn a_killed_keeper_leaves_nothing() {
     let report = process.handle.exited().await;
     assert_eq!(report.status, ExitStatus::Unknown);
     assert_eq!(bench.alive(), Vec::<u32>::new());
+    bench.nothing_left().await;
+}
+
+// SU-3: keepers that are killed together are looked after together, and each report tells of its own
+#[tokio::test]
+async fn many_killed_keepers_leave_nothing() {
+    let bench = Bench::new();
+    let mut processes = Vec::new();
+    for n in 0..20 {
+        // Half of them leave something that nothing but its mark tells of.
+        let leaves = if n % 2 == 0 { "setsid sleep 1000 & " } else { "" };
+        let mut process = bench.sh(&format!("{leaves}echo ready; exec sleep 1000")).await;
+        read_until(&mut process, "ready").await;
+        processes.push(process);
+    }
+    for keeper in processes_with(format!("ACPD_KEEPER={}.", bench.host).as_bytes()) {
+        kill(keeper, rustix::process::Signal::KILL);
+    }
+    for (n, process) in processes.iter().enumerate() {
+        let report = process.handle.exited().await;
+        assert_eq!(report.status, ExitStatus::Unknown);
+        // The program itself dies with its keeper, and may be found before that.
+        let least = u32::from(n % 2 == 0);
+        assert!((least..=least + 1).contains(&report.leaked), "{n}: {report:?}");
+    }
+    assert_eq!(bench.alive(), Vec::<u32>::new());
+    bench.nothing_left().await;
+}
+
+// contract 7.2: a process is known by its keeper, however it was started, and others are strangers
+#[tokio::test]
+async fn a_process_is_known_by_its_keeper() {
+    let bench = Bench::new();
+    let mut spec = shell("env -i setsid sleep 1000 & echo $!; cat");
+    spec.label = Some("one".into());
+    let mut one = bench.start(spec).await.expect("sh starts");
+    let child = read_until(&mut one, "\n").await.trim().parse().expect("a process id");
+    let other = bench.sh("cat").await;
+    let of = |pid| bench.supervisor.lineage(pid);
+    for pid in [one.handle.pid(), child] {
+        assert_eq!(of(pid), Lineage::Program(Some("one".into())));
+    }
+    assert_eq!(of(other.handle.pid()), Lineage::Program(None));
+    assert_eq!(of(std::process::id()), Lineage::Stranger);
+    let stranger = Bench::new();
+    assert_eq!(stranger.supervisor.lineage(child), Lineage::Stranger, "another supervisor's");
+    one.handle.kill();
+    one.handle.exited().await;
+    assert_eq!(of(child), Lineage::Gone);
+    other.handle.kill();
+    other.handle.exited().await;
     bench.nothing_left().await;
 }
 

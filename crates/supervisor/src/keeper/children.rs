@@ -3,6 +3,7 @@
 //! A child that was not reaped keeps its pid, so killing by pid is safe here. Not here: the program itself.
 
 use crate::containment::Containment;
+use crate::procfs::{is_alive, stat};
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::HashSet;
 
@@ -85,19 +86,4 @@ fn own_children() -> Vec<Pid> {
 
 fn parse_pid(text: &str) -> Option<Pid> {
     Pid::from_raw(text.parse().ok()?)
-}
-
-/// A zombie has ended by itself; it only waits to be reaped.
-fn is_alive(pid: Pid) -> bool {
-    stat(pid).is_some_and(|(state, _)| !matches!(state, b'Z' | b'X'))
-}
-
-/// State letter and parent of a process.
-fn stat(pid: Pid) -> Option<(u8, u32)> {
-    let line = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The second field is the program's name in parentheses and may contain anything.
-    let after = line.iter().rposition(|byte| *byte == b')')?;
-    let mut fields = std::str::from_utf8(line.get(after + 1..)?).ok()?.split_ascii_whitespace();
-    let state = *fields.next()?.as_bytes().first()?;
-    Some((state, fields.next()?.parse().ok()?))
 }
