@@ -144,7 +144,7 @@ pub(super) fn stderr(info: &Value, paint: Paint) -> Vec<String> {
 
 /// What to do next. The cause decides; a kill without a known cause is most often the kernel's.
 pub(super) fn hint(info: &Value, agent: &str) -> Option<String> {
-    let killed = info.get("signal").and_then(Value::as_str) == Some("SIGKILL");
+    let signal = info.get("signal").and_then(Value::as_str).unwrap_or_default();
     Some(match info.get("cause").and_then(Value::as_str)? {
         "spawn_failed" => format!(
             "is the command of [agents.{agent}] installed and in PATH? `acpd agents check {agent}` tries it"
@@ -160,9 +160,14 @@ pub(super) fn hint(info: &Value, agent: &str) -> Option<String> {
             )
         }
         "out_of_memory" => "the agent needs more memory than there is".to_owned(),
-        "agent_crash" if killed => {
+        "agent_crash" if signal == "SIGKILL" => {
             "something outside killed it; if nobody did, look for the kernel's out-of-memory killer"
                 .to_owned()
+        }
+        "agent_crash" if matches!(signal, "SIGTERM" | "SIGINT" | "SIGHUP" | "SIGQUIT") => {
+            format!(
+                "something outside ended it with {signal}: a person, a script or a service manager; run the prompt again"
+            )
         }
         "agent_crash" | "agent_exit" => {
             format!(

@@ -190,6 +190,20 @@ fn each_bad_end_has_a_hint() {
     }
     let killed = json!({"reason": "error", "message": "m", "cause": "agent_crash", "signal": "SIGKILL"});
     assert!(ended(killed).contains("out-of-memory killer"));
+    // What no program does to itself is not to be looked for in its stderr; a fault of its own is.
+    for (signal, is_outside) in [
+        ("SIGTERM", true),
+        ("SIGINT", true),
+        ("SIGHUP", true),
+        ("SIGQUIT", true),
+        ("SIGSEGV", false),
+        ("SIGABRT", false),
+    ] {
+        let crashed = json!({"reason": "error", "message": "m", "cause": "agent_crash", "signal": signal});
+        let shown = ended(crashed);
+        let says_so = shown.contains(&format!("something outside ended it with {signal}"));
+        assert_eq!((says_so, shown.contains("best lead")), (is_outside, !is_outside), "{shown}");
+    }
 }
 
 // contract 1.2: completed, error, terminated
