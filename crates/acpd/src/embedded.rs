@@ -3,6 +3,7 @@
 use crate::config::{self, Config, EXAMPLE_AGENT, Sources};
 use crate::exit::{Failure, chain};
 use crate::process;
+use crate::state_dir;
 use acpd_eventlog::{EventLog, Options};
 use acpd_host::{
     AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, TaskScope,
@@ -48,6 +49,7 @@ impl Embedded {
     /// Opens the state directory and makes a host of the configuration.
     pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
         let state_dir = &config.storage.path;
+        state_dir::claim(state_dir).map_err(|error| Failure::of(&error))?;
         acpd_eventlog::make_room_to_start(state_dir);
         let host_file = HostFile::create(state_dir).map_err(|error| Failure::of(&error))?;
         let options = Options {
@@ -99,6 +101,7 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
             stderr_log: agent.stderr_log.then(|| logs.join(format!("{name}.log"))),
             permission_mode: host_mode(agent.permission_mode),
             line_limit: config.limits.line_bytes,
+            control_daemon: agent.control_daemon,
             offered: Offered { files: agent.files, terminals: agent.terminals },
             files: FileRules {
                 confine: config.files.confine,

@@ -23,6 +23,7 @@ mod nearest;
 mod process;
 mod runtime;
 mod signals;
+mod state_dir;
 mod stdout;
 pub mod view;
 

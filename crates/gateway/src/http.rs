@@ -10,6 +10,7 @@ mod front_page;
 mod guard;
 mod health;
 mod listen;
+mod local_peer;
 mod metrics;
 mod patient;
 mod problem;
@@ -104,6 +105,8 @@ impl HttpServer {
             .map(|listener| {
                 let door = listen::Door {
                     router: router.clone(),
+                    host: self.shared.host.clone(),
+                    refused: Arc::default(),
                     scope: connections.clone(),
                     quit: quit.clone(),
                     stop: self.shared.stop.clone(),

@@ -24,7 +24,9 @@ pub use http::{
     hash_token, tls_config,
 };
 pub use identity::{Allowance, ConnectionPermit, Identity, Scope};
-pub use local_socket::{LocalSocket, LocalSocketError, connect_local, local_socket_path};
+pub use local_socket::{
+    ConnectError, LocalSocket, LocalSocketError, connect_local, connect_socket, local_socket_path,
+};
 pub use outbox::{Outbox, outbox};
 pub use stdio::{StdioLines, serve_stdio};
 pub use wire_error::{WireError, wire_error};

@@ -1,12 +1,13 @@
 //! The Unix socket of the daemon that serves a state directory (contract 6): where it is, and who may hold it.
 //!
 //! One daemon at a time: a lock beside the socket says so, however the last one ended. Only the owner of the directory
-//! can open the socket.
+//! can open the socket, and a client says nothing to what may be another user's.
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tokio::net::{UnixListener, UnixStream};
 
@@ -92,15 +93,98 @@ impl LocalSocket {
     }
 }
 
-/// Connects to the daemon of a state directory.
+/// Why nothing is said to what listens on a socket.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// There is none, or the operating system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The state directory is another user's.
+    #[error(
+        "the state directory {} belongs to another user (uid {owner}), and so does what listens there: choose another \
+         with --state-dir, or call as that user", dir.display()
+    )]
+    ForeignDirectory {
+        /// The state directory.
+        dir: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// Anybody could have put a socket there.
+    #[error(
+        "others can write in the state directory {} (mode {mode:04o}), so that what listens there may be theirs: \
+         `chmod 700 {}`", dir.display(), dir.display()
+    )]
+    OpenDirectory {
+        /// The state directory.
+        dir: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It is another user's.
+    #[error(
+        "what listens on {} runs as another user (uid {uid}), neither as this one nor as root: nothing is said to it",
+        path.display()
+    )]
+    ForeignDaemon {
+        /// The socket.
+        path: PathBuf,
+        /// That user.
+        uid: u32,
+    },
+}
+
+/// Connects to the daemon of a state directory, if it is this user's or root's. For root it may also be that of the
+/// directory's owner, where nobody else can have put it.
 ///
 /// # Errors
-/// When there is none, or the operating system refuses.
-pub async fn connect_local(state_dir: &Path) -> io::Result<UnixStream> {
-    let path = local_socket_path(state_dir);
-    let connected = through_short_path(&path, |path| std::os::unix::net::UnixStream::connect(path))?;
+/// When there is none, it may be somebody else's, or the operating system refuses.
+pub async fn connect_local(state_dir: &Path) -> Result<UnixStream, ConnectError> {
+    let stream = connect_socket(&local_socket_path(state_dir)).await?;
+    let directory = std::fs::metadata(state_dir)?;
+    let (dir, owner, mode) = (state_dir.to_owned(), directory.uid(), directory.mode() & 0o7777);
+    match judge(geteuid().as_raw(), owner, mode) {
+        Judged::Fine => Ok(stream),
+        Judged::Foreign => Err(ConnectError::ForeignDirectory { dir, owner }),
+        Judged::Open => Err(ConnectError::OpenDirectory { dir, mode }),
+    }
+}
+
+/// Connects to a daemon by its socket, if it is this user's or root's; for root as in [`connect_local`].
+///
+/// # Errors
+/// When there is none, it is somebody else's, or the operating system refuses.
+pub async fn connect_socket(path: &Path) -> Result<UnixStream, ConnectError> {
+    let connected = through_short_path(path, |path| std::os::unix::net::UnixStream::connect(path))?;
     connected.set_nonblocking(true)?;
-    UnixStream::from_std(connected)
+    let stream = UnixStream::from_std(connected)?;
+    let (ours, uid) = (geteuid().as_raw(), stream.peer_cred()?.uid());
+    if uid == ours || uid == 0 {
+        return Ok(stream);
+    }
+    let is_in_place = || {
+        let directory = path.parent().and_then(|dir| std::fs::metadata(dir).ok());
+        directory.is_some_and(|dir| dir.uid() == uid && judge(ours, uid, dir.mode()) == Judged::Fine)
+    };
+    match ours == 0 && is_in_place() {
+        true => Ok(stream),
+        false => Err(ConnectError::ForeignDaemon { path: path.to_owned(), uid }),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judged {
+    Fine,
+    Foreign,
+    Open,
+}
+
+/// Whether a directory is one in which only its owner can have put a socket, and the owner is no stranger.
+fn judge(ours: u32, owner: u32, mode: u32) -> Judged {
+    if owner != ours && owner != 0 && ours != 0 {
+        return Judged::Foreign;
+    }
+    if mode & 0o022 != 0 { Judged::Open } else { Judged::Fine }
 }
 
 /// The longest address of a Unix socket, in bytes.
@@ -121,6 +205,25 @@ fn through_short_path<T>(path: &Path, open: impl Fn(&Path) -> io::Result<T>) -> 
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    // SC-1: a socket is trusted where only its owner can have put it
+    #[test]
+    fn a_directory_of_others_is_not_trusted() {
+        for (ours, owner, mode, judged) in [
+            (7, 7, 0o700, Judged::Fine),
+            (7, 7, 0o755, Judged::Fine),
+            (7, 0, 0o755, Judged::Fine),
+            (0, 7, 0o700, Judged::Fine),
+            (7, 8, 0o700, Judged::Foreign),
+            (7, 8, 0o777, Judged::Foreign),
+            (7, 7, 0o770, Judged::Open),
+            (7, 7, 0o702, Judged::Open),
+            (7, 0, 0o1777, Judged::Open),
+            (0, 7, 0o720, Judged::Open),
+        ] {
+            assert_eq!(judge(ours, owner, mode), judged, "{ours} {owner} {mode:o}");
+        }
+    }
 
     // contract 6, SC-1: one daemon for a directory, a socket for its owner only, however deep the directory is
     #[tokio::test]

@@ -1,8 +1,10 @@
 //! The host: creates sessions, ends everything.
 
 mod agents;
+mod callers;
 
 use agents::Entries;
+pub use callers::CallerRefused;
 
 use crate::acp::{self, method};
 use crate::agent::{
@@ -329,6 +331,7 @@ impl Host {
             files: Files::open(setup, &self.shared.file_slots).await,
             terminals: self.shared.terminals.clone(),
             owner: id.to_string(),
+            agent: spec.name.as_str().into(),
         };
         let task = SessionTask::new(SessionParts {
             id: id.clone(),

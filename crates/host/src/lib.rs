@@ -51,7 +51,7 @@ pub use clock::iso8601;
 pub use error::HostError;
 pub use event::EventKind;
 pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};
-pub use host::{Host, HostOptions, NewSession, check_agent};
+pub use host::{CallerRefused, Host, HostOptions, NewSession, check_agent};
 pub use host_file::{HostFile, HostFileError};
 pub use ids::{SessionId, fresh_id};
 pub use listing::{SessionInfo, SessionState, SessionSummary};

@@ -15,6 +15,7 @@ use acpd_terminal::{TerminalEvent, TerminalId, Terminals};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Which of them an agent is offered. A method of one that is not is answered -32601.
@@ -74,6 +75,8 @@ pub(crate) struct Services {
     pub(crate) terminals: Terminals,
     /// The owner of its terminals.
     pub(crate) owner: String,
+    /// The name of its agent, for which its commands run.
+    pub(crate) agent: Arc<str>,
     /// Where its commands run unless they say otherwise.
     pub(crate) cwd: PathBuf,
 }

@@ -44,6 +44,8 @@ pub struct AgentSpec {
     pub permission_mode: PermissionMode,
     /// The longest line the agent may write, in bytes.
     pub line_limit: usize,
+    /// Whether what it starts may use the daemon's own socket.
+    pub control_daemon: bool,
     /// What it is offered by its client, which is acpd.
     pub offered: Offered,
     /// Which files its sessions are served.

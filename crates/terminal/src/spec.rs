@@ -45,6 +45,8 @@ pub struct TerminalSpec {
     pub env: Vec<(OsString, OsString)>,
     /// The working directory; it has to exist.
     pub cwd: PathBuf,
+    /// For whom it runs, in the words of the caller ([`ProgramSpec::label`](acpd_supervisor::ProgramSpec::label)).
+    pub label: Option<Arc<str>>,
     /// Bytes of output that are shown at most; None: the host's default. The host's ceiling bounds it.
     pub output_byte_limit: Option<u64>,
     /// A pseudo-terminal of this size as stdin, stdout and stderr. None: an empty stdin, and a pipe.
@@ -59,6 +61,7 @@ impl TerminalSpec {
             args: Vec::new(),
             env: Vec::new(),
             cwd: cwd.into(),
+            label: None,
             output_byte_limit: None,
             pty: None,
         }

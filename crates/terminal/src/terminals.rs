@@ -155,6 +155,7 @@ impl Terminals {
     ) -> (TerminalHandle, TerminalTask, Started) {
         let mut program = ProgramSpec::new(spec.command, spec.cwd);
         program.args = spec.args;
+        program.label = spec.label;
         program.env = command_environment(&self.inherited, &spec.env, spec.pty.is_some());
         program.streams = spec.pty.map_or(Streams::Merged, Streams::Pty);
         program.graces = Graces { stdin: Duration::ZERO, term: self.settings.graceful_shutdown_timeout };

@@ -287,6 +287,7 @@ impl fmt::Debug for Agent {
             .field("spare", &self.spare)
             .field("resume_with_transcript", &self.resume_with_transcript)
             .field("stderr_log", &self.stderr_log)
+            .field("control_daemon", &self.control_daemon)
             .field("files", &self.files)
             .field("terminals", &self.terminals)
             .finish()

@@ -276,6 +276,9 @@ pub struct Agent {
     /// Log what its processes write to stderr, in `logs/NAME.log` in the state directory. Default false.
     #[serde(default)]
     pub stderr_log: bool,
+    /// Let what the agent starts use the daemon's Unix socket, without a token. Default false.
+    #[serde(default)]
+    pub control_daemon: bool,
     /// Offer the agent files (`fs/*`). Default true.
     #[serde(default = "yes")]
     pub files: bool,
@@ -296,6 +299,7 @@ impl Agent {
             spare: 0,
             resume_with_transcript: false,
             stderr_log: false,
+            control_daemon: false,
             files: true,
             terminals: true,
         }

@@ -95,6 +95,7 @@ command = "slow"
 spare = 1
 resume_with_transcript = true
 stderr_log = true
+control_daemon = true
 files = false
 terminals = false
 
@@ -160,7 +161,7 @@ fn the_sample_is_read_in_full() {
     let slow = config.agent("slow").unwrap();
     assert!(!slow.share_process && slow.spare == 1 && slow.resume_with_transcript);
     assert!(agent.files && agent.terminals && !slow.files && !slow.terminals);
-    assert!(slow.stderr_log && !agent.stderr_log);
+    assert!(slow.stderr_log && !agent.stderr_log && slow.control_daemon && !agent.control_daemon);
     assert_eq!(agent.permission_mode, PermissionMode::AcceptEdits);
     let token = &config.tokens["ci"];
     assert_eq!((token.hash.0[1], token.hash.0[31]), (0x11, 0xff));

@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::error::DaemonError;
 use super::tls;
+use acpd_gateway::{ConnectError, connect_local, connect_socket};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::pin::Pin;
@@ -48,10 +49,19 @@ impl From<io::Error> for Trouble {
     }
 }
 
+impl From<ConnectError> for Trouble {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Io(error) => Self::Io(error),
+            untrusted => Self::Told(DaemonError::NotOurs(untrusted)),
+        }
+    }
+}
+
 async fn connect_unbounded(address: &Address, ca: Option<&Path>) -> Result<DaemonStream, Trouble> {
     let (host, port, tls) = match address {
-        Address::Unix(path) => return Ok(DaemonStream::Unix(UnixStream::connect(path).await?)),
-        Address::Local(dir) => return Ok(DaemonStream::Unix(acpd_gateway::connect_local(dir).await?)),
+        Address::Unix(path) => return Ok(DaemonStream::Unix(connect_socket(path).await?)),
+        Address::Local(dir) => return Ok(DaemonStream::Unix(connect_local(dir).await?)),
         Address::Tcp { host, port, tls, .. } => (host, *port, *tls),
     };
     let tcp = TcpStream::connect((host.as_str(), port)).await?;

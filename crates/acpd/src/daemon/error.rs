@@ -1,6 +1,7 @@
 //! Why a daemon did not do what it was asked, in words for a person.
 
 use crate::view::clean_line;
+use acpd_gateway::ConnectError;
 use http::StatusCode;
 use serde::Deserialize;
 use std::io;
@@ -26,6 +27,9 @@ pub(crate) enum DaemonError {
         #[source]
         source: io::Error,
     },
+    /// It may be somebody else's.
+    #[error(transparent)]
+    NotOurs(ConnectError),
     /// It took longer than it may.
     #[error("the daemon at {at} does not answer: it took longer than {} s", within.as_secs())]
     Slow { at: String, within: Duration },
@@ -70,6 +74,7 @@ impl DaemonError {
             }
             Self::NotHttp { .. }
             | Self::Untrusted { .. }
+            | Self::NotOurs(_)
             | Self::Unreadable { .. }
             | Self::Certificates { .. }
             | Self::NoCertificates { .. } => false,

@@ -91,6 +91,7 @@ fn spec(scratch: &Scratch, agent: &Example) -> AgentSpec {
         spare: false,
         resume_with_transcript: false,
         stderr_log: None,
+        control_daemon: false,
         permission_mode: match agent.asks {
             true => PermissionMode::Default,
             false => PermissionMode::BypassPermissions,

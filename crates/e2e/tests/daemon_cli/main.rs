@@ -6,6 +6,8 @@ mod cli;
 mod cutting_proxy;
 mod events;
 mod following;
+mod other_users;
+mod own_agents;
 mod reaching;
 mod run;
 mod sessions;

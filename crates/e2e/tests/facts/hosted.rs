@@ -32,6 +32,7 @@ pub(crate) fn entry(scratch: &Scratch, name: &str, command: impl AsRef<Path>, ar
         spare: false,
         resume_with_transcript: false,
         stderr_log: None,
+        control_daemon: false,
         permission_mode: PermissionMode::Default,
         line_limit: LINE_LIMIT,
         offered: Offered::default(),

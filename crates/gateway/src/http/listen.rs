@@ -3,18 +3,19 @@
 //! Owned by [`HttpServer`](super::HttpServer). A socket that takes nothing for too long is given up here, below HTTP,
 //! so that no client can hold one for ever.
 
+use super::local_peer::{admit, refusing};
 use super::patient::{Patient, Turns};
 use super::pulse::Pulse;
 use super::timer::ClientTimer;
 use super::{Peer, turns};
-use acpd_host::TaskScope;
+use acpd_host::{Host, TaskScope};
 use axum::Router;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -65,6 +66,9 @@ impl std::fmt::Debug for Listener {
 #[derive(Clone)]
 pub(super) struct Door {
     pub(super) router: Router,
+    pub(super) host: Host,
+    /// When it was last said that somebody was refused at the Unix socket.
+    pub(super) refused: Arc<Mutex<Complaint>>,
     pub(super) scope: TaskScope,
     /// Cancelled when nobody is accepted any more.
     pub(super) quit: CancellationToken,
@@ -113,7 +117,7 @@ async fn accept_all(listener: &Listener, door: &Door) -> std::convert::Infallibl
 
 /// What would be said many times a second, as long as it lasts.
 #[derive(Default)]
-struct Complaint(Option<Instant>);
+pub(super) struct Complaint(Option<Instant>);
 
 impl Complaint {
     /// Whether it is to be said again.
@@ -150,13 +154,23 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
 }
 
 impl Door {
-    async fn serve(self, socket: Socket, peer: Peer, tls: Option<Arc<rustls::ServerConfig>>) {
+    async fn serve(mut self, socket: Socket, peer: Peer, tls: Option<Arc<rustls::ServerConfig>>) {
         if let Socket::Tcp(stream) = &socket
             && let Err(error) = tune(stream)
         {
             // It was gone again before that.
             tracing::debug!(%error, "a client's socket could not be set up");
             return;
+        }
+        if let Socket::Unix(stream) = &socket
+            && let Err(reason) = admit(&self.host, stream)
+        {
+            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            if refused.is_due(Instant::now()) {
+                tracing::warn!(%reason, "a client was refused at the Unix socket");
+            }
+            drop(refused);
+            self.router = refusing(&reason);
         }
         // In a box each: the room of a future is that of its largest part, and most clients need the smallest.
         match (socket, tls) {

@@ -33,6 +33,8 @@ macro_rules! kinds {
 }
 
 kinds! {
+    /// A process of an agent of this daemon called, or one that is gone.
+    AgentProcess = "agent_process",
     /// Something in the request is wrong.
     BadRequest = "bad_request",
     /// Too much is under way.
@@ -57,6 +59,8 @@ kinds! {
     ForeignHost = "foreign_host",
     /// A page of another origin called.
     ForeignOrigin = "foreign_origin",
+    /// A process of another user called.
+    ForeignUser = "foreign_user",
     /// The log of the session cannot be read.
     HistoryUnreadable = "history_unreadable",
     /// acpd failed.

@@ -168,6 +168,11 @@ impl AgentStarter {
         self.hurry.cancel();
     }
 
+    /// Starts their programs.
+    pub(crate) fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
     /// How the agents stand.
     pub(crate) fn standings(&self) -> &Standings {
         &self.standings
@@ -213,6 +218,7 @@ async fn start_process(
     program.args.clone_from(&spec.args);
     program.env = program_environment(std::env::vars_os(), &spec.env);
     program.graces = spec.graces;
+    program.label = Some(spec.name.as_str().into());
     let (secrets, hidden) = watch::channel(Secrets::of_environment(&program.env, &spec.env));
     let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
     program.stderr_lines = log.as_ref().map(|(_, lines)| lines.clone());

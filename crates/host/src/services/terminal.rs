@@ -59,6 +59,7 @@ impl Services {
         spec.args = create.args.unwrap_or_default().into_iter().map(Into::into).collect();
         let variables = create.env.unwrap_or_default().into_iter();
         spec.env = variables.map(|variable| (variable.name.into(), variable.value.into())).collect();
+        spec.label = Some(self.agent.clone());
         spec.output_byte_limit = create.output_byte_limit;
         spec.pty = window(&create.meta[META]["pty"])?;
         let id = self.terminals.create(&self.owner, spec, Some(feed)).await?;

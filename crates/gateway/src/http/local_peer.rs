@@ -1,0 +1,75 @@
+//! Who is at the other end of the Unix socket: by user and process, as the operating system says (contract 1.7, 7.2).
+//!
+//! The socket's mode keeps other users out already; this holds also where somebody has widened it. Who is refused is told
+//! why, whatever is asked. Not here: whose process it is, which the host knows.
+
+use super::metrics;
+use super::problem::{Kind, Problem};
+use acpd_host::{CallerRefused, Host};
+use axum::{Router, middleware};
+use http::StatusCode;
+use rustix::process::geteuid;
+use tokio::net::UnixStream;
+
+/// Why somebody is not let in.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PeerRefused {
+    /// Another user, by whatever way.
+    #[error("the socket is for the user who runs acpd (uid {ours}) and for root, not for uid {theirs}")]
+    User { theirs: u32, ours: u32 },
+    #[error(transparent)]
+    Process(#[from] CallerRefused),
+    #[error("the operating system does not say who this is: {0}")]
+    Nameless(#[from] std::io::Error),
+}
+
+/// Lets in who may use the socket.
+pub(super) fn admit(host: &Host, stream: &UnixStream) -> Result<(), PeerRefused> {
+    let peer = stream.peer_cred()?;
+    let ours = geteuid().as_raw();
+    if !is_for(peer.uid(), ours) {
+        return Err(PeerRefused::User { theirs: peer.uid(), ours });
+    }
+    // One that cannot be seen from here has no number (0): it is outside of this daemon's container, where none of its
+    // agents can be.
+    match peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0) {
+        Some(pid) => Ok(host.admits(pid)?),
+        None => Ok(()),
+    }
+}
+
+/// Whether a user may use the socket of another.
+fn is_for(theirs: u32, ours: u32) -> bool {
+    theirs == ours || theirs == 0
+}
+
+/// Answers everything with the same refusal.
+pub(super) fn refusing(reason: &PeerRefused) -> Router {
+    let (kind, detail) = (reason.kind(), reason.to_string());
+    let refusal = move || {
+        let detail = detail.clone();
+        async move { Problem::new(StatusCode::FORBIDDEN, kind, detail) }
+    };
+    Router::new().fallback(refusal).layer(middleware::from_fn(metrics::count_request))
+}
+
+impl PeerRefused {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::User { .. } | Self::Nameless(_) => Kind::ForeignUser,
+            Self::Process(_) => Kind::AgentProcess,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_for;
+
+    // SC-1: the socket is its owner's, and root's
+    #[test]
+    fn other_users_are_refused() {
+        assert!(is_for(7, 7) && is_for(0, 7) && is_for(0, 0));
+        assert!(!is_for(8, 7) && !is_for(7, 0) && !is_for(65534, 7));
+    }
+}
