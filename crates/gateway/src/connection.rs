@@ -268,6 +268,8 @@ impl Connection {
     /// Ends the host; what is answered meanwhile is passed on.
     async fn shut_down(&mut self) {
         let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
+        // It stops beside the others.
+        self.spare = None;
         let shutdown = host.shutdown(&client);
         tokio::pin!(shutdown);
         loop {
@@ -276,6 +278,7 @@ impl Connection {
                 done = self.tasks.next_done(), if !self.tasks.is_empty() => {
                     if let Some(done) = done {
                         self.done(done).await;
+                        self.spare = None;
                     }
                 }
             }

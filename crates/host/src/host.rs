@@ -4,12 +4,13 @@ mod agents;
 mod callers;
 
 use agents::Entries;
+pub use agents::check_agent;
 pub use callers::CallerRefused;
 
 use crate::acp::{self, method};
 use crate::agent::{
-    self, AgentAnswer, AgentHandle, AgentRef, AgentStartError, AgentStarter, Claim, History, MethodMemory,
-    SESSION_INPUTS, SessionInput, Spares,
+    self, AgentAnswer, AgentHandle, AgentRef, AgentStarter, Claim, History, MethodMemory, SESSION_INPUTS,
+    SessionInput, Spares,
 };
 use crate::attempts::Attempts;
 use crate::audience::Audience;
@@ -33,7 +34,7 @@ use crate::session::{
 };
 use crate::setup::{Creator, permission_mode, remember_mode, session_setup};
 use crate::spec::AgentSpec;
-use crate::termination::{TerminationInfo, chain};
+use crate::termination::chain;
 use crate::transcript::Transcript;
 use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
 use acpd_supervisor::{Pending, Supervisor, TaskScope};
@@ -42,10 +43,10 @@ use bytes::Bytes;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 /// How long at most a session that ends waits for its cancelled turn, and for the agent's own close: together with the
 /// ladder's graces an end stays below their sum and a second (contract 1.1.6).
@@ -87,8 +88,8 @@ pub(crate) struct Shared {
     /// Processes that serve all sessions of their agent, by the agent's name.
     shared_agents: Mutex<BTreeMap<String, AgentRef>>,
     starting: KeyedLocks,
-    /// Set when the host shuts down; no run begins any more.
-    closing: AtomicBool,
+    /// Cancelled when the host shuts down: no run begins any more, and what is being started is not waited for.
+    closing: CancellationToken,
     pub(crate) host_file: HostFile,
     /// Histories that are read at once, for those who look at a session.
     pub(crate) readings: Semaphore,
@@ -139,7 +140,7 @@ impl Host {
         host_file: HostFile,
         state_dir: &Path,
     ) -> Self {
-        let memory = MethodMemory::open(state_dir);
+        let (memory, closing) = (MethodMemory::open(state_dir), CancellationToken::new());
         let terminals = Terminals::new(
             supervisor.clone(),
             scope.child(tracing::Span::current()),
@@ -150,7 +151,7 @@ impl Host {
             cwd: options.cwd,
             entries: RwLock::new(Entries::new(options.agents)),
             log,
-            starter: AgentStarter::new(supervisor, scope.clone(), memory),
+            starter: AgentStarter::new(supervisor, scope.clone(), memory, closing.clone()),
             terminals,
             file_slots: FileSlots::default(),
             spares: Spares::new(scope.child(tracing::Span::current())),
@@ -159,7 +160,7 @@ impl Host {
             attempts: Attempts::default(),
             shared_agents: Mutex::default(),
             starting: KeyedLocks::default(),
-            closing: AtomicBool::new(false),
+            closing,
             host_file,
             checked: Checked::default(),
             readings: Semaphore::new(READINGS),
@@ -251,13 +252,17 @@ impl Host {
         let timeout = agent.spec().initialize_timeout;
         agent.hide(Secrets::of_session(&params));
         let asked = agent.request(method, Some(params));
-        match timeout {
-            Some(after) => match tokio::time::timeout(after, asked).await {
-                Ok(answer) => answer,
-                Err(_) => Err(HostError::Timeout { method: method.to_owned(), after }),
-            },
-            None => asked.await,
-        }
+        let answered = async {
+            match timeout {
+                Some(after) => match tokio::time::timeout(after, asked).await {
+                    Ok(answer) => answer,
+                    Err(_) => Err(HostError::Timeout { method: method.to_owned(), after }),
+                },
+                None => asked.await,
+            }
+        };
+        // Nobody waits for it when the host shuts down; a process of its own is stopped with its handle.
+        self.shared.closing.run_until_cancelled(answered).await.unwrap_or(Err(HostError::ShuttingDown))
     }
 
     /// Records a new session that works in `cwd`, and its first run, which begins with `state`.
@@ -374,7 +379,7 @@ impl Host {
 
     /// Whether it shuts down, or has.
     pub fn is_closing(&self) -> bool {
-        self.shared.closing.load(Ordering::SeqCst)
+        self.shared.closing.is_cancelled()
     }
 
     /// The agent died between its answer and our taking the session up.
@@ -501,7 +506,7 @@ impl Host {
     /// Ends every session and every agent in good order and closes the log. Bounded by the stop ladder.
     pub async fn shutdown(self, initiator: &str) {
         let initiator: Arc<str> = initiator.into();
-        self.shared.closing.store(true, Ordering::SeqCst);
+        self.shared.closing.cancel();
         // Beside the sessions: each has its own ladder.
         self.shared.spares.stop();
         // Sessions end side by side; the ladder bounds each.
@@ -525,23 +530,6 @@ impl Host {
     pub fn hurry(&self) {
         self.shared.starter.hurry();
     }
-}
-
-/// Starts one agent without a host, to see whether it works. The caller stops it.
-///
-/// # Errors
-/// Why it does not work, also as a record.
-pub async fn check_agent(
-    supervisor: &Supervisor,
-    scope: &TaskScope,
-    spec: &AgentSpec,
-    cwd: &Path,
-) -> Result<AgentHandle, (AgentStartError, TerminationInfo)> {
-    let starter = AgentStarter::new(supervisor.clone(), scope.clone(), MethodMemory::unrecorded());
-    agent::start_agent(&starter, &Arc::new(spec.clone()), cwd).await.map_err(|error| {
-        let info = TerminationInfo::of_start(&error, clock::now_ms());
-        (error, info)
-    })
 }
 
 /// What a run begins with, as far as its agent told it in an answer.

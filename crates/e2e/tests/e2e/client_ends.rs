@@ -1,6 +1,6 @@
 //! How a client can leave, and that acpd follows it within a bound (contract 6).
 
-use acpd_e2e::{Exit, GRACES, Scratch, taking_shell_agent};
+use acpd_e2e::{Exit, GRACES, Scratch, acpd, taking_shell_agent, until};
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
@@ -83,4 +83,48 @@ fn a_second_signal_hurries() {
     }
     assert_eq!(hurried, Some(Exit::Code(0)));
     scratch.mark().only_left(&[], SLACK).expect("nothing is left");
+}
+
+// contract 6, SU-2: a start that is in progress is given up when the client leaves, beside the ends of what runs
+#[test]
+fn a_start_in_progress_is_given_up() {
+    let scratch = Scratch::with_default_graces().timeout("stdin_grace", "1m");
+    // The first process ends when the second has been told to.
+    let script = format!(
+        "cd '{}'; if [ -e first ]; then echo > second; '{1}' example-agent --hang-initialize; echo > ended; exit; fi
+        echo > first; '{1}' example-agent; while [ ! -e ended ]; do sleep 0.02; done",
+        scratch.path("").display(),
+        acpd().display()
+    );
+    let scratch = scratch.shell("twice", &["-c".to_owned(), script]);
+    let (mut client, session) = scratch.session("twice");
+    let forking = client.request("session/fork", &json!({"sessionId": session, "cwd": scratch.work()}));
+    until("the second process", || scratch.path("second").exists().then_some(()));
+    client.close_input();
+    assert!(client.error(&forking)["message"].to_string().contains("shutting down"));
+    let (exit, stderr) = client.ended(SLACK);
+    assert_eq!((exit, stderr.as_str()), (Exit::Code(0), ""));
+}
+
+// contract 6: nor is what the agent of such a start was asked for waited for
+#[test]
+fn an_unanswered_fork_does_not_hold_up_the_end() {
+    let scratch = Scratch::new();
+    // A process of its own is asked for a fork, and does not hear of it.
+    let heard = scratch.path("heard");
+    let script = format!(
+        "tee -a '{}' | sed -u '/session\\/fork/d' | '{}' example-agent",
+        heard.display(),
+        acpd().display()
+    );
+    let scratch = scratch.shell("deaf", &["-c".to_owned(), script]);
+    let (mut client, session) = scratch.session("deaf");
+    let forking = client.request("session/fork", &json!({"sessionId": session, "cwd": scratch.work()}));
+    until("the agent is asked", || {
+        std::fs::read_to_string(&heard).is_ok_and(|heard| heard.contains("session/fork")).then_some(())
+    });
+    client.close_input();
+    assert!(client.error(&forking)["message"].to_string().contains("shutting down"));
+    let (exit, stderr) = client.ended(GRACES + 2 * SLACK);
+    assert_eq!((exit, stderr.as_str()), (Exit::Code(0), ""));
 }

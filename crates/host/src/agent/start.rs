@@ -154,12 +154,19 @@ pub(crate) struct AgentStarter {
     standings: Standings,
     /// Cancelled when no process gets its graces any more.
     hurry: CancellationToken,
+    /// Cancelled when nothing is to be started any more.
+    closing: CancellationToken,
 }
 
 impl AgentStarter {
-    pub(crate) fn new(supervisor: Supervisor, scope: TaskScope, memory: MethodMemory) -> Self {
+    pub(crate) fn new(
+        supervisor: Supervisor,
+        scope: TaskScope,
+        memory: MethodMemory,
+        closing: CancellationToken,
+    ) -> Self {
         let (standings, hurry) = (Standings::default(), CancellationToken::new());
-        Self { supervisor, scope, memory, standings, hurry }
+        Self { supervisor, scope, memory, standings, hurry, closing }
     }
 
     /// Jumps to the end of the stop ladder for every process: those that serve sessions, those that are about to, and
@@ -178,10 +185,14 @@ impl AgentStarter {
         &self.standings
     }
 
-    /// Starts `spec` in `cwd`, with its failure as a record.
+    /// Starts `spec` in `cwd`, with its failure as a record. A start in progress is given up when the host shuts down: its
+    /// process is stopped beside the others, and nobody waits for what it has to say.
     pub(crate) async fn start(&self, spec: &Arc<AgentSpec>, cwd: &Path) -> Result<AgentHandle, HostError> {
         let began = Instant::now();
-        match start(self, spec, cwd).await {
+        let Some(started) = self.closing.run_until_cancelled(start(self, spec, cwd)).await else {
+            return Err(HostError::ShuttingDown);
+        };
+        match started {
             Ok(mut agent) => {
                 metrics::agent_started(&spec.name, began.elapsed());
                 agent.known.info = self.standings.initialized(&spec.name, agent.info());
@@ -200,6 +211,9 @@ impl AgentStarter {
 }
 
 /// Starts `spec` in `cwd`.
+///
+/// # Cancel safety
+/// When the future is dropped, what was started is stopped by the ladder, in the scope of the starter.
 pub(crate) fn start<'a>(
     starter: &'a AgentStarter,
     spec: &'a Arc<AgentSpec>,
@@ -213,7 +227,7 @@ async fn start_process(
     spec: &Arc<AgentSpec>,
     cwd: &Path,
 ) -> Result<AgentHandle, AgentStartError> {
-    let AgentStarter { supervisor, scope, memory, standings, hurry } = starter;
+    let AgentStarter { supervisor, scope, memory, standings, hurry, closing: _ } = starter;
     let mut program = ProgramSpec::new(spec.command.clone(), cwd);
     program.args.clone_from(&spec.args);
     program.env = program_environment(std::env::vars_os(), &spec.env);

@@ -5,13 +5,19 @@
 //! by the entry that stands now.
 
 use super::Host;
-use crate::agent::{AgentHandle, AgentInfo, AgentRef, AgentStanding};
+use crate::agent::{
+    AgentHandle, AgentInfo, AgentRef, AgentStanding, AgentStartError, AgentStarter, MethodMemory, start_agent,
+};
+use crate::clock;
 use crate::error::HostError;
 use crate::metrics;
 use crate::spec::AgentSpec;
+use crate::termination::TerminationInfo;
+use acpd_supervisor::{Supervisor, TaskScope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError, RwLockReadGuard};
+use tokio_util::sync::CancellationToken;
 
 /// The entries that stand, and for which a spare is wanted if its entry says so.
 #[derive(Debug)]
@@ -141,4 +147,26 @@ impl Host {
 
 fn wants_spare(spec: &AgentSpec) -> bool {
     spec.spare && !spec.share_process
+}
+
+/// Starts one agent without a host, to see whether it works. The caller stops it.
+///
+/// # Errors
+/// Why it does not work, also as a record.
+pub async fn check_agent(
+    supervisor: &Supervisor,
+    scope: &TaskScope,
+    spec: &AgentSpec,
+    cwd: &Path,
+) -> Result<AgentHandle, (AgentStartError, TerminationInfo)> {
+    let starter = AgentStarter::new(
+        supervisor.clone(),
+        scope.clone(),
+        MethodMemory::unrecorded(),
+        CancellationToken::new(),
+    );
+    start_agent(&starter, &Arc::new(spec.clone()), cwd).await.map_err(|error| {
+        let info = TerminationInfo::of_start(&error, clock::now_ms());
+        (error, info)
+    })
 }
