@@ -180,7 +180,8 @@ async fn a_second_stop_ends_what_is_left() {
     read_all(&mut process).await;
     process.handle.stop();
     let report = process.handle.exited().await;
-    assert_eq!((report.leaked, report.rungs.as_slice()), (1, [Rung::StdinClosed].as_slice()));
+    // Its stdout ends a moment before it does, so that the second request may still have met it.
+    assert_eq!((report.leaked, report.rungs[0]), (1, Rung::StdinClosed));
     bench.nothing_left().await;
 }
 
