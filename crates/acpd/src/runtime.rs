@@ -41,7 +41,7 @@ pub(crate) fn start(many: bool) -> Result<Runtime, RuntimeError> {
         Ok(runtime)
     }));
     set_hook(hook);
-    let refused = || io::Error::from(io::ErrorKind::WouldBlock);
+    let refused = || io::Error::from(rustix::io::Errno::AGAIN);
     built.unwrap_or_else(|_| Err(refused())).map_err(|source| RuntimeError { source })
 }
 
@@ -62,7 +62,7 @@ fn begin_threads(runtime: &Runtime) -> io::Result<()> {
             Ok(()) => {}
             // It waits for those that are held: there is no thread for it.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                return Err(io::ErrorKind::WouldBlock.into());
+                return Err(rustix::io::Errno::AGAIN.into());
             }
         }
     }
