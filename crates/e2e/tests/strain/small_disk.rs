@@ -130,7 +130,6 @@ fn a_deletion_makes_room() {
     // Not a byte is left beside what acpd keeps for this.
     let filler = volume.fill();
     let mut daemon = scratch.serve();
-    until_ready(&daemon, false);
     assert_eq!(call(&daemon, "GET", "/v1/sessions").0, 200);
     daemon.stop();
     std::fs::remove_file(filler).expect("it is there");

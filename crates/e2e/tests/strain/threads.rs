@@ -1,7 +1,7 @@
 //! No thread and no process can be had, as at `ulimit -u`, `TasksMax=` or the limit of a container.
 
 use acpd_e2e::{Daemon, Exit, Http, Scratch, acpd, thread_names, until};
-use rustix::process::{Pid, Resource, Rlimit, geteuid, prlimit};
+use rustix::process::geteuid;
 use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -25,17 +25,24 @@ fn limited(scratch: &Scratch, program: &str) -> (Command, PathBuf) {
         chown(path, Some(USER), Some(USER)).expect("root may");
     }
     let program = if program.is_empty() { binary.clone() } else { program.into() };
-    let mut command = scratch.command(program);
-    command.uid(USER).gid(USER);
-    (command, binary)
+    (as_user(scratch.command(program)), binary)
+}
+
+/// A program as that user, if the test runs as root.
+fn as_user(mut command: Command) -> Command {
+    if geteuid().is_root() {
+        command.uid(USER).gid(USER);
+    }
+    command
 }
 
 /// From now on the daemon gets no thread and no process; or does again.
-fn starve(daemon: &Daemon, starved: bool) {
-    let pid = i32::try_from(daemon.pid()).ok().and_then(Pid::from_raw);
-    let unlimited = rustix::process::getrlimit(Resource::Nproc);
-    let current = if starved { Some(1) } else { unlimited.current };
-    prlimit(pid, Resource::Nproc, Rlimit { current, ..unlimited }).expect("it is our child");
+fn starve(scratch: &Scratch, daemon: &Daemon, starved: bool) {
+    // As the same user: a limit of another's process is not root's to set everywhere.
+    let mut prlimit = as_user(scratch.command("prlimit"));
+    let most = if starved { "1" } else { "unlimited" };
+    prlimit.args(["--pid", &daemon.pid().to_string(), &format!("--nproc={most}:")]);
+    assert!(prlimit.status().expect("util-linux is there").success());
 }
 
 // contract 1.3, FR-3: at a limit of processes requests are answered, readiness says why it is false, and the connection
@@ -53,7 +60,7 @@ fn without_another_thread_everything_is_answered() {
     assert!(names.iter().filter(|name| *name == "event-log-read").count() >= 2, "{names:?}");
     let before = names.len();
 
-    starve(&daemon, true);
+    starve(&scratch, &daemon, true);
     assert_eq!(client.call("session/list", &json!({}))["sessions"][0]["sessionId"], json!(session));
     assert_eq!(client.turn(&session, "hello again"), "end_turn");
     let get = |path: &str| {
@@ -72,7 +79,7 @@ fn without_another_thread_everything_is_answered() {
     assert_eq!(client.turn(&session, "and again"), "end_turn");
     assert!(thread_names(daemon.pid()).len() <= before);
 
-    starve(&daemon, false);
+    starve(&scratch, &daemon, false);
     until("it is ready again", || Some(()).filter(|()| get("/v1/ready").0 == 200));
     client.new_session();
     drop(client);
