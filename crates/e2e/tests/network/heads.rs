@@ -83,15 +83,17 @@ fn a_half_closed_socket_is_answered() {
         let answer = half_closed(&daemon, &format!("GET /v1/sessions HTTP/1.1\r\n{host}\r\n"));
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("{\"sessions\":[]}"), "{answer}");
     }
-    // A body that is whole is no obstacle. No agent has a part in it: that may take longer than such a client is waited for.
+    // A body that is whole is no obstacle, whoever comes first, the end or the reader of the body.
     let body = initialize().to_string();
     let length = body.len();
     let post = format!(
         "POST /acp?agent=nobody HTTP/1.1\r\n{host}{}: {}\r\nContent-Length: {length}\r\n\r\n",
         JSON.0, JSON.1
     );
-    let answer = half_closed(&daemon, &format!("{post}{body}"));
-    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("-32602"), "{answer}");
+    for _ in 0..50 {
+        let answer = half_closed(&daemon, &format!("{post}{body}"));
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("-32602"), "{answer}");
+    }
     // Two at once.
     let two = format!("GET /v1/health HTTP/1.1\r\n{host}\r\n").repeat(2);
     assert_eq!(half_closed(&daemon, &two).matches("HTTP/1.1 200 OK").count(), 2);

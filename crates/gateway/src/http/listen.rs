@@ -204,12 +204,14 @@ impl Door {
         let router = TowerToHyperService::new(self.router);
         let turns = Arc::new(Turns::new(Instant::now()));
         let stream = TokioIo::new(Patient::new(stream, self.patience, self.pulse, Arc::clone(&turns)));
-        let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            let mut request = turns::asked(request, &turns);
-            request.extensions_mut().insert(peer);
-            let (answering, turns) = (hyper::service::Service::call(&router, request), Arc::clone(&turns));
-            async move { answering.await.map(|response| turns::answered(response, turns)) }
-        });
+        let service =
+            hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+                turns.tell(super::exchange::Exchange::requested);
+                request.extensions_mut().insert(peer);
+                let (answering, turns) =
+                    (hyper::service::Service::call(&router, request), Arc::clone(&turns));
+                async move { answering.await.map(|response| turns::answered(response, turns)) }
+            });
         let connection = http.serve_connection_with_upgrades(stream, service);
         tokio::pin!(connection);
         let ended = tokio::select! {

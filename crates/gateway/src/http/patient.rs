@@ -218,7 +218,7 @@ mod tests {
         let (mut peer, mut patient, turns) = patient(64);
         peer.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("there is room");
         patient.read_exact(&mut [0; 27]).await.expect("it was said");
-        turns.tell(|exchange| exchange.requested(false));
+        turns.tell(Exchange::requested);
         tokio::time::timeout(PATIENCE * 2, patient.read_u8()).await.expect_err("it may be silent");
         turns.tell(Exchange::answered);
         tokio::time::timeout(PATIENCE * 2, patient.read_u8()).await.expect_err("here too");
@@ -231,7 +231,7 @@ mod tests {
         peer.write_all(b"x").await.expect("there is room");
         peer.shutdown().await.expect("it is open");
         patient.read_u8().await.expect("it was said");
-        turns.tell(|exchange| exchange.requested(false));
+        turns.tell(Exchange::requested);
         {
             let mut room = [0; 8];
             let reading = patient.read(&mut room);
@@ -240,7 +240,7 @@ mod tests {
             turns.tell(Exchange::answered);
             assert_eq!(reading.await.expect("no error"), 0);
         }
-        turns.tell(|exchange| exchange.requested(false));
+        turns.tell(Exchange::requested);
         let begun = Instant::now();
         assert_eq!(patient.read(&mut [0; 8]).await.expect("no error"), 0);
         assert_eq!(begun.elapsed().as_secs(), 5, "nobody works for ever for a peer that may be gone");
