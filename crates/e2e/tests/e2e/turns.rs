@@ -81,6 +81,22 @@ fn a_stray_cancel_is_nothing() {
     client.finish();
 }
 
+// contract 7.3: an agent that has answered and works on hears of a cancel too; it is no event, because no turn ended by it
+#[test]
+fn a_cancel_reaches_an_agent_that_works_on() {
+    let body = "while take; do case $line in\n\
+         *'\"session/cancel\"'*) update stopped;;\n\
+         *) answer '{\"stopReason\":\"end_turn\"}';;\n\
+         esac; done";
+    let scratch = Scratch::new().shell("early", &shell_agent(body));
+    let (mut client, session) = scratch.session("early");
+    assert_eq!(client.turn(&session, "work on"), "end_turn");
+    cancel(&mut client, &session);
+    assert_eq!(client.until_text("stopped").session(), Some(session.as_str()));
+    assert_eq!(client.turn(&session, "next"), "end_turn");
+    client.finish();
+}
+
 // PR-7: a cancel in the very next frame is not lost
 #[test]
 fn a_cancel_right_behind_its_prompt_is_not_lost() {

@@ -234,11 +234,14 @@ impl SessionTask {
                 }
             }
             SessionCommand::Notify { method, client, .. } if method == method::SESSION_CANCEL => {
-                let step = self.turns.cancel(Self::now());
-                if step == Some(Step::SendCancel) {
-                    out.record.object(EventKind::CancelRequested, &json!({"by": &*client.name}));
+                let ending = self.ending.is_some();
+                for step in self.turns.cancel_of_client(Self::now()) {
+                    if step == Some(Step::SendCancel) {
+                        out.record.object(EventKind::CancelRequested, &json!({"by": &*client.name}));
+                    }
+                    // One that ends has been told all it needs.
+                    self.steps(step.filter(|step| !ending || *step != Step::PassCancel), None, out);
                 }
-                self.steps(step, None, out);
                 // Also without a turn: some agents ask outside of one.
                 self.sweep_questions(Unasked::Cancelled, out);
             }

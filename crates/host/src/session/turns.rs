@@ -20,6 +20,8 @@ pub(super) enum Step {
     Begin(Ticket),
     /// Send `session/cancel` to the agent.
     SendCancel,
+    /// The same, though no turn is known to run: some agents answer a prompt and work on.
+    PassCancel,
     /// Give the agent's answer to the client and record the end of the turn.
     Finish(Ticket),
     /// The agent ignored the cancel: withdraw the prompt, answer `cancelled` and record it.
@@ -91,7 +93,16 @@ impl Turns {
         None
     }
 
-    /// A client cancels the turn. Without one there is nothing to do (PR-7).
+    /// A client cancels. The agent hears of it, whether or not a turn is known to run (contract 7.3), but not twice in
+    /// one turn.
+    pub(super) fn cancel_of_client(&mut self, now: Instant) -> [Option<Step>; 2] {
+        match self.state {
+            State::Running(_) | State::Cancelling { .. } => [self.cancel(now), None],
+            State::Idle | State::GivenUp(_) => [self.cancel(now), Some(Step::PassCancel)],
+        }
+    }
+
+    /// The turn is to end. Without one there is nothing to do (PR-7).
     pub(super) fn cancel(&mut self, now: Instant) -> Option<Step> {
         match self.state {
             State::Running(ticket) => {

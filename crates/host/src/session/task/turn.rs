@@ -93,7 +93,7 @@ impl SessionTask {
         match step {
             None | Some(Step::Ignore(_)) => {}
             Some(Step::Begin(ticket)) => self.begin_turn(ticket, out),
-            Some(Step::SendCancel) => {
+            Some(Step::SendCancel | Step::PassCancel) => {
                 let params = format!("{{\"sessionId\":{}}}", self.parts.native);
                 out.to_agent.push(ToAgent::Notify(method::SESSION_CANCEL.to_owned(), Some(params.into())));
                 self.sweep_questions(Unasked::Cancelled, out);

@@ -43,8 +43,25 @@ fn the_line_is_bounded() {
 fn a_stray_cancel_does_nothing() {
     let (mut turns, now) = turns();
     assert_eq!(turns.cancel(now), None);
+    turns.cancel_of_client(now);
     assert_eq!(turns.prompt(t(1)), Some(Step::Begin(t(1))));
     assert!(!turns.cancelling());
+}
+
+// contract 7.3: a client's cancel reaches the agent whether or not a turn is known to run, and once in a turn
+#[test]
+fn a_cancel_of_a_client_is_passed_on() {
+    let (mut turns, now) = turns();
+    assert_eq!(turns.cancel_of_client(now), [None, Some(Step::PassCancel)], "idle");
+    turns.prompt(t(1));
+    assert_eq!(turns.cancel_of_client(now), [Some(Step::SendCancel), None]);
+    assert_eq!(turns.cancel_of_client(now), [None, None], "it has heard of it");
+    turns.tick(now + BOUND);
+    assert_eq!(turns.cancel_of_client(now), [None, Some(Step::PassCancel)], "given up");
+    turns.prompt(t(2));
+    assert_eq!(turns.cancel_of_client(now), [Some(Step::Drop(t(2))), Some(Step::PassCancel)]);
+    turns.answered(t(1));
+    assert_eq!(turns.cancel_of_client(now), [None, Some(Step::PassCancel)], "idle again");
 }
 
 // PR-8: cancel clears only the running turn
@@ -111,6 +128,7 @@ fn answers_out_of_place_are_ignored() {
 enum Input {
     Prompt,
     Cancel,
+    CancelOfClient,
     Withdraw(u64),
     Answer,
     Wait(u64),
@@ -119,7 +137,8 @@ enum Input {
 fn input() -> impl Strategy<Value = Input> {
     prop_oneof![
         3 => Just(Input::Prompt),
-        2 => Just(Input::Cancel),
+        1 => Just(Input::Cancel),
+        1 => Just(Input::CancelOfClient),
         1 => (0u64..40).prop_map(Input::Withdraw),
         3 => Just(Input::Answer),
         2 => (0u64..12).prop_map(Input::Wait),
@@ -141,6 +160,7 @@ proptest! {
                     [turns.prompt(t(next)), None]
                 }
                 Input::Cancel => [turns.cancel(now), None],
+                Input::CancelOfClient => turns.cancel_of_client(now),
                 Input::Withdraw(n) => [turns.withdraw(t(n), now), None],
                 Input::Answer => match with_agent.take() {
                     Some(ticket) => turns.answered(ticket),
@@ -162,6 +182,7 @@ proptest! {
                     }
                     Step::Ignore(ticket) => prop_assert!(!open.contains(&ticket)),
                     Step::SendCancel => prop_assert!(with_agent.is_some()),
+                    Step::PassCancel => {}
                 }
             }
         }
