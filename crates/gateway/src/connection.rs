@@ -8,6 +8,7 @@
 mod access;
 mod answers;
 mod asked;
+mod behind;
 mod lifecycle;
 mod list_cursor;
 mod requests;
@@ -24,12 +25,14 @@ use crate::wire_error::{WireError, wire_error};
 use acpd_host::{AgentHandle, AgentRef, ClientRef, Host, HostError, Pending, SessionHandle, method};
 use acpd_wire::{Incoming, Message, OwnedId, RawId, codes, member};
 use asked::Asked;
+use behind::Waiting;
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tasks::{Asking, Tasks};
@@ -98,6 +101,7 @@ async fn serve_until_gone(host: Host, options: ConnectionOptions, io: Connection
         spare: None,
         viewers: HashMap::new(),
         joining: HashMap::new(),
+        waiting: VecDeque::new(),
         unresumable: HashMap::new(),
         questions: Questions::default(),
         gone: CancellationToken::new(),
@@ -123,6 +127,8 @@ struct Connection {
     viewers: HashMap<String, Watched>,
     /// Sessions that the client asked to join, by the request.
     joining: HashMap<OwnedId, String>,
+    /// What it asked of such sessions meanwhile.
+    waiting: VecDeque<Waiting>,
     /// Sessions whose history is shown but that cannot go on, with the reason.
     unresumable: HashMap<String, HostError>,
     /// What the client was asked and has not answered.
@@ -200,7 +206,7 @@ enum Event {
 impl Connection {
     async fn run(mut self, mut arrivals: mpsc::Receiver<Arrival>, gone: CancellationToken) {
         loop {
-            let reading = !self.initializing && self.tasks.len() < OPEN_REQUESTS;
+            let reading = !self.initializing && self.tasks.len() + self.waiting.len() < OPEN_REQUESTS;
             let event = tokio::select! {
                 biased;
                 done = self.tasks.next_done(), if !self.tasks.is_empty() => match done {
@@ -304,17 +310,32 @@ impl Connection {
             Change::NotInitialized => self.initializing = false,
             Change::AgentStarted(agent) => {
                 self.agent = Some(agent.downgrade());
-                self.spare.get_or_insert(agent);
+                self.keep_spare(agent);
             }
-            Change::Returned(agent) => {
-                self.spare.get_or_insert(agent);
-            }
+            Change::Returned(agent) => self.keep_spare(agent),
             Change::Attached(attaching) => self.attach(*attaching).await,
             Change::Lost(Asking { id, outbox, initializes }) => {
                 self.initializing &= !initializes;
                 self.answer_error(outbox, id, &broken());
             }
         }
+        if !self.waiting.is_empty() {
+            self.pass_on_waiting().await;
+        }
+    }
+
+    /// A process that has no session may serve the next one. One that may have is stopped instead: nobody else may
+    /// hear of that session.
+    fn keep_spare(&mut self, agent: AgentHandle) {
+        if !agent.is_gone() && agent.is_unused() {
+            self.spare.get_or_insert(agent);
+        }
+    }
+
+    /// The process that waits, if it may serve a session that works in `cwd`.
+    fn take_spare(&mut self, cwd: Option<&Path>) -> Option<AgentHandle> {
+        let taken = self.spare.take_if(|spare| spare.is_gone() || spare.may_work_in(cwd));
+        taken.filter(|spare| !spare.is_gone())
     }
 
     /// What the client said of itself.
@@ -335,7 +356,9 @@ impl Connection {
         if let Some(live) = &attachment.live {
             self.agent = Some(live.agent().clone());
         }
-        self.spare = self.spare.take().or(spare);
+        if let Some(spare) = spare {
+            self.keep_spare(spare);
+        }
         match unresumable {
             Some(error) => drop(self.unresumable.insert(id.clone(), error)),
             None => drop(self.unresumable.remove(&id)),
@@ -406,7 +429,10 @@ impl Connection {
 
     async fn notification(&mut self, method: &str, params: Option<Bytes>) {
         if method == method::CANCEL_REQUEST {
-            if let Some(asked) = params.and_then(|params| self.asked(&params)) {
+            let Some(id) = params.and_then(|params| request_id(&params)) else { return };
+            if !self.withdraw_waiting(&id)
+                && let Some(asked) = self.open.find(&id).cloned()
+            {
                 asked.withdraw().await;
             }
             return;
@@ -416,18 +442,17 @@ impl Connection {
         }
         // What is said of a session that is gone, or never was, is nobody's.
         let Some(id) = session_id(params.as_ref()) else { return };
-        if let Ok(session) = self.host.session(&id).await
+        if !self.notify_behind(&id, method, &params) {
+            self.notify_session(&id, method, params).await;
+        }
+    }
+
+    async fn notify_session(&mut self, id: &str, method: &str, params: Option<Bytes>) {
+        if let Ok(session) = self.host.session(id).await
             && self.may_notify(session.created_by().map(|creator| &**creator))
         {
             let _ended = session.notify(method.to_owned(), params, self.client.clone()).await;
         }
-    }
-
-    /// The open request that a `$/cancel_request` names.
-    fn asked(&self, params: &Bytes) -> Option<Asked> {
-        let params: &RawValue = serde_json::from_slice(params).ok()?;
-        let id = RawId::new(member(params, "requestId")?)?;
-        self.open.find(&id.to_owned()).cloned()
     }
 
     async fn request(&mut self, id: RawId<'_>, method: &str, params: Option<Bytes>) {
@@ -485,6 +510,12 @@ fn slice_of(line: &Bytes, part: &RawValue) -> Bytes {
 fn session_id(params: Option<&Bytes>) -> Option<String> {
     let params: &RawValue = serde_json::from_slice(params?).ok()?;
     serde_json::from_str(member(params, "sessionId")?.get()).ok()
+}
+
+/// The request that a `$/cancel_request` names.
+fn request_id(params: &Bytes) -> Option<OwnedId> {
+    let params: &RawValue = serde_json::from_slice(params).ok()?;
+    Some(RawId::new(member(params, "requestId")?)?.to_owned())
 }
 
 /// Writes an answer behind the events that precede it, through the viewer of its session if the client has one.

@@ -72,6 +72,8 @@ pub mod method {
 
 /// Error codes of ACP beyond those of JSON-RPC.
 pub mod error_code {
+    /// The agent wants a login first.
+    pub const AUTH_REQUIRED: i64 = -32000;
     /// A session or file does not exist.
     pub const NOT_FOUND: i64 = -32002;
 }

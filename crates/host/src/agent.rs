@@ -22,6 +22,7 @@ pub use standing::{AgentStanding, AgentStatus};
 pub use start::{AgentInfo, AgentStartError, PromptCapabilities};
 pub(crate) use start::{AgentStarter, start as start_agent};
 
+use crate::acp::method;
 use crate::secrets::Secrets;
 use crate::session::Snapshot;
 use crate::spec::AgentSpec;
@@ -29,6 +30,8 @@ use acpd_supervisor::{ExitReport, ProcessHandle};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -46,6 +49,8 @@ pub struct AgentAnswer {
     pub body: Bytes,
     /// It is an error object.
     pub is_error: bool,
+    /// Its place among the lines that the agent wrote.
+    pub(crate) place: u64,
 }
 
 /// What an agent says to one session.
@@ -66,6 +71,8 @@ pub(crate) enum FromAgent {
 /// What reaches a session from its agent.
 #[derive(Debug)]
 pub(crate) enum SessionInput {
+    /// Updates of the conversation that came before the answer with which the agent took the session up: first of all.
+    Replayed(Vec<Bytes>),
     /// Some messages, in order.
     Messages(Vec<FromAgent>),
     /// The process is gone; nothing follows.
@@ -133,16 +140,19 @@ enum Command {
     },
     /// The session has let go of its route; what is still said of it is nobody's.
     Unbind(RouteId),
+    /// What is said of this session is nobody's.
+    Disown(Arc<str>),
     Fault(AgentFault),
 }
 
-/// What becomes of the conversation that an agent told of a session before it was bound.
+/// What the conversation is that an agent told of a session before it was bound.
 #[derive(Debug)]
 pub(crate) enum History {
     /// It is new.
     Keep,
-    /// It is a replay of what acpd has stored, and so is what it says of the state, as far as that is known (SE-7).
-    Drop(Box<Snapshot>),
+    /// Up to the answer at this place it is a replay of what acpd has stored, and so is what it says of the state, as
+    /// far as that is known (SE-7).
+    Drop(Box<Snapshot>, u64),
 }
 
 /// The agent is gone; how is known from [`AgentHandle::ended`].
@@ -169,6 +179,10 @@ pub struct AgentRef {
     end: watch::Receiver<Option<Arc<AgentEnd>>>,
     /// What the record of its end must not tell.
     secrets: watch::Sender<Secrets>,
+    /// The directory that it was started for; None for one that was started before any session said where it works.
+    directory: Option<Arc<Path>>,
+    /// It was asked for a session, and has not refused.
+    used: Arc<AtomicBool>,
 }
 
 impl AgentRef {
@@ -186,6 +200,24 @@ impl AgentRef {
     /// The entry that it was started with.
     pub(crate) fn spec(&self) -> &Arc<AgentSpec> {
         &self.spec
+    }
+
+    /// Whether it can fork a session, as far as is known.
+    pub(crate) fn can_fork(&self) -> bool {
+        self.info.has_fork() && !self.methods.lacks(method::SESSION_FORK)
+    }
+
+    /// Whether it can go on with a session in some way, as far as is known.
+    pub(crate) fn can_go_on(&self) -> bool {
+        self.spec.resume_with_transcript || !self.take_up_methods().is_empty()
+    }
+
+    /// The methods by which it takes a session up, the best first.
+    pub(crate) fn take_up_methods(&self) -> Vec<&'static str> {
+        let ways =
+            [(method::SESSION_RESUME, self.info.has_resume()), (method::SESSION_LOAD, self.info.has_load())];
+        let has = |(method, offered): &(&'static str, bool)| *offered && !self.methods.lacks(method);
+        ways.into_iter().filter(has).map(|(method, _)| method).collect()
     }
 }
 
@@ -213,6 +245,32 @@ impl AgentHandle {
     /// Whether one process serves all sessions of this agent.
     pub(crate) fn is_shared(&self) -> bool {
         self.known.spec.share_process
+    }
+
+    /// It serves sessions of this directory only.
+    pub(crate) fn started_for(mut self, directory: &Path) -> Self {
+        self.known.directory = Some(directory.into());
+        self
+    }
+
+    /// Whether it may serve a session that works in this directory: it was started there, or before any was known.
+    pub fn may_work_in(&self, directory: Option<&Path>) -> bool {
+        self.known.directory.is_none() || self.known.directory.as_deref() == directory
+    }
+
+    /// Whether no session can be in it. A shared one takes any number.
+    pub fn is_unused(&self) -> bool {
+        self.is_shared() || !self.known.used.load(Ordering::SeqCst)
+    }
+
+    /// A session may be in it from now on; true if none could before.
+    pub(crate) fn use_for_session(&self) -> bool {
+        !self.known.used.swap(true, Ordering::SeqCst)
+    }
+
+    /// It refused the only session that it was asked for.
+    pub(crate) fn is_unused_again(&self) {
+        self.known.used.store(false, Ordering::SeqCst);
     }
 
     /// The entry that it was started with.
@@ -335,6 +393,12 @@ impl AgentHandle {
         let (route, bound) = oneshot::channel();
         self.send(Command::Bind { claim, inputs, history, route }).await?;
         bound.await.map_err(|_| Gone)
+    }
+
+    /// What the agent says of its session `native` (as JSON text) is nobody's, unless it is bound later.
+    pub(crate) async fn disown(&self, native: Arc<str>) {
+        // A process that is gone says nothing.
+        let _gone = self.send(Command::Disown(native)).await;
     }
 
     /// The session has ended while the process goes on.

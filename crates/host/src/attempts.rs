@@ -48,6 +48,12 @@ impl Attempts {
         self.taking.lock(id).await
     }
 
+    /// Whether a try would not be refused; else the wait until the next.
+    pub(crate) fn may(&self, id: &str, now: Instant) -> Result<(), Duration> {
+        let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        lately.get(id).map_or(Ok(()), |tries| tries.may(now))
+    }
+
     /// Counts a try; refuses the one too many, with the wait until the next.
     pub(crate) fn count(&self, id: &str, now: Instant) -> Result<(), Duration> {
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,6 +124,7 @@ mod tests {
         for _ in 0..TRIES {
             assert_eq!(attempts.count("s", now), Ok(()));
         }
+        assert_eq!((attempts.may("s", now), attempts.may("another", now)), (Err(WINDOW), Ok(())));
         assert_eq!(attempts.count("s", now), Err(WINDOW));
         assert_eq!(attempts.count("another", now), Ok(()));
     }

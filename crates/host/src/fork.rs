@@ -4,22 +4,46 @@
 //! touched. What the agent replays for the new session is dropped, because the copy has it.
 
 use crate::acp::method;
-use crate::agent::{AgentHandle, History};
+use crate::agent::{AgentAnswer, AgentHandle, History};
 use crate::clock;
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::host::{Host, NewSession, Run};
 use crate::ids::SessionId;
 use crate::named::NamedSession;
+use crate::permission::PermissionMode;
+use crate::refusal::under_own_id;
 use crate::session::{Recalled, Snapshot};
 use crate::setup::{Creator, permission_mode, remember_mode, session_setup, stored_mode};
 use crate::termination::chain;
-use acpd_eventlog::{Appender, Batch, Block, Event, IndexUpdate};
+use acpd_eventlog::{Appender, Batch, Block, Event, IndexUpdate, SessionRow};
 use acpd_supervisor::Pending;
 use acpd_wire::{codes, member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+/// A session that is to be forked.
+pub(crate) struct ForkOf {
+    row: SessionRow,
+    info: Value,
+    /// The agent's own id of it.
+    native: String,
+    /// Where the fork works.
+    cwd: String,
+    /// What the agent is asked with.
+    params: Bytes,
+    mode: Option<PermissionMode>,
+}
+
+fn missing() -> HostError {
+    HostError::MethodNotFound { method: method::SESSION_FORK.to_owned() }
+}
+
+fn is_missing(answer: &AgentAnswer) -> bool {
+    let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    answer.is_error && error["code"] == json!(codes::METHOD_NOT_FOUND)
+}
 
 impl Host {
     /// Forks the session `source` on an agent process: its own if it is shared, else one that has no session.
@@ -44,36 +68,12 @@ impl Host {
         params: Option<Bytes>,
         creator: Creator,
     ) -> Result<NewSession, HostError> {
-        let row = self.stored(source).await?;
-        let missing = || HostError::MethodNotFound { method: method::SESSION_FORK.to_owned() };
-        if row.agent != agent.name() {
-            let reason = format!("it belongs to agent {}; fork it on a connection to that agent", row.agent);
-            return Err(HostError::NotResumable { id: source.to_owned(), reason });
-        }
-        if !agent.info().has_fork() || agent.methods().lacks(method::SESSION_FORK) {
+        let fork = self.fork_of(source, agent.name(), params).await?;
+        if !agent.downgrade().can_fork() {
             return Err(missing());
         }
-        let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
-        let native = info["nativeSessionId"].as_str().map(|native| json!(native).to_string());
-        let native = native.ok_or_else(|| HostError::NotResumable {
-            id: source.to_owned(),
-            reason: "the agent never named it".to_owned(),
-        })?;
-        let (cwd, params) = session_setup(params)?;
-        let mode = permission_mode(&params)?.or_else(|| stored_mode(&info));
-        let params = with_session(&params, native.as_bytes()).ok_or_else(|| HostError::InvalidParams {
-            message: "sessionId: the id of the session to fork is required".to_owned(),
-        })?;
-        let setup = params.clone();
-        let answer = self.ask_for_session(agent, method::SESSION_FORK, params).await?;
-        if answer.is_error {
-            let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            if error["code"] == json!(codes::METHOD_NOT_FOUND) {
-                agent.methods().remember_missing(method::SESSION_FORK);
-                return Err(missing());
-            }
-            return Err(HostError::Agent { error: answer.body });
-        }
+        let answer = self.ask_to_fork(&fork, agent).await?;
+        let ForkOf { row, info, cwd, mode, params: setup, .. } = fork;
         let named = NamedSession::read(method::SESSION_FORK, &answer.body)?;
         let claim = named.claim(method::SESSION_FORK, agent).await?;
         let id = SessionId::new();
@@ -112,9 +112,74 @@ impl Host {
             setup,
         };
         let born_with = appender.next_seq() - 1;
-        let history = History::Drop(Box::new(run.snapshot.clone()));
+        let history = History::Drop(Box::new(run.snapshot.clone()), answer.place);
         let session = self.begin_run(&id, agent, appender, run, history).await?;
         Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
+    }
+
+    /// What is stored of the session `source`, and what is asked of `agent` to fork it.
+    pub(crate) async fn fork_of(
+        &self,
+        source: &str,
+        agent: &str,
+        params: Option<Bytes>,
+    ) -> Result<ForkOf, HostError> {
+        let row = self.stored(source).await?;
+        let not_resumable = |reason: String| HostError::NotResumable { id: source.to_owned(), reason };
+        if row.agent != agent {
+            let reason = format!("it belongs to agent {}; fork it on a connection to that agent", row.agent);
+            return Err(not_resumable(reason));
+        }
+        let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
+        let native = info["nativeSessionId"].as_str();
+        let native = native.ok_or_else(|| not_resumable("the agent never named it".to_owned()))?.to_owned();
+        let (cwd, params) = session_setup(params)?;
+        let mode = permission_mode(&params)?.or_else(|| stored_mode(&info));
+        let params = with_session(&params, json!(native).to_string().as_bytes());
+        let params = params.ok_or_else(|| HostError::InvalidParams {
+            message: "sessionId: the id of the session to fork is required".to_owned(),
+        })?;
+        Ok(ForkOf { row, info, native, cwd, params, mode })
+    }
+
+    /// Asks an agent to fork one of its sessions. Some know only those that are in their process: one that refuses is
+    /// given the source first, and asked again.
+    async fn ask_to_fork(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<AgentAnswer, HostError> {
+        let ask = || self.ask_for_session(agent, method::SESSION_FORK, fork.params.clone());
+        let mut answer = ask().await?;
+        if answer.is_error && !is_missing(&answer) && self.bring_source(fork, agent).await? {
+            answer = ask().await?;
+        }
+        match answer.is_error {
+            false => Ok(answer),
+            true if is_missing(&answer) => {
+                agent.methods().remember_missing(method::SESSION_FORK);
+                Err(missing())
+            }
+            // The client knows the source by acpd's id only.
+            true => Err(HostError::Agent { error: under_own_id(&answer.body, &fork.native, &fork.row.id) }),
+        }
+    }
+
+    /// Lets an agent take the source up in a process that does not have it; true if it did. What it says of it there is
+    /// nobody's.
+    async fn bring_source(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<bool, HostError> {
+        let live = self.shared.registry.get(&fork.row.id);
+        if live.is_some_and(|session| session.agent().pid() == agent.pid()) {
+            return Ok(false);
+        }
+        let params = json!({"sessionId": fork.native, "cwd": fork.row.cwd, "mcpServers": []}).to_string();
+        for method in agent.downgrade().take_up_methods() {
+            let answer = self.ask_for_session(agent, method, params.clone().into()).await?;
+            if !answer.is_error {
+                agent.disown(json!(fork.native).to_string().into()).await;
+                return Ok(true);
+            }
+            if is_missing(&answer) {
+                agent.methods().remember_missing(method);
+            }
+        }
+        Ok(false)
     }
 
     /// Nobody was told of this session, and it does not come to be: it leaves the log as if it had never been there.

@@ -1,6 +1,7 @@
 //! The host: creates sessions, ends everything.
 
 mod agents;
+mod asked;
 mod callers;
 
 use agents::Entries;
@@ -9,8 +10,8 @@ pub use callers::CallerRefused;
 
 use crate::acp::{self, method};
 use crate::agent::{
-    self, AgentAnswer, AgentHandle, AgentRef, AgentStarter, Claim, History, MethodMemory, SESSION_INPUTS,
-    SessionInput, Spares,
+    self, AgentHandle, AgentRef, AgentStarter, Claim, History, MethodMemory, SESSION_INPUTS, SessionInput,
+    Spares,
 };
 use crate::attempts::Attempts;
 use crate::audience::Audience;
@@ -26,11 +27,10 @@ use crate::metrics;
 use crate::named::NamedSession;
 use crate::permission::PermissionMode;
 use crate::registry::Registry;
-use crate::secrets::Secrets;
 use crate::services::Services;
 use crate::session::{
-    AboutRun, COMMANDS, EndOutcome, EndRequest, SessionHandle, SessionParts, SessionStatus, SessionTask,
-    Snapshot,
+    AboutRun, COMMANDS, EndOutcome, EndRequest, Past, SessionHandle, SessionParts, SessionStatus,
+    SessionTask, Snapshot,
 };
 use crate::setup::{Creator, permission_mode, remember_mode, session_setup};
 use crate::spec::AgentSpec;
@@ -242,29 +242,6 @@ impl Host {
         Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
     }
 
-    /// Asks an agent for a session, by whatever method, within the bound that its start has.
-    pub(crate) async fn ask_for_session(
-        &self,
-        agent: &AgentHandle,
-        method: &str,
-        params: Bytes,
-    ) -> Result<AgentAnswer, HostError> {
-        let timeout = agent.spec().initialize_timeout;
-        agent.hide(Secrets::of_session(&params));
-        let asked = agent.request(method, Some(params));
-        let answered = async {
-            match timeout {
-                Some(after) => match tokio::time::timeout(after, asked).await {
-                    Ok(answer) => answer,
-                    Err(_) => Err(HostError::Timeout { method: method.to_owned(), after }),
-                },
-                None => asked.await,
-            }
-        };
-        // Nobody waits for it when the host shuts down; a process of its own is stopped with its handle.
-        self.shared.closing.run_until_cancelled(answered).await.unwrap_or(Err(HostError::ShuttingDown))
-    }
-
     /// Records a new session that works in `cwd`, and its first run, which begins with `state`.
     pub(crate) async fn create_record(
         &self,
@@ -314,6 +291,7 @@ impl Host {
         let title = run.snapshot.title().map(str::to_owned);
         let (status, status_seen) = watch::channel(SessionStatus { running: false, waiting: false, title });
         let spec = Arc::clone(agent.spec());
+        let taken_up = matches!(history, History::Drop(..));
         let route = match agent.bind(run.claim, inputs_in, history).await {
             Ok(route) => route,
             Err(agent::Gone) => {
@@ -323,6 +301,7 @@ impl Host {
         };
         metrics::run_started(agent.name());
         let began_after = appender.next_seq() - 1;
+        let past = taken_up.then(|| Past::new(self.shared.log.clone(), id.to_string(), began_after));
         let audience = Audience::default();
         let permission_mode = run.mode.unwrap_or(spec.permission_mode);
         let about = AboutRun { id: id.clone(), created_by: run.created_by, began_after, permission_mode };
@@ -350,6 +329,7 @@ impl Host {
             status,
             info: run.info,
             snapshot: run.snapshot,
+            past,
             turns_before: run.turns,
             transcript: run.transcript,
             started_ms: clock::now_ms(),

@@ -5,9 +5,10 @@
 //! transcript with the next prompt. The session is claimed before the agent is asked, so that no two agents, here or
 //! in another process, go on with it.
 
-use crate::acp::method;
-use crate::agent::{AgentHandle, Claim, History};
+use crate::acp::{error_code, method};
+use crate::agent::{AgentAnswer, AgentHandle, Claim, History};
 use crate::attempts::Attempt;
+use crate::beforehand::{neither, tried_enough};
 use crate::clock;
 use crate::dead_hosts::LOST_WITH;
 use crate::error::HostError;
@@ -17,11 +18,11 @@ use crate::host::{Host, remember_state};
 use crate::ids::SessionId;
 use crate::named::NamedSession;
 use crate::permission::PermissionMode;
+use crate::refusal::{named_otherwise, sentence};
 use crate::session::{Recalled, SessionHandle, Snapshot};
 use crate::setup::{permission_mode, remember_mode, session_setup, stored_mode};
 use crate::termination::{Reason, TerminationInfo, chain};
 use crate::transcript::{Transcript, TranscriptRecorder};
-use crate::tries::{TRIES, WINDOW};
 use acpd_eventlog::{AppendError, Appender, Batch, IndexUpdate, SessionRow};
 use acpd_supervisor::Pending;
 use acpd_wire::codes;
@@ -34,7 +35,7 @@ use tokio::time::Instant;
 struct Restored {
     /// The method that it answered.
     method: &'static str,
-    answer: Bytes,
+    answer: AgentAnswer,
     /// The new session of its own, if it could not take up the old one.
     named: Option<NamedSession>,
 }
@@ -69,13 +70,29 @@ struct NextRun<'a> {
 }
 
 /// What an ended session says of itself, as far as taking it up depends on it.
-struct Ended {
+pub(crate) struct Ended {
     row: SessionRow,
     info: Value,
     /// The agent's own session id as JSON text.
     native: Arc<str>,
     /// Its last run ended with an error; one that ended in good order is no crash loop.
-    failed: bool,
+    pub(crate) failed: bool,
+}
+
+impl Ended {
+    /// The client's parameters, completed, with the agent's session id; or such parameters from what is stored.
+    pub(crate) fn agent_params(&self, params: Option<Bytes>) -> Result<Bytes, HostError> {
+        let stored =
+            || Bytes::from(json!({"sessionId": "", "cwd": self.row.cwd, "mcpServers": []}).to_string());
+        let (_, params) = session_setup(Some(params.unwrap_or_else(stored)))?;
+        with_session(&params, self.native.as_bytes())
+            .ok_or_else(|| HostError::InvalidParams { message: "sessionId: a string is required".to_owned() })
+    }
+
+    /// What an agent says of it, for those who do not know the agent's own id.
+    fn under_own_id(&self, said: &str) -> String {
+        named_otherwise(said, self.info["nativeSessionId"].as_str().unwrap_or_default(), &self.row.id)
+    }
 }
 
 impl Host {
@@ -113,19 +130,14 @@ impl Host {
         if let Some(session) = self.shared.registry.get(id) {
             return Ok(TakenUp { session, fresh: false, earlier: None });
         }
-        let ended = self.ended_session(id, agent).await?;
+        let ended = self.ended_session(id, agent.name()).await?;
         let not_resumable = |reason: String| HostError::NotResumable { id: id.to_owned(), reason };
-        let params = agent_params(params, &ended)?;
+        let params = ended.agent_params(params)?;
         let setup = params.clone();
         let mode = permission_mode(&params)?.or_else(|| stored_mode(&ended.info));
         if ended.failed {
-            self.shared.attempts.count(id, Instant::now()).map_err(|wait| {
-                not_resumable(format!(
-                    "it was taken up {TRIES} times within {} s; try again in {} s",
-                    WINDOW.as_secs(),
-                    wait.as_secs() + 1
-                ))
-            })?;
+            let counted = self.shared.attempts.count(id, Instant::now());
+            counted.map_err(|wait| not_resumable(tried_enough(wait)))?;
         }
         // Claimed before the agent is asked, so that no other process asks another one.
         let appender = match self.shared.log.take_up(id, self.shared.host_file.id()).await {
@@ -142,7 +154,7 @@ impl Host {
                 })?;
                 let restored = self.restore(agent, params).await.map_err(|error| match error {
                     Refusal::Host(error) => error,
-                    Refusal::Agent(reason) => not_resumable(reason),
+                    Refusal::Agent(reason) => not_resumable(ended.under_own_id(&reason)),
                 })?;
                 let claim = match &restored.named {
                     Some(named) => {
@@ -187,7 +199,7 @@ impl Host {
         let last = appender.next_seq() - 1;
         let (recalled, transcript) = self.rebuild(id, last, named.is_some()).await?;
         let Recalled { mut snapshot, turns, runs, .. } = recalled;
-        let state = Snapshot::state_in(&serde_json::from_slice(&answer).unwrap_or_default());
+        let state = Snapshot::state_in(&serde_json::from_slice(&answer.body).unwrap_or_default());
         snapshot.see_state(&state);
         if let Some(named) = &named {
             ended.info["nativeSessionId"] = json!(named.native);
@@ -231,42 +243,46 @@ impl Host {
         let history = match named {
             // It knows nothing that it could replay.
             Some(_) => History::Keep,
-            None => History::Drop(Box::new(run.snapshot.clone())),
+            None => History::Drop(Box::new(run.snapshot.clone()), answer.place),
         };
         let session = self.begin_run(&id, agent, appender, run, history).await?;
         Ok(TakenUp { session, fresh: true, earlier })
     }
 
     /// Asks the agent to go on with a session: by `session/resume`, else by `session/load`, else by a new one, if that is
-    /// wanted. A method that it turns out not to have is remembered and not tried again (contract 1.4).
+    /// wanted, also when it has a method and refuses the session: it may have lost it. A method that it turns out not to
+    /// have is remembered and not tried again (contract 1.4).
     async fn restore(&self, agent: &AgentHandle, params: Bytes) -> Result<Restored, Refusal> {
-        let info = agent.info();
-        let offered = [(method::SESSION_RESUME, info.has_resume()), (method::SESSION_LOAD, info.has_load())];
-        let mut refused = format!("agent {} can neither resume nor load a session", agent.name());
-        for (method, offered) in offered {
-            if !offered || agent.methods().lacks(method) {
-                continue;
-            }
+        let mut refused = neither(agent.name());
+        let mut asked_anew = agent.spec().resume_with_transcript;
+        for method in agent.downgrade().take_up_methods() {
             let answer = self.ask_for_session(agent, method, params.clone()).await.map_err(Refusal::Host)?;
             if !answer.is_error {
-                return Ok(Restored { method, answer: answer.body, named: None });
+                return Ok(Restored { method, answer, named: None });
             }
             let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             refused = refusal(agent, method, &error);
             if error["code"] != json!(codes::METHOD_NOT_FOUND) {
-                // It knows the method, but not the session; what is wrong with that is not for acpd to hide (SE-9).
-                return Err(Refusal::Agent(refused));
+                // It knows the method, but not the session. Whoever is not signed in has not lost the session yet.
+                asked_anew &= error["code"] != json!(error_code::AUTH_REQUIRED);
+                break;
             }
             agent.methods().remember_missing(method);
         }
-        match agent.spec().resume_with_transcript {
-            true => self.begin_anew(agent, &params).await,
+        match asked_anew {
+            true => self.begin_anew(agent, &params, refused).await,
+            // What is wrong is not for acpd to hide (SE-9).
             false => Err(Refusal::Agent(refused)),
         }
     }
 
     /// Asks for a new session of the agent's in place of the one that it cannot take up.
-    async fn begin_anew(&self, agent: &AgentHandle, params: &[u8]) -> Result<Restored, Refusal> {
+    async fn begin_anew(
+        &self,
+        agent: &AgentHandle,
+        params: &[u8],
+        refused: String,
+    ) -> Result<Restored, Refusal> {
         let mut params: Value = serde_json::from_slice(params).unwrap_or_default();
         if let Some(params) = params.as_object_mut() {
             params.remove("sessionId");
@@ -276,21 +292,22 @@ impl Host {
         let answer = answer.map_err(Refusal::Host)?;
         if answer.is_error {
             let error = serde_json::from_slice(&answer.body).unwrap_or_default();
-            return Err(Refusal::Agent(refusal(agent, method, &error)));
+            let anew = refusal(agent, method, &error);
+            return Err(Refusal::Agent(format!("{refused}; with a transcript: {anew}")));
         }
         let named = NamedSession::read(method, &answer.body).map_err(Refusal::Host)?;
-        Ok(Restored { method, answer: answer.body, named: Some(named) })
+        Ok(Restored { method, answer, named: Some(named) })
     }
 
     /// What is stored of a session that is to be taken up on `agent`.
-    async fn ended_session(&self, id: &str, agent: &AgentHandle) -> Result<Ended, HostError> {
+    pub(crate) async fn ended_session(&self, id: &str, agent: &str) -> Result<Ended, HostError> {
         let row = self.stored(id).await?;
         let not_resumable =
             |reason: &str| HostError::NotResumable { id: id.to_owned(), reason: reason.to_owned() };
         if let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.host_file.id()) {
             return Err(self.live_elsewhere(id, owner));
         }
-        if row.agent != agent.name() {
+        if row.agent != agent {
             return Err(not_resumable(&format!("it belongs to agent {}", row.agent)));
         }
         let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
@@ -327,13 +344,5 @@ impl Host {
 }
 
 fn refusal(agent: &AgentHandle, method: &str, error: &Value) -> String {
-    format!("agent {} refused {method}: {error}", agent.name())
-}
-
-/// The client's parameters, completed, with the agent's session id; or such parameters from what is stored.
-fn agent_params(params: Option<Bytes>, ended: &Ended) -> Result<Bytes, HostError> {
-    let stored = || Bytes::from(json!({"sessionId": "", "cwd": ended.row.cwd, "mcpServers": []}).to_string());
-    let (_, params) = session_setup(Some(params.unwrap_or_else(stored)))?;
-    with_session(&params, ended.native.as_bytes())
-        .ok_or_else(|| HostError::InvalidParams { message: "sessionId: a string is required".to_owned() })
+    format!("agent {} refused {method}: {}", agent.name(), sentence(error))
 }

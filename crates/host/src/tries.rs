@@ -17,12 +17,19 @@ pub(crate) struct Tries(Vec<Instant>);
 impl Tries {
     /// Counts a try; refuses the one too many, with the wait until the next.
     pub(crate) fn count(&mut self, now: Instant) -> Result<(), Duration> {
+        self.may(now)?;
         self.0.retain(|at| now - *at < WINDOW);
-        if self.0.len() >= TRIES {
-            return Err(WINDOW - (now - self.0[0]));
-        }
         self.0.push(now);
         Ok(())
+    }
+
+    /// Whether a try would not be refused; else the wait until the next.
+    pub(crate) fn may(&self, now: Instant) -> Result<(), Duration> {
+        let counting = || self.0.iter().filter(|at| now - **at < WINDOW);
+        match counting().next() {
+            Some(first) if counting().count() >= TRIES => Err(WINDOW - (now - *first)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether all of them are so long ago that they do not count.

@@ -134,3 +134,49 @@ fn a_failed_fork_leaves_nothing() {
     assert_eq!(client.turn(&source, "hello"), "end_turn");
     client.finish();
 }
+
+/// A shell agent that forks only sessions that its process knows, and tells them again when it loads one.
+fn keeping_them_in_its_process(capabilities: &str) -> Scratch {
+    let body = r#"
+        known=
+        refuse() { printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"Session not found: shell-1","data":{"session_id":"shell-1"}}}\n' "$id"; }
+        take; answer '{"protocolVersion":1,"agentCapabilities":CAPABILITIES}'
+        while take; do case $line in
+        *'"session/new"'*) known=1; answer '{"sessionId":"shell-1"}';;
+        *'"session/load"'*) known=1; update common; answer '{}'; update common;;
+        *'"session/fork"'*) if [ "$known" ]; then answer '{"sessionId":"shell-2"}'; else refuse; fi;;
+        *'"sessionId":"shell-2"'*) answer '{"stopReason":"max_tokens"}';;
+        *) update common; answer '{"stopReason":"end_turn"}';;
+        esac; done"#;
+    Scratch::new().shell("in-process", &taking_shell_agent(&body.replace("CAPABILITIES", capabilities)))
+}
+
+// SE-18: an agent whose sessions live in its process is given the source there first; what it tells of it then is
+// nobody's
+#[test]
+fn a_source_is_brought_to_the_process_that_forks_it() {
+    let scratch = keeping_them_in_its_process(r#"{"loadSession":true,"sessionCapabilities":{"fork":{}}}"#);
+    let (mut client, source) = scratch.session("in-process");
+    assert_eq!(client.turn(&source, "hello"), "end_turn");
+    let copy = fork(&mut client, &scratch, &source);
+    assert_eq!(client.turn(&copy, "hello"), "max_tokens", "it is the agent's other session");
+    assert_eq!(client.turn(&source, "again"), "end_turn");
+    let (_, lines) = take_part(&mut client, &scratch, "session/load", &copy);
+    assert_eq!(lines.len(), 2 + 1, "{lines:#?}");
+    client.finish();
+    assert_eq!(of_kind(&stored(&scratch, &source), UPDATE).len(), 2);
+    assert_eq!(of_kind(&stored(&scratch, &copy), UPDATE).len(), 1);
+}
+
+// SE-18, contract 1: an agent that cannot be helped refuses under acpd's own id
+#[test]
+fn a_refused_fork_names_the_session_by_its_own_id() {
+    let scratch = keeping_them_in_its_process(r#"{"sessionCapabilities":{"fork":{}}}"#);
+    let (mut client, source) = scratch.session("in-process");
+    assert_eq!(client.turn(&source, "hello"), "end_turn");
+    let error = client.refused("session/fork", &taking(&scratch, &source));
+    let expected = json!({"code": -32602, "message": format!("Session not found: {source}"),
+        "data": {"session_id": source}});
+    assert_eq!(error, expected);
+    client.finish();
+}

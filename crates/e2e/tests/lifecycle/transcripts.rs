@@ -137,25 +137,58 @@ fn each_run_is_given_all_that_was_before() {
     assert_eq!(prompts[2][1]["text"], "at last");
 }
 
-// contract 1.4: also where an agent only says that it has the methods; one that has them and refuses is believed
+// contract 1.4: also where an agent only says that it has the methods, and where it has them and refuses
 #[test]
-fn it_stands_in_for_what_is_missing_only() {
+fn it_stands_in_where_the_agent_has_no_way() {
     let missing = r#"s/"method":"session\/\(load\|resume\)"/"method":"session\/none"/"#;
     let scratch = tapped(Scratch::new(), "forgetful", missing, "").config(OPT_IN);
     let scratch = scratch.example("stateless", &["--no-state"]).config(OPT_IN);
-    for (agent, resumable) in [("forgetful", true), ("stateless", false)] {
+    for agent in ["forgetful", "stateless"] {
         let (mut client, session) = scratch.session(agent);
         assert_eq!(client.turn(&session, "words"), "end_turn");
         close(&mut client, &session);
-        if resumable {
-            let (result, _) = take_part(&mut client, &scratch, RESUME, &session);
-            assert_eq!(meta(&result)["transcript"]["messages"], 2);
-            assert_eq!(client.turn(&session, "more"), "end_turn");
-        } else {
-            let error = client.refused(RESUME, &taking(&scratch, &session));
-            assert_eq!(error["data"]["resumable"], false, "{error}");
-            assert!(error["message"].as_str().unwrap().contains("refused session/resume"), "{error}");
-        }
+        let (result, _) = take_part(&mut client, &scratch, RESUME, &session);
+        assert_eq!(meta(&result)["transcript"]["messages"], 2);
+        let asked = client.prompt(&session, "more");
+        assert_eq!(client.result(&asked)["stopReason"], "end_turn");
+        assert!(client.text_since(&asked, &session).starts_with("[resource acpd://sessions/"));
+        client.finish();
+    }
+}
+
+/// A shell agent that refuses to load its session with `error`, and makes new ones.
+fn refusing(error: &str) -> Scratch {
+    let body = r#"
+        take; answer '{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}'
+        while take; do case $line in
+        *'"session/new"'*) answer '{"sessionId":"shell-1"}';;
+        *'"session/load"'*) printf '{"jsonrpc":"2.0","id":%s,"error":%s}\n' "$id" 'ERROR';;
+        *) update said; answer '{"stopReason":"end_turn"}';;
+        esac; done"#;
+    Scratch::new().shell("refusing", &taking_shell_agent(&body.replace("ERROR", error)))
+}
+
+// contract 1.4, SE-9: why an agent does not take a session up is said in a sentence, under acpd's own id of the session;
+// one that wants a login has lost nothing yet, so nothing stands in for it
+#[test]
+fn a_refusal_is_told_in_words() {
+    let lost =
+        r#"{"code":-32603,"message":"Internal error","data":{"details":"no chat of shell-1\nis there"}}"#;
+    let login = r#"{"code":-32000,"message":"Authentication required"}"#;
+    for (error, config, expected) in
+        [(lost, "", "Internal error: no chat of ID is there"), (login, OPT_IN, "Authentication required")]
+    {
+        let scratch = refusing(error).config(config);
+        let (mut client, session) = scratch.session("refusing");
+        assert_eq!(client.turn(&session, "words"), "end_turn");
+        close(&mut client, &session);
+        let reason = format!(
+            "session cannot be taken up again: agent refusing refused session/load: {}",
+            expected.replace("ID", &session)
+        );
+        assert_eq!(client.refused(RESUME, &taking(&scratch, &session))["message"], reason);
+        let (result, _) = take_part(&mut client, &scratch, LOAD, &session);
+        assert_eq!(meta(&result)["reason"], reason);
         client.finish();
     }
 }

@@ -1,5 +1,6 @@
 //! ACP over HTTP and WebSocket, against a real daemon on real sockets.
 
+mod behind;
 mod frames;
 mod heads;
 mod http2;

@@ -9,8 +9,8 @@ use crate::outbox::Outbox;
 use crate::viewer::{Answer, Attachment};
 use acpd_eventlog::ListQuery;
 use acpd_host::{
-    AgentHandle, Attached, Attempt, EndRequest, Host, HostError, META, Reason, SessionHandle, SessionSummary,
-    TakenUp, method,
+    AgentHandle, AgentRef, Attached, Attempt, EndRequest, Host, HostError, META, Reason, SessionHandle,
+    SessionSummary, TakenUp, method,
 };
 use acpd_wire::OwnedId;
 use bytes::Bytes;
@@ -196,7 +196,9 @@ impl Connection {
         self.joining.insert(id.clone(), session.clone());
         // Before anything else is read: an end that comes next stops it.
         let attempt = self.host.attempt(&session);
-        let spare = self.spare.take().filter(|agent| !agent.is_gone());
+        let cwd = working_directory(params.as_ref());
+        let spare = self.take_spare(cwd.as_deref());
+        let known = self.agent.clone();
         let (host, name, outbox) =
             (self.host.clone(), self.options.agent.clone(), self.outbox.about(&session));
         let (client, capabilities) = (Arc::clone(&self.client.name), self.capabilities);
@@ -205,7 +207,8 @@ impl Connection {
             let (joined, spare) = if only_watches {
                 (watch(&host, &session).await, spare)
             } else {
-                join(&host, attempt, &name, spare, &session, params, &client).await
+                let on = On { agent: &name, known, cwd: cwd.as_deref(), spare };
+                join(&host, attempt, on, &session, params, &client).await
             };
             drop(permit);
             let shown = match joined {
@@ -269,12 +272,22 @@ struct Joined {
     earlier: Option<Value>,
 }
 
+/// On what a session can be taken up.
+struct On<'a> {
+    agent: &'a str,
+    /// The process that the client knows the agent from.
+    known: Option<AgentRef>,
+    /// Where the session is to work.
+    cwd: Option<&'a Path>,
+    /// A process that waits for a session.
+    spare: Option<AgentHandle>,
+}
+
 /// Finds the session live, or takes it up. The process that was not needed comes back.
 async fn join(
     host: &Host,
     mut attempt: Attempt,
-    name: &str,
-    spare: Option<AgentHandle>,
+    On { agent: name, known, cwd, spare }: On<'_>,
     session: &str,
     params: Option<Bytes>,
     client: &str,
@@ -291,11 +304,14 @@ async fn join(
         Ok(None) => {}
         Err(error) => return (Err(error), spare),
     }
-    let cwd = working_directory(params.as_ref());
+    // What cannot be starts nothing.
+    if let Err(error) = host.check_take_up(session, name, known.as_ref(), params.as_ref()).await {
+        return (Err(error), spare);
+    }
     // One whose entry has changed since gets no new session.
     let agent = match spare.filter(|agent| host.still_offers(agent)) {
         Some(agent) => Ok(agent),
-        None => attempt.unless_stopped(host.connect(name, cwd.as_deref())).await,
+        None => attempt.unless_stopped(host.connect(name, cwd)).await,
     };
     let agent = match agent {
         Ok(agent) => agent,

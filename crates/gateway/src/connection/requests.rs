@@ -12,7 +12,7 @@ use acpd_host::{
 use acpd_wire::{OwnedId, codes};
 use bytes::Bytes;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -117,19 +117,30 @@ impl Connection {
         params: Option<Bytes>,
         permit: Option<SessionPermit>,
     ) {
-        let spare = self.spare.take().filter(|agent| !agent.is_gone());
+        let cwd = working_directory(params.as_ref());
+        let spare = self.take_spare(cwd.as_deref());
+        let known = self.agent.clone();
         let (host, name, outbox) = (self.host.clone(), self.options.agent.clone(), self.outbox.clone());
         let (client, token) = (Arc::clone(&self.client.name), self.options.identity.name().cloned());
         let (creator, capabilities) = (Creator { client, token }, self.capabilities);
         self.tasks.spawn(async move {
-            let created = create(&host, spare, &name, origin, params, creator).await;
+            // What cannot be starts nothing.
+            let checked = match &origin {
+                Origin::New => host.check_new(params.as_ref()),
+                Origin::Fork(source) => host.check_fork(source, &name, known.as_ref(), params.as_ref()).await,
+            };
+            let created = match checked {
+                Ok(()) => create(&host, spare, (&name, cwd.as_deref()), origin, params, creator).await,
+                Err(error) => Err((error, spare)),
+            };
             // It is live now, or was refused.
             drop(permit);
             created_change(id, created, &outbox, capabilities).await
         });
     }
 
-    async fn session_request(
+    /// A request for the session's agent. One right behind a load or resume waits for that.
+    pub(super) async fn session_request(
         &mut self,
         id: OwnedId,
         method: &str,
@@ -137,6 +148,9 @@ impl Connection {
         session: &str,
         asked: &Asked,
     ) -> Result<(), HostError> {
+        if self.wait_behind(session, method, &params, &id, asked) {
+            return Ok(());
+        }
         let handle = match self.host.session(session).await {
             Ok(handle) => handle,
             Err(error) => return Err(self.why_not(session, error)),
@@ -244,7 +258,7 @@ struct Created {
 async fn create(
     host: &Host,
     spare: Option<AgentHandle>,
-    name: &str,
+    (name, cwd): (&str, Option<&Path>),
     origin: Origin,
     params: Option<Bytes>,
     creator: Creator,
@@ -252,10 +266,7 @@ async fn create(
     // One whose entry has changed since gets no new session.
     let agent = match spare.filter(|agent| host.still_offers(agent)) {
         Some(agent) => agent,
-        None => {
-            let cwd = working_directory(params.as_ref());
-            host.connect(name, cwd.as_deref()).await.map_err(|error| (error, None))?
-        }
+        None => host.connect(name, cwd).await.map_err(|error| (error, None))?,
     };
     let created = match &origin {
         Origin::New => host.new_session(&agent, params, creator).await,
@@ -299,7 +310,7 @@ async fn created_change(
         Err((error, agent)) => {
             let _gone = outbox.send(answer_line(&id, &Err(error))).await;
             // A refused session says nothing against the process; the next attempt may follow a login.
-            agent.filter(|agent| !agent.is_gone()).map_or(Change::None, Change::Returned)
+            agent.map_or(Change::None, Change::Returned)
         }
     };
     Done { id: Some(id), change }

@@ -258,6 +258,8 @@ async fn start_process(
         process: handle,
         end,
         secrets,
+        directory: None,
+        used: Arc::default(),
     };
     let mut agent = AgentHandle { known, commands };
 

@@ -30,6 +30,8 @@ const BACKLOG: usize = 16 * 1024 * 1024;
 /// What an agent may say of a session before the host knows it (seen: half a megabyte before `session/new` is
 /// answered). Over it the oldest is dropped, with a warning.
 const HELD_BYTES: usize = 64 * 1024 * 1024;
+/// Lines of a replay that a session is told of at once; between them it hears its clients.
+const REPLAYED: usize = 256;
 /// An agent that closed stdin or stdout and did not exit gets this long to follow (SU-8).
 const HALF_CLOSED: Duration = Duration::from_secs(1);
 
@@ -57,8 +59,12 @@ pub(super) struct AgentTask {
     next_route: u64,
     claims: Claims,
     /// Messages of sessions that are not bound yet, with the session's raw id (None: of no session).
-    held: VecDeque<(Option<Bytes>, FromAgent, usize)>,
+    held: VecDeque<Held>,
     held_bytes: usize,
+    /// Lines that the agent has written.
+    said: u64,
+    /// Sessions whose messages are not held: they were only there to be forked.
+    disowned: Vec<Arc<str>>,
     /// Inputs for sessions that are behind; while there are any, nothing is read.
     stuck: VecDeque<(mpsc::Sender<SessionInput>, SessionInput)>,
     /// Bytes for stdin that did not fit.
@@ -71,6 +77,15 @@ pub(super) struct AgentTask {
     stdout_open: bool,
     stdin_open: bool,
     half_closed_until: Option<Instant>,
+}
+
+/// A message of a session that is not bound yet.
+struct Held {
+    native: Option<Bytes>,
+    message: FromAgent,
+    bytes: usize,
+    /// Its place among the lines of the agent.
+    place: u64,
 }
 
 struct Route {
@@ -113,6 +128,8 @@ impl AgentTask {
             claims: Claims::default(),
             held: VecDeque::new(),
             held_bytes: 0,
+            said: 0,
+            disowned: Vec::new(),
             stuck: VecDeque::new(),
             backlog: BytesMut::new(),
             fault: None,
@@ -235,9 +252,13 @@ impl AgentTask {
             Command::Bind { claim, inputs, history, route } => {
                 let native = claim.into_native();
                 self.claims.bound(&native);
-                if let History::Drop(known) = history {
-                    self.drop_replay(&native, &known);
+                if let History::Drop(known, answered) = history {
+                    let told = self.drop_replay(&native, &known, answered);
+                    for lines in told.chunks(REPLAYED) {
+                        self.stuck.push_back((inputs.clone(), SessionInput::Replayed(lines.to_vec())));
+                    }
                 }
+                self.disowned.retain(|disowned| *disowned != native);
                 let id = RouteId(self.next_route);
                 self.next_route += 1;
                 self.routes.push(Route { id, native, inputs });
@@ -245,6 +266,11 @@ impl AgentTask {
                 let _asker_gone = route.send(id);
             }
             Command::Unbind(id) => self.routes.retain(|route| route.id != id),
+            Command::Disown(native) => {
+                self.held.retain(|held| held.native.as_deref() != Some(native.as_bytes()));
+                self.held_bytes = self.held.iter().map(|held| held.bytes).sum();
+                self.disowned.push(native);
+            }
             Command::Fault(AgentFault(message)) => self.fail(message),
         }
         self.write_backlog();
@@ -264,7 +290,11 @@ impl AgentTask {
                     "code": codes::INTERNAL_ERROR,
                     "message": format!("the agent does not read its input; {waiting} bytes are waiting for it"),
                 });
-                let _gone = caller.send(AgentAnswer { body: error.to_string().into(), is_error: true });
+                let _gone = caller.send(AgentAnswer {
+                    body: error.to_string().into(),
+                    is_error: true,
+                    place: self.said,
+                });
             }
         }
     }
@@ -314,6 +344,7 @@ impl AgentTask {
     }
 
     fn take_line(&mut self, line: Bytes, batches: &mut Batches) {
+        self.said += 1;
         let (line, kind) = read(line);
         match kind {
             Line::Blank => {}
@@ -345,13 +376,13 @@ impl AgentTask {
             Line::BrokenAnswer { id, detail } => {
                 // FR-3: whoever waits for this answer must not wait for ever.
                 let error = serde_json::json!({"code": codes::INTERNAL_ERROR, "message": detail}).to_string();
-                let answer = AgentAnswer { body: error.into(), is_error: true };
+                let answer = AgentAnswer { body: error.into(), is_error: true, place: self.said };
                 let reply = self.requests.close(&id.as_id());
                 self.pass_answer(reply, answer, batches);
             }
             Line::Answer { id, body, is_error } => {
                 let reply = id.and_then(|id| self.requests.close(&id.as_id()));
-                let answer = AgentAnswer { body: line.slice(body), is_error };
+                let answer = AgentAnswer { body: line.slice(body), is_error, place: self.said };
                 self.pass_answer(reply, answer, batches);
             }
             Line::Notification { session, is_update } => {
@@ -418,10 +449,15 @@ impl AgentTask {
             acpd_wire::write_error(&mut self.backlog, id.as_id(), code, &text, data);
             return;
         }
+        if let Some(native) = &native
+            && self.disowned.iter().any(|disowned| disowned.as_bytes() == &native[..])
+        {
+            return;
+        }
         self.held_bytes += bytes;
-        self.held.push_back((native, message, bytes));
+        self.held.push_back(Held { native, message, bytes, place: self.said });
         while self.held_bytes > HELD_BYTES {
-            let Some((_, _, bytes)) = self.held.pop_front() else { break };
+            let Some(Held { bytes, .. }) = self.held.pop_front() else { break };
             self.held_bytes -= bytes;
             tracing::warn!(
                 pid = self.process.pid(),
@@ -431,21 +467,27 @@ impl AgentTask {
         }
     }
 
-    /// Forgets what an agent replayed of a session. What it says of the present state stays, if it is news: the last
-    /// word of each kind counts.
-    fn drop_replay(&mut self, native: &str, known: &Snapshot) {
+    /// Takes out what an agent replayed of a session before its answer, and gives the lines of the conversation. What it
+    /// says of the present state stays, if it is news: the last word of each kind counts.
+    fn drop_replay(&mut self, native: &str, known: &Snapshot, answered: u64) -> Vec<Bytes> {
         let mut heard: Vec<String> = Vec::new();
-        let mut is_replay = |held: &(Option<Bytes>, FromAgent, usize)| match held {
-            (Some(of), FromAgent::Notification { line, is_update: true, .. }, _)
-                if of == native.as_bytes() =>
+        let mut told = Vec::new();
+        let mut is_replay = |held: &Held| match &held.message {
+            FromAgent::Notification { line, is_update: true, .. }
+                if held.native.as_deref() == Some(native.as_bytes()) =>
             {
                 let Some(kind) = update_kind(line) else { return false };
-                if !is_state(kind) {
-                    return is_history(kind);
+                if is_state(kind) {
+                    let is_last = !heard.iter().any(|heard| heard == kind);
+                    heard.push(kind.to_owned());
+                    return !is_last || !known.would_change(line);
                 }
-                let is_last = !heard.iter().any(|heard| heard == kind);
-                heard.push(kind.to_owned());
-                !is_last || !known.would_change(line)
+                // Whether what comes behind the answer is a replay is for the session to tell.
+                let is_replay = is_history(kind) && held.place < answered;
+                if is_replay {
+                    told.push(line.clone());
+                }
+                is_replay
             }
             _ => false,
         };
@@ -454,18 +496,20 @@ impl AgentTask {
                 self.held.push_front(held);
             }
         }
-        self.held_bytes = self.held.iter().map(|(_, _, bytes)| bytes).sum();
+        self.held_bytes = self.held.iter().map(|held| held.bytes).sum();
+        told.reverse();
+        told
     }
 
     fn release_held(&mut self) {
         let mut batches = Batches::default();
-        for (native, message, bytes) in std::mem::take(&mut self.held) {
-            match self.route_of(native.as_deref()) {
+        for held in std::mem::take(&mut self.held) {
+            match self.route_of(held.native.as_deref()) {
                 Some(route) => {
-                    self.held_bytes -= bytes;
-                    batches.add(route, message);
+                    self.held_bytes -= held.bytes;
+                    batches.add(route, held.message);
                 }
-                None => self.held.push_back((native, message, bytes)),
+                None => self.held.push_back(held),
             }
         }
         self.send_batches(batches);

@@ -69,7 +69,12 @@ impl Host {
 
     /// Whether a process may serve another session: its entry still stands.
     pub fn still_offers(&self, agent: &AgentHandle) -> bool {
-        self.entries().specs.get(agent.name()).is_some_and(|now| now == agent.spec())
+        self.stands(agent.spec())
+    }
+
+    /// Whether an entry is as it was.
+    pub(crate) fn stands(&self, spec: &Arc<AgentSpec>) -> bool {
+        self.entries().specs.get(&spec.name).is_some_and(|now| now == spec)
     }
 
     /// An initialized agent process without a session: one that was kept ready, or one that is started, in `cwd` or
@@ -83,10 +88,14 @@ impl Host {
             return Err(HostError::ShuttingDown);
         }
         if !spec.share_process {
-            return match self.shared.spares.take(agent).await {
-                Some(spare) => spare,
-                None => self.shared.starter.start(&spec, cwd.unwrap_or(&self.shared.cwd)).await,
-            };
+            if let Some(spare) = self.shared.spares.take(agent).await {
+                return spare;
+            }
+            let started = self.shared.starter.start(&spec, cwd.unwrap_or(&self.shared.cwd)).await?;
+            return Ok(match cwd {
+                Some(cwd) => started.started_for(cwd),
+                None => started,
+            });
         }
         // Whoever comes while it starts gets the same process.
         let _one_at_a_time = self.shared.starting.lock(agent).await;

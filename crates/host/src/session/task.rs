@@ -7,11 +7,13 @@
 mod asking;
 mod ending;
 mod giving;
+mod replaying;
 mod serving;
 mod turn;
 
 use asking::AgentRequest;
 use ending::{Ended, Ending};
+pub(crate) use replaying::Past;
 use serving::{Happened, Serving};
 
 use super::asks::{Asks, Unasked};
@@ -57,6 +59,8 @@ pub(crate) struct SessionParts {
     pub(crate) status: watch::Sender<SessionStatus>,
     pub(crate) info: serde_json::Value,
     pub(crate) snapshot: Snapshot,
+    /// The history that the agent may replay, if it took the session up.
+    pub(crate) past: Option<Past>,
     /// Turns of earlier runs.
     pub(crate) turns_before: u64,
     pub(crate) transcript: Option<Transcript>,
@@ -84,6 +88,8 @@ pub(crate) struct SessionTask {
     pending: PendingRequests,
     facts: SessionFacts,
     turn: u64,
+    /// What the agent may still replay.
+    past: Option<Box<Past>>,
     /// What the agent is given with the next prompt; kept until a turn with it ends well.
     transcript: Option<Transcript>,
     /// The content block that it was given as.
@@ -136,6 +142,7 @@ impl SessionTask {
             transcript_facts: parts.transcript.as_ref().map(Transcript::facts),
             transcript: parts.transcript.take(),
             given: None,
+            past: parts.past.take().map(Box::new),
             asks: Asks::new(parts.permission_timeout),
             serving: Serving::default(),
             urls: HashMap::new(),
@@ -183,12 +190,21 @@ impl SessionTask {
                     owned = false;
                     self.begin_end(RequestedEnd::shutdown("daemon"), None, &mut out);
                 }
-                Event::Input(Some(SessionInput::Messages(messages))) => self.messages(messages, &mut out),
+                Event::Input(Some(SessionInput::Replayed(lines))) => self.told_before(&lines).await,
+                Event::Input(Some(SessionInput::Messages(messages))) => {
+                    let news = self.without_replay(messages).await;
+                    self.messages(news, &mut out);
+                }
                 Event::Input(Some(SessionInput::Gone(end))) => break Ended::Gone(end),
                 Event::Input(None) => break Ended::Gone(self.parts.agent.ended().await),
                 Event::Service(happened) => self.happened(happened, &mut out),
                 Event::SomebodyLeft => self.somebody_left(&mut out),
-                Event::Timer => self.timer(&mut out),
+                Event::Timer => {
+                    if self.turns.deadline().is_some_and(|at| at <= Self::now()) {
+                        self.turn_ends_without_answer(&mut out);
+                    }
+                    self.timer(&mut out);
+                }
                 Event::LogFailed(error) => self.log_failed(error, &mut out.to_agent),
             }
             self.perform(out).await;
@@ -202,6 +218,7 @@ impl SessionTask {
                 break Ended::Released;
             }
         };
+        self.end_replay().await;
         // In a box of its own: a session that waits need not have the room for its end.
         Box::pin(self.finish(end)).await;
     }

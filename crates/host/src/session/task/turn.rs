@@ -141,6 +141,7 @@ impl SessionTask {
         let prompt = raw.and_then(|raw| member(raw, "prompt")).map_or("[]", RawValue::get);
         out.record.around(EventKind::Prompt, &head, prompt.as_bytes(), "}");
         self.turn_content = serde_json::from_str(prompt).unwrap_or_default();
+        self.replay_meets_prompt();
         self.give_transcript(ticket, out);
         out.to_agent.push(ToAgent::Request(ticket));
     }

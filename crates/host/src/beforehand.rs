@@ -1,0 +1,92 @@
+//! What can be said of a request for a session before an agent is started for it: nothing is started for one that
+//! cannot succeed.
+//!
+//! What is found wrong here is found wrong again, with the same words, by what does the work: in between, things change.
+
+use crate::acp::method;
+use crate::agent::AgentRef;
+use crate::error::HostError;
+use crate::host::Host;
+use crate::setup::{permission_mode, session_setup};
+use acpd_supervisor::Pending;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+impl Host {
+    /// Whether a session can be created, as far as its parameters tell.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn check_new(&self, params: Option<&Bytes>) -> Result<(), HostError> {
+        let (_, params) = session_setup(params.cloned())?;
+        permission_mode(&params).map(drop)
+    }
+
+    /// Whether the session `source` can be forked on `agent`; `known` is a process of it that told what it can do.
+    ///
+    /// # Errors
+    /// Those of [`fork_session`](Self::fork_session).
+    pub fn check_fork<'a>(
+        &'a self,
+        source: &'a str,
+        agent: &'a str,
+        known: Option<&'a AgentRef>,
+        params: Option<&'a Bytes>,
+    ) -> Pending<'a, Result<(), HostError>> {
+        Box::pin(async move {
+            self.fork_of(source, agent, params.cloned()).await?;
+            match self.as_it_stands(agent, known) {
+                Some(known) if !known.can_fork() => {
+                    Err(HostError::MethodNotFound { method: method::SESSION_FORK.to_owned() })
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// Whether the ended session `id` can be taken up on `agent`; `known` is a process of it that told what it can do.
+    ///
+    /// # Errors
+    /// Those of [`take_up`](Self::take_up).
+    pub fn check_take_up<'a>(
+        &'a self,
+        id: &'a str,
+        agent: &'a str,
+        known: Option<&'a AgentRef>,
+        params: Option<&'a Bytes>,
+    ) -> Pending<'a, Result<(), HostError>> {
+        Box::pin(async move {
+            let ended = self.ended_session(id, agent).await?;
+            permission_mode(&ended.agent_params(params.cloned())?)?;
+            let not_resumable = |reason: String| HostError::NotResumable { id: id.to_owned(), reason };
+            if ended.failed {
+                let may = self.shared.attempts.may(id, Instant::now());
+                may.map_err(|wait| not_resumable(tried_enough(wait)))?;
+            }
+            match self.as_it_stands(agent, known) {
+                Some(known) if !known.can_go_on() => Err(not_resumable(neither(agent))),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// What a process has told counts only while its entry stands: another program may have other methods.
+    fn as_it_stands<'a>(&self, agent: &str, known: Option<&'a AgentRef>) -> Option<&'a AgentRef> {
+        known.filter(|known| known.spec().name == agent && self.stands(known.spec()))
+    }
+}
+
+/// Why a session that keeps failing is not taken up now.
+pub(crate) fn tried_enough(wait: std::time::Duration) -> String {
+    use crate::tries::{TRIES, WINDOW};
+    format!(
+        "it was taken up {TRIES} times within {} s; try again in {} s",
+        WINDOW.as_secs(),
+        wait.as_secs() + 1
+    )
+}
+
+/// Why an agent without either method takes no session up.
+pub(crate) fn neither(agent: &str) -> String {
+    format!("agent {agent} can neither resume nor load a session")
+}

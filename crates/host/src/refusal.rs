@@ -1,0 +1,132 @@
+//! An agent's refusal in words for a client: a sentence, under acpd's own id of the session.
+//!
+//! Pure. Not here: what follows from a refusal.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// Members of an error's `data` in which agents say what is wrong.
+const DETAILS: [&str; 4] = ["details", "detail", "message", "error"];
+
+/// What an error object says, in one sentence: its message, and what its data adds in words.
+pub(crate) fn sentence(error: &Value) -> String {
+    let message = error["message"].as_str().map(str::trim).filter(|message| !message.is_empty());
+    let mut said = match (message, error["code"].as_i64()) {
+        (Some(message), _) => message.to_owned(),
+        (None, Some(code)) => format!("error {code}"),
+        (None, None) => "an error without a message".to_owned(),
+    };
+    if let Some(more) = words(&error["data"]).filter(|more| !said.contains(more.as_str())) {
+        said = format!("{}: {more}", said.trim_end_matches(['.', ':']));
+    }
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What is said in words in the data of an error, which may be JSON in a string.
+fn words(data: &Value) -> Option<String> {
+    match data {
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            Ok(inner @ Value::Object(_)) => words(&inner),
+            _ => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        },
+        Value::Object(members) => DETAILS.iter().find_map(|name| words(members.get(*name)?)),
+        _ => None,
+    }
+}
+
+/// An error of an agent's with `id` wherever it names the session by its own id: clients know no other.
+pub(crate) fn under_own_id(error: &Bytes, native: &str, id: &str) -> Bytes {
+    let mut value: Value = serde_json::from_slice(error).unwrap_or_default();
+    match rename(&mut value, native, id) {
+        true => value.to_string().into(),
+        false => error.clone(),
+    }
+}
+
+fn rename(value: &mut Value, native: &str, id: &str) -> bool {
+    match value {
+        Value::String(text) => {
+            let renamed = named_otherwise(text, native, id);
+            let changed = renamed != *text;
+            *text = renamed;
+            changed
+        }
+        // All of them, not only up to the first.
+        Value::Array(values) => {
+            values.iter_mut().filter_map(|value| rename(value, native, id).then_some(())).count() > 0
+        }
+        Value::Object(members) => {
+            members.values_mut().filter_map(|value| rename(value, native, id).then_some(())).count() > 0
+        }
+        _ => false,
+    }
+}
+
+/// `text` with `id` for each `native` that is no part of a longer word.
+pub(crate) fn named_otherwise(text: &str, native: &str, id: &str) -> String {
+    if native.is_empty() {
+        return text.to_owned();
+    }
+    let of_a_word = |char: char| char.is_alphanumeric() || char == '-' || char == '_';
+    let (mut out, mut done) = (String::with_capacity(text.len()), 0);
+    for (at, found) in text.match_indices(native) {
+        let before = text[..at].chars().next_back().is_some_and(of_a_word);
+        let after = text[at + found.len()..].chars().next().is_some_and(of_a_word);
+        if !before && !after {
+            out.push_str(&text[done..at]);
+            out.push_str(id);
+            done = at + found.len();
+        }
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    // contract 1.4: why a session is not resumable is said in a sentence
+    #[test]
+    fn an_error_becomes_a_sentence() {
+        for (error, expected) in [
+            (
+                json!({"code": -32603, "message": "Internal error", "data": {"details": "No such file."}}),
+                "Internal error: No such file.",
+            ),
+            (json!({"code": -32602, "message": "Not found.", "data": {"sessionId": "s"}}), "Not found."),
+            (json!({"code": -32602, "message": "Gone", "data": "Gone"}), "Gone"),
+            (
+                json!({"code": 1, "message": "a\n b", "data": r#"{"error":{"message":"inner"}}"#}),
+                "a b: inner",
+            ),
+            (json!({"code": 7}), "error 7"),
+            (json!(null), "an error without a message"),
+        ] {
+            assert_eq!(sentence(&error), expected);
+        }
+    }
+
+    // contract 1: session ids are acpd's own
+    #[test]
+    fn the_agents_own_id_is_not_told() {
+        let under = |error: Value, native: &str| -> Value {
+            let renamed = under_own_id(&Bytes::from(error.to_string()), native, "own");
+            serde_json::from_slice(&renamed).expect("JSON")
+        };
+        assert_eq!(
+            under(
+                json!({"code": -32602, "message": "Session not found: 99-ab", "data": {"session_id": "99-ab"}}),
+                "99-ab"
+            ),
+            json!({"code": -32602, "message": "Session not found: own", "data": {"session_id": "own"}})
+        );
+        assert_eq!(
+            under(json!({"message": "line 12: no '1' in 1a", "data": ["1", 1]}), "1"),
+            json!({"message": "line 12: no 'own' in 1a", "data": ["own", 1]})
+        );
+        let raw = Bytes::from_static(br#"{"message" : "as it was"}"#);
+        assert_eq!(under_own_id(&raw, "x1", "own"), raw);
+    }
+}
