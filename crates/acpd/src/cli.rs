@@ -39,7 +39,7 @@ Agents are configured in ~/.config/acpd/config.toml:
   args = [\"acp\"]"
 )]
 pub struct Cli {
-    /// Log more to stderr: -v what happens, -vv in detail, -vvv everything
+    /// Log more to stderr: -v what happens (serve always does), -vv in detail, -vvv everything
     #[arg(short, long, global = true, action = ArgAction::Count, display_order = 100)]
     pub verbose: u8,
 
@@ -324,6 +324,8 @@ impl Cli {
     /// The least severe level that is logged.
     pub fn log_level(&self) -> LevelFilter {
         match self.verbose {
+            // What a unit's journal should have without a word of whoever installs it.
+            0 if matches!(self.command, Command::Serve(_)) => LevelFilter::INFO,
             0 => LevelFilter::WARN,
             1 => LevelFilter::INFO,
             2 => LevelFilter::DEBUG,
@@ -537,5 +539,8 @@ mod tests {
         assert_eq!(parse("agents list").unwrap().log_level(), LevelFilter::WARN);
         let cli = parse("agents list -vv --color never").unwrap();
         assert_eq!((cli.log_level(), cli.color), (LevelFilter::DEBUG, Color::Never));
+        let levels =
+            ["serve", "serve -v", "serve -vv", "run -v x"].map(|line| parse(line).unwrap().log_level());
+        assert_eq!(levels, [LevelFilter::INFO, LevelFilter::INFO, LevelFilter::DEBUG, LevelFilter::INFO]);
     }
 }

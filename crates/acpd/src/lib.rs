@@ -18,6 +18,7 @@ mod embedded;
 mod exit;
 mod hosting;
 mod keyboard;
+mod log_writer;
 mod logging;
 mod nearest;
 mod process;

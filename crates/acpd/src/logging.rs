@@ -1,29 +1,56 @@
 //! Logs on stderr; stdout belongs to the messages.
 
-use crate::cli::LogFormat;
+use crate::cli::{Cli, Command, LogFormat};
+use crate::log_writer::{self, LogThread, LogWriter};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::Layer;
+use tracing_subscriber::fmt::{Layer, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Takes the place of the level: `TARGET=LEVEL`, `TARGET` or `LEVEL`, with commas between.
 const VARIABLE: &str = "ACPD_LOG";
 
-/// Starts logging at `level`; what `ACPD_LOG` says goes over it.
-pub(crate) fn start(level: LevelFilter, format: LogFormat) {
+/// What tells an operator of sessions. A command that hosts its own session says itself how that ended.
+const FOR_OPERATORS: &str = "acpd_host::journal";
+
+/// Starts logging as the command line says; what `ACPD_LOG` says goes over it. A daemon's lines are written by a thread
+/// of their own, which is to be dropped last.
+pub(crate) fn start(cli: &Cli) -> Option<LogThread> {
     let said = std::env::var_os(VARIABLE).unwrap_or_default();
     let said = said.to_string_lossy();
-    let (targets, unreadable) = targets(&said, level);
+    let (mut targets, unreadable) = targets(&said, cli.log_level());
+    let thread = match &cli.command {
+        Command::Serve(serve) => {
+            let (writer, thread) = log_writer::start(std::io::stderr());
+            write_to(move || -> LogWriter { writer.clone() }, serve.log_format, targets);
+            Some(thread)
+        }
+        _ => {
+            if cli.verbose == 0 && said.is_empty() {
+                targets = targets.with_target(FOR_OPERATORS, LevelFilter::ERROR);
+            }
+            write_to(std::io::stderr, LogFormat::Text, targets);
+            None
+        }
+    };
+    for directive in unreadable {
+        tracing::warn!(directive, "a directive in {VARIABLE} cannot be read; TARGET=LEVEL is wanted");
+    }
+    thread
+}
+
+fn write_to(
+    writer: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
+    format: LogFormat,
+    targets: Targets,
+) {
     // Without colours on a terminal too: they are the view's, and the log must not be taken for it.
-    let lines = Layer::default().with_writer(std::io::stderr).with_ansi(false);
+    let lines = Layer::default().with_writer(writer).with_ansi(false);
     let log = tracing_subscriber::registry().with(targets);
     match format {
         LogFormat::Text => log.with(lines).init(),
         LogFormat::Json => log.with(lines.json().flatten_event(true)).init(),
-    }
-    for directive in unreadable {
-        tracing::warn!(directive, "a directive in {VARIABLE} cannot be read; TARGET=LEVEL is wanted");
     }
 }
 

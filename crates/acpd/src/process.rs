@@ -1,6 +1,6 @@
 //! From the arguments of the process to a command.
 
-use crate::cli::{Cli, Command, LogFormat};
+use crate::cli::{Cli, Command};
 use crate::{commands, exit, logging, runtime};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -25,11 +25,7 @@ pub fn run_process() -> ExitCode {
         Err(error) => error.exit(),
     };
     cli.color.choice().write_global();
-    let log_format = match &cli.command {
-        Command::Serve(serve) => serve.log_format,
-        _ => LogFormat::Text,
-    };
-    logging::start(cli.log_level(), log_format);
+    let log = logging::start(&cli);
     if let Err(error) = survive_full_files() {
         return exit::exit_code(Err(exit::Failure::of(&error)));
     }
@@ -51,6 +47,8 @@ pub fn run_process() -> ExitCode {
     });
     // A thread may still be blocked in a read of stdin; nobody waits for it.
     runtime.shutdown_background();
+    // Before the error that it ends with, if there is one.
+    drop(log);
     exit::exit_code(outcome)
 }
 

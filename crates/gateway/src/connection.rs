@@ -9,6 +9,7 @@ mod access;
 mod answers;
 mod asked;
 mod behind;
+mod journal;
 mod lifecycle;
 mod list_cursor;
 mod requests;
@@ -28,6 +29,7 @@ use asked::Asked;
 use behind::Waiting;
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
+use journal::ConnectionJournal;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -90,8 +92,10 @@ pub fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) -> Pendin
 }
 
 async fn serve_until_gone(host: Host, options: ConnectionOptions, io: ConnectionIo) {
+    let client = ClientRef { name: options.client.as_str().into(), connection: acpd_host::fresh_id().into() };
     let connection = Connection {
-        client: ClientRef { name: options.client.as_str().into(), connection: acpd_host::fresh_id().into() },
+        journal: ConnectionJournal::opened(&client, &options),
+        client,
         host,
         options,
         outbox: io.outbox,
@@ -117,6 +121,7 @@ struct Connection {
     options: ConnectionOptions,
     outbox: Outbox,
     client: ClientRef,
+    journal: ConnectionJournal,
     capabilities: ClientCapabilities,
     /// The params of `initialize`, once it was answered.
     initialized: Option<Arc<Value>>,
@@ -236,6 +241,12 @@ impl Connection {
 
     /// The client is gone, or the host is: what was asked for is still answered, to whoever may read it.
     async fn finish(mut self) {
+        let why = match (self.options.identity.revoked().is_cancelled(), self.host.is_closing()) {
+            (true, _) => "revoked",
+            (false, true) => "shutdown",
+            (false, false) => "left",
+        };
+        self.journal.closed(&self.client.name, why);
         if self.options.ends_host {
             self.shut_down().await;
         } else if !self.host.is_closing() {
@@ -347,11 +358,13 @@ impl Connection {
         if let Some(name) = params["clientInfo"]["name"].as_str() {
             self.client.name = name.into();
         }
+        self.journal.introduced(&self.client.name, &params);
         self.initialized = Some(params);
     }
 
     async fn attach(&mut self, attaching: Attaching) {
         let Attaching { id, attachment, unresumable, spare } = attaching;
+        self.journal.attached(&self.client.name, &id, attachment.history_until);
         let outbox = self.outbox.viewer(&id, attachment.answer.on_connection);
         if let Some(live) = &attachment.live {
             self.agent = Some(live.agent().clone());
@@ -476,7 +489,11 @@ impl Connection {
                         self.dispatch(owned.clone(), method, params.clone(), &asked, permit).await;
                     dispatched.map_err(|error| wire_error(&error))
                 }
-                Err(error) => Err(error),
+                Err(error) => {
+                    let session = session_id(params.as_ref());
+                    self.journal.refused(&self.client.name, method, session.as_deref(), &error);
+                    Err(error)
+                }
             }
         };
         let done = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(broken()));

@@ -9,6 +9,7 @@ mod exchange;
 mod front_page;
 mod guard;
 mod health;
+mod journal;
 mod listen;
 mod local_peer;
 mod metrics;
@@ -56,9 +57,21 @@ pub(crate) enum Peer {
     Tcp {
         /// The address that the client called.
         local: SocketAddr,
+        /// From this address.
+        remote: SocketAddr,
         /// With TLS.
         tls: bool,
     },
+}
+
+/// For the log.
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix => f.write_str("unix"),
+            Self::Tcp { remote, .. } => write!(f, "{remote}"),
+        }
+    }
 }
 
 /// The front door of a daemon.
@@ -96,6 +109,8 @@ impl HttpServer {
         let (pulse, served) = (Arc::clone(&self.shared.pulse), CancellationToken::new());
         let _until_served = served.clone().drop_guard();
         scope.spawn("pulse", async move { served.run_until_cancelled(pulse.keep()).await });
+        let watched = self.shared.host.clone();
+        scope.spawn("readiness", async move { watched.watch().await });
         // Who has stalled is told so, if it reads again in time.
         let patience = self.shared.settings().viewer_stall + FAREWELL;
         let router = self.router();
@@ -149,7 +164,7 @@ impl HttpServer {
             .layer(cors(Arc::clone(shared)))
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_place))
             .layer(middleware::from_fn(problem::answer_panics))
-            .layer(middleware::from_fn(metrics::count_request))
+            .layer(middleware::from_fn_with_state(Arc::clone(shared), journal::observe))
     }
 }
 

@@ -5,10 +5,12 @@
 
 use crate::host::Host;
 use crate::host_file::HostFileError;
+use crate::termination::chain;
 use acpd_eventlog::AppendError;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
 /// How long the log may take to say that it can be written. With [`FRESH`] below a second.
@@ -52,8 +54,33 @@ pub enum Unready {
     },
 }
 
-/// The last answer of the log, and when it came.
-pub(crate) type Checked = tokio::sync::Mutex<Option<(Instant, Result<(), Unready>)>>;
+/// How often a host that was not ready is asked again whether it is.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What is known of whether the host could take on work.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// The last answer of the log, and when it came.
+    last: Mutex<Option<(Instant, Result<(), Unready>)>>,
+    doubts: Doubts,
+}
+
+impl Checked {
+    /// For those who may see that something cannot be recorded.
+    pub(crate) fn doubts(&self) -> Doubts {
+        self.doubts.clone()
+    }
+}
+
+/// Something could not be recorded: whether anything can be is to be found out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Doubts(Arc<Notify>);
+
+impl Doubts {
+    pub(crate) fn raise(&self) {
+        self.0.notify_one();
+    }
+}
 
 impl Host {
     /// Whether it could take on work now. Answers within a second.
@@ -67,7 +94,7 @@ impl Host {
         if self.is_closing() {
             return Err(Unready::ShuttingDown);
         }
-        let mut checked = self.shared.checked.lock().await;
+        let mut checked = self.shared.checked.last.lock().await;
         if let Some((at, result)) = &*checked
             && at.elapsed() < FRESH
         {
@@ -86,6 +113,42 @@ impl Host {
         let seen = self.shared.host_file.check_place();
         seen.map_err(|source| Unready::Unseen { source: Arc::new(source) })?;
         can_start()
+    }
+
+    /// Something went wrong that a log out of order would explain; whoever [watches](Self::watch) looks.
+    pub fn doubt(&self) {
+        self.shared.checked.doubts.raise();
+    }
+
+    /// Tells the operator when the host is not ready, and when it is again, until it shuts down. It looks when there is a
+    /// reason to, and then until all is well: a host without trouble costs nothing.
+    pub async fn watch(&self) {
+        let ended = self.scope().token().clone();
+        let watching = async {
+            loop {
+                self.shared.checked.doubts.0.notified().await;
+                let Err(unready) = self.check().await else { continue };
+                if self.is_closing() {
+                    return;
+                }
+                let mut reason = chain(&unready);
+                tracing::warn!(reason, "not ready");
+                let since = Instant::now();
+                while let Err(unready) = self.check().await {
+                    if self.is_closing() {
+                        return;
+                    }
+                    let now = chain(&unready);
+                    if now != reason {
+                        tracing::warn!(reason = now, "not ready");
+                        reason = now;
+                    }
+                    tokio::time::sleep(AGAIN).await;
+                }
+                tracing::warn!(after_s = since.elapsed().as_secs(), "ready again");
+            }
+        };
+        ended.run_until_cancelled(watching).await;
     }
 }
 

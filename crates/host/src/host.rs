@@ -22,8 +22,8 @@ use crate::event::EventKind;
 use crate::files::{FileSlots, Files, FilesSpec};
 use crate::host_file::HostFile;
 use crate::ids::SessionId;
+use crate::journal::{self, RunJournal};
 use crate::keyed_locks::KeyedLocks;
-use crate::metrics;
 use crate::named::NamedSession;
 use crate::permission::PermissionMode;
 use crate::registry::Registry;
@@ -271,8 +271,11 @@ impl Host {
             info: info.to_string().into_bytes(),
             events,
         };
-        let appender = self.shared.log.create(new).await?;
-        tracing::debug!(session = %id, "session created");
+        let appender = self.shared.log.create(new).await.inspect_err(|error| {
+            journal::session_not_recorded(agent.name(), cwd, creator, error);
+            self.doubt();
+        })?;
+        journal::session_created(id.as_str(), agent.name(), cwd, creator);
         Ok(appender)
     }
 
@@ -295,11 +298,12 @@ impl Host {
         let route = match agent.bind(run.claim, inputs_in, history).await {
             Ok(route) => route,
             Err(agent::Gone) => {
-                self.record_stillborn(appender, agent, run.info).await;
+                self.record_stillborn(id, appender, agent, run.info).await;
                 return Err(HostError::AgentGone { info: Arc::new(agent.termination().await) });
             }
         };
-        metrics::run_started(agent.name());
+        let doubts = self.shared.checked.doubts();
+        let journal = RunJournal::started(id.as_str(), agent, &run.info, doubts);
         let began_after = appender.next_seq() - 1;
         let past = taken_up.then(|| Past::new(self.shared.log.clone(), id.to_string(), began_after));
         let audience = Audience::default();
@@ -319,6 +323,7 @@ impl Host {
         };
         let task = SessionTask::new(SessionParts {
             id: id.clone(),
+            journal,
             native: run.native,
             agent: agent.clone(),
             route,
@@ -363,10 +368,16 @@ impl Host {
     }
 
     /// The agent died between its answer and our taking the session up.
-    async fn record_stillborn(&self, appender: Appender, agent: &AgentHandle, mut info: serde_json::Value) {
+    async fn record_stillborn(
+        &self,
+        id: &SessionId,
+        appender: Appender,
+        agent: &AgentHandle,
+        mut info: serde_json::Value,
+    ) {
         let termination = agent.termination().await;
-        metrics::run_started(agent.name());
-        metrics::run_ended(termination.cause);
+        let doubts = self.shared.checked.doubts();
+        RunJournal::started(id.as_str(), agent, &info, doubts).ended(&termination, 0);
         let end = json!(termination);
         info["terminationInfo"] = end.clone();
         if let Err(error) = appender.append_final(ended_batch(&end, &info)).await {
@@ -422,6 +433,11 @@ impl Host {
         self.shared.registry.get(id).is_some()
     }
 
+    /// How many sessions are live here.
+    pub fn live_sessions(&self) -> usize {
+        self.shared.registry.all().len()
+    }
+
     /// How many sessions are live here that were created under this token, or under none.
     pub fn live_sessions_of(&self, token: Option<&Arc<str>>) -> usize {
         self.shared.registry.all().iter().filter(|session| session.created_by() == token).count()
@@ -470,7 +486,11 @@ impl Host {
         }
         let _nobody_tries = self.shared.attempts.stop(id).await;
         match self.shared.log.delete(id).await {
-            Ok(()) | Err(AppendError::Unknown { .. }) => Ok(()),
+            Ok(()) => {
+                journal::session_deleted(id, client);
+                Ok(())
+            }
+            Err(AppendError::Unknown { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -23,6 +23,7 @@ mod fork;
 mod host;
 mod host_file;
 mod ids;
+mod journal;
 mod keyed_locks;
 mod listing;
 mod metrics;

@@ -114,12 +114,10 @@ pub(crate) fn turn_started() {
 }
 
 /// A turn that took so long ended with a stop reason, or without one.
-pub(crate) fn turn_ended(stop_reason: Option<&str>, after: Option<Duration>) {
+pub(crate) fn turn_ended(stop_reason: Option<&str>, took: Duration) {
     let known = |said| STOP_REASONS.into_iter().find(|known| *known == said).unwrap_or(OTHER);
     counter!(TURNS_ENDED, "stop_reason" => stop_reason.map_or(ERROR, known)).increment(1);
-    if let Some(after) = after {
-        histogram!(TURN_SECONDS).record(after);
-    }
+    histogram!(TURN_SECONDS).record(took);
 }
 
 pub(crate) fn agent_processes(agent: &str, running: usize) {

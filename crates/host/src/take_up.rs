@@ -16,6 +16,7 @@ use crate::event::EventKind;
 use crate::fork::with_session;
 use crate::host::{Host, remember_state};
 use crate::ids::SessionId;
+use crate::journal;
 use crate::named::NamedSession;
 use crate::permission::PermissionMode;
 use crate::refusal::{named_otherwise, sentence};
@@ -173,6 +174,7 @@ impl Host {
                 self.record_next_run(id, agent, appender, next).await
             }
             Err(error) => {
+                journal::not_activated(id, agent, &error, client);
                 self.give_back(appender, &ended.row).await;
                 Err(error)
             }
@@ -228,6 +230,7 @@ impl Host {
             ..IndexUpdate::default()
         });
         appender.append_durable(batch).await?;
+        journal::activated(id, agent, method, transcript.is_some(), client);
         let id = SessionId::from_text(id);
         let run = crate::host::Run {
             created_by: ended.row.created_by.map(Arc::from),

@@ -211,6 +211,10 @@ impl ProcessTask {
                 }
                 Event::Keeper(Ok(Some(FromKeeper::Exited { status, leaked, rungs, oom_kills }))) => {
                     metrics::leaked(leaked);
+                    if leaked > 0 {
+                        let pid = self.started.pid;
+                        tracing::info!(pid, killed = leaked, "killed what a program had left behind");
+                    }
                     self.reap_keeper().await;
                     return Ended { status, leaked, rungs, oom_kills };
                 }

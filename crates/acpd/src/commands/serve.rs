@@ -8,7 +8,7 @@ use crate::exit::{Failure, chain};
 use crate::signals::{Reloads, StopSignals};
 use acpd_gateway::{
     Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, Measurements, TokenHash, Tokens,
-    tls_config,
+    local_socket_path, tls_config,
 };
 use std::io::Write;
 use std::net::SocketAddr;
@@ -52,20 +52,21 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
         let (server, quit) = (server.clone(), quit.clone());
         async move { server.serve(vec![Listener::Tcp(tcp, tls), Listener::Unix(unix)], quit).await }
     });
-    announce(scheme, address)?;
+    let since = tokio::time::Instant::now();
+    let listening = format!("{scheme}://{address}");
+    tell_start(&config, &listening);
+    announce(&listening)?;
     loop {
         tokio::select! {
             () = stops.next() => break,
             () = reloads.next() => match reload(&args, &server, &tokens, &embedded, config.file.as_deref()) {
-                Ok(()) => {
-                    daemon_config::note(&state_dir, config.file.as_deref());
-                    tracing::info!("read the configuration anew");
-                }
+                Ok(()) => daemon_config::note(&state_dir, config.file.as_deref()),
                 Err(reason) => tracing::error!(%reason, "the configuration stays as it was"),
             },
         }
     }
-    tracing::info!("stopping");
+    let sessions = embedded.host.live_sessions();
+    tracing::info!(sessions, "acpd stopping");
     quit.cancel();
     {
         let ending = embedded.host.clone().shutdown("daemon");
@@ -73,7 +74,10 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
         loop {
             tokio::select! {
                 () = &mut ending => break,
-                () = stops.next() => embedded.host.hurry(),
+                () = stops.next() => {
+                    tracing::warn!("asked to stop once more, killing what has not ended");
+                    embedded.host.hurry();
+                }
             }
         }
     }
@@ -83,6 +87,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     embedded.close().await;
     daemon_config::forget(&state_dir);
     drop(local_socket);
+    tracing::info!(uptime_s = since.elapsed().as_secs(), "acpd stopped");
     Ok(())
 }
 
@@ -118,11 +123,26 @@ fn check_exposure(config: &Config, listen: SocketAddr) -> Result<(), String> {
     ))
 }
 
-fn announce(scheme: &str, address: SocketAddr) -> Result<(), Failure> {
+/// What an operator wants to know of a daemon that has just begun.
+fn tell_start(config: &Config, listening: &str) {
+    let agents: Vec<&str> = config.agents.keys().map(String::as_str).collect();
+    let file = config.file.as_deref().map(|file| file.display().to_string());
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        pid = std::process::id(),
+        listening,
+        socket = %local_socket_path(&config.storage.path).display(),
+        state_dir = %config.storage.path.display(),
+        config = file.as_deref().unwrap_or("none"),
+        tokens = config.tokens.len(),
+        agents = agents.join(","),
+        "acpd started"
+    );
+}
+
+fn announce(listening: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout();
-    writeln!(out, "listening on {scheme}://{address}")
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::of(&error))
+    writeln!(out, "listening on {listening}").and_then(|()| out.flush()).map_err(|error| Failure::of(&error))
 }
 
 /// Takes tokens, agents, limits and names from the configuration; where acpd listens and keeps its state stays.
@@ -143,6 +163,8 @@ fn reload(
         );
     }
     embedded.host.set_agents(agent_specs(&config));
+    let (tokens, agents) = (config.tokens.len(), config.agents.len());
+    tracing::info!(tokens, agents, "read the configuration anew");
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: a request that does not pass costs no more than its head; its body is not read.
 
 use super::Peer;
+use super::journal::Caller;
 use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use axum::extract::{Request, State};
@@ -125,8 +126,11 @@ pub(super) async fn check_token(
         .with(header::RETRY_AFTER, seconds)
         .into_response();
     }
+    let caller = Caller(identity.name().cloned());
     request.extensions_mut().insert(identity);
-    next.run(request).await
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(caller);
+    response
 }
 
 /// How a request says who it is from.

@@ -53,7 +53,9 @@ async fn trouble(shared: &Shared) -> Option<String> {
     if shared.stop.is_cancelled() {
         return Some(HostError::ShuttingDown.to_string());
     }
-    shared.host.check().await.err().map(|unready| one_line(&unready))
+    let unready = shared.host.check().await.err()?;
+    shared.host.doubt();
+    Some(one_line(&unready))
 }
 
 /// `GET /v1/health`: this process answers, and says whether it is of use. Restarting it would not help where it is

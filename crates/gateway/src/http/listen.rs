@@ -138,9 +138,9 @@ enum Socket {
 async fn accept_one(listener: &Listener) -> io::Result<(Socket, Peer)> {
     match listener {
         Listener::Tcp(listener, tls) => {
-            let (stream, _) = listener.accept().await?;
+            let (stream, remote) = listener.accept().await?;
             let local: SocketAddr = stream.local_addr()?;
-            Ok((Socket::Tcp(stream), Peer::Tcp { local, tls: tls.is_some() }))
+            Ok((Socket::Tcp(stream), Peer::Tcp { local, remote, tls: tls.is_some() }))
         }
         Listener::Unix(listener) => Ok((Socket::Unix(listener.accept().await?.0), Peer::Unix)),
     }

@@ -6,9 +6,10 @@
 use super::metrics;
 use super::problem::{Kind, Problem};
 use acpd_host::{CallerRefused, Host};
-use axum::{Router, middleware};
+use axum::Router;
 use http::StatusCode;
 use rustix::process::geteuid;
+use std::time::Duration;
 use tokio::net::UnixStream;
 
 /// Why somebody is not let in.
@@ -48,9 +49,10 @@ pub(super) fn refusing(reason: &PeerRefused) -> Router {
     let (kind, detail) = (reason.kind(), reason.to_string());
     let refusal = move || {
         let detail = detail.clone();
+        metrics::count_request(StatusCode::FORBIDDEN, Duration::ZERO);
         async move { Problem::new(StatusCode::FORBIDDEN, kind, detail) }
     };
-    Router::new().fallback(refusal).layer(middleware::from_fn(metrics::count_request))
+    Router::new().fallback(refusal)
 }
 
 impl PeerRefused {

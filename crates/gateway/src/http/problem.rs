@@ -22,6 +22,13 @@ macro_rules! kinds {
             #[cfg(test)]
             pub(super) const ALL: &[Self] = &[$(Self::$kind),*];
 
+            /// As an operator reads it.
+            pub(super) const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+
             /// As clients read it.
             pub(super) const fn urn(self) -> &'static str {
                 match self {
@@ -216,6 +223,7 @@ impl IntoResponse for Problem {
             session_id: self.session,
         };
         let mut response = (self.status, axum::Json(document)).into_response();
+        response.extensions_mut().insert(self.kind);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         for (name, value) in self.headers {

@@ -1,5 +1,6 @@
 //! How the front door is set up, and what all requests share.
 
+use super::journal::Refusals;
 use super::metrics::Measurements;
 use super::pulse::Pulse;
 use super::tokens::Tokens;
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(super) measurements: Option<Measurements>,
     /// Whether acpd itself runs, for whoever waits for clients.
     pub(super) pulse: Arc<Pulse>,
+    /// Requests that were refused, as far as they were told.
+    pub(super) refusals: Refusals,
     settings: RwLock<Arc<HttpSettings>>,
     local: RwLock<Identity>,
     pub(crate) since: tokio::time::Instant,
@@ -54,8 +57,8 @@ impl Shared {
     ) -> Self {
         let local = RwLock::new(Identity::local(settings.local));
         let (settings, since) = (RwLock::new(settings.into()), tokio::time::Instant::now());
-        let pulse = Arc::new(Pulse::new());
-        Self { host, tokens, stop, measurements, pulse, settings, local, since }
+        let (pulse, refusals) = (Arc::new(Pulse::new()), Refusals::default());
+        Self { host, tokens, stop, measurements, pulse, refusals, settings, local, since }
     }
 
     pub(crate) fn settings(&self) -> Arc<HttpSettings> {

@@ -43,6 +43,10 @@ impl Tokens {
         for (hash, before) in known.bearers.iter() {
             let after = bearers.iter_mut().find(|(after, _)| after == hash);
             if !after.is_some_and(|(_, after)| after.succeed(before)) {
+                tracing::info!(
+                    token = before.name().map(|name| &**name),
+                    "token revoked, what it has open ends"
+                );
                 before.revoked().cancel();
             }
         }

@@ -86,6 +86,11 @@ impl AgentMethods {
 
     /// The agent answered `method` with -32601 just now.
     pub(crate) fn remember_missing(&self, method: &str) {
+        tracing::info!(
+            agent = &*self.agent,
+            method,
+            "the agent lacks a method that it offers; another way is taken"
+        );
         self.memory.remember(&self.agent, method);
     }
 }

@@ -5,6 +5,7 @@ use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, MethodMemory, Sta
 use crate::acp::{self, method};
 use crate::clock;
 use crate::error::HostError;
+use crate::journal;
 use crate::metrics;
 use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
@@ -200,11 +201,9 @@ impl AgentStarter {
             }
             Err(error) => {
                 self.standings.start_failed(&spec.name, chain(&error));
-                Err(HostError::Start {
-                    agent: spec.name.clone(),
-                    info: Arc::new(TerminationInfo::of_start(&error, clock::now_ms())),
-                    source: Arc::new(error),
-                })
+                let info = Arc::new(TerminationInfo::of_start(&error, clock::now_ms()));
+                journal::agent_not_started(&spec.name, cwd, info.cause, &error);
+                Err(HostError::Start { agent: spec.name.clone(), info, source: Arc::new(error) })
             }
         }
     }

@@ -27,6 +27,17 @@ pub(super) enum Topic {
     File,
 }
 
+impl Topic {
+    /// As an operator reads it.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Permission => "permission",
+            Self::Elicitation => "elicitation",
+            Self::File => "file",
+        }
+    }
+}
+
 /// An open question.
 #[derive(Debug)]
 pub(super) struct Question {

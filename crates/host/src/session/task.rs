@@ -27,6 +27,7 @@ use crate::audience::Audience;
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::ids::SessionId;
+use crate::journal::RunJournal;
 use crate::listing::SessionState;
 use crate::metrics::SessionShare;
 use crate::permission::PermissionMode;
@@ -48,6 +49,8 @@ use tokio::time::Instant;
 /// What a session task is made of.
 pub(crate) struct SessionParts {
     pub(crate) id: SessionId,
+    /// What an operator is told.
+    pub(crate) journal: RunJournal,
     /// The agent's session id as JSON text.
     pub(crate) native: Arc<str>,
     pub(crate) agent: AgentHandle,
@@ -114,8 +117,6 @@ pub(crate) struct SessionTask {
     idle_at: Option<Instant>,
     /// What the index says that it is doing.
     told: SessionState,
-    /// When the running turn began.
-    turn_began: Option<Instant>,
     /// What it counts for among the live sessions.
     share: SessionShare,
     /// The log failed; the run ends with this.
@@ -154,7 +155,6 @@ impl SessionTask {
             released: false,
             idle_at: None,
             told: SessionState::Idle,
-            turn_began: None,
             share: SessionShare::new(SessionState::Idle.as_str()),
             failure: None,
             parts,

@@ -112,6 +112,7 @@ impl SessionTask {
         }
         let message = self.under_our_id(request.line, request.session.clone());
         let number = self.record_question(topic, &message, json!({"only": only.as_deref()}), out);
+        self.parts.journal.asked(self.turn, number, topic.as_str());
         self.asks.ask(number, topic, request.id.clone(), message, only, Self::now());
     }
 
@@ -173,6 +174,7 @@ impl SessionTask {
         match self.asks.answer(number, &client.connection, result) {
             Ok((question, result)) => {
                 let by = json!({"client": &*client.name});
+                self.parts.journal.answered(question.number, question.topic.as_str(), client);
                 Self::record_answer(question.topic, number, &result, &by, &mut out.record);
                 answer_agent(&question.agent_id, &result, out);
                 Ok(())
@@ -243,6 +245,7 @@ impl SessionTask {
     }
 
     fn resolve(&mut self, question: &Question, why: Unasked, out: &mut Outputs) {
+        self.parts.journal.unanswered(question.number, question.topic.as_str(), why.as_str());
         let answer = Self::record_unasked(question, why, &mut out.record);
         match (question.topic, why) {
             // What nobody wants any more is not done behind their back.

@@ -9,7 +9,6 @@ use crate::agent::{AgentEnd, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::listing::stop_telling;
-use crate::metrics;
 use crate::session::asks::Unasked;
 use crate::session::ingest::Record;
 use crate::termination::{Cause, RequestedEnd, TerminationInfo, chain};
@@ -136,7 +135,7 @@ impl SessionTask {
     }
 
     pub(super) fn log_failed(&mut self, error: AppendError, to_agent: &mut Vec<ToAgent>) {
-        tracing::error!(session = %self.parts.id, error = chain(&error), "the session cannot be recorded, ending it");
+        self.parts.journal.not_recorded(&error);
         self.failure = Some(error);
         self.let_go(to_agent);
     }
@@ -189,6 +188,10 @@ impl SessionTask {
             info: Some(self.parts.info.to_string().into_bytes()),
             ..IndexUpdate::default()
         });
+        let leftovers = match &end {
+            Ended::Gone(end) => end.report.leaked,
+            Ended::Released => 0,
+        };
         let end = self.last_seq() + record.len();
         let info = Arc::new(info);
         // PR-11: nothing that was asked is left open. A turn that was asked to end is `cancelled`, any other is
@@ -208,7 +211,7 @@ impl SessionTask {
         if let Err(error) = self.parts.appender.append_final(record.into_batch()).await {
             tracing::error!(session = %self.parts.id, error = chain(&error), "the end could not be recorded");
         }
-        metrics::run_ended(info.cause);
+        self.parts.journal.ended(&info, leftovers);
         self.parts.ended.send_replace(Some(Arc::clone(&info)));
 
         let error = HostError::SessionEnded { id: self.parts.id.to_string(), info };

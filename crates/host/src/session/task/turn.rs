@@ -5,7 +5,7 @@ use crate::acp::{self, method};
 use crate::agent::{AgentAnswer, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
-use crate::metrics;
+use crate::journal::TurnEnd;
 use crate::session::asks::Unasked;
 use crate::session::ingest::Record;
 use crate::session::turns::Step;
@@ -14,8 +14,6 @@ use acpd_wire::{codes, member};
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::RawValue;
-use std::time::Duration;
-use tokio::time::Instant;
 
 impl SessionTask {
     pub(super) fn answered(&mut self, ticket: Ticket, answer: AgentAnswer, out: &mut Outputs) {
@@ -110,7 +108,7 @@ impl SessionTask {
                 self.end_terminals_of_turn(true);
                 out.to_agent.push(ToAgent::Withdraw(ticket));
                 self.facts.last_stop_reason = Some("cancelled".to_owned());
-                metrics::turn_ended(Some("cancelled"), self.turn_took());
+                self.parts.journal.turn_ended(self.turn, TurnEnd::GivenUp);
                 let ended = json!({"turn": self.turn, "stopReason": "cancelled", "agentIgnoredCancel": true});
                 out.record.object(EventKind::TurnEnded, &ended);
                 let result = Bytes::from_static(acp::CANCELLED_RESULT);
@@ -130,9 +128,8 @@ impl SessionTask {
     pub(super) fn begin_turn(&mut self, ticket: Ticket, out: &mut Outputs) {
         let pending = self.pending.get(ticket).expect("a prompt is pending until it is answered");
         self.turn += 1;
-        metrics::turn_started();
-        self.turn_began = Some(Instant::now());
         let client = &pending.client;
+        self.parts.journal.turn_started(self.turn, client);
         let (by, via) = (json!(&*client.name), json!(&*client.connection));
         self.turn_via = std::sync::Arc::clone(&client.connection);
         let head = format!("{{\"turn\":{},\"by\":{by},\"via\":{via},\"prompt\":", self.turn);
@@ -173,28 +170,24 @@ impl SessionTask {
                     acp::view::<acp::PromptAnswerView<'_>>(&result).map(|view| view.stop_reason.into_owned());
                 let head = format!("{{\"turn\":{},\"stopReason\":{},\"result\":", self.turn, json!(stop));
                 out.record.around(EventKind::TurnEnded, &head, &result, "}");
-                metrics::turn_ended(stop.as_deref(), self.turn_took());
+                self.parts.journal.turn_ended(self.turn, TurnEnd::Stopped(stop.as_deref()));
                 self.facts.last_stop_reason = stop;
                 self.pending.answer(ticket, Ok(result), &mut out.replies);
             }
             Err(error) => {
                 let head = format!("{{\"turn\":{},\"error\":", self.turn);
                 out.record.around(EventKind::TurnEnded, &head, &error, "}");
-                metrics::turn_ended(None, self.turn_took());
+                let code = acp::view::<serde_json::Value>(&error).and_then(|error| error["code"].as_i64());
+                self.parts.journal.turn_ended(self.turn, TurnEnd::Failed(code));
                 self.pending.answer(ticket, Err(HostError::Agent { error }), &mut out.replies);
             }
         }
     }
 
-    /// How long the turn took that ends now.
-    fn turn_took(&mut self) -> Option<Duration> {
-        Some(self.turn_began.take()?.elapsed())
-    }
-
     pub(super) fn refused_turn(&mut self, ticket: Ticket, error: &HostError, out: &mut Outputs) {
         let ended = json!({"turn": self.turn, "error": {"message": error.to_string()}});
         out.record.object(EventKind::TurnEnded, &ended);
-        metrics::turn_ended(None, self.turn_took());
+        self.parts.journal.turn_ended(self.turn, TurnEnd::Refused);
         self.pending.answer(ticket, Err(error.clone()), &mut out.replies);
     }
 

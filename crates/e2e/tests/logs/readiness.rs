@@ -1,0 +1,43 @@
+//! Not ready, and ready again: a full disk, played by a limit on the size of files that goes away.
+
+use crate::journal::serve;
+use acpd_e2e::{Http, Scratch, noise};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::json;
+
+// contract 6: an operator is told when nothing can be recorded, for which sessions, and when that is over; nothing has to ask
+#[test]
+fn a_full_disk_is_told_and_its_end_too() {
+    // An agent that writes no files of its own: the limit is for acpd.
+    let scratch = Scratch::new().example("stateless", &["--no-state"]);
+    // In units of 512 bytes, whatever the shell: 8 MiB at least.
+    let (mut daemon, journal) = serve(&scratch, "ulimit -S -f 16384;", "--log-format json", &[]);
+    let mut client = daemon.over_websocket(&scratch, "/acp?agent=stateless");
+    client.tolerant();
+    client.initialize();
+    let session = client.new_session();
+    let answers = (1..40).map(|seed| {
+        let asked = client.prompt(&session, &noise(seed));
+        client.answer(&asked).json["error"].clone()
+    });
+    answers.into_iter().find(|error| !error.is_null()).expect("39 MiB do not fit");
+    let reason = journal.wait_for(&("WARN", "not ready", json!({"reason": null})))["reason"].clone();
+    assert!(reason.as_str().expect("text").contains("event log"), "{reason}");
+    journal.wait_for(&(
+        "ERROR",
+        "the session cannot be recorded, ending it",
+        json!({"session": session, "run": 1}),
+    ));
+    client.refused("session/new", &json!({"cwd": scratch.work(), "mcpServers": []}));
+    journal.wait_for(&("WARN", "session not created", json!({"agent": "stateless", "error": null})));
+
+    let pid = i32::try_from(daemon.pid()).ok().and_then(Pid::from_raw);
+    prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).expect("there is a larger one");
+    journal.wait_for(&("WARN", "ready again", json!({"after_s": null})));
+    assert_eq!(Http::on(daemon.connect()).request("GET", "/v1/ready", &[], "").status, 200);
+    drop(client);
+    daemon.stop();
+    let lines = journal.lines();
+    let told = |message: &str| lines.iter().filter(|line| line["message"] == message).count();
+    assert_eq!((told("not ready"), told("ready again")), (1, 1), "{lines:#?}");
+}

@@ -1,0 +1,183 @@
+//! What a host tells its operator of sessions: one function for each line of the log (docs/operations.md has the table).
+//!
+//! Every line carries the ids by which it is found again. Invariants: nothing of what is said in a session is told, and
+//! no line is written per message of an agent. Not here: trouble that has no session, which is told where it is handled.
+
+use crate::agent::AgentHandle;
+use crate::check::Doubts;
+use crate::metrics;
+use crate::session::ClientRef;
+use crate::setup::Creator;
+use crate::termination::{Cause, Reason, TerminationInfo, chain};
+use acpd_eventlog::AppendError;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A session was recorded for the first time.
+pub(crate) fn session_created(session: &str, agent: &str, cwd: &str, creator: &Creator) {
+    let (client, token) = (&*creator.client, creator.token.as_deref());
+    tracing::info!(session = %session, agent, cwd, client, token, "session created");
+}
+
+/// A session could not be recorded, so there is none.
+pub(crate) fn session_not_recorded(agent: &str, cwd: &str, creator: &Creator, error: &AppendError) {
+    let (client, token) = (&*creator.client, creator.token.as_deref());
+    tracing::warn!(agent, cwd, client, token, error = chain(error), "session not created");
+}
+
+/// A session and its history were removed.
+pub(crate) fn session_deleted(session: &str, client: &str) {
+    tracing::info!(session = %session, client, "session deleted");
+}
+
+/// A process does not become an agent.
+pub(crate) fn agent_not_started(
+    agent: &str,
+    cwd: &Path,
+    cause: Option<Cause>,
+    error: &dyn std::error::Error,
+) {
+    let cause = cause.map(Cause::as_str);
+    tracing::warn!(agent, cwd = %cwd.display(), cause, error = chain(error), "agent not started");
+}
+
+/// An agent goes on with a session: by `method`, with a transcript where it could not take it up.
+pub(crate) fn activated(session: &str, agent: &AgentHandle, method: &str, transcript: bool, client: &str) {
+    let (pid, agent) = (agent.pid(), agent.name());
+    tracing::info!(session = %session, pid, agent, method, transcript, client, "session activated");
+}
+
+/// No agent goes on with a session.
+pub(crate) fn not_activated(session: &str, agent: &AgentHandle, error: &dyn std::error::Error, client: &str) {
+    let (pid, agent) = (agent.pid(), agent.name());
+    tracing::warn!(session = %session, pid, agent, client, error = chain(error), "session not activated");
+}
+
+/// One run of a session, as its lines name it.
+#[derive(Debug)]
+pub(crate) struct RunJournal {
+    session: String,
+    run: u64,
+    pid: u32,
+    agent: String,
+    began: Instant,
+    turn_began: Instant,
+    doubts: Doubts,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TurnEnd<'a> {
+    /// The agent answered with a stop reason.
+    Stopped(Option<&'a str>),
+    /// The agent answered with an error, of this code.
+    Failed(Option<i64>),
+    /// It was cancelled, and the agent took no notice.
+    GivenUp,
+    /// The agent was never asked: it does not read.
+    Refused,
+}
+
+impl RunJournal {
+    /// A run begins; `info` is the session's description in the index.
+    pub(crate) fn started(session: &str, agent: &AgentHandle, info: &Value, doubts: Doubts) -> Self {
+        let now = Instant::now();
+        let journal = Self {
+            session: session.to_owned(),
+            run: info["runs"].as_u64().unwrap_or(1),
+            pid: agent.pid(),
+            agent: agent.name().to_owned(),
+            began: now,
+            turn_began: now,
+            doubts,
+        };
+        metrics::run_started(&journal.agent);
+        let Self { session, run, pid, agent, .. } = &journal;
+        tracing::info!(%session, run, pid, agent, "run started");
+        journal
+    }
+
+    /// A turn begins.
+    pub(crate) fn turn_started(&mut self, turn: u64, client: &ClientRef) {
+        self.turn_began = Instant::now();
+        metrics::turn_started();
+        let (session, run, connection) = (&self.session, self.run, &client.connection);
+        tracing::debug!(%session, run, turn, client = &*client.name, %connection, "turn started");
+    }
+
+    /// A turn is over.
+    pub(crate) fn turn_ended(&self, turn: u64, end: TurnEnd<'_>) {
+        let took = self.turn_began.elapsed();
+        let (session, run, duration_ms) = (&self.session, self.run, milliseconds(took));
+        let stop_reason = match end {
+            TurnEnd::Stopped(reason) => reason,
+            TurnEnd::GivenUp => Some("cancelled"),
+            TurnEnd::Failed(_) | TurnEnd::Refused => None,
+        };
+        metrics::turn_ended(stop_reason, took);
+        match end {
+            TurnEnd::Stopped(_) => {
+                let stop_reason = stop_reason.unwrap_or("none");
+                tracing::info!(%session, run, turn, stop_reason, duration_ms, "turn ended");
+            }
+            TurnEnd::GivenUp => {
+                tracing::warn!(%session, run, turn, stop_reason, duration_ms, "turn ended; the agent ignored its cancel");
+            }
+            TurnEnd::Failed(code) => {
+                tracing::info!(%session, run, turn, code, duration_ms, "turn ended with an error of the agent");
+            }
+            TurnEnd::Refused => {
+                tracing::warn!(%session, run, turn, duration_ms, "turn refused: the agent does not read");
+            }
+        }
+    }
+
+    /// People are asked; `question` is the number of the event.
+    pub(crate) fn asked(&self, turn: u64, question: u64, topic: &'static str) {
+        let (session, run) = (&self.session, self.run);
+        tracing::info!(%session, run, turn, question, topic, "question waiting");
+    }
+
+    /// A client has answered.
+    pub(crate) fn answered(&self, question: u64, topic: &'static str, client: &ClientRef) {
+        let (session, run, connection) = (&self.session, self.run, &client.connection);
+        tracing::info!(%session, run, question, topic, client = &*client.name, %connection, "question answered");
+    }
+
+    /// Nobody has answered, and nobody will.
+    pub(crate) fn unanswered(&self, question: u64, topic: &'static str, cause: &'static str) {
+        let (session, run) = (&self.session, self.run);
+        tracing::info!(%session, run, question, topic, cause, "question closed without an answer");
+    }
+
+    /// The session cannot be recorded any more.
+    pub(crate) fn not_recorded(&self, error: &AppendError) {
+        let (session, run) = (&self.session, self.run);
+        tracing::error!(%session, run, error = chain(error), "the session cannot be recorded, ending it");
+        self.doubts.raise();
+    }
+
+    /// The run is over; `leftovers` are the processes that the agent left behind, which were killed.
+    pub(crate) fn ended(&self, end: &TerminationInfo, leftovers: u32) {
+        metrics::run_ended(end.cause);
+        let Self { session, run, pid, agent, .. } = self;
+        let cause = end.cause.map_or("acpd_failed", Cause::as_str);
+        let (by, code, signal) = (end.initiator.as_deref(), end.exit_code, end.signal.as_deref());
+        let (turn_active, duration_ms) = (end.turn_active, milliseconds(self.began.elapsed()));
+        match (end.reason, end.message.as_deref()) {
+            (Reason::Error, message) => tracing::warn!(
+                %session, run, pid, agent, cause, error = message, code, signal, turn_active, leftovers, duration_ms,
+                "run ended"
+            ),
+            (_, _) => tracing::info!(
+                %session, run, pid, agent, cause, by, turn_active, leftovers, duration_ms, "run ended"
+            ),
+        }
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
