@@ -42,6 +42,11 @@ pub(crate) fn entry(client: &mut Client, session: &str) -> Value {
     own.unwrap_or_else(|| panic!("{session} is listed"))
 }
 
+/// The record of a session's last end, with the stderr that lists leave out.
+pub(crate) fn termination(client: &mut Client, session: &str) -> Value {
+    meta(&client.call("session/status", &of(session)))["terminationInfo"].clone()
+}
+
 /// The ids of a list, in its order.
 pub(crate) fn ids(entries: &[Value]) -> Vec<&str> {
     entries.iter().map(|entry| entry["sessionId"].as_str().expect("an entry has an id")).collect()

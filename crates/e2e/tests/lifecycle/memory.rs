@@ -2,7 +2,7 @@
 //!
 //! Not here: the kernel's own killing, which needs a control group; its counter is tested where it is read.
 
-use crate::asking::{entry, meta, until_ended};
+use crate::asking::{termination, until_ended};
 use acpd_e2e::{Scratch, acpd, taking_shell_agent};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn dies(scratch: &Scratch, agent: &str, prompt: &str) -> (Value, Value) {
     let asked = client.prompt(&session, prompt);
     let error = client.error(&asked);
     let told = until_ended(&mut client, &session, 1);
-    let info = meta(&entry(&mut client, &session))["terminationInfo"].clone();
+    let info = termination(&mut client, &session);
     assert_eq!(error["data"]["terminationInfo"], info);
     client.finish();
     (told, info)

@@ -1,6 +1,6 @@
 //! Secrets that an agent prints on its stderr are in no record of its end (TM-1).
 
-use crate::asking::{entry, meta, taking, until_ended};
+use crate::asking::{taking, termination, until_ended};
 use crate::stored::{ENDED, of_kind, stored};
 use acpd_e2e::{Scratch, taking_shell_agent};
 use serde_json::json;
@@ -33,7 +33,7 @@ fn no_record_tells_a_secret() {
     let asked = client.prompt(&session, "x");
     let error = client.error(&asked);
     let told = until_ended(&mut client, &session, 1);
-    let listed = meta(&entry(&mut client, &session))["terminationInfo"].clone();
+    let listed = termination(&mut client, &session);
 
     // The next run is given others.
     let mut again = taking(&scratch, &session);

@@ -94,7 +94,7 @@ fn what_has_ended_costs_no_memory() {
     for step in steps {
         cycles(&mut callers, &scratch, step);
         memory.push(resident_memory(daemon.pid()));
-        println!("{} endings: {} KiB", memory.len(), memory[memory.len() - 1] / 1024);
+        eprintln!("{} endings: {} KiB", memory.len(), memory[memory.len() - 1] / 1024);
     }
     let bound = GROWTH.min(EACH * (endings - settled) as u64 / 2);
     let grown = memory[3].saturating_sub(memory[1]);

@@ -55,9 +55,9 @@ mod tests {
         assert_eq!(read_place(&write_place(7, "s"), "s").ok(), Some(7));
         for unreadable in ["", "-1", "+1", "x", "1.5", "99999999999999999999", "@s", "1 "] {
             let problem = read_place(unreadable, "s").expect_err(unreadable);
-            assert!(format!("{problem:?}").contains("cursor_unreadable"), "{unreadable}");
+            assert!(format!("{problem:?}").contains("CursorUnreadable"), "{unreadable}");
         }
         let foreign = read_place("7@t", "s").expect_err("of another session");
-        assert!(format!("{foreign:?}").contains("cursor_of_another_session"));
+        assert!(format!("{foreign:?}").contains("CursorOfAnotherSession"));
     }
 }
