@@ -188,18 +188,20 @@ impl Conversation {
         if let Show::View(view) = &mut self.show {
             view.starting(self.agent.as_deref()).map_err(closed)?;
         }
-        let params = json!({
+        let mut params = json!({
             "protocolVersion": 1,
             "clientCapabilities": {
                 "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
                 // A person can be told what to type.
                 "auth": {"terminal": true},
-                // So that what is declined can be told.
-                "elicitation": {"form": {}, "url": {}},
                 "_meta": {META: {"terminals": true}},
             },
             "clientInfo": {"name": "acpd run", "version": env!("CARGO_PKG_VERSION")},
         });
+        if let Home::Here(_) = self.home {
+            // So that what is declined can be told. In a daemon another client may have a better answer.
+            params["clientCapabilities"]["elicitation"] = json!({"form": {}, "url": {}});
+        }
         let first = Phase::Initialize(self.client.request(method::INITIALIZE, &params).await);
         let talked = self.talk(first, cwd, signals).await;
         self.forget_questions();
