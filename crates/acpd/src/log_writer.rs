@@ -28,6 +28,7 @@ enum Entry {
 #[derive(Clone)]
 pub(crate) struct LogWriter {
     lines: SyncSender<Entry>,
+    /// Since the start.
     left_out: Arc<AtomicU64>,
 }
 
@@ -38,25 +39,30 @@ pub(crate) struct LogThread {
 }
 
 /// Starts the thread, which writes to `out`.
-pub(crate) fn start(out: impl Write + Send + 'static) -> (LogWriter, LogThread) {
+///
+/// # Errors
+/// No thread can be had.
+pub(crate) fn start(out: impl Write + Send + 'static) -> std::io::Result<(LogWriter, LogThread)> {
     let (lines, entries) = sync_channel(WAITING);
     let (end, ended) = sync_channel(1);
     let left_out = Arc::new(AtomicU64::new(0));
     let writer = LogWriter { lines: lines.clone(), left_out: Arc::clone(&left_out) };
-    std::thread::spawn(move || {
+    std::thread::Builder::new().name("log".to_owned()).spawn(move || {
         write_all(out, &entries, &left_out);
         // Without a guard nothing waits for the end.
         let _unheard = end.send(());
-    });
-    (writer, LogThread { lines, ended })
+    })?;
+    Ok((writer, LogThread { lines, ended }))
 }
 
 fn write_all(mut out: impl Write, entries: &Receiver<Entry>, left_out: &AtomicU64) {
+    let mut told = 0;
     while let Ok(Entry::Line(line)) = entries.recv() {
         // There is no other place to say that stderr is gone.
         let _gone = out.write_all(&line);
-        let lines = left_out.swap(0, Ordering::Relaxed);
+        let lines = left_out.load(Ordering::Relaxed) - told;
         if lines > 0 {
+            told += lines;
             tracing::warn!(lines, "lines of the log left out: they came faster than stderr takes them");
         }
     }
@@ -101,7 +107,7 @@ mod tests {
     #[test]
     fn an_unread_pipe_holds_nobody_up() {
         let (output, input) = std::io::pipe().expect("a pipe");
-        let (mut writer, thread) = start(input);
+        let (mut writer, thread) = start(input).expect("a thread");
         // Far more than a pipe and the queue take.
         let lines = 4 * WAITING;
         for number in 0..lines {

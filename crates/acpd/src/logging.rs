@@ -21,11 +21,17 @@ pub(crate) fn start(cli: &Cli) -> Option<LogThread> {
     let said = said.to_string_lossy();
     let (mut targets, unreadable) = targets(&said, cli.log_level());
     let thread = match &cli.command {
-        Command::Serve(serve) => {
-            let (writer, thread) = log_writer::start(std::io::stderr());
-            write_to(move || -> LogWriter { writer.clone() }, serve.log_format, targets);
-            Some(thread)
-        }
+        Command::Serve(serve) => match log_writer::start(std::io::stderr()) {
+            Ok((writer, thread)) => {
+                write_to(move || -> LogWriter { writer.clone() }, serve.log_format, targets);
+                Some(thread)
+            }
+            // What cannot have a thread does not run long, and says why.
+            Err(_) => {
+                write_to(std::io::stderr, serve.log_format, targets);
+                None
+            }
+        },
         _ => {
             if cli.verbose == 0 && said.is_empty() {
                 targets = targets.with_target(FOR_OPERATORS, LevelFilter::ERROR);

@@ -34,7 +34,7 @@ pub use gate::{Arrival, Gate};
 pub use http::{Answer, Event, Events, Http};
 pub use message::{Message, initialize, request};
 pub use metrics::{until_counted, until_stalled};
-pub use noise::noise;
+pub use noise::{fill_the_disk, noise};
 pub use oracle::{check_from_agent, check_from_client};
 pub use process::{Exit, open_files, peak_memory, resident_memory, thread_names, zombie_children};
 pub use pseudo_terminal::{OnTerminal, PseudoTerminal};

@@ -2,8 +2,8 @@
 
 use acpd_e2e::{PATIENCE, Scratch, open_files};
 
-/// Sessions before the first count: caches and pools have their size by then.
-const WARM: usize = 5;
+/// Sessions before the first count: caches and pools have their size by then, and each of the log's readers its file.
+const WARM: usize = 20;
 /// Sessions between the counts.
 const MORE: usize = 40;
 

@@ -1,7 +1,7 @@
 //! Ready or not, and the end of a daemon with streams open.
 
 use crate::door::{client, entry, plain, stream};
-use acpd_e2e::{Daemon, Deadline, Scratch, WebSocket, acpd, noise};
+use acpd_e2e::{Daemon, Deadline, Scratch, WebSocket, acpd, fill_the_disk};
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
@@ -22,14 +22,7 @@ fn a_full_disk_is_told() {
     assert_eq!(status(&daemon, "/v1/ready"), (200, json!({"ready": true})));
     assert_eq!(status(&daemon, "/v1/health").1["status"], "ok");
     let mut client = daemon.over_websocket(&scratch, "/acp?agent=stateless");
-    client.tolerant();
-    client.initialize();
-    let session = client.new_session();
-    let answers = (1..40).map(|seed| {
-        let asked = client.prompt(&session, &noise(seed));
-        client.answer(&asked).json["error"].clone()
-    });
-    answers.into_iter().find(|error| !error.is_null()).expect("39 MiB do not fit");
+    let session = fill_the_disk(&mut client);
     let deadline = Deadline::after(Duration::from_secs(1));
     loop {
         let (code, body) = status(&daemon, "/v1/ready");

@@ -1,7 +1,7 @@
 //! Not ready, and ready again: a full disk, played by a limit on the size of files that goes away.
 
 use crate::journal::serve;
-use acpd_e2e::{Http, Scratch, noise};
+use acpd_e2e::{Http, Scratch, fill_the_disk};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
@@ -13,14 +13,7 @@ fn a_full_disk_is_told_and_its_end_too() {
     // In units of 512 bytes, whatever the shell: 8 MiB at least.
     let (mut daemon, journal) = serve(&scratch, "ulimit -S -f 16384;", "--log-format json", &[]);
     let mut client = daemon.over_websocket(&scratch, "/acp?agent=stateless");
-    client.tolerant();
-    client.initialize();
-    let session = client.new_session();
-    let answers = (1..40).map(|seed| {
-        let asked = client.prompt(&session, &noise(seed));
-        client.answer(&asked).json["error"].clone()
-    });
-    answers.into_iter().find(|error| !error.is_null()).expect("39 MiB do not fit");
+    let session = fill_the_disk(&mut client);
     let reason = journal.wait_for(&("WARN", "not ready", json!({"reason": null})))["reason"].clone();
     assert!(reason.as_str().expect("text").contains("event log"), "{reason}");
     journal.wait_for(&(
