@@ -39,10 +39,16 @@ fn as_user(mut command: Command) -> Command {
 /// From now on the daemon gets no thread and no process; or does again.
 fn starve(scratch: &Scratch, daemon: &Daemon, starved: bool) {
     // As the same user: a limit of another's process is not root's to set everywhere.
-    let mut prlimit = as_user(scratch.command("prlimit"));
-    let most = if starved { "1" } else { "unlimited" };
-    prlimit.args(["--pid", &daemon.pid().to_string(), &format!("--nproc={most}:")]);
-    assert!(prlimit.status().expect("util-linux is there").success());
+    let prlimit = |more: &[&str]| {
+        let mut prlimit = as_user(scratch.command("prlimit"));
+        let output =
+            prlimit.args(["--pid", &daemon.pid().to_string()]).args(more).stderr(Stdio::inherit()).output();
+        let output = output.expect("util-linux is there");
+        assert!(output.status.success(), "{more:?}");
+        String::from_utf8(output.stdout).expect("text").trim().to_owned()
+    };
+    let most = if starved { "1".to_owned() } else { prlimit(&["--nproc", "--output=HARD", "--noheadings"]) };
+    prlimit(&[&format!("--nproc={most}:")]);
 }
 
 // contract 1.3, FR-3: at a limit of processes requests are answered, readiness says why it is false, and the connection
