@@ -191,6 +191,8 @@ impl SessionTask {
                     self.begin_end(RequestedEnd::shutdown("daemon"), None, &mut out);
                 }
                 Event::Input(Some(SessionInput::Replayed(lines))) => self.told_before(&lines).await,
+                // What cannot be recorded is not shown, nor is an answer that stands behind it.
+                Event::Input(Some(SessionInput::Messages(_))) if self.failure.is_some() => {}
                 Event::Input(Some(SessionInput::Messages(messages))) => {
                     let news = self.without_replay(messages).await;
                     self.messages(news, &mut out);
