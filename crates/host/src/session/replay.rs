@@ -296,8 +296,9 @@ impl Replay {
                 Stage::Prompted if self.begun => Verdict::Perhaps,
                 _ => Verdict::News,
             },
-            // A replay that begins behind a prompt begins with the user's words.
-            _ if self.stage == Stage::Prompted && !self.begun && !said.is_proof() => {
+            // A replay that begins behind a prompt begins with the user's words: ids of tool calls are counted anew by some
+            // agents with each process.
+            _ if self.stage == Stage::Prompted && !self.begun && !said.by_user() => {
                 self.end();
                 Verdict::News
             }
@@ -318,7 +319,10 @@ impl Replay {
                 let is_it = |item: &Item| matches!(item, Item::Call(known) if known == id);
                 let found = match self.window.iter().position(is_it) {
                     Some(index) => Search::Found(Place { index, at: None }),
-                    None if self.calls.contains(id) => Search::Found(Place { index: 0, at: Some(0) }),
+                    // Behind a prompt only within a replay that goes on there, for the same reason.
+                    None if self.calls.contains(id) && (self.stage != Stage::Prompted || self.late) => {
+                        Search::Found(Place { index: 0, at: Some(0) })
+                    }
                     None => Search::Beyond,
                 };
                 (found, 0)

@@ -113,6 +113,9 @@ fn a_replay_ends_with_the_history_or_with_something_new() {
         // No replay at all: the same words again are new.
         (THREE, "| ! a:1 u:one", "nn"),
         (THREE, "| ! u:new a:1", "nn"),
+        // Nor with ids of tool calls that begin anew with the process.
+        (THREE, "| ! c:c2 a:4", "nn"),
+        (THREE, "u:one a:1 u:two t:hm a:2 c:c2 a:22 u:three a:3 | ! c:c2 a:4", "rrrrrrrrrnn"),
         // One that begins behind a prompt. Echoes of the prompt do not get here.
         (THREE, "| ! u:one a:1 u:two t:hm a:2 c:c2 a:22 u:three a:3 a:4", "rprpprprrn"),
         (THREE, "| ! u:one a:1 a:4", "rpn"),

@@ -51,8 +51,8 @@ impl Past {
         for message in messages {
             let line = match &message {
                 FromAgent::Notification { line, is_update: true, .. } if !self.replay.is_over() => line,
-                // An answer ends what was said in its turn.
-                FromAgent::Answer { .. } => {
+                // An answer ends what was said in its turn, and a question of the agent's belongs behind it.
+                FromAgent::Answer { .. } | FromAgent::Request { .. } | FromAgent::NotReading { .. } => {
                     self.let_go(&mut news);
                     news.push(message);
                     continue;
