@@ -207,7 +207,7 @@ impl EventLog {
         let job = move |writer: &mut Writer| {
             refuse_live(writer, &id)?;
             let reserved = is_end.then_some(bytes);
-            writer.transact(reserved, |transaction| {
+            let appended = writer.transact(reserved, |transaction| {
                 let standing = match store::standing(transaction, &id)? {
                     None => return Ok(Err(AppendError::Unknown { id: id.clone() })),
                     Some(standing) if standing.owner != owner => {
@@ -217,9 +217,10 @@ impl EventLog {
                 };
                 let blocks = BlockBuilder::whole(standing.last_seq + 1, batch.records.clone(), batch.count);
                 store::write(transaction, standing.row, standing.last_seq, &blocks, batch.index.as_ref())?;
-                metrics::appended(batch.count, bytes as u64);
                 Ok(Ok(standing.last_seq + batch.count))
-            })
+            });
+            // Once, however often it was tried.
+            appended.inspect(|_| metrics::appended(batch.count, bytes as u64))
         };
         self.shared.ask(bytes, job).await?
     }

@@ -136,7 +136,8 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
         Some(dir) => rustix::fs::statvfs(dir),
         None => Err(error),
     });
-    let found = found.ok()?;
+    // One that tells nothing has all zeros, as FUSE's default.
+    let found = found.ok().filter(|found| found.f_blocks > 0 && found.f_frsize > 0)?;
     // Some of it is kept for root.
     let blocks = if rustix::process::geteuid().is_root() { found.f_bfree } else { found.f_bavail };
     Some(blocks.saturating_mul(found.f_frsize))

@@ -245,6 +245,11 @@ impl AgentTask {
             Command::Answer { frame } => self.backlog.extend_from_slice(&frame),
             Command::Withdraw { route, ticket } => self.withdraw(route, ticket),
             Command::Claim { claim, free } => {
+                // A session that is gone without a word has its id no more.
+                self.routes.retain(|route| !route.inputs.is_closed());
+                if let Some(native) = claim.upgrade() {
+                    self.disowned.retain(|disowned| *disowned != native);
+                }
                 let is_free = self.claims.add(claim, self.routes.iter().map(|route| &*route.native));
                 // The id is free again if its asker is gone.
                 let _asker_gone = free.send(is_free);
@@ -269,7 +274,9 @@ impl AgentTask {
             Command::Disown(native) => {
                 self.held.retain(|held| held.native.as_deref() != Some(native.as_bytes()));
                 self.held_bytes = self.held.iter().map(|held| held.bytes).sum();
-                self.disowned.push(native);
+                if !self.disowned.contains(&native) {
+                    self.disowned.push(native);
+                }
             }
             Command::Fault(AgentFault(message)) => self.fail(message),
         }
