@@ -7,6 +7,7 @@ use crate::clock;
 use crate::event::EventKind;
 use crate::host::{Host, ended_batch};
 use crate::host_file::DeadHost;
+use crate::journal;
 use crate::listing::stop_telling;
 use crate::metrics;
 use crate::termination::{Cause, SessionFacts, TerminationInfo, chain};
@@ -84,7 +85,10 @@ impl Host {
             };
             match self.shared.log.append_to(&row.id, Some(owner), batch).await {
                 Ok(_) if row.ended => {}
-                Ok(_) => metrics::run_ended(Some(Cause::DaemonLost)),
+                Ok(_) => {
+                    metrics::run_ended(Some(Cause::DaemonLost));
+                    journal::lost(&row.id, &row.agent);
+                }
                 // Another process was faster.
                 Err(AppendError::Conflict { .. } | AppendError::Unknown { .. }) => {}
                 Err(error) => return Err(chain(&error)),

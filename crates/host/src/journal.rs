@@ -32,6 +32,12 @@ pub(crate) fn session_deleted(session: &str, client: &str) {
     tracing::info!(session = %session, client, "session deleted");
 }
 
+/// A session was live in a process of acpd's that is gone.
+pub(crate) fn lost(session: &str, agent: &str) {
+    let cause = Cause::DaemonLost.as_str();
+    tracing::warn!(session, agent, cause, "run ended with the acpd that hosted it");
+}
+
 /// A process does not become an agent.
 pub(crate) fn agent_not_started(
     agent: &str,

@@ -281,3 +281,22 @@ fn run_alone_is_told_by_itself() {
         scratch.run(&["run", "--embedded", "--state-dir", state.to_str().expect("text"), "crash"]);
     assert!(stderr.contains("agent exited with exit status: 1") && !stderr.contains("WARN"), "{stderr}");
 }
+
+// contract 1.2, contract 6: what a killed daemon could not tell of its sessions, the next one does
+#[test]
+fn a_lost_session_is_told_at_the_next_start() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut client = daemon.over_websocket(&scratch, "/acp");
+    client.initialize();
+    let session = client.new_session();
+    daemon.kill();
+    let (mut next, journal) = serve(&scratch, "", "--log-format json", &[]);
+    journal.wait_for(&(
+        "WARN",
+        "run ended with the acpd that hosted it",
+        json!({"session": session, "agent": "example", "cause": "daemon_lost"}),
+    ));
+    drop(client);
+    next.stop();
+}
