@@ -80,7 +80,12 @@ impl DaemonConfig {
             None => "the daemon goes by no configuration file".to_owned(),
         };
         if let Some(given) = given.filter(|given| !self.is_file(given)) {
-            words.push_str(&format!(", not by {}, which `--embedded` would use", path(given)));
+            // SIGHUP reads the daemon's own file only.
+            words.push_str(&format!(
+                ", not by {0}, which `--embedded` would use; stop it and start `acpd serve --config {0}` to change that",
+                path(given)
+            ));
+            return words;
         }
         let hangup = self.pid.map_or_else(|| "SIGHUP".to_owned(), |pid| format!("`kill -HUP {pid}`"));
         words.push_str(&format!("; {hangup} makes it read its configuration anew"));
@@ -112,8 +117,8 @@ mod tests {
         assert_eq!(
             config.words(Some(&other)),
             format!(
-                "the daemon goes by {}, not by {}, which `--embedded` would use; `kill -HUP 42` makes it read its \
-                 configuration anew",
+                "the daemon goes by {}, not by {1}, which `--embedded` would use; stop it and start `acpd serve \
+                 --config {1}` to change that",
                 file.display(),
                 other.display()
             )

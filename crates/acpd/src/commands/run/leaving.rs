@@ -50,6 +50,10 @@ impl Conversation {
                 }
                 None => self.say(&format!("session {shown} is being closed"))?,
             }
+        } else if self.ended {
+            self.announce(&format!(
+                "session {shown} has ended; `acpd sessions show {shown}{reach}` has the record"
+            ))?;
         }
         self.client.hang_up();
         let trouble = self.client_trouble().await;
