@@ -323,7 +323,8 @@ mod tests {
         let line = shell("sleep 1000 & echo $!");
         let result = run_within(&line, &mut Counts::default(), &mut out, Duration::from_millis(50));
         let sleeper = String::from_utf8(out).expect("a pid");
-        assert_eq!(answer("kill", &[sleeper.trim()], Path::new("/")), Some(String::new()));
+        let kill = format!("kill {}", sleeper.trim());
+        assert_eq!(answer("sh", &["-c", &kill], Path::new("/")), Some(String::new()));
         assert!(matches!(result, Err(RunError::LeftBehind { .. })));
     }
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 const STUBBORN: &str =
     "trap '' TERM; setsid sleep 1000 & (setsid sleep 1001 &); echo ready; while :; do sleep 0.05; done";
 
-const STOPS_ITS_KEEPER: &str = "kill -STOP $PPID; echo ready; exec sleep 1000";
+/// When it is told to: before, its keeper may not have said that it runs.
+const STOPS_ITS_KEEPER: &str = "read go; kill -STOP $PPID; echo ready; exec sleep 1000";
 
 fn kill(pid: u32, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("not zero");
@@ -105,6 +106,7 @@ async fn a_start_that_nobody_waits_for_leaves_nothing() {
 async fn a_stopped_keeper_hears_a_stop_request() {
     let bench = Bench::new();
     let mut process = bench.sh(STOPS_ITS_KEEPER).await;
+    process.stdin.write_all(b"go\n").await.expect("it reads");
     read_until(&mut process, "ready").await;
     process.handle.stop();
     let report = tokio::time::timeout(Duration::from_secs(4), process.handle.exited()).await;
@@ -117,6 +119,7 @@ async fn a_stopped_keeper_hears_a_stop_request() {
 async fn a_sweep_wakes_a_stopped_keeper() {
     let bench = Bench::new();
     let mut process = bench.sh(STOPS_ITS_KEEPER).await;
+    process.stdin.write_all(b"go\n").await.expect("it reads");
     read_until(&mut process, "ready").await;
     kill(keeper_of(&bench), rustix::process::Signal::TERM);
     let which = Sweep::Host(bench.host.clone());
