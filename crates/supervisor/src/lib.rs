@@ -23,6 +23,7 @@ mod report;
 mod scope;
 mod spec;
 mod start;
+mod starting;
 mod stderr;
 mod streams;
 mod sweep;

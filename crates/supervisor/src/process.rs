@@ -18,6 +18,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::pipe;
+use tokio::process::Child;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,20 @@ const STDERR_READ: usize = 16 * 1024;
 const QUIET_READ: usize = 512;
 /// How much longer than its own graces a keeper may take before it is killed.
 const KEEPER_SLACK: Duration = Duration::from_secs(5);
+
+/// How long a keeper may take to stop its program and everything that came of it.
+pub(crate) fn keeper_bound(graces: Graces) -> Duration {
+    graces.stdin + graces.term + KEEPER_SLACK
+}
+
+/// A program may stop its keeper, which then hears nothing.
+pub(crate) fn wake(keeper: &Child) {
+    let pid = keeper.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    if let Some(pid) = pid {
+        // It is our child and was not reaped yet, so the id is still its own.
+        let _gone = kill_process(pid, Signal::CONT);
+    }
+}
 
 /// A running program.
 #[derive(Debug)]
@@ -196,9 +211,8 @@ impl ProcessTask {
                     let byte = request.unwrap_or(Command::Stop).to_byte();
                     // A keeper that is gone says so on the other half of the socket.
                     let _lost = self.started.control.try_write(&[byte]);
-                    self.wake_keeper();
-                    let bound = self.graces.stdin + self.graces.term + KEEPER_SLACK;
-                    overdue.get_or_insert(Instant::now() + bound);
+                    wake(&self.started.keeper);
+                    overdue.get_or_insert(Instant::now() + keeper_bound(self.graces));
                 }
                 Event::Stderr(Ok(0) | Err(_)) => self.stderr = None,
                 Event::Stderr(Ok(read)) => {
@@ -229,15 +243,6 @@ impl ProcessTask {
                     overdue = None;
                 }
             }
-        }
-    }
-
-    /// A program may stop its keeper, which then hears nothing.
-    fn wake_keeper(&self) {
-        let pid = self.started.keeper.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-        if let Some(pid) = pid {
-            // It is our child and was not reaped yet, so the id is still its own.
-            let _gone = kill_process(pid, Signal::CONT);
         }
     }
 

@@ -4,10 +4,11 @@ use crate::containment::Containment;
 use crate::keeper::protocol::{FromKeeper, SpawnFailure, StartFrame, WireProgram};
 use crate::lineage::{Kept, Known, Lineage};
 use crate::lost::LostKeepers;
-use crate::pipes::{Stdin, Stdout};
+use crate::pipes::{Stdin, StdinShared, Stdout};
 use crate::process::{self, Process};
 use crate::scope::TaskScope;
 use crate::spec::{KeeperCommand, ProgramSpec};
+use crate::starting::{Starting, Unfinished};
 use crate::streams::Ours;
 use crate::sweep::{KEEPER_MARK, MARK, ProcessMark};
 use std::ffi::{OsStr, OsString};
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedReadHalf;
+use tokio::net::unix::{OwnedReadHalf, pipe};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
@@ -104,9 +105,6 @@ pub struct Supervisor {
     lost: LostKeepers,
 }
 
-/// How long a keeper may take to stop a program that nobody wants any more.
-const LADDER_BOUND: Duration = Duration::from_secs(60);
-
 impl Supervisor {
     /// `host` goes into the mark of every process, so that a later host can find what outlived this one.
     pub fn new(keeper: KeeperCommand, host: &str, scope: TaskScope) -> Self {
@@ -141,10 +139,18 @@ impl Supervisor {
             .map_err(|error| StartError::Unrepresentable { detail: format!("{command}: {error}") })?;
 
         let (streams, theirs_of_program) = spec.streams.open().map_err(keeper_failed)?;
+        let opened = Opened::new(streams).map_err(keeper_failed)?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(keeper_failed)?;
         let keeper = self.spawn_keeper(theirs.into(), &mark).map_err(keeper_failed)?;
         let known = keeper.id().map(|pid| self.kept.add(mark.clone(), pid, spec.label.clone()));
-        let mut keeper = Starting { keeper: Some((keeper, known)), scope: self.scope.clone() };
+        let unfinished = Unfinished {
+            keeper,
+            mark: mark.clone(),
+            bound: process::keeper_bound(spec.graces),
+            lost: self.lost.clone(),
+            known,
+        };
+        let starting = Starting::new(unfinished, self.scope.clone());
         let child_ends = theirs_of_program.each_ref().map(AsFd::as_fd);
         StartFrame::send_head(&ours, body.len(), child_ends).map_err(keeper_failed)?;
         drop(theirs_of_program);
@@ -156,25 +162,22 @@ impl Supervisor {
             write.write_all(&body).await?;
             reports.next().await
         });
-        // Dropping the control socket on an early return makes the keeper stop whatever it has started.
-        let answer = answer.await.map_err(|_| keeper_failed(io::ErrorKind::TimedOut.into()))?;
-        match answer.map_err(keeper_failed)? {
-            Some(FromKeeper::Started { pid, containment }) => {
-                let (keeper, known) = keeper.keeper.take().expect("it is taken once");
-                let (control, lost) = (write, self.lost.clone());
+        let failed = match answer.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+            Ok(Some(FromKeeper::Started { pid, containment })) => {
+                let Unfinished { keeper, known, lost, .. } = starting.finish();
+                let control = write;
                 let started =
                     Started { pid, containment, mark, keeper, _known: known, reports, control, lost };
-                self.adopt(spec, started, streams).map_err(keeper_failed)
+                return Ok(self.adopt(&spec, started, opened));
             }
-            Some(FromKeeper::NotStarted(failure)) => {
-                keeper.reap().await;
-                Err(start_error(&spec, failure))
-            }
-            Some(FromKeeper::Exited { .. }) | None => {
-                keeper.reap().await;
-                Err(keeper_failed(io::ErrorKind::UnexpectedEof.into()))
-            }
-        }
+            Ok(Some(FromKeeper::NotStarted(failure))) => start_error(&spec, failure),
+            Ok(Some(FromKeeper::Exited { .. }) | None) => keeper_failed(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) => keeper_failed(error),
+        };
+        // The keeper takes this as a request to stop whatever it has started, which hears it too.
+        drop((reports, write, opened));
+        starting.end().await;
+        Err(failed)
     }
 
     fn spawn_keeper(&self, control: OwnedFd, mark: &ProcessMark) -> io::Result<Child> {
@@ -217,14 +220,31 @@ impl Supervisor {
         }
     }
 
-    fn adopt(&self, spec: ProgramSpec, started: Started, ours: Ours) -> io::Result<Process> {
+    fn adopt(&self, spec: &ProgramSpec, started: Started, opened: Opened) -> Process {
+        let Opened { stdin, stdin_shared, stdout, stderr, cut, stdout_done } = opened;
+        let (handle, task) = process::task(spec, started, stdin_shared, stderr, cut, stdout_done);
+        self.scope.spawn("process", Box::new(task).run());
+        Process { stdin, stdout, handle }
+    }
+}
+
+/// Our ends of a program's streams, ready to be read and written.
+struct Opened {
+    stdin: Stdin,
+    stdin_shared: Arc<StdinShared>,
+    stdout: Stdout,
+    stderr: Option<pipe::Receiver>,
+    cut: CancellationToken,
+    stdout_done: CancellationToken,
+}
+
+impl Opened {
+    fn new(ours: Ours) -> io::Result<Self> {
         let (stdin, stdin_shared) = Stdin::new(ours.stdin)?;
         let (cut, stdout_done) = (CancellationToken::new(), CancellationToken::new());
         let stdout = Stdout::new(ours.stdout, cut.clone(), stdout_done.clone().drop_guard())?;
-        let stderr = ours.stderr.map(tokio::net::unix::pipe::Receiver::from_owned_fd).transpose()?;
-        let (handle, task) = process::task(&spec, started, stdin_shared, stderr, cut, stdout_done);
-        self.scope.spawn("process", Box::new(task).run());
-        Ok(Process { stdin, stdout, handle })
+        let stderr = ours.stderr.map(pipe::Receiver::from_owned_fd).transpose()?;
+        Ok(Self { stdin, stdin_shared, stdout, stderr, cut, stdout_done })
     }
 }
 
@@ -311,42 +331,4 @@ fn begins_with_a_program(command: &str, spec: &ProgramSpec) -> bool {
     path.is_some_and(|(_, path)| {
         std::env::split_paths(path).any(|dir| is_program(&spec.cwd.join(dir).join(first)))
     })
-}
-
-/// A keeper whose start is not over. Whoever waits for that may give up: then the keeper stops what it has started, and
-/// is collected when it has ended.
-struct Starting {
-    keeper: Option<(Child, Option<Known>)>,
-    scope: TaskScope,
-}
-
-impl Starting {
-    /// A keeper without a program ends by itself; this only collects it.
-    async fn reap(&mut self) {
-        if let Some((keeper, _)) = &mut self.keeper {
-            collect(keeper, Duration::from_secs(5)).await;
-        }
-        self.keeper = None;
-    }
-}
-
-impl Drop for Starting {
-    fn drop(&mut self) {
-        // Without a runtime nothing runs any more, and the system collects it.
-        if let Some((mut keeper, known)) = self.keeper.take()
-            && tokio::runtime::Handle::try_current().is_ok()
-        {
-            self.scope.spawn("unwanted keeper", async move {
-                collect(&mut keeper, LADDER_BOUND).await;
-                drop(known);
-            });
-        }
-    }
-}
-
-async fn collect(keeper: &mut Child, within: Duration) {
-    if tokio::time::timeout(within, keeper.wait()).await.is_err() {
-        let _gone = keeper.start_kill();
-        let _status = keeper.wait().await;
-    }
 }

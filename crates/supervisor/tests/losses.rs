@@ -3,8 +3,8 @@
 #[path = "support/programs.rs"]
 mod programs;
 
-use acpd_supervisor::{ExitStatus, Lineage, Sweep, sweep};
-use programs::{Bench, processes_with, read_until, shell};
+use acpd_supervisor::{ExitStatus, KeeperCommand, Lineage, StartError, Sweep, sweep};
+use programs::{Bench, KEEPER, processes_with, read_until, shell};
 use std::time::Duration;
 
 const STUBBORN: &str =
@@ -99,6 +99,96 @@ async fn a_start_that_nobody_waits_for_leaves_nothing() {
     // As long as the graces, with room for a busy machine; nobody must be killed for being late.
     let ended = tokio::time::timeout(Duration::from_secs(20), bench.nothing_left()).await;
     ended.expect("every keeper stopped what it had started");
+}
+
+/// Its keeper runs this script.
+fn bench_with(keeper: &str) -> Bench {
+    Bench::with_keeper(KeeperCommand { program: "sh".into(), args: vec!["-c".into(), keeper.into()] })
+}
+
+/// Until a keeper of this bench is stopped.
+async fn a_stop(bench: &Bench) {
+    let is_stopped = |pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, fields)| fields.starts_with(" T "))
+    };
+    while !processes_with(format!("ACPD_KEEPER={}.", bench.host).as_bytes()).into_iter().any(is_stopped) {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A keeper that has a program, does not tell of it, and is stopped again as often as it goes on.
+const STAYS_STOPPED: &str = "ACPD_PROCESS=$ACPD_KEEPER setsid sleep 1000 & while :; do kill -STOP $$; done";
+
+/// Until a program runs.
+async fn a_program(bench: &Bench) {
+    while bench.alive().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+// SU-3: a start that is given up wakes its keeper, which ends what it has started
+#[tokio::test]
+async fn a_stopped_keeper_hears_that_its_start_is_given_up() {
+    let bench = bench_with(&format!("kill -STOP $$; exec '{KEEPER}'"));
+    let mut spec = shell("exec sleep 1000");
+    spec.graces.term = Duration::from_secs(30);
+    tokio::select! {
+        biased;
+        started = bench.start(spec) => panic!("its keeper is stopped: {started:?}"),
+        () = a_stop(&bench) => {}
+    }
+    // Sooner than it is killed for not ending.
+    let ended = tokio::time::timeout(Duration::from_secs(20), bench.nothing_left()).await;
+    ended.expect("the keeper has ended");
+}
+
+// SU-3: what a keeper kept that does not end after its start was given up is swept
+#[tokio::test]
+async fn a_keeper_that_stays_stopped_is_swept() {
+    let bench = bench_with(STAYS_STOPPED);
+    tokio::select! {
+        biased;
+        started = bench.start(shell("")) => panic!("its keeper is stopped: {started:?}"),
+        () = a_stop(&bench) => {}
+    }
+    a_program(&bench).await;
+    let ended = tokio::time::timeout(Duration::from_secs(20), bench.nothing_left()).await;
+    ended.expect("the keeper was killed");
+}
+
+// SU-3: when a start fails for lack of an answer, nothing of it is left
+#[tokio::test]
+async fn a_start_without_an_answer_leaves_nothing() {
+    let bench = bench_with(STAYS_STOPPED);
+    let mut start = std::pin::pin!(bench.start(shell("")));
+    tokio::select! {
+        biased;
+        started = &mut start => panic!("its keeper is stopped: {started:?}"),
+        () = a_stop(&bench) => {}
+    }
+    a_program(&bench).await;
+    // From here on the clock goes on whenever everything waits for it.
+    tokio::time::pause();
+    let error = start.await.expect_err("nothing told of a program");
+    assert!(
+        matches!(&error, StartError::Keeper { source, .. } if source.kind() == std::io::ErrorKind::TimedOut),
+        "{error:?}"
+    );
+    assert_eq!(bench.alive(), Vec::<u32>::new());
+    assert_eq!(processes_with(format!("ACPD_KEEPER={}.", bench.host).as_bytes()), Vec::<u32>::new());
+}
+
+// SU-3: nor is anything left where the program is as fast as the word that it runs
+#[tokio::test]
+async fn a_program_that_stops_its_keeper_at_once_is_ended() {
+    let bench = Bench::new();
+    for patience in [0, 1, 2, 4, 8, 16, 32] {
+        let start = bench.start(shell("kill -STOP $PPID; setsid sleep 1000 & exec sleep 1001"));
+        drop(tokio::time::timeout(Duration::from_millis(patience), start).await);
+    }
+    let ended = tokio::time::timeout(Duration::from_secs(30), bench.nothing_left()).await;
+    ended.expect("every keeper has ended");
 }
 
 // SU-2: a program that stops its keeper is ended like any other
