@@ -70,7 +70,7 @@ impl Kept {
             }
         }
         let marked = line.iter().find_map(|pid| {
-            let environment = procfs::environment(as_pid(*pid)?)?;
+            let environment = procfs::environment(as_pid(*pid)?).known();
             ProcessMark::all_in(procfs::variable(&environment, MARK)?).find(|mark| mark.is_of(host))
         });
         marked.map_or(Lineage::Stranger, |mark| {

@@ -2,12 +2,18 @@
 
 use rustix::process::Pid;
 
+/// What is told of a process behind its name: fields, beginning with its state.
+fn behind_the_name(pid: Pid) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The name is in parentheses and may contain anything.
+    let after = line.iter().rposition(|byte| *byte == b')')?;
+    String::from_utf8(line.get(after + 1..)?.to_vec()).ok()
+}
+
 /// State letter and parent of a process; 0 is a parent that cannot be seen from here.
 pub(crate) fn stat(pid: Pid) -> Option<(u8, u32)> {
-    let line = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The second field is the program's name in parentheses and may contain anything.
-    let after = line.iter().rposition(|byte| *byte == b')')?;
-    let mut fields = std::str::from_utf8(line.get(after + 1..)?).ok()?.split_ascii_whitespace();
+    let told = behind_the_name(pid)?;
+    let mut fields = told.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
     Some((state, fields.next()?.parse().ok()?))
 }
@@ -17,10 +23,66 @@ pub(crate) fn is_alive(pid: Pid) -> bool {
     stat(pid).is_some_and(|(state, _)| !matches!(state, b'Z' | b'X'))
 }
 
-/// The environment that a process was started with. None: it may not be read, or there is no such process. A zombie
-/// has none left, and one that is just being replaced by another program has none yet.
-pub(crate) fn environment(pid: Pid) -> Option<Vec<u8>> {
-    std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()
+/// The environment that a process was started with.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Environment {
+    /// It may not be read, or there is no such process.
+    Hidden,
+    /// It is just being replaced by that of another program.
+    Unsettled,
+    /// This; a zombie has none left.
+    Is(Vec<u8>),
+}
+
+impl Environment {
+    /// What is known of it, maybe nothing.
+    pub(crate) fn known(self) -> Vec<u8> {
+        match self {
+            Self::Is(environment) => environment,
+            Self::Hidden | Self::Unsettled => Vec::new(),
+        }
+    }
+}
+
+/// The environment of a process.
+pub(crate) fn environment(pid: Pid) -> Environment {
+    let read = || std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
+    let mut was_settled = false;
+    loop {
+        match read() {
+            Err(_) => return Environment::Hidden,
+            Ok(environment) if !environment.is_empty() => return Environment::Is(environment),
+            Ok(nothing) => match memory(pid) {
+                Memory::None => return Environment::Is(nothing),
+                Memory::Unsettled => return Environment::Unsettled,
+                // It may have come by its environment since the look at it.
+                Memory::Settled if was_settled => return Environment::Is(nothing),
+                Memory::Settled => was_settled = true,
+            },
+        }
+    }
+}
+
+/// What a process has as memory.
+enum Memory {
+    /// None: it is a zombie, or a thread of the kernel.
+    None,
+    /// That of a new program, which does not know yet where its environment ends.
+    Unsettled,
+    Settled,
+}
+
+fn memory(pid: Pid) -> Memory {
+    /// The fields for the size of the memory and for the end of the environment, counted from the state on.
+    const SIZE: usize = 20;
+    const ENVIRONMENT_END: usize = 48;
+    let told = behind_the_name(pid).unwrap_or_default();
+    let field = |number| told.split_ascii_whitespace().nth(number);
+    match (field(SIZE), field(ENVIRONMENT_END)) {
+        (None | Some("0"), _) => Memory::None,
+        (Some(_), Some("0")) => Memory::Unsettled,
+        (Some(_), _) => Memory::Settled,
+    }
 }
 
 /// The value of a variable in an environment.

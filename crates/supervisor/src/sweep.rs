@@ -6,7 +6,7 @@
 //! environment) than a keeper's own reaping.
 
 use crate::metrics;
-use crate::procfs;
+use crate::procfs::{self, Environment};
 use rustix::process::{Pid, Signal};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -20,6 +20,8 @@ pub(crate) const KEEPER_MARK: &str = "ACPD_KEEPER";
 const ROUNDS: usize = 50;
 /// How long one round waits for what it killed.
 const ROUND_WAIT: Duration = Duration::from_millis(100);
+/// How long a round waits for a process that is just being replaced by another program, and shows no mark meanwhile.
+const SETTLING: Duration = Duration::from_millis(5);
 /// After so many rounds everything is looked at again: what forks that fast may have come by a number that was seen.
 const LOOK_AGAIN: usize = 8;
 
@@ -87,7 +89,7 @@ pub(crate) fn sweep_each(which: &Sweep) -> HashMap<ProcessMark, u32> {
             look.settled.clear();
         }
         let found = look.found(which);
-        if found.is_empty() {
+        if found.is_empty() && !look.is_unsettled {
             break;
         }
         let mut ends = Vec::new();
@@ -97,7 +99,10 @@ pub(crate) fn sweep_each(which: &Sweep) -> HashMap<ProcessMark, u32> {
                 killed.insert(pid, mark);
             }
         }
-        wait_for_ends(&ends, ROUND_WAIT);
+        match ends.is_empty() {
+            true => std::thread::park_timeout(SETTLING),
+            false => wait_for_ends(&ends, ROUND_WAIT),
+        }
     }
     let mut counts = HashMap::new();
     for mark in killed.into_values() {
@@ -111,6 +116,8 @@ pub(crate) fn sweep_each(which: &Sweep) -> HashMap<ProcessMark, u32> {
 #[derive(Debug, Default)]
 struct Look {
     settled: HashSet<Pid>,
+    /// The last look came upon one of which it cannot be told yet.
+    is_unsettled: bool,
     #[cfg(test)]
     reads: HashMap<Pid, u32>,
 }
@@ -119,6 +126,7 @@ impl Look {
     /// All processes with a covered mark that are not left to a keeper.
     fn found(&mut self, which: &Sweep) -> Vec<(Pid, ProcessMark)> {
         let (mut found, mut kept) = (Vec::new(), HashSet::new());
+        self.is_unsettled = false;
         for pid in all_processes().filter(|pid| *pid != rustix::process::getpid()) {
             if self.settled.contains(&pid) {
                 continue;
@@ -127,16 +135,21 @@ impl Look {
             {
                 *self.reads.entry(pid).or_default() += 1;
             }
-            let environment = procfs::environment(pid);
-            let all = environment.as_deref().unwrap_or_default();
-            if let Some(mark) = procfs::variable(all, MARK).and_then(|value| which.covered(value)) {
+            let environment = match procfs::environment(pid) {
+                Environment::Is(environment) => environment,
+                Environment::Hidden => Vec::new(),
+                Environment::Unsettled => {
+                    self.is_unsettled = true;
+                    continue;
+                }
+            };
+            if let Some(mark) = procfs::variable(&environment, MARK).and_then(|value| which.covered(value)) {
                 found.push((pid, mark));
-            } else if let Some(mark) = kept_by(all, which) {
+            } else if let Some(mark) = kept_by(&environment, which) {
                 // It has lost its host and ends by itself, unless its program has stopped it.
                 let _gone = rustix::process::kill_process(pid, Signal::CONT);
                 kept.insert(mark);
-            } else if environment.is_none() || !all.is_empty() || !procfs::is_alive(pid) {
-                // What is just being replaced by another program has no environment yet, and a zombie none any more.
+            } else {
                 self.settled.insert(pid);
             }
         }
@@ -158,8 +171,7 @@ fn all_processes() -> impl Iterator<Item = Pid> {
 
 /// The mark of a process that is covered.
 fn mark_of(pid: Pid, which: &Sweep) -> Option<ProcessMark> {
-    let environment = procfs::environment(pid)?;
-    which.covered(procfs::variable(&environment, MARK)?)
+    which.covered(procfs::variable(&procfs::environment(pid).known(), MARK)?)
 }
 
 /// Waits until no program of a host that is gone lives, and kills what does after `within`; returns how many processes
@@ -170,12 +182,19 @@ pub fn outlive(host: &str, within: Duration) -> u32 {
     let now = std::time::Instant::now;
     let deadline = now() + within;
     loop {
-        let Some(pid) = all_processes().find(|pid| mark_of(*pid, &which).is_some()) else { return 0 };
+        let mut look = Look::default();
+        let found = look.found(&which);
+        if found.is_empty() && !look.is_unsettled {
+            return 0;
+        }
         let left = deadline.saturating_duration_since(now());
         if left.is_zero() {
             return sweep(&which);
         }
-        wait_for_end(pid, left);
+        match found.first() {
+            Some((pid, _)) => wait_for_end(*pid, left),
+            None => std::thread::park_timeout(SETTLING),
+        }
     }
 }
 
@@ -268,9 +287,9 @@ mod tests {
         let mut marked: Vec<_> = (1..=4).map(|n| sleeper(Some(&format!("{host}.{n}")))).collect();
         let which = Sweep::Host(host);
         let mut look = Look::default();
-        for pid in &marked {
+        for child in others.iter().chain(&marked) {
             // The child has its own environment once it runs its own program.
-            while mark_of(pid_of(pid), &which).is_none() {}
+            while procfs::environment(pid_of(child)) == Environment::Unsettled {}
         }
         assert_eq!(look.found(&which).len(), 4);
         assert_eq!(look.found(&which).len(), 4, "what concerns it is looked at again");
@@ -290,6 +309,23 @@ mod tests {
         assert_eq!(look.reads.get(&pid_of(&marked[0])), Some(&3));
         for child in others.iter_mut().chain(&mut marked) {
             child.wait().expect("it is ours");
+        }
+    }
+
+    // SU-3: a process is found also while one program in it is being replaced by another, when it shows no mark
+    #[test]
+    fn what_replaces_itself_all_the_time_is_swept() {
+        const AGAIN: &str = "exec sh -c \"$0\" \"$0\"";
+        for _ in 0..40 {
+            let host = uuid::Uuid::new_v4().to_string();
+            #[expect(clippy::disallowed_methods, reason = "it stands for what has lost its keeper")]
+            let mut command = std::process::Command::new("sh");
+            let mut child =
+                command.args(["-c", AGAIN, AGAIN]).env(MARK, format!("{host}.1")).spawn().expect("sh starts");
+            let swept = sweep(&Sweep::Host(host));
+            child.kill().expect("it was not reaped");
+            child.wait().expect("it is ours");
+            assert_eq!(swept, 1);
         }
     }
 
