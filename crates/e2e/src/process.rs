@@ -99,10 +99,44 @@ pub fn zombie_children(parent: u32) -> Vec<u32> {
 }
 
 fn state_and_parent(pid: u32) -> Option<(char, u32)> {
+    let stat = stat(pid)?;
+    let mut fields = stat.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// What Linux tells of a process, from its state on.
+fn stat(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before it may hold anything, parentheses too.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+    Some(stat.rsplit_once(')')?.1.to_owned())
+}
+
+/// What a process was started with: its `environ` or its `cmdline`; empty when there is none to be read. A process that
+/// is just being replaced by another program has none for a moment, and is looked at again.
+pub(crate) fn started_with(pid: u32, file: &str) -> Vec<u8> {
+    let mut was_settled = false;
+    loop {
+        // Gone meanwhile, or not ours to look at.
+        let Ok(found) = fs::read(format!("/proc/{pid}/{file}")) else { return Vec::new() };
+        if !found.is_empty() {
+            return found;
+        }
+        let stat = stat(pid).unwrap_or_default();
+        let field = |number| stat.split_whitespace().nth(number);
+        // The size of its memory, and where in it the environment ends, which is behind the command line.
+        let is_settled = match (field(20), field(48)) {
+            // It has ended, or is a thread of the kernel.
+            (None | Some("0"), _) => return found,
+            (_, Some("0")) => false,
+            _ => true,
+        };
+        // What has settled since the look at it is looked at once more, and one without any not for ever.
+        if is_settled && was_settled {
+            return found;
+        }
+        was_settled = is_settled;
+        std::thread::yield_now();
+    }
 }
 
 /// A child may be dead for a moment before it is waited for; not longer.

@@ -4,7 +4,7 @@
 //! in. A zombie has neither; zombies are looked for by their parent instead.
 
 use crate::clock::Deadline;
-use crate::process::ends_within;
+use crate::process::{ends_within, started_with};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,13 +49,13 @@ impl RunMark {
         let all = fs::read_dir("/proc").expect("Linux has /proc").flatten();
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let has_mark = |pid: &u32| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let environment = started_with(*pid, "environ");
             let is_here =
                 || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&self.dir));
             environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes()) || is_here()
         };
         let marked = |pid| {
-            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let command = started_with(pid, "cmdline");
             Marked { pid, command: String::from_utf8_lossy(&command).replace('\0', " ") }
         };
         pids.filter(has_mark).map(marked).collect()

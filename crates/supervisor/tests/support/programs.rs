@@ -2,7 +2,11 @@
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
+#[path = "processes.rs"]
+mod processes;
+
 use acpd_supervisor::{Graces, KeeperCommand, Process, ProgramSpec, StartError, Supervisor, TaskScope};
+pub(crate) use processes::processes_with;
 use std::ffi::OsString;
 use std::time::Duration;
 use tokio_util::bytes::BytesMut;
@@ -54,18 +58,6 @@ pub(crate) fn shell(script: &str) -> ProgramSpec {
     spec.env = vec![(OsString::from("PATH"), std::env::var_os("PATH").expect("PATH is set"))];
     spec.graces = Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) };
     spec
-}
-
-pub(crate) fn processes_with(mark: &[u8]) -> Vec<u32> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").expect("/proc is there").flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(mark)) {
-            found.push(pid);
-        }
-    }
-    found
 }
 
 /// Reads stdout until `needle` is in what was read, or the end.

@@ -2,11 +2,15 @@
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
+#[path = "../../../supervisor/tests/support/processes.rs"]
+mod processes;
+
 use acpd_supervisor::{KeeperCommand, Supervisor, TaskScope};
 use acpd_terminal::{
     CreateError, TerminalEvent, TerminalHandle, TerminalId, TerminalReport, TerminalSettings,
     TerminalSnapshot, TerminalSpec, Terminals,
 };
+use processes::processes_with;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -139,18 +143,6 @@ pub(crate) async fn snapshot(terminal: &TerminalHandle) -> TerminalSnapshot {
 
 pub(crate) async fn text(terminal: &TerminalHandle) -> String {
     snapshot(terminal).await.output.text
-}
-
-fn processes_with(mark: &[u8]) -> Vec<u32> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").expect("/proc is there").flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(mark)) {
-            found.push(pid);
-        }
-    }
-    found
 }
 
 /// A named pipe by which a test tells a command to go on.
