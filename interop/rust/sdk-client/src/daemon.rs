@@ -13,12 +13,10 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::Error;
 use crate::conversation::Conversation;
-use crate::peer::{Peer, acpd};
+use crate::peer::{GRACES, Peer, acpd};
 use crate::talk::{TalkError, converse};
 use crate::trial::Trial;
 
-/// Short graces, so that stopping takes no time.
-const CONFIG: &str = "[timeouts]\nstdin_grace = \"200ms\"\nterm_grace = \"500ms\"\n";
 const FIRST_WORDS: &str = "listening on http://";
 
 /// How to reach a daemon.
@@ -49,7 +47,7 @@ pub struct Daemon {
 impl Daemon {
     /// Starts one on a free port, with a state directory of its own.
     pub async fn start() -> Result<Self, TalkError> {
-        let trial = Trial::with_config(Some(CONFIG))?;
+        let trial = Trial::with_config(Some(GRACES))?;
         if !acpd().exists() {
             return Err(TalkError::NotBuilt(acpd()));
         }

@@ -7,6 +7,10 @@ use agent_client_protocol::AcpAgentConfig;
 /// Names the binary to test; without it, the debug build of the repository.
 const ACPD_BIN: &str = "ACPD_BIN";
 
+/// Graces that are over long before the SDK's own: it sends SIGTERM a second after it has closed stdin, and SIGKILL two
+/// seconds later. acpd has then ended all that an agent left behind, instead of its keepers in the moment after.
+pub(crate) const GRACES: &str = "[timeouts]\nstdin_grace = \"200ms\"\nterm_grace = \"500ms\"\n";
+
 /// A program that speaks ACP as an agent.
 #[derive(Debug, Clone)]
 pub enum Peer {
@@ -26,13 +30,13 @@ pub enum Peer {
 impl Peer {
     /// The example agent, hosted.
     pub fn hosted_example() -> Self {
-        Self::Hosted { agent: "example".to_owned(), config: String::new() }
+        Self::Hosted { agent: "example".to_owned(), config: GRACES.to_owned() }
     }
 
     /// `program` hosted as an agent of that name.
     pub fn hosted(agent: &str, program: &str) -> Self {
         // A literal string of TOML, in which only the apostrophe would need care.
-        let config = format!("[agents.{agent}]\ncommand = '{program}'\n");
+        let config = format!("{GRACES}[agents.{agent}]\ncommand = '{program}'\n");
         Self::Hosted { agent: agent.to_owned(), config }
     }
 
