@@ -36,7 +36,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             let cwd = working_directory(args.cwd, true)?;
             let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
             let embedded = Embedded::open(&config).await?;
-            let client = Client::connect(&embedded.host, &agent, "acpd run");
+            let client = Client::connect(&embedded.host, &agent, CLIENT);
             let mut conversation = Conversation::new(client, Home::Here(embedded), words, Some(agent), &cwd);
             let outcome = conversation.hold(&cwd, &mut signals).await;
             if let Home::Here(embedded) = conversation.home {
@@ -57,6 +57,9 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         }
     }
 }
+
+/// What it calls itself, also in the record of what it ended.
+const CLIENT: &str = "acpd run";
 
 /// What is said, and how.
 struct Words {
@@ -196,7 +199,7 @@ impl Conversation {
                 "auth": {"terminal": true},
                 "_meta": {META: {"terminals": true}},
             },
-            "clientInfo": {"name": "acpd run", "version": env!("CARGO_PKG_VERSION")},
+            "clientInfo": {"name": CLIENT, "version": env!("CARGO_PKG_VERSION")},
         });
         if let Home::Here(_) = self.home {
             // So that what is declined can be told. In a daemon another client may have a better answer.

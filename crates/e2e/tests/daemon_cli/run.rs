@@ -116,6 +116,34 @@ fn a_second_interrupt_leaves() {
     daemon.stop();
 }
 
+// contract 1.2, contract 6: whoever has ended a session under its turn is named, and a daemon that stops says so
+#[test]
+fn an_end_by_another_is_told() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let hang = || {
+        let mut running = PseudoTerminal::new().start(&scratch, &["run", "hello\nhang"]);
+        running.wait_for("hello");
+        running
+    };
+    for (word, told) in
+        [("terminate", "was terminated by command line"), ("close", "was closed by command line")]
+    {
+        let running = hang();
+        done(&scratch, &["sessions", word, &ids(&scratch, &["--live"])[0]]);
+        let (shown, status) = running.end();
+        assert_eq!(status.code(), Some(1), "{shown}");
+        assert!(shown.contains(told) && !shown.contains("is closed"), "{shown}");
+    }
+    let running = hang();
+    daemon.stop();
+    let (shown, status) = running.end();
+    assert_eq!(status.code(), Some(1), "{shown}");
+    // By the end of the connection, or by the record, if that comes first.
+    let is_told = ["acpd ends", "ended with the daemon", "has ended"].iter().any(|told| shown.contains(told));
+    assert!(is_told && !shown.contains("is closed"), "{shown}");
+}
+
 // contract 6: a daemon that is lost in the middle of a turn is said so
 #[test]
 fn a_lost_daemon_is_told() {

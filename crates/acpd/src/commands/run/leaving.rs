@@ -1,12 +1,12 @@
 //! The end of `acpd run` with a daemon: the session is closed, as it would be without one, or lives on.
 
-use super::{Conversation, Home, Show, closed};
+use super::{CLIENT, Conversation, Home, Show, closed};
 use crate::client::Incoming;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
 use crate::view::{clean_line, short_id};
 use acpd_host::method;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Write;
 
 impl Conversation {
@@ -39,9 +39,9 @@ impl Conversation {
             };
             match closed {
                 Some(Ok(_)) => {
-                    self.look_for_leftovers(&session).await?;
+                    let end = self.look_at_the_end(&session).await?;
                     self.announce(&format!(
-                        "session {shown} is closed; `acpd sessions events {shown}{reach}` shows it"
+                        "session {shown} {end}; `acpd sessions events {shown}{reach}` shows it"
                     ))?;
                 }
                 Some(Err(error)) => {
@@ -75,15 +75,17 @@ impl Conversation {
         Ok(())
     }
 
-    /// How the session that was closed just now ended.
-    async fn look_for_leftovers(&mut self, session: &str) -> Result<(), Failure> {
-        let Home::Daemon { daemon, .. } = &self.home else { return Ok(()) };
-        // With `--json` it would be told to no reader; a daemon that does not answer has said what matters.
-        if matches!(self.show, Show::Json(_)) {
-            return Ok(());
-        }
-        let ended = daemon.session(session).await.ok().and_then(|session| session.termination_info);
-        self.tell_leftovers(ended.as_ref())
+    /// How the session ended that was asked to close just now, in words; tells of what it left behind.
+    async fn look_at_the_end(&mut self, session: &str) -> Result<String, Failure> {
+        let ended = match (&self.home, &self.show) {
+            // With `--json` it would be told to no reader; a daemon that does not answer has said what matters.
+            (Home::Here(_), _) | (_, Show::Json(_)) => None,
+            (Home::Daemon { daemon, .. }, Show::View(_)) => {
+                daemon.session(session).await.ok().and_then(|session| session.termination_info)
+            }
+        };
+        self.tell_leftovers(ended.as_ref())?;
+        Ok(spoken_end(ended.as_ref()))
     }
 
     async fn client_trouble(&mut self) -> Option<String> {
@@ -102,6 +104,20 @@ impl Conversation {
     }
 }
 
+/// How a session ended that was asked to close, by its record: another may have ended it before.
+fn spoken_end(ended: Option<&Value>) -> String {
+    let text = |key: &str| ended.and_then(|info| info[key].as_str());
+    let by = || clean_line(text("initiator").unwrap_or("another client"), 100);
+    match text("cause") {
+        Some("client_close") if text("initiator") != Some(CLIENT) => format!("was closed by {}", by()),
+        Some("client_close") => "is closed".to_owned(),
+        Some("client_terminate") => format!("was terminated by {}", by()),
+        Some("daemon_shutdown") => "ended with the daemon, which was stopped".to_owned(),
+        Some(other) => format!("has ended ({})", clean_line(&other.replace('_', " "), 60)),
+        None => "has ended".to_owned(),
+    }
+}
+
 fn lives_on(session: &str, reach: &str) -> String {
     format!(
         "session {session} lives on in the daemon: `acpd sessions events {session} --follow{reach}` shows it, \
@@ -112,4 +128,26 @@ fn lives_on(session: &str, reach: &str) -> String {
 /// The daemon is not there to say whether it lives.
 fn lost(session: &str, reach: &str) -> String {
     format!("`acpd sessions show {session}{reach}` tells what became of the session, once the daemon is back")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 1.2, contract 6: whoever has ended a session is named to those whose turn ended with it
+    #[test]
+    fn another_end_is_told_apart_from_ours() {
+        let told = |cause: &str, by: &str| spoken_end(Some(&json!({"cause": cause, "initiator": by})));
+        assert_eq!(told("client_close", CLIENT), "is closed");
+        assert_eq!(told("client_close", "editor"), "was closed by editor");
+        assert_eq!(told("client_terminate", "command line"), "was terminated by command line");
+        assert_eq!(told("daemon_shutdown", "daemon"), "ended with the daemon, which was stopped");
+        assert_eq!(told("agent_exit", "x"), "has ended (agent exit)");
+        assert_eq!(
+            spoken_end(Some(&json!({"cause": "client_terminate"}))),
+            "was terminated by another client"
+        );
+        // A daemon that stops may say no more.
+        assert_eq!(spoken_end(None), "has ended");
+    }
 }
