@@ -45,7 +45,7 @@ pub enum CursorError {
         seq: u64,
     },
     /// The file could not be read.
-    #[error("the event log could not be read")]
+    #[error("{}", source.of_reading())]
     Read {
         /// What SQLite said.
         #[source]

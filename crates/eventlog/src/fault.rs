@@ -17,6 +17,14 @@ impl SqliteFault {
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self.code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
     }
+
+    /// What it means for a reader.
+    pub(crate) fn of_reading(&self) -> &'static str {
+        match self.is_damage() {
+            true => "the event log is damaged, restore it from a backup",
+            false => "the event log could not be read",
+        }
+    }
 }
 
 impl From<rusqlite::Error> for SqliteFault {

@@ -61,7 +61,7 @@ pub struct ListQuery {
 #[non_exhaustive]
 pub enum QueryError {
     /// The file could not be read.
-    #[error("the event log could not be read")]
+    #[error("{}", source.of_reading())]
     Read {
         /// What SQLite said.
         #[source]

@@ -228,6 +228,7 @@ async fn damage_that_a_request_meets_is_remembered() {
     std::os::unix::fs::FileExt::write_all_at(&file, &[0x5a; 8192], page as u64 * 8192).unwrap();
     let error = log.list(ListQuery::default()).await.unwrap_err();
     assert!(matches!(error, QueryError::Read { .. }), "{error:?}");
+    assert_eq!(error.to_string(), "the event log is damaged, restore it from a backup");
     assert!(matches!(log.check().await, Err(AppendError::Damaged { .. })));
     log.close().await;
 }

@@ -1,7 +1,7 @@
 //! Why the host did not do what a client asked. The gateway turns these into wire errors, in one table.
 
 use crate::agent::AgentStartError;
-use crate::termination::{TerminationInfo, chain};
+use crate::termination::{TerminatedBy, TerminationInfo, chain};
 use acpd_eventlog::{AppendError, CursorError};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub enum HostError {
         pid: Option<u32>,
     },
     /// The stored history cannot be read.
-    #[error("the event log cannot be read: {detail}")]
+    #[error("{detail}")]
     History {
         /// What went wrong.
         detail: String,
@@ -98,7 +98,7 @@ pub enum HostError {
         info: Arc<TerminationInfo>,
     },
     /// The agent ended before it answered.
-    #[error("the agent ended before it answered")]
+    #[error("{}", before_the_answer(info))]
     AgentGone {
         /// How.
         info: Arc<TerminationInfo>,
@@ -145,12 +145,42 @@ pub enum HostError {
     ShuttingDown,
 }
 
+/// Who ended an agent that had something to answer.
+fn before_the_answer(info: &TerminationInfo) -> String {
+    match (info.terminated_by, &info.message) {
+        (TerminatedBy::Agent, _) => "the agent ended before it answered".to_owned(),
+        (TerminatedBy::Daemon, None) => "acpd ended the agent before it answered".to_owned(),
+        (TerminatedBy::Daemon, Some(why)) => format!("acpd ended the agent before it answered: {why}"),
+    }
+}
+
 impl From<CursorError> for HostError {
     fn from(error: CursorError) -> Self {
         match error {
             // It may be deleted at any moment.
             CursorError::Unknown { id } => Self::UnknownSession { id },
             error => Self::History { detail: chain(&error) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    // contract 1.2: what acpd has ended is not told as the agent's own end
+    #[test]
+    fn who_ended_an_agent_is_told_apart() {
+        for (by, message, told) in [
+            ("agent", json!("agent exited"), "the agent ended before it answered"),
+            ("daemon", json!(null), "acpd ended the agent before it answered"),
+            ("daemon", json!("no room left"), "acpd ended the agent before it answered: no room left"),
+        ] {
+            let record = json!({"reason": "error", "terminatedBy": by, "message": message, "endedAt": "",
+                "turnActive": true, "leaked": false});
+            let info = Arc::new(serde_json::from_value(record).expect("a record"));
+            assert_eq!(HostError::AgentGone { info }.to_string(), told);
         }
     }
 }

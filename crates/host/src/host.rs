@@ -402,7 +402,9 @@ impl Host {
         }
         let info: serde_json::Value = serde_json::from_slice(&row.info).unwrap_or_default();
         let info = serde_json::from_value(info["terminationInfo"].clone());
-        let unreadable = |error: serde_json::Error| HostError::History { detail: error.to_string() };
+        let unreadable = |error: serde_json::Error| HostError::History {
+            detail: format!("how the session ended cannot be read: {error}"),
+        };
         Err(HostError::SessionEnded { id: id.to_owned(), info: Arc::new(info.map_err(unreadable)?) })
     }
 
