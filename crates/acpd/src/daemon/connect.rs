@@ -30,7 +30,10 @@ pub(super) async fn connect(address: &Address, ca: Option<&Path>) -> Result<Daem
     match tokio::time::timeout(CONNECT, connect_unbounded(address, ca)).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(Trouble::Io(source))) => Err(match source.kind() {
-            ErrorKind::ConnectionRefused | ErrorKind::NotFound => DaemonError::Absent { at: at(), source },
+            // A state directory that is none says so itself where it is needed.
+            ErrorKind::ConnectionRefused | ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                DaemonError::Absent { at: at(), source }
+            }
             _ => DaemonError::Connect { at: at(), source },
         }),
         Ok(Err(Trouble::Told(error))) => Err(error),
@@ -75,6 +78,7 @@ async fn connect_unbounded(address: &Address, ca: Option<&Path>) -> Result<Daemo
     let shaken = TlsConnector::from(config).connect(name, tcp).await;
     let stream = shaken.map_err(|source| match tls::remedy(&source, ca.is_some()) {
         Some(remedy) => Trouble::Told(DaemonError::Untrusted { at: address.to_string(), remedy, source }),
+        None if tls::is_none(&source) => Trouble::Told(DaemonError::NotTls { at: address.to_string() }),
         None => Trouble::Io(source),
     })?;
     Ok(DaemonStream::Tls(Box::new(stream)))

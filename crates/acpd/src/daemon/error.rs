@@ -45,6 +45,8 @@ pub(crate) enum DaemonError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    #[error("what answers at {at} does not speak TLS; a daemon without it is named with http://")]
+    NotTls { at: String },
     #[error("the certificate of the daemon at {at} is not accepted: {remedy}")]
     Untrusted {
         at: String,
@@ -73,6 +75,7 @@ impl DaemonError {
                 problem.status.is_server_error() || problem.status == StatusCode::TOO_MANY_REQUESTS
             }
             Self::NotHttp { .. }
+            | Self::NotTls { .. }
             | Self::Untrusted { .. }
             | Self::NotOurs(_)
             | Self::Unreadable { .. }
@@ -132,7 +135,10 @@ impl std::fmt::Display for Problem {
         let number = self.status.as_u16();
         let reason = self.status.canonical_reason().unwrap_or("no reason").to_lowercase();
         write!(f, "the daemon refused it ({number} {reason})")?;
-        let said = match (self.title.as_str(), self.detail.as_str()) {
+        // Most titles are the reason once more.
+        let title = self.title.as_str();
+        let title = if title.eq_ignore_ascii_case(&reason) { "" } else { title };
+        let said = match (title, self.detail.as_str()) {
             ("", "") => String::new(),
             (title, "") | ("", title) => format!(": {title}"),
             (title, detail) if detail.contains(title) => format!(": {detail}"),
@@ -143,7 +149,10 @@ impl std::fmt::Display for Problem {
             (StatusCode::UNAUTHORIZED, false) => {
                 f.write_str("; give a token in ACPD_TOKEN or with --token-file FILE")
             }
-            (StatusCode::UNAUTHORIZED, true) => f.write_str("; the token that was given is not known there"),
+            // A daemon says that itself, a proxy may say nothing.
+            (StatusCode::UNAUTHORIZED, true) if self.detail.is_empty() => {
+                f.write_str("; the token that was given is not known there")
+            }
             _ => Ok(()),
         }
     }
@@ -169,6 +178,10 @@ mod tests {
         );
         assert_eq!(shown(502, "<html>bad gateway"), "the daemon refused it (502 bad gateway)");
         assert_eq!(shown(409, r#"{"title":"Gone"}"#), "the daemon refused it (409 conflict): Gone");
+        assert_eq!(
+            shown(403, r#"{"title":"Forbidden","detail":"it takes the scope control"}"#),
+            "the daemon refused it (403 forbidden): it takes the scope control"
+        );
         let body = br#"{"type":"urn:sandbox-agent:error:session_not_found"}"#;
         let problem = Problem::read(StatusCode::NOT_FOUND, body, false);
         assert_eq!(problem.name, "session_not_found");
@@ -182,6 +195,11 @@ mod tests {
         assert!(text.contains("ACPD_TOKEN") && text.contains("--token-file"), "{text}");
         let wrong = Problem::read(StatusCode::UNAUTHORIZED, body.as_bytes(), true).to_string();
         assert!(wrong.contains("is not known") && !wrong.contains("ACPD_TOKEN"), "{wrong}");
+        let told = br#"{"title":"Unauthorized","detail":"this is no token that acpd knows"}"#;
+        assert_eq!(
+            Problem::read(StatusCode::UNAUTHORIZED, told, true).to_string(),
+            "the daemon refused it (401 unauthorized): this is no token that acpd knows"
+        );
     }
 
     // contract 6: nothing unfiltered reaches the terminal

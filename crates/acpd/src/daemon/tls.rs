@@ -62,6 +62,12 @@ pub(super) fn remedy(error: &io::Error, named: bool) -> Option<&'static str> {
     }
 }
 
+/// Whether a handshake failed because the other side speaks something else.
+pub(super) fn is_none(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    matches!(error, Some(rustls::Error::InvalidMessage(_)))
+}
+
 fn system_file() -> Option<PathBuf> {
     let named = std::env::var_os("SSL_CERT_FILE").filter(|name| !name.is_empty()).map(PathBuf::from);
     named.or_else(|| SYSTEM.iter().map(PathBuf::from).find(|file| file.is_file()))

@@ -44,7 +44,7 @@ fn tokens_are_given_and_not_shown() {
     assert!(list.contains("idle"), "{list}");
     for (token, code, words) in [
         (TOKEN, 0, ""),
-        ("wrong-and-secret", 1, "the token that was given is not known"),
+        ("wrong-and-secret", 1, "(401 unauthorized): what was given is no token that acpd knows"),
         ("two words", 2, "is no token"),
     ] {
         let mut command = scratch.command(acpd());
@@ -55,6 +55,8 @@ fn tokens_are_given_and_not_shown() {
         let (exit, out, err) = scratch.start_command(command).end();
         assert!(exit == Exit::Code(code) && err.contains(words), "{out}{err}");
         assert!(!err.contains(token) && !out.contains(token), "{out}{err}");
+        // Once is enough.
+        assert!(!err.contains("Unauthorized") && !err.contains("is not known there"), "{err}");
     }
     // What it may not do is said.
     let err =
@@ -181,7 +183,22 @@ fn what_is_no_daemon_is_told_from_one() {
     let mut daemon = scratch.serve();
     let socket = format!("unix:{}", daemon.socket().display());
     assert_eq!(done(&scratch, &["run", "--connect", &socket, "hello"]), "hello\n");
+    let ca = scratch.path("ca.pem");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    std::fs::write(&ca, made.cert.pem()).expect("the scratch directory is writable");
+    let url = format!("https://localhost:{}", daemon.address().port());
+    let ca = ca.to_str().expect("text");
+    let err = fails(&scratch, 1, &["sessions", "list", "--connect", &url, "--ca", ca]);
+    assert!(err.ends_with("does not speak TLS; a daemon without it is named with http://\n"), "{err}");
     daemon.stop();
+
+    // A state directory that is a file has no daemon, and that is not what is wrong with it.
+    let file = scratch.path("file");
+    std::fs::write(&file, "").expect("the scratch directory is writable");
+    let mut command = scratch.command(acpd());
+    command.args(["run", "--state-dir"]).arg(&file).arg("hello");
+    let (exit, _, err) = scratch.start_command(command).end();
+    assert!(exit == Exit::Code(1) && err.contains("state directory") && !err.contains("connect"), "{err}");
 
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("it has an address"));
