@@ -178,8 +178,8 @@ pub struct Run {
 /// `acpd serve`
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = "\
-The first line on stdout says where it listens; logs go to stderr. Local commands find it by its Unix
-socket, acpd.sock in the state directory. Without tokens it listens on loopback only.
+The first line on stdout says where it listens; logs go to stderr. Local commands find it by its
+Unix socket, acpd.sock in the state directory. Without tokens it listens on loopback only.
 SIGTERM or SIGINT: sessions end in order, and can be taken up again; a second one hurries.
 SIGHUP: reads tokens, agents and limits anew.
 

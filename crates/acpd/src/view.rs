@@ -170,7 +170,9 @@ impl<O: Write, E: Write> View<O, E> {
         let told =
             |key: &str| Some(line(agent_info?.get(key)?.as_str()?, 60)).filter(|text| !text.is_empty());
         let name = told("title").or_else(|| told("name")).unwrap_or_else(|| self.agent_or("the agent"));
-        let version = told("version").map(|version| format!(" {version}")).unwrap_or_default();
+        // A host that has not seen the agent's own answer does not know its version.
+        let version = told("version").filter(|version| version != "unknown");
+        let version = version.map(|version| format!(" {version}")).unwrap_or_default();
         let said = self.page.paint().dim(format_args!("{name}{version} started in {}", spoken(took)));
         self.page.block(Block::Note, Paragraph::GoesOn, &[said])
     }

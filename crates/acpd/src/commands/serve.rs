@@ -61,7 +61,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
             () = stops.next() => break,
             () = reloads.next() => match reload(&args, &server, &tokens, &embedded, config.file.as_deref()) {
                 Ok(()) => daemon_config::note(&state_dir, config.file.as_deref()),
-                Err(reason) => tracing::error!(%reason, "the configuration stays as it was"),
+                Err(reason) => tracing::error!(reason, "the configuration stays as it was"),
             },
         }
     }
@@ -126,7 +126,10 @@ fn check_exposure(config: &Config, listen: SocketAddr) -> Result<(), String> {
 /// What an operator wants to know of a daemon that has just begun.
 fn tell_start(config: &Config, listening: &str) {
     let agents: Vec<&str> = config.agents.keys().map(String::as_str).collect();
-    let file = config.file.as_deref().map(|file| file.display().to_string());
+    let file = config.file.as_deref();
+    // As the state directory is told.
+    let file =
+        file.map(|file| std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string());
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),

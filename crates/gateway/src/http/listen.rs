@@ -167,7 +167,8 @@ impl Door {
         {
             let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
             if refused.is_due(Instant::now()) {
-                tracing::warn!(%reason, "a client was refused at the Unix socket");
+                let reason = reason.to_string();
+                tracing::warn!(reason, "a client was refused at the Unix socket");
             }
             drop(refused);
             self.router = refusing(&reason);

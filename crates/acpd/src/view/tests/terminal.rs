@@ -34,6 +34,11 @@ fn a_pipe_gets_no_progress() {
     view.started(None, seconds(4)).unwrap();
     view.tick(seconds(9)).unwrap();
     assert_eq!(texts(view), (String::new(), "opencode started in 4.0 s\n".to_owned()));
+    // What a daemon says of an agent that it has not started.
+    let mut view = piped();
+    view.starting("example").unwrap();
+    view.started(Some(&json!({"name": "example", "version": "unknown"})), seconds(4)).unwrap();
+    assert_eq!(texts(view), (String::new(), "example started in 4.0 s\n".to_owned()));
 }
 
 // contract 6: an open tool call is redrawn in place until it ends
