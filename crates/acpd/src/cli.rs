@@ -324,7 +324,7 @@ impl Cli {
     /// The least severe level that is logged.
     pub fn log_level(&self) -> LevelFilter {
         match self.verbose {
-            // What a unit's journal should have without a word of whoever installs it.
+            // What a unit's journal should have without a flag.
             0 if matches!(self.command, Command::Serve(_)) => LevelFilter::INFO,
             0 => LevelFilter::WARN,
             1 => LevelFilter::INFO,

@@ -62,6 +62,6 @@ pub(crate) fn warn_of_unused(given: Option<&Path>) {
 
 fn warn(text: &str) {
     let style = anstyle::AnsiColor::Yellow.on_default().bold();
-    // Without stderr there is nobody to warn.
+    // Without stderr no warning is possible.
     let _closed = writeln!(anstream::stderr(), "{style}warning{style:#}: {text}");
 }

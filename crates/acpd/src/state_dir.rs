@@ -1,7 +1,7 @@
 //! The state directory is its user's alone, or it is not used.
 //!
-//! Whoever can write in it can put a socket of their own in the place of the daemon's, and whoever can read in it can
-//! read what was said. Not here: the socket itself, and the processes at its ends.
+//! Others who could write in it could put a socket of their own in the place of the daemon's, and others who could read
+//! in it could read what was said. Not here: the socket itself, and the processes at its ends.
 
 use std::fs::{File, Permissions};
 use std::io;

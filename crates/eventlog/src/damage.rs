@@ -1,4 +1,4 @@
-//! Whether the file was found damaged. Set by whoever met it, a reader or the writer, and never taken back: what
+//! Whether the file was found damaged. Set where it was met, by a reader or the writer, and never taken back: what
 //! SQLite once found malformed does not heal while it is open.
 
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use crate::fault::SqliteFault;
 pub(crate) struct Damage(OnceLock<Arc<SqliteFault>>);
 
 impl Damage {
-    /// Looks at an error that somebody met.
+    /// Looks at an error.
     pub(crate) fn seen(&self, error: rusqlite::Error) -> Arc<SqliteFault> {
         let fault = Arc::new(SqliteFault::from(error));
         self.see(&fault);

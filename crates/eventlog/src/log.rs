@@ -274,8 +274,8 @@ impl EventLog {
         Ok(self.shared.readers.read(move |connection| query::list(connection, query)).await?)
     }
 
-    /// Whether a session could begin now: the writer answers, nobody else keeps the file locked, there is room, and
-    /// nobody has found it damaged. Nothing is written, but for a file beside it that is gone again. Takes as long as the
+    /// Whether a session could begin now: the writer answers, no other process keeps the file locked, there is room, and
+    /// no damage was found. Nothing is written, but for a file beside it that is gone again. Takes as long as the
     /// writer is busy with what was queued before. The first time, it also has the file looked through, beside.
     pub async fn check(&self) -> Result<(), AppendError> {
         self.shared.readers.inspect_once();

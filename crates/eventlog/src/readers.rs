@@ -37,12 +37,12 @@ type Job = Box<dyn FnOnce(&mut Option<Connection>) + Send>;
 
 pub(crate) struct Readers {
     jobs: Arc<Jobs>,
-    /// One for each thread: whoever has a job among [`Jobs`] holds one.
+    /// One for each thread; each job among [`Jobs`] holds one.
     turns: Arc<Semaphore>,
     threads: Mutex<Vec<Thread>>,
     damage: Arc<Damage>,
     database: Arc<Path>,
-    /// Somebody has looked through the file, or does.
+    /// The file was looked through, or is being.
     inspected: AtomicBool,
     /// Stops that.
     inspecting: Arc<Mutex<Option<InterruptHandle>>>,

@@ -18,7 +18,7 @@ const PIECE_BYTES: u64 = 256 * 1024;
 /// What a process writes while it starts: its host file, its lock, the index of the write-ahead file.
 const START_BYTES: u64 = 256 * 1024;
 
-/// It is filled only where so much is left beside it: whoever cleared a little room wants to use it.
+/// It is filled only where so much is left beside it: a little room that was cleared is for other things.
 const BESIDE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Debug)]

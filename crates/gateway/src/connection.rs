@@ -335,8 +335,8 @@ impl Connection {
         }
     }
 
-    /// A process that has no session may serve the next one. One that may have is stopped instead: nobody else may
-    /// hear of that session.
+    /// A process that has no session may serve the next one. One that may have is stopped instead: no other
+    /// client may hear of that session.
     fn keep_spare(&mut self, agent: AgentHandle) {
         if !agent.is_gone() && agent.is_unused() {
             self.spare.get_or_insert(agent);

@@ -135,10 +135,10 @@ pub enum ConnectError {
 }
 
 /// Connects to the daemon of a state directory, if it is this user's or root's. For root it may also be that of the
-/// directory's owner, where nobody else can have put it.
+/// directory's owner, where no other user can have put it.
 ///
 /// # Errors
-/// When there is none, it may be somebody else's, or the operating system refuses.
+/// When there is none, it may be another user's, or the operating system refuses.
 pub async fn connect_local(state_dir: &Path) -> Result<UnixStream, ConnectError> {
     let stream = connect_socket(&local_socket_path(state_dir)).await?;
     let directory = std::fs::metadata(state_dir)?;
@@ -153,7 +153,7 @@ pub async fn connect_local(state_dir: &Path) -> Result<UnixStream, ConnectError>
 /// Connects to a daemon by its socket, if it is this user's or root's; for root as in [`connect_local`].
 ///
 /// # Errors
-/// When there is none, it is somebody else's, or the operating system refuses.
+/// When there is none, it is another user's, or the operating system refuses.
 pub async fn connect_socket(path: &Path) -> Result<UnixStream, ConnectError> {
     let connected = through_short_path(path, |path| std::os::unix::net::UnixStream::connect(path))?;
     connected.set_nonblocking(true)?;

@@ -138,9 +138,9 @@ enum Command {
         history: History,
         route: oneshot::Sender<RouteId>,
     },
-    /// The session has let go of its route; what is still said of it is nobody's.
+    /// The session has given its route back; what is still said of it is dropped.
     Unbind(RouteId),
-    /// What is said of this session is nobody's.
+    /// What is said of this session is dropped.
     Disown(Arc<str>),
     Fault(AgentFault),
 }
@@ -395,7 +395,7 @@ impl AgentHandle {
         bound.await.map_err(|_| Gone)
     }
 
-    /// What the agent says of its session `native` (as JSON text) is nobody's, unless it is bound later.
+    /// What the agent says of its session `native` (as JSON text) is dropped, unless it is bound later.
     pub(crate) async fn disown(&self, native: Arc<str>) {
         // A process that is gone says nothing.
         let _gone = self.send(Command::Disown(native)).await;

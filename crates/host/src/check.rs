@@ -115,7 +115,7 @@ impl Host {
         can_start()
     }
 
-    /// Something went wrong that a log out of order would explain; whoever [watches](Self::watch) looks.
+    /// Something went wrong that a log out of order would explain; the [watch](Self::watch) looks.
     pub fn doubt(&self) {
         self.shared.checked.doubts.raise();
     }

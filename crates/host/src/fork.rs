@@ -162,7 +162,7 @@ impl Host {
     }
 
     /// Lets an agent take the source up in a process that does not have it; true if it did. What it says of it there is
-    /// nobody's.
+    /// dropped.
     async fn bring_source(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<bool, HostError> {
         let live = self.shared.registry.get(&fork.row.id);
         if live.is_some_and(|session| session.agent().pid() == agent.pid()) {

@@ -104,7 +104,7 @@ pub(crate) struct Run {
     pub(crate) created_by: Option<Arc<str>>,
     /// The agent's session id as JSON text.
     pub(crate) native: Arc<str>,
-    /// Nobody else on its process has that id.
+    /// No other session on its process has that id.
     pub(crate) claim: Claim,
     pub(crate) snapshot: Snapshot,
     /// Turns of earlier runs.

@@ -152,7 +152,7 @@ impl RunJournal {
         tracing::info!(%session, run, question, topic, client = &*client.name, %connection, "question answered");
     }
 
-    /// Nobody has answered, and nobody will.
+    /// There was no answer, and there will be none.
     pub(crate) fn unanswered(&self, question: u64, topic: &'static str, cause: &'static str) {
         let (session, run) = (&self.session, self.run);
         tracing::info!(%session, run, question, topic, cause, "question closed without an answer");

@@ -266,7 +266,7 @@ impl Host {
             let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             refused = refusal(agent, method, &error);
             if error["code"] != json!(codes::METHOD_NOT_FOUND) {
-                // It knows the method, but not the session. Whoever is not signed in has not lost the session yet.
+                // It knows the method, but not the session. An agent that wants a login has not lost it.
                 asked_anew &= error["code"] != json!(error_code::AUTH_REQUIRED);
                 break;
             }

@@ -2,7 +2,7 @@
 //!
 //! A sweep looks at every process there is, so it is not made for each of many keepers that die in the same moment. While
 //! one runs, those who come wait for the next, which is for all of them. Owner of that sweep is a task that lives as long
-//! as somebody waits.
+//! as one of them waits.
 
 use crate::scope::TaskScope;
 use crate::sweep::{ProcessMark, Sweep, sweep_each};

@@ -159,7 +159,7 @@ impl Terminals {
         program.env = command_environment(&self.inherited, &spec.env, spec.pty.is_some());
         program.streams = spec.pty.map_or(Streams::Merged, Streams::Pty);
         program.graces = Graces { stdin: Duration::ZERO, term: self.settings.graceful_shutdown_timeout };
-        // Whoever kills a command waits for its end, and its whole group was sent the signal.
+        // A kill waits for the command's end, and its whole group was sent the signal.
         program.leftovers = Leftovers { after_exit: LINGER, rest_of_grace: false };
         let limits = self.settings.output_limits(spec.output_byte_limit);
         let feed = feed.map(|sender| (self.settings.feed, sender));

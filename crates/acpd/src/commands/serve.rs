@@ -33,7 +33,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let embedded = Embedded::open(&config).await?;
     let (local_socket, unix) =
         LocalSocket::listen(&config.storage.path).map_err(|error| Failure::of(&error))?;
-    // Behind the lock: whoever starts a second daemon is told of the first, not of its port.
+    // Behind the lock: the start of a second daemon is told of the first, not of its port.
     let listen = config.server.listen;
     let tcp = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
     let address = tcp.local_addr().map_err(|error| cannot_listen(listen, &error))?;

@@ -27,7 +27,7 @@ pub(crate) enum DaemonError {
         #[source]
         source: io::Error,
     },
-    /// It may be somebody else's.
+    /// It may be another user's.
     #[error(transparent)]
     NotOurs(ConnectError),
     /// It took longer than it may.

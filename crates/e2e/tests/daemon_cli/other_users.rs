@@ -103,7 +103,7 @@ fn what_belongs_to_others_is_refused() {
     scratch.serve().stop();
 }
 
-// SC-1: whoever listens in the daemon's place as another user gets no byte
+// SC-1: another user's program that listens in the daemon's place gets no byte
 #[test]
 fn another_users_socket_is_told_nothing() {
     if !is_root() {
@@ -133,9 +133,9 @@ fn another_users_socket_is_told_nothing() {
     }
 }
 
-/// Somebody came, and went without a word.
+/// A client came, and went without a word.
 fn told_nothing(listener: &UnixListener) {
-    let (mut stream, _) = listener.accept().expect("somebody came");
+    let (mut stream, _) = listener.accept().expect("a client came");
     let mut heard = Vec::new();
     stream.read_to_end(&mut heard).expect("and went");
     assert_eq!(String::from_utf8_lossy(&heard), "");

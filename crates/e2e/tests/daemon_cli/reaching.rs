@@ -157,7 +157,7 @@ fn trouble_with_tls_is_told_with_the_remedy() {
     }
 }
 
-// contract 6: whoever starts a second daemon is told of the first, and only then of a port that is taken
+// contract 6: the start of a second daemon is told of the first, and only then of a port that is taken
 #[test]
 fn a_second_daemon_is_told_of_the_first() {
     let scratch = Scratch::new();

@@ -35,7 +35,7 @@ fn guarded() -> Scratch {
 }
 
 // SC-1, contract 1.7: every verb, every path, every form of a wrong token: one and the same 401, and nothing was done;
-// whoever gave none is told to give one
+// a request without one is told to give one
 #[test]
 fn a_stranger_gets_401_and_nothing_else() {
     let scratch = guarded();

@@ -152,7 +152,7 @@ fn keeping_them_in_its_process(capabilities: &str) -> Scratch {
 }
 
 // SE-18: an agent whose sessions live in its process is given the source there first; what it tells of it then is
-// nobody's
+// dropped
 #[test]
 fn a_source_is_brought_to_the_process_that_forks_it() {
     let scratch = keeping_them_in_its_process(r#"{"loadSession":true,"sessionCapabilities":{"fork":{}}}"#);

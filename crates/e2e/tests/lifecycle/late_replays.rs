@@ -168,7 +168,7 @@ fn news_behind_the_answer_are_recorded() {
 }
 
 // SE-7: tool calls by their ids; and what a replay shows as the user's words though the user never said it, as some
-// agents show what a tool gave, is no news: nobody has prompted
+// agents show what a tool gave, is no news: there was no prompt
 #[test]
 fn another_shape_of_the_same_is_a_replay() {
     let told =

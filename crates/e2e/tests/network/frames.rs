@@ -48,7 +48,7 @@ fn the_first_message_is_initialize() {
 }
 
 // WS-2, HT-12, UP-2: answers to pings are owed like anything else: a client that does not take them is read no further, and
-// let go of as stalled
+// disconnected as stalled
 #[test]
 fn a_flood_of_pings_costs_bounded_memory() {
     let scratch = Scratch::new().timeout("viewer_stall", "1s");

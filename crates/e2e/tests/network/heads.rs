@@ -83,7 +83,7 @@ fn a_half_closed_socket_is_answered() {
         let answer = half_closed(&daemon, &format!("GET /v1/sessions HTTP/1.1\r\n{host}\r\n"));
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("{\"sessions\":[]}"), "{answer}");
     }
-    // A body that is whole is no obstacle, whoever comes first, the end or the reader of the body.
+    // A body that is whole is no obstacle, whichever comes first, the end or the reader of the body.
     let body = initialize().to_string();
     let length = body.len();
     let post = format!(

@@ -97,7 +97,7 @@ mod tests {
         tasks.spawn(async { Done { id: None, change: Change::None } });
         assert!(matches!(tasks.next_done().await.expect("it ended").change, Change::None));
         tasks.are_for(None);
-        tasks.spawn(async { panic!("for nobody") });
+        tasks.spawn(async { panic!("on purpose") });
         assert!(tasks.next_done().await.is_none());
         assert!(tasks.is_empty() && tasks.requests.is_empty());
         tasks.are_for(Some(asking("8")));

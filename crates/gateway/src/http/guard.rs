@@ -70,7 +70,7 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
 /// The port does not matter: a tunnel has one of its own, and no page has a name here that it has not with ours.
 fn is_own(name: &str, local: IpAddr) -> bool {
     match name.parse::<IpAddr>() {
-        // An address is no name that somebody else could point here.
+        // An address is no name that others could point here.
         Ok(address) => address == local || (address.is_loopback() && local.is_loopback()),
         Err(_) => name.eq_ignore_ascii_case("localhost") && local.to_canonical().is_loopback(),
     }

@@ -1,6 +1,6 @@
 //! What an operator is told of requests: each at debug, those that were refused at warn, not more than so many a minute.
 //!
-//! Invariants: neither a token nor a query is told, and whoever is refused all the time writes no more lines than
+//! Invariants: neither a token nor a query is told, and a client that is refused all the time causes no more lines than
 //! [`LINES`] per [`WINDOW`] and kind of refusal; how many more there were is told at its end.
 
 use super::Peer;

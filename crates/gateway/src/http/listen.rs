@@ -67,7 +67,7 @@ impl std::fmt::Debug for Listener {
 pub(super) struct Door {
     pub(super) router: Router,
     pub(super) host: Host,
-    /// When it was last said that somebody was refused at the Unix socket.
+    /// When a refusal at the Unix socket was last told.
     pub(super) refused: Arc<Mutex<Complaint>>,
     pub(super) scope: TaskScope,
     /// Cancelled when nobody is accepted any more.

@@ -1,6 +1,6 @@
 //! Who is at the other end of the Unix socket: by user and process, as the operating system says (contract 1.7, 7.2).
 //!
-//! The socket's mode keeps other users out already; this holds also where somebody has widened it. Who is refused is told
+//! The socket's mode keeps other users out already; this holds also where it was widened. A client that is refused is told
 //! why, whatever is asked. Not here: whose process it is, which the host knows.
 
 use super::metrics;
@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 use std::time::Duration;
 use tokio::net::UnixStream;
 
-/// Why somebody is not let in.
+/// Why a client is not let in.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PeerRefused {
     /// Another user, by whatever way.

@@ -129,7 +129,7 @@ pub(crate) fn count_stalls(transport: &'static str, stalls: u64) {
     metrics::counter!(STALLS, "transport" => transport).increment(stalls);
 }
 
-/// Counts a request that nobody could be found for.
+/// Counts a request whose caller is not known.
 pub(super) fn count_refused_token() {
     metrics::counter!(REFUSED_TOKENS).increment(1);
 }

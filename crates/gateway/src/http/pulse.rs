@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// How often the clock is looked at.
 const BEAT: Duration = Duration::from_secs(1);
-/// Without a look at the clock for this long the process has not run, or so little that nobody was served.
+/// Without a look at the clock for this long the process has not run, or so little that no client was served.
 const GAP: Duration = Duration::from_secs(3);
 
 /// When this process was seen to run.
@@ -48,7 +48,7 @@ impl Pulse {
 
     /// When this process last began to run: what happened before says nothing about a client.
     pub(super) fn resumed(&self) -> Instant {
-        // Whoever looks first behind a gap finds it, be it the beat or a wait that seems to be over.
+        // The first look behind a gap finds it, be it the beat's or that of a wait that seems to be over.
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *seen = seen.at(Instant::now());
         seen.resumed

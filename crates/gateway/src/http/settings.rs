@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     /// Cancelled when the daemon stops: streams end.
     pub(crate) stop: CancellationToken,
     pub(super) measurements: Option<Measurements>,
-    /// Whether acpd itself runs, for whoever waits for clients.
+    /// Whether acpd itself runs, for all that waits for clients.
     pub(super) pulse: Arc<Pulse>,
     /// Requests that were refused, as far as they were told.
     pub(super) refusals: Refusals,

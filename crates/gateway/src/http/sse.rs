@@ -22,7 +22,7 @@ impl Sse {
         accept::prefers(headers, Self::KIND, "application/json")
     }
 
-    /// Whether the caller takes a stream, where there is nothing else. Whoever says nothing does not know that it is one.
+    /// Whether the caller takes a stream, where there is nothing else. One that says nothing does not know of it.
     pub(super) fn is_taken(headers: &HeaderMap) -> bool {
         accept::accepts(headers, &[Self::KIND]) == Some(true)
     }

@@ -332,8 +332,8 @@ impl Streams {
         table.kept = bytes;
     }
 
-    /// Closes readers that have stalled, and forgets what is too old. Since `resumed` acpd itself runs: before that nobody
-    /// could take anything.
+    /// Closes readers that have stalled, and forgets what is too old. Since `resumed` acpd itself runs: before that no
+    /// reader could take anything.
     pub(crate) fn sweep(&self, now: Instant, resumed: Instant) -> Swept {
         let limits = self.limits;
         let mut table = self.table();

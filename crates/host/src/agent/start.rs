@@ -187,7 +187,7 @@ impl AgentStarter {
     }
 
     /// Starts `spec` in `cwd`, with its failure as a record. A start in progress is given up when the host shuts down: its
-    /// process is stopped beside the others, and nobody waits for what it has to say.
+    /// process is stopped beside the others, and what it has to say is not waited for.
     pub(crate) async fn start(&self, spec: &Arc<AgentSpec>, cwd: &Path) -> Result<AgentHandle, HostError> {
         let began = Instant::now();
         let Some(started) = self.closing.run_until_cancelled(start(self, spec, cwd)).await else {

@@ -103,7 +103,7 @@ mod tests {
         // Its own again.
         let own = second.await;
         drop(own);
-        // One of those for all goes to whoever waits for it.
+        // One of those for all goes to the first that waits for it.
         let eighth = sessions.pop().expect("there are eight");
         let mut waiting = Box::pin(eighth.take());
         tokio::select! {

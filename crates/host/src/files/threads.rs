@@ -127,7 +127,7 @@ impl Shared {
         loop {
             if let Some(work) = state.work.pop_front() {
                 drop(state);
-                // Whoever waits for it learns that it is lost; the panic itself is on stderr.
+                // Its caller learns that it is lost; the panic itself is on stderr.
                 if catch_unwind(AssertUnwindSafe(work)).is_err() {
                     tracing::error!("the work on a file ended badly");
                 }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-    /// Work that says when it begins, and waits until it is let go on.
+    /// Work that says when it begins, and waits for leave to go on.
     fn hanging(began: SyncSender<()>, until: Arc<Mutex<Receiver<()>>>) -> impl FnOnce() + Send + 'static {
         move || {
             began.send(()).expect("the test waits for it");
@@ -202,7 +202,7 @@ mod tests {
         drop(release);
     }
 
-    // contract 2.2: what nobody waits for any more is not begun
+    // contract 2.2: what is not waited for any more is not begun
     #[tokio::test]
     async fn work_of_an_asker_that_is_gone_is_not_begun() {
         let threads = Threads(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() }));

@@ -18,7 +18,7 @@ use std::path::Path;
 /// somebody writes to a file, and what is written here is an agent's.
 const KEPT_MODE: u32 = 0o1777;
 
-/// Gives the file this content and no other. `stopped` says that nobody waits for it any more.
+/// Gives the file this content and no other. `stopped` says that it is not waited for any more.
 pub(super) fn write(
     roots: &Roots,
     request: &WriteRequest,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 impl Host {
     /// Asks an agent for a session, by whatever method, within the bound that its start has. Unless it refuses, its
-    /// process counts as used from then on, whoever waits for the answer.
+    /// process counts as used from then on, also if the answer is not waited for.
     pub(crate) async fn ask_for_session(
         &self,
         agent: &AgentHandle,
@@ -28,7 +28,7 @@ impl Host {
                 None => asked.await,
             }
         };
-        // Nobody waits for it when the host shuts down; a process of its own is stopped with its handle.
+        // It is not waited for when the host shuts down; a process of its own is stopped with its handle.
         let answer = self.shared.closing.run_until_cancelled(answered).await;
         let answer = answer.unwrap_or(Err(HostError::ShuttingDown))?;
         if answer.is_error && was_unused {

@@ -7,7 +7,7 @@
 //! The rules, from the safest ground to the most doubtful:
 //! - Before the answer all of the conversation is replay. What is not recognized there is a gap in what can be told.
 //! - Between the answer and the first prompt of the run, what matches is replay, and the first that does not match ends
-//!   it. A user's message that was never recorded is replay too once the replay has begun: nobody has prompted, so the
+//!   it. A user's message that was never recorded is replay too once the replay has begun: there was no prompt, so the
 //!   agent can only be telling what was (some tell the results of tools that way).
 //! - Behind a prompt it begins with a user's message or a tool call of the history only (not with an echo of the prompt),
 //!   goes on only from the farthest place that was reached, and text alone is no proof, because the new answer may begin
@@ -497,7 +497,7 @@ impl Replay {
                 // A replay in which it could stand may still begin.
                 return Verdict::News;
             }
-            // So it may be here, but it may be the user's words that somebody else gave the agent just now.
+            // So it may be here, but it may be the user's words that another client gave the agent just now.
             Stage::Prompted if said.by_user() && self.begun && !self.is_at_the_end() => {
                 self.strayed = true;
                 return Verdict::Perhaps;

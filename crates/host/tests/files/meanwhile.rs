@@ -75,7 +75,7 @@ async fn a_dropped_write_is_whole_or_not_begun() {
     assert_eq!(bench.names("cwd"), ["file"]);
 }
 
-// contract 2.2: slow reads of some sessions take the places of no other, and give their own back when nobody waits
+// contract 2.2: slow reads of some sessions take the places of no other, and give their own back in the end
 #[test]
 fn slow_reads_are_the_business_of_their_session() {
     without_waiting_for_threads(async {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The most that is appended to words, in bytes; a prompt of its own is bounded by the length of a message.
 const APPENDED: u64 = 16 << 20;
-/// After so long it is said what is waited for: somebody may have left standard input open.
+/// After so long it is said what is waited for: standard input may have been left open.
 const NOTICED: Duration = Duration::from_secs(1);
 
 /// The whole prompt.
@@ -53,7 +53,7 @@ async fn read(most: u64) -> Result<String, Failure> {
     let read = match tokio::time::timeout(NOTICED, &mut reading).await {
         Ok(read) => read,
         Err(_) => {
-            // Without stderr there is nobody to tell.
+            // Without stderr it cannot be told.
             let _closed = writeln!(anstream::stderr(), "reading standard input; </dev/null to skip");
             reading.await
         }

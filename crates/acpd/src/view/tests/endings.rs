@@ -47,7 +47,7 @@ fn other_stop_reasons_are_explained() {
     }
 }
 
-// contract 6: a turn that was cancelled says so once: whoever cancelled it was told
+// contract 6: a turn that was cancelled says so once
 #[test]
 fn a_cancelled_turn_is_one_line() {
     let mut view = piped();

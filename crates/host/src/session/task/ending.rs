@@ -195,7 +195,7 @@ impl SessionTask {
         let end = self.last_seq() + record.len();
         let info = Arc::new(info);
         // PR-11: nothing that was asked is left open. A turn that was asked to end is `cancelled`, any other is
-        // interrupted. The answers are handed out first: whoever sees the end has them then.
+        // interrupted. The answers are handed out first: a viewer that sees the end has them then.
         let mut replies = Replies::default();
         for ticket in self.pending.tickets() {
             let asked_to_end = self.ending.is_some();

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 /// How long a client that does not initialize may stay.
 const INITIALIZED: Duration = Duration::from_secs(60);
 /// Pings that are read before the answers to them were written. A client that asks for more without taking them is not
-/// read: it owes that before anything else, and is let go of like any that takes nothing.
+/// read: it owes that before anything else, and is disconnected like any that takes nothing.
 const PINGS: usize = 64;
 
 pub(super) struct Reader<S> {

@@ -118,7 +118,7 @@ async fn a_client_is_not_lost_because_acpd_stood_still() {
     }
 }
 
-// WS-2, HT-12: a client that asks with pings and takes no answers is read no further, and let go of as stalled
+// WS-2, HT-12: a client that asks with pings and takes no answers is read no further, and disconnected as stalled
 #[tokio::test(start_paused = true)]
 async fn answers_to_pings_are_owed() {
     let stop = CancellationToken::new();

@@ -67,7 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
             drop(pieces);
             self.gone.cancel();
         }
-        // Nobody waits for answers any more.
+        // Answers are not waited for any more.
         self.owed.close();
         while self.owed.try_recv().is_ok() {}
         self.life.settled().cancelled().await;

@@ -150,7 +150,7 @@ pub(in crate::http::rest) struct Agent {
     /// How long its oldest process has been running, in milliseconds.
     #[schema(nullable = false)]
     uptime_ms: Option<u64>,
-    /// Processes that were started after one that had ended though nobody had asked it to.
+    /// Processes that were started after one that had ended unasked.
     restart_count: u64,
     /// What went wrong last.
     #[schema(nullable = false)]
