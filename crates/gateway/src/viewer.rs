@@ -11,8 +11,10 @@ mod page;
 use crate::capabilities::ClientCapabilities;
 use crate::outbox::{ClientGone, Outbox};
 use crate::questions::Questions;
+use crate::wire_error::wire_error;
 use acpd_eventlog::{Block, Cursor, CursorError};
-use acpd_host::{OpenQuestion, Seat, SessionHandle, Spectator};
+use acpd_host::{EventKind, HostError, OpenQuestion, Seat, SessionHandle, Spectator};
+use acpd_wire::OwnedId;
 use bytes::{Bytes, BytesMut};
 use page::Page;
 use std::collections::VecDeque;
@@ -39,12 +41,22 @@ pub(crate) struct Answer {
     pub(crate) questions: Vec<OpenQuestion>,
     /// It belongs to the connection, not to the session.
     pub(crate) on_connection: bool,
+    /// What it answers, if that was asked of a run of the session: it counts only if what it stands behind was recorded.
+    pub(crate) of_run: Option<Box<OfRun>>,
+}
+
+/// A request that a run of the session was to answer.
+#[derive(Debug)]
+pub(crate) struct OfRun {
+    pub(crate) id: OwnedId,
+    pub(crate) run: SessionHandle,
 }
 
 impl Answer {
     /// An answer that stands behind `after`.
     pub(crate) fn new(after: u64, line: Bytes) -> Self {
-        Self { after, before: None, line, written: None, questions: Vec::new(), on_connection: false }
+        let (written, questions) = (None, Vec::new());
+        Self { after, before: None, line, written, questions, on_connection: false, of_run: None }
     }
 
     /// And somebody wants to know when it was handed to the transport.
@@ -144,6 +156,10 @@ pub(crate) struct Viewer {
     cursor: Option<Cursor>,
     /// The last event that was read when the run ended.
     ended_at: u64,
+    /// The last end of a run that was read, told or as history.
+    last_end: u64,
+    /// The run that was followed is over, and its log was read as far as it goes.
+    is_over: bool,
     /// The last event that was written before the client left. What is read from then on is not written: it only tells
     /// which answers may be.
     left_at: Option<u64>,
@@ -194,6 +210,8 @@ impl Viewer {
             seat,
             cursor,
             ended_at: 0,
+            last_end: 0,
+            is_over: false,
             left_at: None,
             outbox,
             page,
@@ -312,12 +330,14 @@ impl Viewer {
         if replays || left.is_some() || self.cursor.is_none() {
             self.page.restart(seen, if replays { 0 } else { seen });
             self.cursor = Some(cursor);
+            self.is_over = false;
         }
         self.hold(answer);
     }
 
     /// The run is over, or it cannot be read any more; either way the client learns how it ended.
     async fn log_ended(&mut self, how: Result<Option<Block>, CursorError>) -> Result<(), ClientGone> {
+        self.is_over = how.is_ok();
         if let Err(error) = how {
             tracing::error!(%error, "a viewer cannot read the log");
         }
@@ -325,8 +345,10 @@ impl Viewer {
         self.seat = None;
         self.take_answers();
         // Only a log that could not be written, or read, has no end.
-        if let Some(live) = self.live.as_ref().filter(|live| !self.page.knows_end_after(live.began_after())) {
+        if let Some(live) = self.live.as_ref().filter(|live| self.last_end <= live.began_after()) {
             let info = live.ended().await;
+            self.is_over = true;
+            self.replace_unrecorded().await;
             self.release_up_to(self.ended_at, u64::MAX).await?;
             let mut line = BytesMut::new();
             self.page.write_ended(&info, &mut line);
@@ -354,6 +376,10 @@ impl Viewer {
         let watches = self.live.is_some() || self.left_at.is_some();
         let last = if watches { u64::MAX } else { self.page.history_until() };
         for event in block.events().filter(|event| event.seq <= last) {
+            if EventKind::from_number(event.kind) == Some(EventKind::Ended) {
+                self.last_end = self.last_end.max(event.seq);
+                self.replace_unrecorded().await;
+            }
             if self.waiting.front().is_some_and(|answer| answer.after < event.seq) {
                 if !out.is_empty() {
                     self.outbox.send(out.split().freeze()).await?;
@@ -385,8 +411,37 @@ impl Viewer {
         }
     }
 
+    /// The number that an answer's run stopped short of, if what the answer stands behind was not recorded: that of its
+    /// end, or the first that was given to nothing.
+    fn unrecorded(&self, answer: &Answer) -> Option<u64> {
+        let began_after = answer.of_run.as_ref()?.run.began_after();
+        let first = match self.last_end {
+            end if end > began_after => end,
+            _ if self.is_over => self.ended_at + 1,
+            _ => return None,
+        };
+        (first <= answer.after).then_some(first)
+    }
+
+    /// An answer whose events never came into the log would tell of what cannot be seen: how the run ended is the answer
+    /// instead, in front of that end (PR-11, contract 7.3).
+    async fn replace_unrecorded(&mut self) {
+        for at in 0..self.waiting.len() {
+            let Some(first) = self.unrecorded(&self.waiting[at]) else { continue };
+            let answer = &mut self.waiting[at];
+            if let Some(of_run) = answer.of_run.take() {
+                let info = of_run.run.ended().await;
+                answer.line = wire_error(&HostError::AgentGone { info }).to_line(&of_run.id);
+                (answer.after, answer.before) = (first - 1, None);
+            }
+        }
+        // They stand in front of the end now; the others stay in their order.
+        self.waiting.make_contiguous().sort_by_key(|answer| answer.after);
+    }
+
     /// Writes the answers whose events were written.
     async fn release(&mut self) -> Result<(), ClientGone> {
+        self.replace_unrecorded().await;
         let reached = self.cursor.as_ref().map_or(u64::MAX, Cursor::position);
         self.release_up_to(reached, reached).await
     }

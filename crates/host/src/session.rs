@@ -31,7 +31,8 @@ pub(crate) const COMMANDS: usize = 32;
 /// An answer to a client, and what has to reach the client before it.
 #[derive(Debug)]
 pub struct Reply {
-    /// Every event up to this one precedes the answer.
+    /// Every event up to this one precedes the answer. They may be on their way to the log still: an answer does not count
+    /// if the run ends without them.
     pub after: u64,
     /// The end of the run, if the answer stands before it: not given before that can be read, since it may tell of it, and
     /// not behind it.

@@ -26,8 +26,10 @@ fn a_full_disk_ends_the_session_that_writes() {
     let info = error["data"]["terminationInfo"].clone();
     assert_eq!((&info["reason"], &info["terminatedBy"]), (&json!("error"), &json!("daemon")), "{info}");
     assert!(info["message"].as_str().unwrap().contains("no room left for the event log"), "{info}");
+    // Behind the answer (contract 7.3).
+    assert!(client.ends().is_empty());
+    client.until("the end", |message| message.method() == Some("_sandboxagent/session/ended"));
     client.is_alone(PATIENCE);
-    assert_eq!(client.ends().len(), 1);
     let again = client.prompt(&session, "hello");
     assert_eq!(client.error(&again)["code"], -32002);
     client.finish();

@@ -48,9 +48,18 @@ pub(crate) fn example(scratch: &Scratch, name: &str) -> AgentSpec {
 
 /// A host of these agents, on the state directory of the test.
 pub(crate) async fn open(scratch: &Scratch, agents: impl IntoIterator<Item = AgentSpec>) -> Host {
+    open_with(scratch, agents, Options::default()).await
+}
+
+/// The same with such a log.
+pub(crate) async fn open_with(
+    scratch: &Scratch,
+    agents: impl IntoIterator<Item = AgentSpec>,
+    options: Options,
+) -> Host {
     let state = scratch.state();
     let host_file = HostFile::create(&state).expect("the state directory can be written");
-    let log = EventLog::open(&state, Options::default()).expect("the log opens");
+    let log = EventLog::open(&state, options).expect("the log opens");
     let scope = TaskScope::default();
     let keeper = KeeperCommand { program: acpd(), args: vec!["keeper".into()] };
     let supervisor = Supervisor::new(keeper, host_file.id(), scope.clone());

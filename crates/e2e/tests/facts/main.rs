@@ -5,3 +5,4 @@ mod creators;
 mod hosted;
 mod reload;
 mod sessions;
+mod unrecorded;

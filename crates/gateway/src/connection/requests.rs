@@ -4,7 +4,7 @@ use super::asked::Asked;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id};
 use crate::capabilities::{ClientCapabilities, initialize_result, watcher_result};
 use crate::identity::{Scope, SessionPermit};
-use crate::viewer::{Answer, Attachment};
+use crate::viewer::{Answer, Attachment, OfRun};
 use crate::wire_error::wire_error;
 use acpd_host::{
     AgentHandle, AgentRef, Creator, Host, HostError, NewSession, Reason, Reply, ReplyTo, method,
@@ -165,7 +165,7 @@ impl Connection {
         let place = watched.viewer.place().await.map_err(|_| not_attached())?;
         let (written, answered) = oneshot::channel();
         let (keep, kept) = oneshot::channel();
-        let (capabilities, answer_id) = (self.capabilities, id.clone());
+        let (capabilities, answer_id, run) = (self.capabilities, id.clone(), handle.clone());
         let reply = ReplyTo::new(move |Reply { after, before, body }| {
             let body = body.map(|result| match capabilities.filter_result(&result) {
                 std::borrow::Cow::Borrowed(_) => result,
@@ -174,7 +174,10 @@ impl Connection {
             let line = answer_line(&answer_id, &body);
             // In case the viewer leaves with the answer.
             let _gone = keep.send(line.clone());
-            place.fill(Answer { before, written: Some(written), ..Answer::new(after, line) });
+            // What is said behind the end is no answer of the run's.
+            let is_late = matches!(body, Err(HostError::SessionEnded { .. }));
+            let of_run = (!is_late).then(|| Box::new(OfRun { id: answer_id, run }));
+            place.fill(Answer { before, written: Some(written), of_run, ..Answer::new(after, line) });
         });
         let client = self.client.clone();
         let ask = handle.request(method.to_owned(), params, client, reply).await?;

@@ -31,8 +31,6 @@ pub(super) struct Page {
     skip_until: u64,
     /// The running turn was prompted through this connection.
     own_turn: bool,
-    /// The last end of a run that was passed, told or as history.
-    last_end: u64,
 }
 
 /// A `prompt` event.
@@ -67,17 +65,7 @@ impl Page {
         history_until: u64,
     ) -> Self {
         let (id, resolved) = (id.to_owned(), HashSet::new());
-        Self {
-            id,
-            via,
-            client,
-            questions,
-            resolved,
-            history_until,
-            skip_until: 0,
-            own_turn: false,
-            last_end: 0,
-        }
+        Self { id, via, client, questions, resolved, history_until, skip_until: 0, own_turn: false }
     }
 
     /// The client attached anew.
@@ -91,16 +79,10 @@ impl Page {
         self.history_until
     }
 
-    /// Whether the end of the run that began after an event was passed.
-    pub(super) fn knows_end_after(&self, began_after: u64) -> bool {
-        self.last_end > began_after
-    }
-
     pub(super) fn write(&mut self, event: &Event<'_>, out: &mut BytesMut) {
         let history = event.seq <= self.history_until;
         let kind = EventKind::from_number(event.kind);
         if kind == Some(EventKind::Ended) {
-            self.last_end = self.last_end.max(event.seq);
             self.resolved.clear();
         }
         if event.seq <= self.skip_until {

@@ -135,9 +135,16 @@ impl SessionTask {
     }
 
     pub(super) fn log_failed(&mut self, error: AppendError, to_agent: &mut Vec<ToAgent>) {
-        self.parts.journal.not_recorded(&error);
-        self.failure = Some(error);
+        self.not_recorded(error);
         self.let_go(to_agent);
+    }
+
+    /// Told once: the first failure is the cause of all others.
+    fn not_recorded(&mut self, error: AppendError) {
+        if self.failure.is_none() {
+            self.parts.journal.not_recorded(&error);
+            self.failure = Some(error);
+        }
     }
 
     /// TE-10, TE-11: nothing of the session's terminals lives when it has ended, and what they said last is in the log.
@@ -148,8 +155,7 @@ impl SessionTask {
             && self.failure.is_none()
             && let Err(error) = self.parts.appender.append(out.record.into_batch()).await
         {
-            tracing::error!(session = %self.parts.id, error = chain(&error), "the last output cannot be recorded");
-            self.failure = Some(error);
+            self.not_recorded(error);
         }
     }
 
@@ -158,9 +164,15 @@ impl SessionTask {
         self.facts.turn_active = self.turns.active();
         self.abandon_running();
         self.record_last_output().await;
+        // What is lost on its way to the log has no number.
+        let mut committed = self.parts.appender.committed();
+        if let Err(error) = committed.wait_for(self.last_seq()).await {
+            self.not_recorded(error);
+        }
+        let last = committed.seq();
         let mut record = Record::new();
         self.record_abandoned(&mut record);
-        self.facts.last_event_seq = Some(self.last_seq() + record.len());
+        self.facts.last_event_seq = Some(last + record.len());
         let requested = self.ending.as_ref().map(|ending| &ending.requested);
         let now = record.now_ms();
         let info = match (&self.failure, &end, requested) {
@@ -192,7 +204,7 @@ impl SessionTask {
             Ended::Gone(end) => end.report.leaked,
             Ended::Released => 0,
         };
-        let end = self.last_seq() + record.len();
+        let end = last + record.len();
         let info = Arc::new(info);
         // PR-11: nothing that was asked is left open. A turn that was asked to end is `cancelled`, any other is
         // interrupted. The answers are handed out first: a viewer that sees the end has them then.
