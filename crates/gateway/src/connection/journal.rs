@@ -1,13 +1,21 @@
 //! What an operator is told of a connection: its beginning and its end, what it is attached to, what it is refused.
 //!
-//! Not here: what a client says; a line that is refused is told by its method, and its session.
+//! Not here: what a client says; a request that is refused is told by its method and its session. Invariant: a client
+//! that is refused all the time writes no more than [`LINES`] lines per [`WINDOW`], and none of them is long.
 
 use crate::connection::ConnectionOptions;
 use crate::wire_error::WireError;
 use acpd_host::ClientRef;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// Refusals of a connection that are told one by one, within a [`WINDOW`]; the others are told at debug.
+const LINES: u32 = 5;
+const WINDOW: Duration = Duration::from_secs(60);
+/// Of what the client may choose as it likes, so many characters are told.
+const CHARS: usize = 100;
 
 /// One connection, as its lines name it.
 #[derive(Debug)]
@@ -17,16 +25,44 @@ pub(super) struct ConnectionJournal {
     transport: String,
     token: Option<Arc<str>>,
     began: Instant,
+    refusals: Refusals,
+}
+
+/// What a connection was refused.
+#[derive(Debug)]
+struct Refusals {
+    /// Since it began.
+    all: u64,
+    /// When the window began, and how many were told in it.
+    window: (Instant, u32),
+}
+
+impl Refusals {
+    fn new(now: Instant) -> Self {
+        Self { all: 0, window: (now, 0) }
+    }
+
+    /// One more; whether it is told.
+    fn see(&mut self, now: Instant) -> bool {
+        self.all += 1;
+        if now.duration_since(self.window.0) >= WINDOW {
+            self.window = (now, 0);
+        }
+        self.window.1 += 1;
+        self.window.1 <= LINES
+    }
 }
 
 impl ConnectionJournal {
     /// A client is there, and has not said its name yet.
     pub(super) fn opened(client: &ClientRef, options: &ConnectionOptions) -> Self {
+        let began = Instant::now();
         let journal = Self {
             connection: Arc::clone(&client.connection),
             transport: options.client.clone(),
             token: options.identity.name().cloned(),
-            began: Instant::now(),
+            began,
+            refusals: Refusals::new(began),
         };
         let Self { connection, transport, token, .. } = &journal;
         tracing::info!(%connection, transport, token = token.as_deref(), agent = options.agent, "connection opened");
@@ -35,26 +71,73 @@ impl ConnectionJournal {
 
     /// It has said its name.
     pub(super) fn introduced(&self, client: &str, params: &Value) {
-        let (connection, version) = (&self.connection, params["clientInfo"]["version"].as_str());
+        let (connection, client) = (&self.connection, beginning(client));
+        let version = params["clientInfo"]["version"].as_str().map(beginning);
         tracing::info!(%connection, client, version, "client initialized");
     }
 
     /// It follows a session, whose history ends with this event.
     pub(super) fn attached(&self, client: &str, session: &str, seq: u64) {
+        let client = beginning(client);
         tracing::info!(connection = %self.connection, client, %session, seq, "client attached");
     }
 
     /// A request is not for it.
-    pub(super) fn refused(&self, client: &str, method: &str, session: Option<&str>, error: &WireError) {
+    pub(super) fn refused(&mut self, client: &str, method: &str, session: Option<&str>, error: &WireError) {
         let WireError::Own { code, message, .. } = error else { return };
+        let is_told = self.refusals.see(Instant::now());
         let (connection, token) = (&self.connection, self.token.as_deref());
-        tracing::info!(%connection, client, token, method, session, code, reason = message, "request refused");
+        let (client, method, session) = (beginning(client), beginning(method), session.map(beginning));
+        let reason = beginning(message);
+        if is_told {
+            tracing::info!(%connection, client, token, method, session, code, reason, "request refused");
+        } else {
+            tracing::debug!(%connection, client, token, method, session, code, reason, "request refused");
+        }
     }
 
     /// It is over; `why` is what is known of that.
     pub(super) fn closed(&self, client: &str, why: &'static str) {
         let duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (connection, transport, token) = (&self.connection, &self.transport, self.token.as_deref());
-        tracing::info!(%connection, transport, token, client, reason = why, duration_ms, "connection closed");
+        let (client, refused) = (beginning(client), self.refusals.all);
+        tracing::info!(
+            %connection,
+            transport,
+            token,
+            client,
+            reason = why,
+            refused,
+            duration_ms,
+            "connection closed"
+        );
+    }
+}
+
+/// The first characters of a text.
+fn beginning(text: &str) -> &str {
+    text.char_indices().nth(CHARS).map_or(text, |(at, _)| &text[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 6: a client that is refused all the time cannot fill the log, and what it is refused now and then is told
+    #[test]
+    fn refusals_are_told_up_to_a_limit_and_all_are_counted() {
+        let start = Instant::now();
+        let mut refusals = Refusals::new(start);
+        let mut told = |seconds| refusals.see(start + Duration::from_secs(seconds));
+        let first: Vec<bool> = [0, 1, 1, 1, 2, 3, 59].map(&mut told).into();
+        assert_eq!(first, [true, true, true, true, true, false, false]);
+        assert!((60..).step_by(20).take(20).all(told));
+        assert_eq!(refusals.all, 27);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(beginning("session/new"), "session/new");
+        assert_eq!(beginning(&"ä".repeat(1000)), "ä".repeat(CHARS));
     }
 }
