@@ -263,8 +263,9 @@ impl Connection {
             }
         };
         let _in_time = tokio::time::timeout(LAST_ANSWERS, answered).await;
-        self.tasks.abort_all();
         while !self.tasks.is_empty() {
+            // Also what comes of the last ones: a client that does not read must not hold up the end.
+            self.tasks.abort_all();
             if let Some(done) = self.tasks.next_done().await {
                 self.done(done).await;
             }

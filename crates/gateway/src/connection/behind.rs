@@ -10,6 +10,8 @@ use crate::wire_error::wire_error;
 use acpd_host::{HostError, method};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
 
 /// Something that waits for a session to be joined.
 pub(super) struct Waiting {
@@ -95,7 +97,10 @@ impl Connection {
                 Some((id, asked)) => {
                     let outbox = self.outbox.about(&session);
                     self.tasks.are_for(Some(Asking { id: id.clone(), outbox, initializes: false }));
-                    let passed = self.session_request(id.clone(), &method, params, &session, &asked).await;
+                    let passing = self.session_request(id.clone(), &method, params, &session, &asked);
+                    // A panic is this request's, and of no other that waits.
+                    let passed = AssertUnwindSafe(passing).catch_unwind().await;
+                    let passed = passed.unwrap_or(Err(HostError::Broken));
                     if let Err(error) = passed {
                         self.answer_error(self.outbox.about(&session), id, &wire_error(&error));
                     }
