@@ -134,6 +134,8 @@ impl Host {
                 let mut reason = chain(&unready);
                 tracing::warn!(reason, "not ready");
                 let since = Instant::now();
+                // The last answer may be from before what raised the doubt.
+                tokio::time::sleep(FRESH).await;
                 while let Err(unready) = self.check().await {
                     if self.is_closing() {
                         return;

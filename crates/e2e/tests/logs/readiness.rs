@@ -5,6 +5,32 @@ use acpd_e2e::{Http, Scratch, fill_the_disk};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
+/// Limits the size of a running daemon's files.
+fn limit(pid: u32, bytes: Option<u64>) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).expect("it may be changed");
+}
+
+// contract 6: a failure is told also right behind an answer that all is well
+#[test]
+fn a_failure_right_behind_a_good_answer_is_told() {
+    let scratch = Scratch::new().example("stateless", &["--no-state"]);
+    let (mut daemon, journal) = serve(&scratch, "", "--log-format json", &[]);
+    let mut client = daemon.over_websocket(&scratch, "/acp?agent=stateless");
+    client.tolerant();
+    client.initialize();
+    let ready = || Http::on(daemon.connect()).request("GET", "/v1/ready", &[], "").status;
+    assert_eq!(ready(), 200);
+    // Less than the log has already, more than this daemon says.
+    limit(daemon.pid(), Some(16 * 1024));
+    client.refused("session/new", &json!({"cwd": scratch.work(), "mcpServers": []}));
+    journal.wait_for(&("WARN", "not ready", json!({"reason": null})));
+    limit(daemon.pid(), None);
+    journal.wait_for(&("WARN", "ready again", json!({"after_s": null})));
+    drop(client);
+    daemon.stop();
+}
+
 // contract 6: an operator is told when nothing can be recorded, for which sessions, and when that is over; nothing has to ask
 #[test]
 fn a_full_disk_is_told_and_its_end_too() {
@@ -24,8 +50,7 @@ fn a_full_disk_is_told_and_its_end_too() {
     client.refused("session/new", &json!({"cwd": scratch.work(), "mcpServers": []}));
     journal.wait_for(&("WARN", "session not created", json!({"agent": "stateless", "error": null})));
 
-    let pid = i32::try_from(daemon.pid()).ok().and_then(Pid::from_raw);
-    prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).expect("there is a larger one");
+    limit(daemon.pid(), None);
     journal.wait_for(&("WARN", "ready again", json!({"after_s": null})));
     assert_eq!(Http::on(daemon.connect()).request("GET", "/v1/ready", &[], "").status, 200);
     drop(client);
