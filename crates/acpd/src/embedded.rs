@@ -3,6 +3,7 @@
 use crate::config::{self, Config, EXAMPLE_AGENT, Sources};
 use crate::exit::{Failure, chain};
 use crate::process;
+use crate::signals::StopSignals;
 use crate::state_dir;
 use acpd_eventlog::{EventLog, Options};
 use acpd_host::{
@@ -72,10 +73,33 @@ impl Embedded {
         Ok(Self { host, line_limit: config.limits.line_bytes, end_bound })
     }
 
-    /// Ends the host, within the ladder's graces and a second.
-    pub(crate) async fn close(self) {
-        if tokio::time::timeout(self.end_bound, self.host.finished()).await.is_err() {
+    /// Ends the host, within the ladder's graces and a second. A signal hurries what still ends.
+    pub(crate) async fn close(self, stops: &mut StopSignals) {
+        let (host, finished) = (self.host.clone(), self.host.finished());
+        let ended = tokio::time::timeout(self.end_bound, hurried_by(stops, &host, finished)).await;
+        if ended.is_err() {
             tracing::warn!("some tasks did not end in time; their keepers end their processes");
+        }
+    }
+}
+
+/// Waits for an end of the host; each signal meanwhile hurries it.
+///
+/// # Cancel safety
+/// As `ending`.
+pub(crate) async fn hurried_by<T>(
+    stops: &mut StopSignals,
+    host: &Host,
+    ending: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(ending);
+    loop {
+        tokio::select! {
+            ended = &mut ending => return ended,
+            () = stops.next() => {
+                tracing::warn!("asked to stop once more, killing what has not ended");
+                host.hurry();
+            }
         }
     }
 }

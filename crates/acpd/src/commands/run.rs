@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             let outcome = conversation.hold(&cwd, &mut signals).await;
             if let Home::Here(embedded) = conversation.home {
                 drop(conversation.client);
-                embedded.close().await;
+                embedded.close(&mut signals).await;
             }
             outcome
         }

@@ -3,7 +3,7 @@
 use crate::cli::Serve;
 use crate::config::{Config, Scope, Sees};
 use crate::daemon_config;
-use crate::embedded::{Embedded, agent_specs, load_config};
+use crate::embedded::{Embedded, agent_specs, hurried_by, load_config};
 use crate::exit::{Failure, chain};
 use crate::signals::{Reloads, StopSignals};
 use acpd_gateway::{
@@ -68,23 +68,12 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let sessions = embedded.host.live_sessions();
     tracing::info!(sessions, "acpd stopping");
     quit.cancel();
-    {
-        let ending = embedded.host.clone().shutdown("daemon");
-        tokio::pin!(ending);
-        loop {
-            tokio::select! {
-                () = &mut ending => break,
-                () = stops.next() => {
-                    tracing::warn!("asked to stop once more, killing what has not ended");
-                    embedded.host.hurry();
-                }
-            }
-        }
-    }
+    let ending = embedded.host.clone().shutdown("daemon");
+    hurried_by(&mut stops, &embedded.host, ending).await;
     // What the ends of sessions said is on its way; streams end behind it.
     stop.cancel();
-    let _served = serving.await;
-    embedded.close().await;
+    let _served = hurried_by(&mut stops, &embedded.host, serving).await;
+    embedded.close(&mut stops).await;
     daemon_config::forget(&state_dir);
     drop(local_socket);
     tracing::info!(uptime_s = since.elapsed().as_secs(), "acpd stopped");

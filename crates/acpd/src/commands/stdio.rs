@@ -54,7 +54,7 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
             }
         }
     };
-    embedded.close().await;
+    embedded.close(&mut signals).await;
     outcome.map_err(|error| Failure::of(&error))
 }
 

@@ -80,6 +80,26 @@ fn a_stop_tells_every_stream() {
     daemon.expect_good_end();
 }
 
+// SC-5, contract 6: a second signal does not wait for the graces of a process without a session either
+#[test]
+fn a_second_signal_hurries_what_has_no_session() {
+    let scratch = Scratch::with_default_graces().timeout("stdin_grace", "10m").timeout("term_grace", "10m");
+    let (ready, asked) = (scratch.path("ready"), scratch.path("asked"));
+    let body = format!(
+        "trap '' TERM; take; answer '{{\"protocolVersion\":1,\"agentCapabilities\":{{}}}}'; : >'{}'\n\
+         while IFS= read -r line; do :; done; : >'{}'; exec sleep 1000",
+        ready.display(),
+        asked.display()
+    );
+    let scratch = scratch.shell("stubborn", &acpd_e2e::taking_shell_agent(&body)).config("spare = 1");
+    let mut daemon = scratch.serve();
+    acpd_e2e::until("there is a spare", || ready.exists().then_some(()));
+    daemon.signal(Signal::TERM);
+    acpd_e2e::until("it was asked to leave", || asked.exists().then_some(()));
+    daemon.signal(Signal::TERM);
+    daemon.expect_good_end();
+}
+
 // SC-5, contract 6: a second signal does not wait for graces
 #[test]
 fn a_second_signal_hurries() {
