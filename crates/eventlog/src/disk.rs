@@ -96,16 +96,30 @@ impl Room {
         }
     }
 
-    /// Fails when the files could not grow, unless they need not: deleted sessions may have left room in them.
+    /// Fails when the files could not grow, unless they need not.
     pub(crate) fn check_growth(&self, connection: &Connection) -> io::Result<()> {
+        match self.has_room_inside(connection)? {
+            true => Ok(()),
+            false => try_to_grow(&self.database),
+        }
+    }
+
+    /// Fails when something of the reserve was given and cannot be had back: what is free then is what it gave, for the
+    /// ends of sessions and for a start, and nothing may begin in it.
+    pub(crate) fn check_reserve(&mut self, connection: &Connection) -> io::Result<()> {
+        match self.reserve.is_owed() && !self.has_room_inside(connection)? {
+            false => Ok(()),
+            true => Err(io::Error::new(io::ErrorKind::StorageFull, "the reserve of the log is not whole")),
+        }
+    }
+
+    /// Deleted sessions may have left enough room in the files.
+    fn has_room_inside(&self, connection: &Connection) -> io::Result<bool> {
         let free: u64 = connection
             .pragma_query_value(None, "freelist_count", |row| row.get(0))
             .map_err(io::Error::other)?;
         let logged = length(&self.write_ahead());
-        if free >= ENOUGH_PAGES && logged >= (self.pages + ENOUGH_PAGES) * PAGE_BYTES {
-            return Ok(());
-        }
-        try_to_grow(&self.database)
+        Ok(free >= ENOUGH_PAGES && logged >= (self.pages + ENOUGH_PAGES) * PAGE_BYTES)
     }
 
     pub(crate) fn database(&self) -> &Path {
@@ -218,9 +232,13 @@ fn length(path: &Path) -> u64 {
 
 /// Whether a file as large as the log's can not grow here, which SQLite's codes do not always tell.
 pub(crate) fn is_full(database: &Path) -> bool {
+    try_to_grow(database).is_err_and(|error| means_full(&error))
+}
+
+/// Whether an error says that there is no room.
+pub(crate) fn means_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    let grown = try_to_grow(database);
-    grown.is_err_and(|error| matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull))
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }
 
 /// Whether a file as large as the log's could grow here; tried with another, which is gone afterwards.

@@ -86,7 +86,7 @@ pub enum AppendError {
 impl AppendError {
     /// The log's file could not grow.
     pub(crate) fn from_growing(error: &io::Error, database: &Path) -> Self {
-        let code = match disk::is_full(database) {
+        let code = match disk::means_full(error) || disk::is_full(database) {
             true => ffi::SQLITE_FULL,
             false => ffi::SQLITE_IOERR,
         };

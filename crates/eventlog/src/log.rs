@@ -171,6 +171,7 @@ impl EventLog {
         let (id, owner) = (id.to_owned(), owner.to_owned());
         let job = move |writer: &mut Writer| {
             let here = writer.live().get(&id).is_some();
+            writer.check_beginning()?;
             let standing = writer.transact(None, |transaction| {
                 let standing = match store::standing(transaction, &id)? {
                     None => return Ok(Err(AppendError::Unknown { id: id.clone() })),

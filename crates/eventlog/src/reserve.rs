@@ -1,8 +1,8 @@
 //! A file of incompressible bytes beside the log, which gives its room, a piece at a time, to what must be written
 //! though the disk is full: the ends of sessions, deletions, and the start of a process.
 //!
-//! Owned by the writer thread; a process that starts cuts it before there is one. Invariant: last words leave the
-//! part that a start needs.
+//! Owned by the writer thread; a process that starts cuts it before there is one. Invariants: last words leave the
+//! part that a start needs; what was given is for those only, so nothing begins before it is whole again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -56,6 +56,12 @@ impl Reserve {
         }
     }
 
+    /// Whether something of it was given and cannot be had back. One that never could be had was not given.
+    pub(crate) fn is_owed(&mut self) -> bool {
+        self.fill();
+        self.missing && self.path.exists()
+    }
+
     /// Makes it whole, if something is missing and there is room.
     pub(crate) fn fill(&mut self) {
         if !self.missing {
@@ -104,12 +110,14 @@ fn cut(path: &Path, bytes: u64) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.set_len(length(path).saturating_sub(bytes))
 }
 
-/// Appends what is missing; what does not fit is taken back.
+/// Appends what is missing; what does not fit is taken back, so that one that is there was whole once.
 fn grow(path: &Path, have: u64) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
     let written = write_from(&file, have);
-    if written.is_err() {
-        file.set_len(have)?;
+    match written {
+        Err(_) if have == 0 => fs::remove_file(path)?,
+        Err(_) => file.set_len(have)?,
+        Ok(()) => {}
     }
     written
 }
@@ -160,7 +168,7 @@ mod tests {
         let pieces = std::iter::repeat_with(|| reserve.give(1)).take_while(|given| *given).count();
         assert_eq!(pieces as u64, (RESERVE_BYTES - START_BYTES) / PIECE_BYTES - 4);
         assert_eq!((length(&reserve.path), reserve.left()), (START_BYTES, 0));
-        reserve.fill();
+        assert!(!reserve.is_owed());
         assert_eq!(length(&reserve.path), RESERVE_BYTES, "there is room again");
         // There is room: nothing has to be given for a start.
         make_room_to_start(dir.path());

@@ -149,6 +149,7 @@ impl Writer {
         let events = std::mem::take(&mut new.events);
         let (count, bytes) = (events.count, events.cost() as u64);
         let blocks = BlockBuilder::whole(1, events.records, count);
+        self.check_beginning()?;
         let row = self.transact(None, |transaction| {
             let Some(row) = store::create(transaction, &new)? else {
                 return Ok(Err(AppendError::Exists { id: new.id.clone() }));
@@ -163,6 +164,12 @@ impl Writer {
         Ok(live)
     }
 
+    /// Nothing begins in the room that is kept for ends.
+    pub(crate) fn check_beginning(&mut self) -> Result<(), AppendError> {
+        let kept = self.room.check_reserve(&self.connection);
+        kept.map_err(|error| AppendError::from_growing(&error, self.room.database()))
+    }
+
     /// Whether something could be written now. Nothing is.
     pub(crate) fn check(&mut self) -> Result<(), AppendError> {
         let in_place = self.room.check_place();
@@ -171,6 +178,7 @@ impl Writer {
             return Err(AppendError::Damaged { source });
         }
         self.check_room()?;
+        self.check_beginning()?;
         let rehearsed = (|| {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             inspection::rehearse(&transaction)?;

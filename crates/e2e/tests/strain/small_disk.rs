@@ -108,6 +108,51 @@ fn make_room(scratch: &Scratch, serve: impl Fn() -> Daemon, lives: bool) {
     daemon.stop();
 }
 
+// contract 6: what is kept for ends and for a start is for those: started on a full disk, acpd is not ready and no session
+// begins or goes on, until there is room again
+#[test]
+fn nothing_begins_in_the_room_that_a_start_was_given() {
+    let scratch = Scratch::new().example("stateless", &["--no-state"]);
+    let Some(volume) = Volume::mount(&scratch) else { return };
+    let mut daemon = scratch.serve();
+    let mut client = daemon.over_websocket(&scratch, "/acp");
+    client.initialize();
+    let session = client.new_session();
+    assert_eq!(client.turn(&session, "hello"), "end_turn");
+    drop(client);
+    daemon.stop();
+
+    let filler = volume.fill();
+    let mut daemon = scratch.serve();
+    let (status, body) = call(&daemon, "GET", "/v1/ready");
+    assert_eq!((status, &body["ready"]), (503, &json!(false)), "{body}");
+    assert!(body["reason"].as_str().is_some_and(|reason| reason.contains("no room left")), "{body}");
+    let mut client = daemon.over_websocket(&scratch, "/acp?agent=stateless");
+    client.tolerant();
+    client.initialize();
+    let place = json!({"cwd": scratch.work(), "mcpServers": []});
+    let error = client.refused("session/new", &place);
+    assert!(error["message"].to_string().contains("no room left"), "{error}");
+    // It is shown, and that is all.
+    let mut old = daemon.over_websocket(&scratch, "/acp");
+    old.tolerant();
+    old.initialize();
+    let mut load = place.clone();
+    load["sessionId"] = json!(session);
+    let asked = old.request("session/load", &load);
+    old.answer(&asked);
+    let asked = old.prompt(&session, "hello");
+    old.error(&asked);
+    assert_eq!(call(&daemon, "GET", &format!("/v1/sessions/{session}")).0, 200);
+
+    std::fs::remove_file(filler).expect("it is there");
+    until_ready(&daemon, true);
+    let session = client.new_session();
+    assert_eq!(client.turn(&session, "hello"), "end_turn");
+    drop((client, old));
+    daemon.stop();
+}
+
 // contract 6: on a full disk a session can be deleted, the ends of the others are recorded, and the daemon starts again
 #[test]
 fn a_deletion_makes_room() {
