@@ -5,6 +5,7 @@
 
 use crate::host::Host;
 use crate::host_file::HostFileError;
+use crate::metrics;
 use crate::termination::chain;
 use acpd_eventlog::AppendError;
 use std::io;
@@ -83,7 +84,7 @@ impl Doubts {
 }
 
 impl Host {
-    /// Whether it could take on work now. Answers within a second.
+    /// Whether it could take on work now. Answers within a second, and tells the metrics.
     ///
     /// # Errors
     /// Why it could not.
@@ -91,6 +92,12 @@ impl Host {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn check(&self) -> Result<(), Unready> {
+        let result = self.look().await;
+        metrics::ready(result.is_ok());
+        result
+    }
+
+    async fn look(&self) -> Result<(), Unready> {
         if self.is_closing() {
             return Err(Unready::ShuttingDown);
         }
@@ -127,6 +134,8 @@ impl Host {
         let watching = async {
             loop {
                 self.shared.checked.doubts.0.notified().await;
+                // The last answer may be from before what raised the doubt.
+                tokio::time::sleep(FRESH).await;
                 let Err(unready) = self.check().await else { continue };
                 if self.is_closing() {
                     return;
@@ -134,8 +143,6 @@ impl Host {
                 let mut reason = chain(&unready);
                 tracing::warn!(reason, "not ready");
                 let since = Instant::now();
-                // The last answer may be from before what raised the doubt.
-                tokio::time::sleep(FRESH).await;
                 while let Err(unready) = self.check().await {
                     if self.is_closing() {
                         return;

@@ -25,6 +25,7 @@ const RESTARTS: &str = "acpd_agent_restarts_total";
 const WAITING_SINCE: &str = "acpd_waiting_since_timestamp_seconds";
 const TURN_SECONDS: &str = "acpd_turn_seconds";
 const START_SECONDS: &str = "acpd_agent_start_seconds";
+const READY: &str = "acpd_ready";
 
 /// Without a cause that has a name.
 const ACPD_FAILED: &str = "acpd_failed";
@@ -57,6 +58,7 @@ pub fn describe_metrics() {
         Unit::Seconds,
         "Since when the session that has waited longest for an answer waits, in seconds since 1970; 0 when none does"
     );
+    describe_gauge!(READY, "1 when new sessions can be taken, else 0; as GET /v1/ready says");
     describe_histogram!(TURN_SECONDS, Unit::Seconds, "How long turns took");
     describe_histogram!(
         START_SECONDS,
@@ -74,7 +76,7 @@ fn begin() {
     for state in [SessionState::Starting, SessionState::Idle, SessionState::Running, SessionState::Waiting] {
         gauge!(SESSIONS, "state" => state.as_str()).set(0.0);
     }
-    for name in [COMMANDS, INPUTS, WAITING_SINCE] {
+    for name in [COMMANDS, INPUTS, WAITING_SINCE, READY] {
         gauge!(name).set(0.0);
     }
     for cause in Cause::ALL.map(Cause::as_str).into_iter().chain([ACPD_FAILED]) {
@@ -85,6 +87,11 @@ fn begin() {
         counter!(TURNS_ENDED, "stop_reason" => reason).absolute(0);
     }
     drop(histogram!(TURN_SECONDS));
+}
+
+/// Whether the host could take on work when it was last looked.
+pub(crate) fn ready(ready: bool) {
+    gauge!(READY).set(f64::from(u8::from(ready)));
 }
 
 /// An agent is configured.

@@ -1,7 +1,7 @@
 //! Not ready, and ready again: a full disk, played by a limit on the size of files that goes away.
 
 use crate::journal::serve;
-use acpd_e2e::{Http, Scratch, fill_the_disk};
+use acpd_e2e::{Http, Scratch, fill_the_disk, until_counted};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
@@ -9,6 +9,19 @@ use serde_json::json;
 fn limit(pid: u32, bytes: Option<u64>) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).expect("it may be changed");
+}
+
+// contract 6: a scrape shows whether sessions can begin, without any other request
+#[test]
+fn readiness_is_measured() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    until_counted(daemon.address(), "acpd_ready", 1);
+    limit(daemon.pid(), Some(0));
+    until_counted(daemon.address(), "acpd_ready", 0);
+    limit(daemon.pid(), None);
+    until_counted(daemon.address(), "acpd_ready", 1);
+    daemon.stop();
 }
 
 // contract 6: a failure is told also right behind an answer that all is well

@@ -79,6 +79,7 @@ fn begins_at_nothing(recorder: &Measurements) {
         "tokens_refused_total",
         "http_request_seconds_count",
         "waiting_since_timestamp_seconds",
+        "ready",
     ] {
         has_series(recorder, &format!("acpd_{single}"), "0");
     }

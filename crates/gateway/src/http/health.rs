@@ -49,7 +49,7 @@ pub(super) struct Ready {
 }
 
 /// Why acpd could take on no work; it is known within a second.
-async fn trouble(shared: &Shared) -> Option<String> {
+pub(super) async fn trouble(shared: &Shared) -> Option<String> {
     if shared.stop.is_cancelled() {
         return Some(HostError::ShuttingDown.to_string());
     }

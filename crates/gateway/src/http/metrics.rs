@@ -6,6 +6,7 @@
 mod process;
 mod registry;
 
+use super::health::trouble;
 use super::problem::{Kind, Problem};
 use super::rest::check_scope;
 use super::settings::Shared;
@@ -149,6 +150,8 @@ pub(super) async fn metrics(
     let Some(measurements) = &shared.measurements else {
         return Err(Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, "nothing is measured here"));
     };
+    // So that the gauge is true now, also without a request for it before.
+    let _told_by_the_gauge = trouble(&shared).await;
     let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, text)], measurements.text()).into_response())
 }
