@@ -46,28 +46,47 @@ impl LostKeepers {
             is_first
         };
         if is_first {
-            self.scope.spawn("sweep", self.clone().run());
+            let sweeping = Sweeping { lost: self.clone(), done: false };
+            self.scope.spawn("sweep", sweeping.run());
         }
         answer.await.unwrap_or(0)
     }
+}
 
-    async fn run(self) {
+/// The task that sweeps. However it ends, the next keeper that is lost is swept for.
+struct Sweeping {
+    lost: LostKeepers,
+    /// It has ended with no keeper left to sweep for.
+    done: bool,
+}
+
+impl Drop for Sweeping {
+    fn drop(&mut self) {
+        if !self.done {
+            *self.lost.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
+}
+
+impl Sweeping {
+    async fn run(mut self) {
         loop {
             // Those that are lost in the same moment are about to say so.
             tokio::task::yield_now().await;
             let waiting = {
-                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut waiting = self.lost.waiting.lock().unwrap_or_else(PoisonError::into_inner);
                 match waiting.as_mut().map(std::mem::take) {
                     Some(some) if !some.is_empty() => some,
                     _ => {
                         *waiting = None;
+                        self.done = true;
                         return;
                     }
                 }
             };
             let marks = waiting.iter().map(|one| one.mark.clone()).collect();
             #[cfg(test)]
-            self.sweeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.lost.sweeps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let swept = tokio::task::spawn_blocking(move || sweep_each(&Sweep::Programs(marks))).await;
             let swept: HashMap<ProcessMark, u32> = swept.unwrap_or_default();
             tracing::debug!(keepers = waiting.len(), "swept what lost keepers kept");
@@ -84,6 +103,19 @@ mod tests {
     use crate::sweep::MARK;
     use futures_util::future::join_all;
     use std::sync::atomic::Ordering;
+
+    // SU-3: a sweep that came to nothing holds up no later one
+    #[tokio::test]
+    async fn a_sweep_that_is_lost_is_no_end() {
+        let scope = TaskScope::default();
+        let lost = LostKeepers::new(scope.clone());
+        let host = uuid::Uuid::new_v4().to_string();
+        *lost.waiting.lock().expect("nothing panics under this lock") = Some(Vec::new());
+        drop(Sweeping { lost: lost.clone(), done: false }.run());
+        assert_eq!(lost.sweep(ProcessMark::new(&host, 1)).await, 0);
+        assert_eq!(lost.sweeps.load(Ordering::Relaxed), 1);
+        scope.finished().await;
+    }
 
     // SU-3: keepers that are lost together are swept together, and each is told of its own
     #[tokio::test]
