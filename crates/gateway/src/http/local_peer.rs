@@ -8,6 +8,7 @@ use super::problem::{Kind, Problem};
 use acpd_host::{CallerRefused, Host};
 use axum::Router;
 use http::StatusCode;
+use http::header::CONNECTION;
 use rustix::process::geteuid;
 use std::time::Duration;
 use tokio::net::UnixStream;
@@ -44,13 +45,13 @@ fn is_for(theirs: u32, ours: u32) -> bool {
     theirs == ours || theirs == 0
 }
 
-/// Answers everything with the same refusal.
+/// Answers everything with the same refusal and closes: a refused peer takes no place from others.
 pub(super) fn refusing(reason: &PeerRefused) -> Router {
     let (kind, detail) = (reason.kind(), reason.to_string());
     let refusal = move || {
         let detail = detail.clone();
         metrics::count_request(StatusCode::FORBIDDEN, Duration::ZERO);
-        async move { Problem::new(StatusCode::FORBIDDEN, kind, detail) }
+        async move { ([(CONNECTION, "close")], Problem::new(StatusCode::FORBIDDEN, kind, detail)) }
     };
     Router::new().fallback(refusal)
 }
