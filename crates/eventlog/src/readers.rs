@@ -105,11 +105,12 @@ impl Readers {
         if self.inspected.swap(true, Ordering::Relaxed) {
             return;
         }
-        let running = Arc::clone(&self.inspecting);
+        let (running, turns) = (Arc::clone(&self.inspecting), Arc::clone(&self.turns));
         let look = move |connection: &Connection| {
             *running.lock().expect("nothing panics under this lock") =
                 Some(connection.get_interrupt_handle());
-            let result = inspection::look_through(connection);
+            // An end of the log that came before could not interrupt this.
+            let result = if turns.is_closed() { Ok(()) } else { inspection::look_through(connection) };
             *running.lock().expect("nothing panics under this lock") = None;
             result
         };
