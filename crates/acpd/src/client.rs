@@ -47,8 +47,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects as `name` to an agent; the host ends with the connection.
-    pub(crate) fn connect(host: &Host, agent: &str, name: &str) -> Self {
+    /// Connects to an agent; the host ends with the connection.
+    pub(crate) fn connect(host: &Host, agent: &str) -> Self {
         let (sender, arrivals) = mpsc::channel(ARRIVALS);
         let (outbox, pieces) = outbox();
         let gone = CancellationToken::new();
@@ -56,7 +56,7 @@ impl Client {
         let options = ConnectionOptions {
             identity: Identity::local(Allowance::UNLIMITED),
             agent: agent.to_owned(),
-            client: name.to_owned(),
+            transport: "embedded",
             ends_host: true,
             // This client knows the stable names.
             session_stop: false,

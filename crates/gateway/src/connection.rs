@@ -77,8 +77,8 @@ pub struct ConnectionOptions {
     pub identity: Identity,
     /// The agent that its sessions run on.
     pub agent: String,
-    /// What the client is called until it says its name.
-    pub client: String,
+    /// What the client came by, which it is also called by until it says its name.
+    pub transport: &'static str,
     /// The host lives for this client alone and ends with it.
     pub ends_host: bool,
     /// Advertise close under its first draft's name in the root of the capabilities too, which the stable protocol
@@ -92,7 +92,7 @@ pub fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) -> Pendin
 }
 
 async fn serve_until_gone(host: Host, options: ConnectionOptions, io: ConnectionIo) {
-    let client = ClientRef { name: options.client.as_str().into(), connection: acpd_host::fresh_id().into() };
+    let client = ClientRef { name: options.transport.into(), connection: acpd_host::fresh_id().into() };
     let connection = Connection {
         journal: ConnectionJournal::opened(&client, &options),
         client,
@@ -180,8 +180,8 @@ enum Change {
         agent: Option<AgentHandle>,
         params: Arc<Value>,
     },
-    /// The client may try again.
-    NotInitialized,
+    /// It was answered this; the client may try again.
+    NotInitialized(WireError),
     /// A request that belongs to no session had to start an agent.
     AgentStarted(AgentHandle),
     /// The client is attached to a session; its viewer writes the answer.
@@ -246,7 +246,7 @@ impl Connection {
             (false, true) => "shutdown",
             (false, false) => "left",
         };
-        self.journal.closed(&self.client.name, why);
+        self.journal.closed(why);
         if self.options.ends_host {
             self.shut_down().await;
         } else if !self.host.is_closing() {
@@ -319,7 +319,10 @@ impl Connection {
                     self.spare = Some(agent);
                 }
             }
-            Change::NotInitialized => self.initializing = false,
+            Change::NotInitialized(error) => {
+                self.initializing = false;
+                self.journal.refused(method::INITIALIZE, None, &error);
+            }
             Change::AgentStarted(agent) => {
                 self.agent = Some(agent.downgrade());
                 self.keep_spare(agent);
@@ -359,13 +362,13 @@ impl Connection {
         if let Some(name) = params["clientInfo"]["name"].as_str() {
             self.client.name = name.into();
         }
-        self.journal.introduced(&self.client.name, &params);
+        self.journal.introduced(&params);
         self.initialized = Some(params);
     }
 
     async fn attach(&mut self, attaching: Attaching) {
         let Attaching { id, attachment, unresumable, spare } = attaching;
-        self.journal.attached(&self.client.name, &id, attachment.history_until);
+        self.journal.attached(&id, attachment.history_until);
         let outbox = self.outbox.viewer(&id, attachment.answer.on_connection);
         if let Some(live) = &attachment.live {
             self.agent = Some(live.agent().clone());
@@ -492,7 +495,7 @@ impl Connection {
                 }
                 Err(error) => {
                     let session = session_id(params.as_ref());
-                    self.journal.refused(&self.client.name, method, session.as_deref(), &error);
+                    self.journal.refused(method, session.as_deref(), &error);
                     Err(error)
                 }
             }

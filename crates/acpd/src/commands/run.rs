@@ -36,7 +36,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             let cwd = working_directory(args.cwd, true)?;
             let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
             let embedded = Embedded::open(&config).await?;
-            let client = Client::connect(&embedded.host, &agent, CLIENT);
+            let client = Client::connect(&embedded.host, &agent);
             let mut conversation = Conversation::new(client, Home::Here(embedded), words, Some(agent), &cwd);
             let outcome = conversation.hold(&cwd, &mut signals).await;
             if let Home::Here(embedded) = conversation.home {

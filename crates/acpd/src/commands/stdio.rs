@@ -35,7 +35,7 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
     let options = ConnectionOptions {
         identity: Identity::local(Allowance::UNLIMITED),
         agent,
-        client: "stdio".to_owned(),
+        transport: "stdio",
         ends_host: true,
         session_stop: config.compat.session_stop,
     };

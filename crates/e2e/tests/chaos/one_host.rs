@@ -154,7 +154,7 @@ async fn client(host: Host, socket: UnixStream, agent: &'static str) {
     let options = ConnectionOptions {
         identity: Identity::local(Allowance::UNLIMITED),
         agent: agent.to_owned(),
-        client: "e2e".to_owned(),
+        transport: "e2e",
         ends_host: false,
         session_stop: false,
     };

@@ -27,7 +27,7 @@ impl Lines {
         let options = ConnectionOptions {
             identity: Identity::local(Allowance::UNLIMITED),
             agent: agent.to_owned(),
-            client: "lines".to_owned(),
+            transport: "lines",
             ends_host: false,
             session_stop: false,
         };

@@ -42,7 +42,9 @@ fn a_whole_life_is_told_by_ids() {
         serve(&scratch, "", "--log-format json", &[("ACPD_TOKEN", "environment-secret")]);
 
     let mut owner = client(&daemon, &scratch, "ci", "/acp");
-    owner.initialize();
+    let mut hello = acpd_e2e::initialize()["params"].clone();
+    hello["clientInfo"] = json!({"name": "editor", "version": "1.2"});
+    owner.call("initialize", &hello);
     let session = owner.new_session();
     assert_eq!(owner.turn(&session, "xyzzy is what was said"), "end_turn");
     let asked = owner.prompt(&session, "ask edit xyzzy");
@@ -65,6 +67,9 @@ fn a_whole_life_is_told_by_ids() {
     let mut hopeful = client(&daemon, &scratch, "ops", "/acp?agent=nothing");
     hopeful.refused("initialize", &acpd_e2e::initialize()["params"]);
     drop(hopeful);
+    let mut lost = client(&daemon, &scratch, "ops", "/acp?agent=nix");
+    lost.refused("initialize", &acpd_e2e::initialize()["params"]);
+    drop(lost);
 
     let ask = |headers: &[(&str, &str)]| {
         Http::on(daemon.connect()).request("GET", "/v1/sessions?token=query-secret", headers, "").status
@@ -107,7 +112,7 @@ fn a_whole_life_is_told_by_ids() {
             "connection opened",
             json!({"connection": own, "transport": "websocket", "token": "ci", "agent": "example"}),
         ),
-        ("INFO", "client initialized", json!({"connection": own, "client": there})),
+        ("INFO", "client initialized", json!({"connection": own, "client": "editor", "version": "1.2"})),
         of_session_row(
             "INFO",
             "session created",
@@ -155,7 +160,7 @@ fn a_whole_life_is_told_by_ids() {
             "INFO",
             "request refused",
             json!({"connection": eye, "token": "eye", "method": "session/new", "code": -32003,
-            "reason": there, "client": there}),
+            "reason": there}),
         ),
         (
             "INFO",
@@ -177,12 +182,28 @@ fn a_whole_life_is_told_by_ids() {
         ("WARN", "requests refused, not told one by one", json!({"reason": "unauthorized", "more": 2})),
         ("INFO", "token revoked, what it has open ends", json!({"token": "ci"})),
         ("INFO", "read the configuration anew", json!({"tokens": 2, "agents": 2})),
-        ("INFO", "connection closed", json!({"connection": own, "token": "ci", "reason": "revoked"})),
+        (
+            "INFO",
+            "request refused",
+            json!({"connection": there, "token": "ops", "method": "initialize", "code": -32602,
+            "reason": "no agent named \"nix\" is configured (there are: example, nothing)"}),
+        ),
+        (
+            "INFO",
+            "connection closed",
+            json!({"connection": own, "token": "ci", "client": "editor", "reason": "revoked"}),
+        ),
         ("INFO", "acpd stopping", json!({"sessions": 1})),
         ("INFO", "run ended", json!({"session": kept, "cause": "daemon_shutdown", "by": "daemon"})),
         ("INFO", "acpd stopped", json!({"uptime_s": there})),
     ];
     has_all(&lines, &rows);
+    // A client that was refused its agent has not said a name.
+    let nameless: Vec<_> = lines
+        .iter()
+        .filter(|line| line["message"] == "connection closed" && line["token"] == "ops")
+        .collect();
+    assert!(nameless.len() == 2 && nameless.iter().all(|line| line["client"].is_null()), "{nameless:?}");
 
     // Every line of one session is found by its id, and there is none per message.
     assert_eq!(

@@ -22,7 +22,9 @@ const CHARS: usize = 100;
 pub(super) struct ConnectionJournal {
     connection: Arc<str>,
     /// What it came by.
-    transport: String,
+    transport: &'static str,
+    /// What it calls itself, if it has said so.
+    client: Option<Box<str>>,
     token: Option<Arc<str>>,
     began: Instant,
     refusals: Refusals,
@@ -59,7 +61,8 @@ impl ConnectionJournal {
         let began = Instant::now();
         let journal = Self {
             connection: Arc::clone(&client.connection),
-            transport: options.client.clone(),
+            transport: options.transport,
+            client: None,
             token: options.identity.name().cloned(),
             began,
             refusals: Refusals::new(began),
@@ -69,25 +72,26 @@ impl ConnectionJournal {
         journal
     }
 
-    /// It has said its name.
-    pub(super) fn introduced(&self, client: &str, params: &Value) {
-        let (connection, client) = (&self.connection, beginning(client));
-        let version = params["clientInfo"]["version"].as_str().map(beginning);
+    /// It is initialized, and may have said its name.
+    pub(super) fn introduced(&mut self, params: &Value) {
+        let told = |key: &str| params["clientInfo"][key].as_str().map(beginning);
+        self.client = told("name").map(Box::from);
+        let (connection, client, version) = (&self.connection, self.client.as_deref(), told("version"));
         tracing::info!(%connection, client, version, "client initialized");
     }
 
     /// It follows a session, whose history ends with this event.
-    pub(super) fn attached(&self, client: &str, session: &str, seq: u64) {
-        let client = beginning(client);
+    pub(super) fn attached(&self, session: &str, seq: u64) {
+        let client = self.client.as_deref();
         tracing::info!(connection = %self.connection, client, %session, seq, "client attached");
     }
 
     /// A request is not for it.
-    pub(super) fn refused(&mut self, client: &str, method: &str, session: Option<&str>, error: &WireError) {
+    pub(super) fn refused(&mut self, method: &str, session: Option<&str>, error: &WireError) {
         let WireError::Own { code, message, .. } = error else { return };
         let is_told = self.refusals.see(Instant::now());
         let (connection, token) = (&self.connection, self.token.as_deref());
-        let (client, method, session) = (beginning(client), beginning(method), session.map(beginning));
+        let (client, method, session) = (self.client.as_deref(), beginning(method), session.map(beginning));
         let reason = beginning(message);
         if is_told {
             tracing::info!(%connection, client, token, method, session, code, reason, "request refused");
@@ -97,10 +101,10 @@ impl ConnectionJournal {
     }
 
     /// It is over; `why` is what is known of that.
-    pub(super) fn closed(&self, client: &str, why: &'static str) {
+    pub(super) fn closed(&self, why: &'static str) {
         let duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (connection, transport, token) = (&self.connection, &self.transport, self.token.as_deref());
-        let (client, refused) = (beginning(client), self.refusals.all);
+        let (connection, transport, token) = (&self.connection, self.transport, self.token.as_deref());
+        let (client, refused) = (self.client.as_deref(), self.refusals.all);
         tracing::info!(
             %connection,
             transport,

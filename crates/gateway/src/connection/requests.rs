@@ -101,7 +101,10 @@ impl Connection {
                 Ok((agent, result)) => {
                     (Ok(Bytes::from(result.to_string())), Change::Initialized { agent, params })
                 }
-                Err(error) => (Err(error), Change::NotInitialized),
+                Err(error) => {
+                    let told = Change::NotInitialized(wire_error(&error));
+                    (Err(error), told)
+                }
             };
             let _gone = outbox.send(answer_line(&id, &body)).await;
             Done { id: Some(id), change }

@@ -52,14 +52,19 @@ impl Acp {
     }
 
     /// How a client's connection is served.
-    fn options(&self, identity: Identity, uri: &Uri, client: &str) -> Result<ConnectionOptions, Problem> {
+    fn options(
+        &self,
+        identity: Identity,
+        uri: &Uri,
+        transport: &'static str,
+    ) -> Result<ConnectionOptions, Problem> {
         let settings = self.shared.settings();
         let Query(query) = Query::<AcpQuery>::try_from_uri(uri)
             .map_err(|error| Problem::bad_request(format!("query: {}", error.body_text())))?;
         Ok(ConnectionOptions {
             identity,
             agent: query.agent.unwrap_or_else(|| settings.default_agent.clone()),
-            client: client.to_owned(),
+            transport,
             ends_host: false,
             session_stop: settings.session_stop,
         })
