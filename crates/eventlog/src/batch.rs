@@ -23,6 +23,8 @@ pub struct IndexUpdate {
     pub ended: Option<bool>,
     /// The host that has the session live; `Some(None)` means that no host has it any more.
     pub owner: Option<Option<String>>,
+    /// The host's own word for what the session is doing, opaque here. It is 0 at first and whenever the owner changes.
+    pub state: Option<u8>,
     /// The host's own description of the session, opaque here.
     pub info: Option<Vec<u8>>,
 }
@@ -33,6 +35,7 @@ impl IndexUpdate {
         self.updated_ms = later.updated_ms;
         self.ended = later.ended.or(self.ended);
         self.owner = later.owner.or(self.owner.take());
+        self.state = later.state.or(self.state);
         self.info = later.info.or(self.info.take());
     }
 }

@@ -11,7 +11,7 @@ use crate::fault::SqliteFault;
 use crate::readers::ReadError;
 
 const COLUMNS: &str = "SELECT id, agent, cwd, owner, created_ms, updated_ms, ended, last_seq, created_by, \
-                       info \
+                       state, info \
                        FROM session LEFT JOIN info ON info.session = session.row";
 
 /// A session in the index.
@@ -35,6 +35,8 @@ pub struct SessionRow {
     pub ended: bool,
     /// Its last sequence number, which is also its number of events.
     pub last_seq: u64,
+    /// The host's own word for what it is doing, opaque here; 0 since its owner changed.
+    pub state: u8,
     /// The host's own description, opaque here.
     pub info: Vec<u8>,
 }
@@ -138,6 +140,7 @@ fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         ended: row.get(6)?,
         last_seq: row.get(7)?,
         created_by: row.get(8)?,
-        info: row.get::<_, Option<Vec<u8>>>(9)?.unwrap_or_default(),
+        state: row.get(9)?,
+        info: row.get::<_, Option<Vec<u8>>>(10)?.unwrap_or_default(),
     })
 }

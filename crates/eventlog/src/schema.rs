@@ -61,6 +61,10 @@ const STEPS: &[&str] = &[
     -- Most sessions have none, and nobody looks for those.
     CREATE INDEX session_by_creator ON session (created_by, updated_ms DESC, id) WHERE created_by IS NOT NULL;
 ",
+    "
+    -- In the row that every commit rewrites anyway: it changes with each turn.
+    ALTER TABLE session ADD COLUMN state INTEGER NOT NULL DEFAULT 0;
+",
 ];
 
 /// Why the event log could not be opened.

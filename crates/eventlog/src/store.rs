@@ -61,7 +61,7 @@ pub(crate) fn create(connection: &Connection, new: &NewSession) -> rusqlite::Res
 
 pub(crate) fn set_owner(connection: &Connection, session: i64, owner: &str) -> rusqlite::Result<()> {
     connection
-        .prepare_cached("UPDATE session SET owner = ?2 WHERE row = ?1")?
+        .prepare_cached("UPDATE session SET owner = ?2, state = 0 WHERE row = ?1")?
         .execute(params![session, owner])
         .map(drop)
 }
@@ -76,10 +76,7 @@ pub(crate) fn write(
     index: Option<&IndexUpdate>,
 ) -> rusqlite::Result<bool> {
     let last = blocks.last().map_or(after, Block::last);
-    let moved = connection
-        .prepare_cached("UPDATE session SET last_seq = ?3 WHERE row = ?1 AND last_seq = ?2")?
-        .execute(params![session, after, last])?;
-    if moved == 0 {
+    if !move_on(connection, session, (after, last), index)? {
         return Ok(false);
     }
     let mut insert = connection
@@ -89,29 +86,48 @@ pub(crate) fn write(
         let key = key(session, block.first());
         insert.execute(params![key, block.last(), packed.unpacked, packed.bytes])?;
     }
-    if let Some(index) = index {
-        update_index(connection, session, index)?;
+    match index.and_then(|index| index.info.as_ref()) {
+        Some(info) => put_info(connection, session, info).map(|()| true),
+        None => Ok(true),
     }
-    Ok(true)
 }
 
-fn update_index(connection: &Connection, session: i64, index: &IndexUpdate) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "UPDATE session SET updated_ms = ?2, ended = coalesce(?3, ended), \
-             owner = CASE WHEN ?4 THEN ?5 ELSE owner END WHERE row = ?1",
-        )?
-        .execute(params![
-            session,
-            index.updated_ms,
-            index.ended,
-            index.owner.is_some(),
-            index.owner.as_ref().and_then(Option::as_ref)
-        ])?;
-    match &index.info {
-        Some(info) => put_info(connection, session, info),
-        None => Ok(()),
-    }
+/// Moves the session's row from one number to another, with what else changes in it. Only the columns that change are
+/// named: each index on a column that is named is written anew, and a page of it with every commit.
+fn move_on(
+    connection: &Connection,
+    session: i64,
+    (after, last): (u64, u64),
+    index: Option<&IndexUpdate>,
+) -> rusqlite::Result<bool> {
+    let moved = match index {
+        None => connection
+            .prepare_cached("UPDATE session SET last_seq = ?3 WHERE row = ?1 AND last_seq = ?2")?
+            .execute(params![session, after, last])?,
+        Some(IndexUpdate { updated_ms, ended: None, owner: None, state, .. }) => connection
+            .prepare_cached(
+                "UPDATE session SET last_seq = ?3, updated_ms = ?4, state = coalesce(?5, state) \
+                 WHERE row = ?1 AND last_seq = ?2",
+            )?
+            .execute(params![session, after, last, updated_ms, state])?,
+        Some(IndexUpdate { updated_ms, ended, owner, state, .. }) => connection
+            .prepare_cached(
+                "UPDATE session SET last_seq = ?3, updated_ms = ?4, ended = coalesce(?5, ended), \
+                 owner = CASE WHEN ?6 THEN ?7 ELSE owner END, \
+                 state = coalesce(?8, CASE WHEN ?6 THEN 0 ELSE state END) WHERE row = ?1 AND last_seq = ?2",
+            )?
+            .execute(params![
+                session,
+                after,
+                last,
+                updated_ms,
+                ended,
+                owner.is_some(),
+                owner.as_ref().and_then(Option::as_ref),
+                state
+            ])?,
+    };
+    Ok(moved != 0)
 }
 
 fn put_info(connection: &Connection, session: i64, info: &[u8]) -> rusqlite::Result<()> {

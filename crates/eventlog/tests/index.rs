@@ -28,7 +28,7 @@ fn one_event() -> Batch {
 }
 
 fn released(updated_ms: i64) -> IndexUpdate {
-    IndexUpdate { updated_ms, ended: Some(true), owner: Some(None), info: None }
+    IndexUpdate { updated_ms, ended: Some(true), owner: Some(None), state: None, info: None }
 }
 
 fn ids(rows: &[SessionRow]) -> Vec<&str> {
@@ -157,6 +157,7 @@ async fn an_index_update_is_committed_with_its_events() {
         updated_ms: 6,
         ended: false,
         last_seq: 1,
+        state: 0,
         info: b"new".to_vec(),
     };
     assert_eq!(log.get("a").await.unwrap().unwrap(), row);
@@ -168,6 +169,31 @@ async fn an_index_update_is_committed_with_its_events() {
     assert!(log.get("b").await.unwrap().is_none());
     let ended = ListQuery { ended: Some(true), ..ListQuery::default() };
     assert_eq!(ids(&log.list(ended).await.unwrap()), ["a"]);
+}
+
+// contract 1.3: what a live session is doing is said beside its events, and forgotten with its owner
+#[tokio::test]
+async fn a_state_lasts_as_long_as_its_owner() {
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    let state = async || log.get("a").await.unwrap().unwrap().state;
+    let doing = |updated_ms, state| {
+        let mut batch = one_event();
+        batch.update_index(IndexUpdate { updated_ms, state, ..IndexUpdate::default() });
+        batch
+    };
+    let mut appender = log.create(session("a", "x", "/", 1)).await.unwrap();
+    assert_eq!(state().await, 0);
+    appender.append_durable(doing(2, Some(7))).await.unwrap();
+    appender.append_durable(doing(3, None)).await.unwrap();
+    assert_eq!(state().await, 7);
+    appender.append_durable(Batch::index_only(released(4))).await.unwrap();
+    assert_eq!(state().await, 0);
+    // One that was killed has said nothing any more, until the next owner comes.
+    appender.append_durable(doing(5, Some(7))).await.unwrap();
+    drop(appender);
+    drop(log.take_up("a", "other").await.unwrap());
+    assert_eq!(state().await, 0);
 }
 
 // contract 1: ids are unique; contract 6: a session is live in one process at a time

@@ -8,7 +8,6 @@ use crate::event::EventKind;
 use crate::host::{Host, ended_batch};
 use crate::host_file::DeadHost;
 use crate::journal;
-use crate::listing::stop_telling;
 use crate::metrics;
 use crate::termination::{Cause, SessionFacts, TerminationInfo, chain};
 use acpd_eventlog::{AppendError, Batch, CursorError, IndexUpdate, SessionRow};
@@ -113,7 +112,6 @@ impl Host {
         };
         let facts = SessionFacts { last_event_seq: Some(row.last_seq), ..facts };
         let end = json!(TerminationInfo::daemon_lost(&facts, clock::now_ms()));
-        stop_telling(&mut info);
         info["terminationInfo"] = end.clone();
         info[LOST_WITH] = json!(owner);
         ended_batch(&end, &info)

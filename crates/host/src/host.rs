@@ -305,7 +305,8 @@ impl Host {
         let doubts = self.shared.checked.doubts();
         let journal = RunJournal::started(id.as_str(), agent, &run.info, doubts);
         let began_after = appender.next_seq() - 1;
-        let past = taken_up.then(|| Past::new(self.shared.log.clone(), id.to_string(), began_after));
+        let past =
+            taken_up.then(|| Box::new(Past::new(self.shared.log.clone(), id.to_string(), began_after)));
         let audience = Audience::default();
         let permission_mode = run.mode.unwrap_or(spec.permission_mode);
         let about = AboutRun { id: id.clone(), created_by: run.created_by, began_after, permission_mode };
@@ -551,6 +552,7 @@ pub(crate) fn ended_batch(end: &serde_json::Value, info: &serde_json::Value) -> 
         ended: Some(true),
         owner: Some(None),
         info: Some(info.to_string().into_bytes()),
+        ..IndexUpdate::default()
     });
     batch
 }

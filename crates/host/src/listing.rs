@@ -36,22 +36,21 @@ impl SessionState {
         }
     }
 
-    /// What a live session tells of itself in the index, for other processes; one that does nothing, or that an earlier
-    /// version writes, tells nothing.
-    fn told_in(info: &Value) -> Self {
-        match info[DOING].as_str() {
-            Some("running") => Self::Running,
-            Some("waiting") => Self::Waiting,
-            _ => Self::Idle,
+    /// What a live session says of itself in the index, for other processes.
+    pub(crate) fn stored(self) -> u8 {
+        match self {
+            Self::Running => 1,
+            Self::Waiting => 2,
+            Self::Starting | Self::Idle | Self::Ended => 0,
         }
     }
 
-    /// Tells it there.
-    pub(crate) fn tell(self, info: &mut Value) {
-        match self {
-            Self::Running | Self::Waiting => info[DOING] = json!(self.as_str()),
-            Self::Starting | Self::Idle | Self::Ended => stop_telling(info),
-        }
+    /// What it says there; a word that is not known here is a later version's.
+    fn from_stored(stored: u8) -> Self {
+        [Self::Running, Self::Waiting]
+            .into_iter()
+            .find(|state| state.stored() == stored)
+            .unwrap_or(Self::Idle)
     }
 
     /// The name that clients see.
@@ -63,16 +62,6 @@ impl SessionState {
             Self::Waiting => "waiting",
             Self::Ended => "ended",
         }
-    }
-}
-
-/// Where the index says what a live session is doing.
-const DOING: &str = "doing";
-
-/// Nothing is known any more of what a session is doing.
-pub(crate) fn stop_telling(info: &mut Value) {
-    if let Some(info) = info.as_object_mut() {
-        info.remove(DOING);
     }
 }
 
@@ -255,7 +244,7 @@ impl Host {
             None if row.ended => SessionState::Ended,
             None => match row.owner.as_deref() {
                 Some(owner) if owner == self.shared.host_file.id() => SessionState::Starting,
-                Some(_) => SessionState::told_in(&info),
+                Some(_) => SessionState::from_stored(row.state),
                 None => SessionState::Ended,
             },
         };
@@ -313,18 +302,12 @@ fn unreadable(error: &acpd_eventlog::QueryError) -> HostError {
 mod tests {
     use super::*;
 
-    // contract 1.3: what one process tells, another reads
+    // contract 1.3: what one process says in the index, another reads
     #[test]
-    fn a_state_is_told_in_the_index() {
-        let mut info = json!({"title": "x"});
-        for (state, read) in [
-            (SessionState::Running, SessionState::Running),
-            (SessionState::Waiting, SessionState::Waiting),
-            (SessionState::Idle, SessionState::Idle),
-        ] {
-            state.tell(&mut info);
-            assert_eq!((SessionState::told_in(&info), &info["title"]), (read, &json!("x")));
+    fn a_state_survives_the_index() {
+        for state in [SessionState::Running, SessionState::Waiting, SessionState::Idle] {
+            assert_eq!(SessionState::from_stored(state.stored()), state);
         }
-        assert_eq!(info, json!({"title": "x"}));
+        assert_eq!(SessionState::from_stored(9), SessionState::Idle);
     }
 }

@@ -63,7 +63,7 @@ pub(crate) struct SessionParts {
     pub(crate) info: serde_json::Value,
     pub(crate) snapshot: Snapshot,
     /// The history that the agent may replay, if it took the session up.
-    pub(crate) past: Option<Past>,
+    pub(crate) past: Option<Box<Past>>,
     /// Turns of earlier runs.
     pub(crate) turns_before: u64,
     pub(crate) transcript: Option<Transcript>,
@@ -143,7 +143,7 @@ impl SessionTask {
             transcript_facts: parts.transcript.as_ref().map(Transcript::facts),
             transcript: parts.transcript.take(),
             given: None,
-            past: parts.past.take().map(Box::new),
+            past: parts.past.take(),
             asks: Asks::new(parts.permission_timeout),
             serving: Serving::default(),
             urls: HashMap::new(),
@@ -394,9 +394,7 @@ impl SessionTask {
     fn tell_state(&mut self, state: SessionState, record: &mut Record) {
         if state != self.told && !record.is_empty() {
             self.told = state;
-            state.tell(&mut self.parts.info);
-            let info = Some(self.parts.info.to_string().into_bytes());
-            record.index(IndexUpdate { info, ..IndexUpdate::default() });
+            record.index(IndexUpdate { state: Some(state.stored()), ..IndexUpdate::default() });
         }
     }
 

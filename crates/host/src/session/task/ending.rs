@@ -8,7 +8,6 @@ use crate::acp;
 use crate::agent::{AgentEnd, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
-use crate::listing::stop_telling;
 use crate::session::asks::Unasked;
 use crate::session::ingest::Record;
 use crate::termination::{Cause, RequestedEnd, TerminationInfo, chain};
@@ -191,7 +190,6 @@ impl SessionTask {
                 TerminationInfo::of_failure(message, &self.facts, now)
             }
         };
-        stop_telling(&mut self.parts.info);
         self.parts.info["terminationInfo"] = json!(info);
         record.object(EventKind::Ended, &json!(info));
         record.index(IndexUpdate {
