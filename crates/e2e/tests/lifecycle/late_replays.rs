@@ -121,6 +121,10 @@ fn a_prompt_meets_a_replay() {
         "user one; agent one; user two; answer '{}'; take; said; agent two; user three; agent three; turn",
         // All of it.
         "answer '{}'; take; said; user one; agent one; user two; agent two; user three; agent three; turn",
+        // The agent has not kept all turns: the replay ends before the history does.
+        "answer '{}'; user one; agent one; user two; take; said; agent two; turn",
+        "answer '{}'; user one; agent o; take; said; agent ne; turn",
+        "answer '{}'; take; said; user one; agent one; turn",
     ] {
         let scratch = loading(load);
         let (mut client, session) = with_turns(&scratch, &THREE);

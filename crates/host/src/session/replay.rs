@@ -12,7 +12,9 @@
 //! - Behind a prompt it begins with a user's message or a tool call of the history only (not with an echo of the prompt),
 //!   goes on only from the farthest place that was reached, and text alone is no proof, because the new answer may begin
 //!   like an old one: it waits for a user's message or a tool call of the history, or for the end
-//!   of the history in a replay that went on behind the answer. If something new comes first, nothing was replay.
+//!   of the history in a replay that went on behind the answer. If something new comes first, nothing was replay, unless
+//!   what waits told a turn of such a replay to its end: then the replay ended there, before the history does. Without
+//!   anything behind it, it may be an answer like an old one.
 //!
 //! A turn is entered by its user's message, unless the agent replays none.
 //!
@@ -64,6 +66,8 @@ pub(crate) enum Verdict {
     Replay,
     /// New. So is what was perhaps.
     News,
+    /// New. What was perhaps was told before.
+    AfterReplay,
     /// Not certain yet.
     Perhaps,
     /// More of the history has to be fed first.
@@ -117,6 +121,8 @@ pub(crate) struct Replay {
     strayed: bool,
     /// A prompt came before all of what precedes the answer was judged.
     prompted: bool,
+    /// What is perhaps a replay goes to the end of a turn.
+    whole_turn: bool,
 }
 
 /// Where an update was found in the window.
@@ -194,6 +200,7 @@ impl Replay {
             by_turns: false,
             strayed: false,
             prompted: false,
+            whole_turn: false,
         }
     }
 
@@ -205,6 +212,13 @@ impl Replay {
     /// It is over, whatever was left.
     pub(crate) fn end(&mut self) {
         *self = Self { stage: Stage::Over, ..Self::new() };
+    }
+
+    /// It is over with something new.
+    pub(crate) fn end_with_news(&mut self) -> Verdict {
+        let verdict = if self.whole_turn { Verdict::AfterReplay } else { Verdict::News };
+        self.end();
+        verdict
     }
 
     /// The agent has answered that it has the session.
@@ -450,6 +464,7 @@ impl Replay {
             }
         }
         let proof = said.is_proof();
+        let turn_is_certain = self.by_turns && !self.strayed;
         self.begun = true;
         self.by_turns |= said.by_user();
         self.strayed = false;
@@ -459,6 +474,8 @@ impl Replay {
                 self.late |= proof;
                 self.forget(self.passed);
                 let certain = proof || (self.late && self.is_at_the_end());
+                self.whole_turn =
+                    !certain && self.late && turn_is_certain && self.is_at_the_end_of_the_turn();
                 if !certain {
                     return Verdict::Perhaps;
                 }
@@ -482,6 +499,11 @@ impl Replay {
         self.complete && self.passed >= self.window.len()
     }
 
+    /// As [`Self::is_at_the_end`], with what is left of the turn.
+    fn is_at_the_end_of_the_turn(&self) -> bool {
+        matches!(self.window.get(self.passed), Some(Item::Turn)) || self.is_at_the_end()
+    }
+
     /// It was not found.
     fn stray(&mut self, said: &Said) -> Verdict {
         match self.stage {
@@ -500,14 +522,14 @@ impl Replay {
             // So it may be here, but it may be the user's words that another client gave the agent just now.
             Stage::Prompted if said.by_user() && self.begun && !self.is_at_the_end() => {
                 self.strayed = true;
+                self.whole_turn = false;
                 return Verdict::Perhaps;
             }
             // A plan is told as it is now, not as it came to be.
             Stage::Taken if matches!(said, Said::Whole { by_user: false, .. }) => return Verdict::News,
             Stage::Taken | Stage::Prompted | Stage::Over => {}
         }
-        self.end();
-        Verdict::News
+        self.end_with_news()
     }
 }
 

@@ -69,10 +69,7 @@ impl Past {
                     continue;
                 }
                 // It tells of the prompt that runs, not of an old one that was the same.
-                _ if is_echo(line) => {
-                    self.replay.end();
-                    Verdict::News
-                }
+                _ if is_echo(line) => self.replay.end_with_news(),
                 said => self.judge(&said).await,
             };
             match verdict {
@@ -83,6 +80,10 @@ impl Past {
                     if self.held_bytes > HELD {
                         self.let_go(&mut news);
                     }
+                }
+                Verdict::AfterReplay => {
+                    drop(self.take_held());
+                    news.push(message);
                 }
                 Verdict::News | Verdict::More => {
                     news.append(&mut self.take_held());
