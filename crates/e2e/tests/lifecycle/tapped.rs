@@ -7,8 +7,12 @@ use std::path::PathBuf;
 /// Adds the example agent, with `args`, behind a tap; what acpd sends goes through `sed` before the agent sees it.
 pub(crate) fn tapped(scratch: Scratch, name: &str, sed: &str, args: &str) -> Scratch {
     let (tap, acpd) = (tap(&scratch, name), acpd());
-    let script =
-        format!("tee -a '{}' | sed -u '{sed}' | '{}' example-agent {args}", tap.display(), acpd.display());
+    // `tee` writes to its stdout first: what the agent has is in the tap.
+    let script = format!(
+        "tee /dev/fd/3 3>&1 >>'{}' | sed -u '{sed}' | '{}' example-agent {args}",
+        tap.display(),
+        acpd.display()
+    );
     scratch.shell(name, &["-c".to_owned(), script])
 }
 
