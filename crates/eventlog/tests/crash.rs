@@ -207,7 +207,13 @@ async fn fill(log: EventLog) {
         let mut last = batch(committed + 1, 1);
         let (ended_now, owner) = (Some(true), Some(None));
         let info = Some(vec![b'i'; 20_000]);
-        last.update_index(IndexUpdate { updated_ms: 9, ended: ended_now, owner, info, ..IndexUpdate::default() });
+        last.update_index(IndexUpdate {
+            updated_ms: 9,
+            ended: ended_now,
+            owner,
+            info,
+            ..IndexUpdate::default()
+        });
         ended.push(appender.append_final(last).await.map(|range| (committed + 1, range)));
     }
     for result in ended {

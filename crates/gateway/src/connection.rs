@@ -399,7 +399,7 @@ impl Connection {
         let (client, gone) = (self.capabilities, self.gone.clone());
         let (handle, viewer) = Viewer::new(&id, via, attachment, outbox, client, questions, gone);
         self.viewers.insert(id, Watched { viewer: handle, live, attachments: 1 });
-        self.host.scope().spawn("viewer", Box::new(viewer).run());
+        self.host.scope().spawn_lasting("viewer", Box::new(viewer).run());
     }
 
     async fn line(&mut self, line: Bytes) {

@@ -230,7 +230,12 @@ impl Viewer {
     pub(crate) async fn run(mut self: Box<Self>) {
         // Though others may still hold places for answers: they are nobody's now.
         let gone = self.gone.clone();
-        let _gone = gone.run_until_cancelled(self.follow()).await;
+        // Not `run_until_cancelled`, which holds what it is given twice.
+        tokio::select! {
+            biased;
+            () = gone.cancelled() => {}
+            _gone = self.follow() => {}
+        }
     }
 
     async fn follow(&mut self) -> Result<(), ClientGone> {
@@ -244,7 +249,8 @@ impl Viewer {
             };
             match event {
                 Event::Log(Ok(Some(block))) => self.write_block(&block).await?,
-                Event::Log(ended) => self.log_ended(ended).await?,
+                // In a box of its own: a viewer that waits need not have the room for the end.
+                Event::Log(ended) => Box::pin(self.log_ended(ended)).await?,
                 Event::Command(Some(Command::Answer(answer))) => self.hold(answer),
                 Event::Command(Some(Command::Follow(attachment))) => self.next = Some(attachment),
                 Event::Command(Some(Command::Leave(answer))) => self.rest(answer),

@@ -72,7 +72,7 @@ pub(crate) enum FromAgent {
 #[derive(Debug)]
 pub(crate) enum SessionInput {
     /// Updates of the conversation that came before the answer with which the agent took the session up: first of all.
-    Replayed(Vec<Bytes>),
+    Replayed(Box<[Bytes]>),
     /// Some messages, in order.
     Messages(Vec<FromAgent>),
     /// The process is gone; nothing follows.

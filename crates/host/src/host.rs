@@ -29,7 +29,7 @@ use crate::permission::PermissionMode;
 use crate::registry::Registry;
 use crate::services::Services;
 use crate::session::{
-    AboutRun, COMMANDS, EndOutcome, EndRequest, Past, SessionHandle, SessionParts, SessionStatus,
+    AboutRun, Beginning, COMMANDS, EndOutcome, EndRequest, Past, SessionHandle, SessionParts, SessionStatus,
     SessionTask, Snapshot,
 };
 use crate::setup::{Creator, permission_mode, remember_mode, session_setup};
@@ -40,6 +40,7 @@ use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog,
 use acpd_supervisor::{Pending, Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ pub(crate) struct Shared {
     entries: RwLock<Entries>,
     pub(crate) log: EventLog,
     starter: AgentStarter,
-    terminals: Terminals,
+    terminals: Arc<Terminals>,
     file_slots: FileSlots,
     spares: Spares,
     scope: TaskScope,
@@ -152,7 +153,7 @@ impl Host {
             entries: RwLock::new(Entries::new(options.agents)),
             log,
             starter: AgentStarter::new(supervisor, scope.clone(), memory, closing.clone()),
-            terminals,
+            terminals: Arc::new(terminals),
             file_slots: FileSlots::default(),
             spares: Spares::new(scope.child(tracing::Span::current())),
             scope,
@@ -303,7 +304,7 @@ impl Host {
             }
         };
         let doubts = self.shared.checked.doubts();
-        let journal = RunJournal::started(id.as_str(), agent, &run.info, doubts);
+        let journal = RunJournal::started(id.clone(), agent, &run.info, doubts);
         let began_after = appender.next_seq() - 1;
         let past =
             taken_up.then(|| Box::new(Past::new(self.shared.log.clone(), id.to_string(), began_after)));
@@ -318,11 +319,19 @@ impl Host {
             offered: spec.offered,
             cwd: setup.directories.first().cloned().unwrap_or_else(|| self.shared.cwd.clone()),
             files: Files::open(setup, &self.shared.file_slots).await,
-            terminals: self.shared.terminals.clone(),
+            terminals: Arc::clone(&self.shared.terminals),
             owner: id.to_string(),
             agent: spec.name.as_str().into(),
         };
-        let task = SessionTask::new(SessionParts {
+        let beginning = Beginning {
+            snapshot: run.snapshot,
+            past,
+            turns_before: run.turns,
+            transcript: run.transcript,
+            started_ms: clock::now_ms(),
+            cancel_timeout: spec.cancel_timeout,
+        };
+        let parts = SessionParts {
             id: id.clone(),
             journal,
             native: run.native,
@@ -334,12 +343,6 @@ impl Host {
             ended: publish,
             status,
             info: run.info,
-            snapshot: run.snapshot,
-            past,
-            turns_before: run.turns,
-            transcript: run.transcript,
-            started_ms: clock::now_ms(),
-            cancel_timeout: spec.cancel_timeout,
             idle_timeout: spec.idle_timeout,
             permission_timeout: spec.permission_timeout,
             audience,
@@ -347,14 +350,13 @@ impl Host {
             scope: self.shared.scope.child(tracing::Span::current()),
             permission_mode,
             settle: spec.graces.stdin.min(SETTLE),
-        });
+        };
         self.shared.registry.insert(session.clone());
         let (registry, key) = (self.shared.registry.clone(), id.clone());
-        let running = Box::pin(Box::new(task).run());
-        self.shared.scope.spawn("session", async move {
-            running.await;
-            registry.remove(key.as_str(), began_after);
-        });
+        let running = Box::new(SessionTask::new(parts, beginning))
+            .run()
+            .map(move |()| registry.remove(key.as_str(), began_after));
+        self.shared.scope.spawn_lasting("session", running);
         // Either this sees the shutdown, or the shutdown sees this session in the registry.
         if self.is_closing() {
             session.end(EndRequest::Shutdown, "daemon".into()).await;
@@ -378,7 +380,7 @@ impl Host {
     ) {
         let termination = agent.termination().await;
         let doubts = self.shared.checked.doubts();
-        RunJournal::started(id.as_str(), agent, &info, doubts).ended(&termination, 0);
+        RunJournal::started(id.clone(), agent, &info, doubts).ended(&termination, 0);
         let end = json!(termination);
         info["terminationInfo"] = end.clone();
         if let Err(error) = appender.append_final(ended_batch(&end, &info)).await {

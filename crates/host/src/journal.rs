@@ -5,6 +5,7 @@
 
 use crate::agent::AgentHandle;
 use crate::check::Doubts;
+use crate::ids::SessionId;
 use crate::metrics;
 use crate::session::ClientRef;
 use crate::setup::Creator;
@@ -64,7 +65,7 @@ pub(crate) fn not_activated(session: &str, agent: &AgentHandle, error: &dyn std:
 /// One run of a session, as its lines name it.
 #[derive(Debug)]
 pub(crate) struct RunJournal {
-    session: String,
+    session: SessionId,
     run: u64,
     pid: u32,
     agent: String,
@@ -88,10 +89,10 @@ pub(crate) enum TurnEnd<'a> {
 
 impl RunJournal {
     /// A run begins; `info` is the session's description in the index.
-    pub(crate) fn started(session: &str, agent: &AgentHandle, info: &Value, doubts: Doubts) -> Self {
+    pub(crate) fn started(session: SessionId, agent: &AgentHandle, info: &Value, doubts: Doubts) -> Self {
         let now = Instant::now();
         let journal = Self {
-            session: session.to_owned(),
+            session,
             run: info["runs"].as_u64().unwrap_or(1),
             pid: agent.pid(),
             agent: agent.name().to_owned(),

@@ -72,7 +72,7 @@ pub(crate) struct Services {
     /// Clients that serve files themselves are asked first.
     pub(crate) forwards_files: bool,
     pub(crate) files: Files,
-    pub(crate) terminals: Terminals,
+    pub(crate) terminals: Arc<Terminals>,
     /// The owner of its terminals.
     pub(crate) owner: String,
     /// The name of its agent, for which its commands run.

@@ -13,7 +13,7 @@ mod turns;
 pub(crate) use recalled::Recalled;
 pub use snapshot::update_kind;
 pub(crate) use snapshot::{Snapshot, is_history, is_state};
-pub(crate) use task::{Past, SessionParts, SessionTask};
+pub(crate) use task::{Beginning, Past, SessionParts, SessionTask};
 
 use crate::agent::AgentRef;
 use crate::audience::{Audience, Seat, Spectator};

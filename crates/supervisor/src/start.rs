@@ -223,7 +223,7 @@ impl Supervisor {
     fn adopt(&self, spec: &ProgramSpec, started: Started, opened: Opened) -> Process {
         let Opened { stdin, stdin_shared, stdout, stderr, cut, stdout_done } = opened;
         let (handle, task) = process::task(spec, started, stdin_shared, stderr, cut, stdout_done);
-        self.scope.spawn("process", Box::new(task).run());
+        self.scope.spawn_lasting("process", Box::new(task).run());
         Process { stdin, stdout, handle }
     }
 }

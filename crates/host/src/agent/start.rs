@@ -237,7 +237,7 @@ async fn start_process(
     program.stderr_lines = log.as_ref().map(|(_, lines)| lines.clone());
     let process = supervisor.start(program).await?;
     if let Some((log, _)) = log {
-        scope.spawn("stderr log", log.run(process.handle.pid(), hidden.clone()));
+        scope.spawn_lasting("stderr log", log.run(process.handle.pid(), hidden.clone()));
     }
 
     let (commands, inbox) = mpsc::channel(super::COMMANDS);
@@ -246,7 +246,7 @@ async fn start_process(
     let running = standings.process_started(&spec.name);
     let books = Bookkeeping { secrets: hidden, running, hurry: hurry.clone() };
     let task = AgentTask::new(process, spec.line_limit, inbox, publish, books);
-    scope.spawn("agent", Box::new(task).run());
+    scope.spawn_lasting("agent", Box::new(task).run());
     let placeholder = Arc::new(AgentInfo { result: Value::Null, prompt: PromptCapabilities::default() });
     let program = || spec.command.to_string_lossy().into_owned();
     let known = AgentRef {

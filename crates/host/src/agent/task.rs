@@ -187,7 +187,8 @@ impl AgentTask {
             }
         }
         let report = exited.expect("the loop goes on until it is there");
-        self.finish(report).await;
+        // In a box of its own: a process that runs need not have the room for its end.
+        Box::pin(self.finish(report)).await;
     }
 
     fn fail(&mut self, message: String) {
@@ -260,7 +261,7 @@ impl AgentTask {
                 if let History::Drop(known, answered) = history {
                     let told = self.drop_replay(&native, &known, answered);
                     for lines in told.chunks(REPLAYED) {
-                        self.stuck.push_back((inputs.clone(), SessionInput::Replayed(lines.to_vec())));
+                        self.stuck.push_back((inputs.clone(), SessionInput::Replayed(lines.into())));
                     }
                 }
                 self.disowned.retain(|disowned| *disowned != native);

@@ -61,14 +61,6 @@ pub(crate) struct SessionParts {
     pub(crate) ended: watch::Sender<Option<Arc<TerminationInfo>>>,
     pub(crate) status: watch::Sender<SessionStatus>,
     pub(crate) info: serde_json::Value,
-    pub(crate) snapshot: Snapshot,
-    /// The history that the agent may replay, if it took the session up.
-    pub(crate) past: Option<Box<Past>>,
-    /// Turns of earlier runs.
-    pub(crate) turns_before: u64,
-    pub(crate) transcript: Option<Transcript>,
-    pub(crate) started_ms: i64,
-    pub(crate) cancel_timeout: Option<Duration>,
     /// How long the session may do nothing before it ends.
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) permission_mode: PermissionMode,
@@ -84,6 +76,18 @@ pub(crate) struct SessionParts {
     pub(crate) settle: Duration,
 }
 
+/// What a run begins with, and changes from then on.
+pub(crate) struct Beginning {
+    pub(crate) snapshot: Snapshot,
+    /// The history that the agent may replay, if it took the session up.
+    pub(crate) past: Option<Box<Past>>,
+    /// Turns of earlier runs.
+    pub(crate) turns_before: u64,
+    pub(crate) transcript: Option<Transcript>,
+    pub(crate) started_ms: i64,
+    pub(crate) cancel_timeout: Option<Duration>,
+}
+
 /// Owns one run of a session.
 pub(crate) struct SessionTask {
     parts: SessionParts,
@@ -96,9 +100,9 @@ pub(crate) struct SessionTask {
     /// What the agent is given with the next prompt; kept until a turn with it ends well.
     transcript: Option<Transcript>,
     /// The content block that it was given as.
-    given: Option<serde_json::Value>,
+    given: Option<Box<serde_json::Value>>,
     /// What of the history it was, told to whoever attaches, for as long as the run lives.
-    transcript_facts: Option<serde_json::Value>,
+    transcript_facts: Option<Box<serde_json::Value>>,
     asks: Asks,
     serving: Serving,
     /// Who was asked to open a URL, by the elicitation's id.
@@ -133,24 +137,25 @@ enum Event {
 }
 
 impl SessionTask {
-    pub(crate) fn new(mut parts: SessionParts) -> Self {
-        let facts = SessionFacts { started_ms: Some(parts.started_ms), ..SessionFacts::default() };
+    pub(crate) fn new(parts: SessionParts, beginning: Beginning) -> Self {
+        let Beginning { snapshot, past, turns_before, transcript, started_ms, cancel_timeout } = beginning;
+        let facts = SessionFacts { started_ms: Some(started_ms), ..SessionFacts::default() };
         Self {
-            turns: Turns::new(parts.cancel_timeout),
+            turns: Turns::new(cancel_timeout),
             pending: PendingRequests::default(),
             facts,
-            turn: parts.turns_before,
-            transcript_facts: parts.transcript.as_ref().map(Transcript::facts),
-            transcript: parts.transcript.take(),
+            turn: turns_before,
+            transcript_facts: transcript.as_ref().map(|transcript| Box::new(transcript.facts())),
+            transcript,
             given: None,
-            past: parts.past.take(),
+            past,
             asks: Asks::new(parts.permission_timeout),
             serving: Serving::default(),
             urls: HashMap::new(),
             turn_via: "".into(),
             turn_content: Vec::new(),
             ending: None,
-            snapshot: std::mem::take(&mut parts.snapshot),
+            snapshot,
             late: Vec::new(),
             released: false,
             idle_at: None,
@@ -296,7 +301,7 @@ impl SessionTask {
                     open: self.open_questions(),
                     turn_active: self.turns.active(),
                     last_stop_reason: self.facts.last_stop_reason.clone(),
-                    transcript: self.transcript_facts.clone(),
+                    transcript: self.transcript_facts.as_deref().cloned(),
                 };
                 let _left = reply.send(attached);
             }

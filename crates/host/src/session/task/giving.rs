@@ -28,7 +28,7 @@ impl SessionTask {
         let mut given = transcript.facts();
         given["turn"] = self.turn.into();
         out.record.object(EventKind::Transcript, &given);
-        self.given = Some(block);
+        self.given = Some(Box::new(block));
     }
 
     /// The agent has it now, as far as can be known.
@@ -42,7 +42,7 @@ impl SessionTask {
             return false;
         }
         let message: Option<Value> = acp::view(line);
-        message.is_some_and(|message| Some(&message["params"]["update"]["content"]) == self.given.as_ref())
+        message.is_some_and(|message| Some(&message["params"]["update"]["content"]) == self.given.as_deref())
     }
 }
 
