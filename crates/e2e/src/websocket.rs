@@ -143,8 +143,8 @@ impl WebSocket {
         }
         assert_eq!((head[0] & 0x80, head[1] & 0x80), (0x80, 0), "whole messages, without a mask");
         let length = match head[1] {
-            126 => u64::from(u16::from_be_bytes(self.read())),
-            127 => u64::from_be_bytes(self.read()),
+            126 => u64::from(u16::from_be_bytes(self.read()?)),
+            127 => u64::from_be_bytes(self.read()?),
             short => short.into(),
         };
         let mut payload = vec![0; usize::try_from(length).expect("it fits into memory")];
@@ -193,17 +193,21 @@ impl WebSocket {
     /// # Panics
     /// When the connection ends without one.
     pub fn until_close(&mut self) -> (u16, String) {
+        self.until_end().expect("a close frame comes before the end")
+    }
+
+    /// Reads to the close frame, or to the end of a connection that ends without one.
+    pub fn until_end(&mut self) -> Option<(u16, String)> {
         loop {
-            let frame = self.next_frame().expect("a close frame comes before the end");
-            if let Some(close) = frame.close() {
-                return close;
+            if let Some(close) = self.next_frame()?.close() {
+                return Some(close);
             }
         }
     }
 
-    fn read<const N: usize>(&mut self) -> [u8; N] {
+    fn read<const N: usize>(&mut self) -> Option<[u8; N]> {
         let mut bytes = [0; N];
-        self.stream.read_exact(&mut bytes).expect("the length of a frame comes");
-        bytes
+        self.stream.read_exact(&mut bytes).ok()?;
+        Some(bytes)
     }
 }
