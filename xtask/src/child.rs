@@ -23,7 +23,7 @@ const REST: Duration = Duration::from_secs(5);
 pub(crate) struct CommandLine {
     program: String,
     args: Vec<String>,
-    env: Vec<(&'static str, &'static str)>,
+    env: Vec<(&'static str, String)>,
     dir: PathBuf,
     /// Where programs are looked for before `PATH`.
     tools: Option<PathBuf>,
@@ -64,8 +64,8 @@ impl CommandLine {
         self
     }
 
-    pub(crate) fn with_env(mut self, name: &'static str, value: &'static str) -> Self {
-        self.env.push((name, value));
+    pub(crate) fn with_env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.env.push((name, value.into()));
         self
     }
 }
@@ -178,7 +178,7 @@ fn run_within(
 fn start(line: &CommandLine) -> std::io::Result<(Child, PipeReader)> {
     let (output, input) = std::io::pipe()?;
     let mut command = command(&line.program);
-    command.args(&line.args).envs(line.env.iter().copied()).current_dir(&line.dir);
+    command.args(&line.args).envs(line.env.iter().map(|(name, value)| (name, value))).current_dir(&line.dir);
     look_first_in(&mut command, line.tools.as_deref());
     if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         command.env("CARGO_TERM_COLOR", "always");

@@ -62,7 +62,10 @@ impl Step {
             Self::Fmt => vec![cargo("fmt --all --check")],
             Self::Clippy => vec![cargo("clippy --workspace --all-targets --locked -- -D warnings")],
             Self::Build => vec![cargo("build --workspace --bins --locked")],
-            Self::Test => vec![cargo("test --workspace --locked --no-fail-fast")],
+            Self::Test => {
+                let line = cargo("test --workspace --locked --no-fail-fast");
+                vec![line.with_env("RUST_TEST_THREADS", threads())]
+            }
             Self::Doc => {
                 vec![cargo("doc --workspace --no-deps --locked").with_env("RUSTDOCFLAGS", "-D warnings")]
             }
@@ -75,6 +78,12 @@ impl Step {
             }
         })
     }
+}
+
+/// How many tests run at once: one more than there are processors, because many wait for processes and timers.
+fn threads() -> String {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+    (processors + 1).to_string()
 }
 
 /// The steps to run: all, or those asked for and what they stand on.
