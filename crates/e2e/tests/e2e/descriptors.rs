@@ -1,6 +1,6 @@
 //! One acpd that lives long: what ended sessions had open is closed.
 
-use acpd_e2e::{PATIENCE, Scratch, open_files};
+use acpd_e2e::{PATIENCE, Scratch, open_files, until};
 
 /// Sessions before the first count: caches and pools have their size by then, and each of the log's readers its file.
 const WARM: usize = 20;
@@ -24,7 +24,9 @@ fn descriptors_do_not_grow() {
             warm = open_files(client.pid());
         }
     }
-    let after = open_files(client.pid());
-    assert!(after <= warm, "{warm} descriptors after {WARM} sessions, {after} after {MORE} more");
+    // The last agent is gone a moment before the sockets of its keeper are closed here.
+    until(&format!("no more than the {warm} descriptors after {WARM} sessions, {MORE} later"), || {
+        (open_files(client.pid()) <= warm).then_some(())
+    });
     client.finish();
 }
