@@ -93,7 +93,7 @@ impl Cursor {
                 let key = id.to_owned();
                 let found = shared.readers.read(move |connection| store::standing(connection, &key)).await?;
                 let found = found.ok_or_else(|| CursorError::Unknown { id: id.to_owned() })?;
-                // It may have been taken up while we looked.
+                // It may have been reopened while we looked.
                 Self::attach(shared, id).unwrap_or((found.row, Extent::Fixed(found.last_seq)))
             }
         };

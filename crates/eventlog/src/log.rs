@@ -166,7 +166,7 @@ impl EventLog {
     /// # Errors
     ///
     /// [`AppendError::Live`] if another host has it, or this one has an appender of it already.
-    pub async fn take_up(&self, id: &str, owner: &str) -> Result<Appender, AppendError> {
+    pub async fn reopen(&self, id: &str, owner: &str) -> Result<Appender, AppendError> {
         let shared = Arc::clone(&self.shared);
         let (id, owner) = (id.to_owned(), owner.to_owned());
         let job = move |writer: &mut Writer| {

@@ -49,7 +49,7 @@ fn batch(first: u64, count: u64) -> Batch {
 async fn appender(log: &EventLog, id: &str) -> Appender {
     let new = NewSession { id: id.into(), owner: id.into(), ..NewSession::default() };
     match log.create(new).await {
-        Err(AppendError::Exists { .. }) => log.take_up(id, id).await.expect("its host is this part"),
+        Err(AppendError::Exists { .. }) => log.reopen(id, id).await.expect("its host is this part"),
         result => result.expect("a new session"),
     }
 }
@@ -253,7 +253,7 @@ async fn a_full_disk_leaves_room_for_the_last_words() {
             let row = log.get(id).await.unwrap().unwrap();
             assert_eq!((row.ended, row.owner, row.last_seq, row.info.len()), (true, None, last, 20_000));
             // With room again it goes on.
-            let mut appender = log.take_up(id, "host").await.unwrap();
+            let mut appender = log.reopen(id, "host").await.unwrap();
             appender.append_durable(batch(last + 1, 5)).await.unwrap();
             drop(appender);
             assert_eq!(check(&log, id).await, last + 5);

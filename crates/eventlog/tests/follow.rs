@@ -96,7 +96,7 @@ async fn everything_is_there_after_a_restart_and_numbers_go_on() {
     let mut cursor = log.cursor("a", 0).await.unwrap();
     expect_through(&mut cursor, 1000).await;
     assert!(cursor.next().await.unwrap().is_none(), "a session without an appender ends");
-    let mut appender = log.take_up("a", "host").await.unwrap();
+    let mut appender = log.reopen("a", "host").await.unwrap();
     append(&mut appender, 1001..=1001).await;
     let mut cursor = log.cursor("a", 999).await.unwrap();
     expect_through(&mut cursor, 1001).await;

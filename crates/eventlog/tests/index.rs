@@ -1,4 +1,4 @@
-//! The index of sessions: listing, ownership, taking up, deleting.
+//! The index of sessions: listing, ownership, reopening, deleting.
 
 use acpd_eventlog::{
     AppendError, Batch, CursorError, EventLog, IndexUpdate, ListQuery, NewSession, Options, SessionRow,
@@ -133,7 +133,7 @@ async fn a_creator_outlives_the_host() {
     appender.append_final(Batch::index_only(released(2))).await.unwrap();
     log.close().await;
     let log = open(&dir);
-    drop(log.take_up("a", "other").await.unwrap());
+    drop(log.reopen("a", "other").await.unwrap());
     assert_eq!(log.get("a").await.unwrap().unwrap().created_by.as_deref(), Some("ci"));
 }
 
@@ -192,7 +192,7 @@ async fn a_state_lasts_as_long_as_its_owner() {
     // One that was killed has said nothing any more, until the next owner comes.
     appender.append_durable(doing(5, Some(7))).await.unwrap();
     drop(appender);
-    drop(log.take_up("a", "other").await.unwrap());
+    drop(log.reopen("a", "other").await.unwrap());
     assert_eq!(state().await, 0);
 }
 
@@ -206,11 +206,11 @@ async fn a_session_has_one_writer() {
         matches!(other.create(session("a", "x", "/", 1)).await, Err(AppendError::Exists { id }) if id == "a")
     );
     let live = |result| matches!(result, Err(AppendError::Live { owner, .. }) if owner == "host");
-    assert!(live(other.take_up("a", "other").await));
-    assert!(live(log.take_up("a", "host").await), "it has an appender here");
-    assert!(matches!(log.take_up("b", "host").await, Err(AppendError::Unknown { id }) if id == "b"));
+    assert!(live(other.reopen("a", "other").await));
+    assert!(live(log.reopen("a", "host").await), "it has an appender here");
+    assert!(matches!(log.reopen("b", "host").await, Err(AppendError::Unknown { id }) if id == "b"));
     appender.append_final(Batch::index_only(released(2))).await.unwrap();
-    let mut appender = other.take_up("a", "other").await.unwrap();
+    let mut appender = other.reopen("a", "other").await.unwrap();
     assert_eq!(log.get("a").await.unwrap().unwrap().owner.as_deref(), Some("other"));
     assert_eq!(appender.append_durable(one_event()).await.unwrap(), 1..=1);
 }
@@ -223,7 +223,7 @@ async fn a_writer_that_was_replaced_can_not_write() {
     let mut stale = log.create(session("a", "x", "/", 1)).await.unwrap();
     stale.append_durable(one_event()).await.unwrap();
     other.append_to("a", Some("host"), Batch::index_only(released(2))).await.unwrap();
-    let mut fresh = other.take_up("a", "other").await.unwrap();
+    let mut fresh = other.reopen("a", "other").await.unwrap();
     assert_eq!(fresh.append_durable(one_event()).await.unwrap(), 2..=2);
     let conflict = |error| matches!(error, Err(AppendError::Conflict { id }) if id == "a");
     assert!(conflict(stale.append_durable(one_event()).await.map(drop)));

@@ -105,7 +105,7 @@ impl Run {
                 self.log.clone().close().await;
                 self.log = EventLog::open(self.dir.path(), self.options.clone()).expect("the log opens");
                 for n in 0..SESSIONS {
-                    let again = self.log.take_up(&n.to_string(), "host").await.expect("nobody else has it");
+                    let again = self.log.reopen(&n.to_string(), "host").await.expect("nobody else has it");
                     assert_eq!(again.next_seq(), self.model[n].len() as u64 + 1);
                     self.appenders.push(again);
                 }

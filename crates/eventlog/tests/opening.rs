@@ -122,7 +122,7 @@ async fn a_file_of_the_first_format_is_brought_up_to_date() {
     let log = open(&dir).unwrap();
     let row = log.get("old").await.unwrap().unwrap();
     assert_eq!((row.created_by, row.ended, row.updated_ms, row.info), (None, true, 2, b"{}".to_vec()));
-    let mut appender = log.take_up("old", "host").await.unwrap();
+    let mut appender = log.reopen("old", "host").await.unwrap();
     let mut batch = Batch::new();
     batch.push(1, 3, b"event");
     assert_eq!(appender.append_durable(batch).await.unwrap(), 1..=1);

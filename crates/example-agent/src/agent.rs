@@ -147,12 +147,12 @@ impl Agent {
         self.sessions.lock().expect("no holder panics").get(id).cloned()
     }
 
-    pub(crate) fn take_up(&self, session: Session) {
+    pub(crate) fn insert(&self, session: Session) {
         let session = Arc::new(session);
         self.sessions.lock().expect("no holder panics").insert(session.id.clone(), session);
     }
 
-    pub(crate) fn put_down(&self, id: &str) {
+    pub(crate) fn remove(&self, id: &str) {
         self.sessions.lock().expect("no holder panics").remove(id);
     }
 

@@ -92,7 +92,7 @@ impl Agent {
 
     /// Ends a session that has no running turn (any more).
     pub(crate) fn end(&self, id: &str, deletes: bool) {
-        self.put_down(id);
+        self.remove(id);
         if deletes {
             self.store.remove(id);
         }
@@ -128,7 +128,7 @@ impl Agent {
             Some(session) => session.state().settings.clone(),
             None => {
                 let cwd = params["cwd"].as_str().unwrap_or(&past.cwd).to_owned();
-                self.take_up(Session::new(id, cwd, params, past));
+                self.insert(Session::new(id, cwd, params, past));
                 past.settings.clone()
             }
         };

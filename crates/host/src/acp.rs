@@ -25,7 +25,7 @@ pub mod method {
     pub const SESSION_RESUME: &str = "session/resume";
     /// Creates a session with the history of another.
     pub const SESSION_FORK: &str = "session/fork";
-    /// Ends a session; it may be taken up again.
+    /// Ends a session; it may be activated again.
     pub const SESSION_CLOSE: &str = "session/close";
     /// The first draft's name of close.
     pub const SESSION_STOP: &str = "session/stop";

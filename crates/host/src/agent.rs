@@ -209,11 +209,11 @@ impl AgentRef {
 
     /// Whether it can go on with a session in some way, as far as is known.
     pub(crate) fn can_go_on(&self) -> bool {
-        self.spec.resume_with_transcript || !self.take_up_methods().is_empty()
+        self.spec.resume_with_transcript || !self.activation_methods().is_empty()
     }
 
-    /// The methods by which it takes a session up, the best first.
-    pub(crate) fn take_up_methods(&self) -> Vec<&'static str> {
+    /// The methods by which it activates a session, the best first.
+    pub(crate) fn activation_methods(&self) -> Vec<&'static str> {
         let ways =
             [(method::SESSION_RESUME, self.info.has_resume()), (method::SESSION_LOAD, self.info.has_load())];
         let has = |(method, offered): &(&'static str, bool)| *offered && !self.methods.lacks(method);

@@ -1,4 +1,4 @@
-//! Who takes up which session now, and how often that was tried lately.
+//! Activations under way, and how many of each session there were lately.
 //!
 //! One at a time per session: whoever comes second waits, and then finds it live. Whoever ends a session stops all who
 //! are still trying, so that an end is an end also for those who came a moment before it.
@@ -21,7 +21,7 @@ pub(crate) struct Attempts {
     lately: Mutex<HashMap<String, Tries>>,
 }
 
-/// Somebody's wish to take one session up, until it is dropped.
+/// An activation of one session, until it is dropped.
 #[derive(Debug)]
 pub struct Attempt {
     id: String,

@@ -44,11 +44,11 @@ impl Host {
         })
     }
 
-    /// Whether the ended session `id` can be taken up on `agent`; `known` is a process of it that told what it can do.
+    /// Whether the ended session `id` can be activated on `agent`; `known` is a process of it that has declared its methods.
     ///
     /// # Errors
-    /// Those of [`take_up`](Self::take_up).
-    pub fn check_take_up<'a>(
+    /// Those of [`activate`](Self::activate).
+    pub fn check_activation<'a>(
         &'a self,
         id: &'a str,
         agent: &'a str,
@@ -76,7 +76,7 @@ impl Host {
     }
 }
 
-/// Why a session that keeps failing is not taken up now.
+/// Why a session that keeps failing is not activated now.
 pub(crate) fn tried_enough(wait: std::time::Duration) -> String {
     use crate::tries::{TRIES, WINDOW};
     format!(
@@ -86,7 +86,7 @@ pub(crate) fn tried_enough(wait: std::time::Duration) -> String {
     )
 }
 
-/// Why an agent without either method takes no session up.
+/// Why an agent without either method activates no session.
 pub(crate) fn neither(agent: &str) -> String {
     format!("agent {agent} can neither resume nor load a session")
 }

@@ -74,7 +74,7 @@ impl Host {
         let rows = self.shared.log.owned_by(owner).await.map_err(|error| chain(&error))?;
         for row in rows {
             let batch = match row.ended {
-                // It was being taken up, and is as it was.
+                // It was being activated, and is as it was.
                 true => Batch::index_only(IndexUpdate {
                     updated_ms: row.updated_ms,
                     owner: Some(None),

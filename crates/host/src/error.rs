@@ -24,7 +24,7 @@ pub enum HostError {
         /// How.
         info: Arc<TerminationInfo>,
     },
-    /// The session cannot be taken up again; it can be read.
+    /// The session cannot be activated; it can be read.
     #[error("session cannot be taken up again: {reason}")]
     NotResumable {
         /// The session.

@@ -27,8 +27,8 @@ pub enum EventKind {
     Ended,
     /// The user's own message, repeated by the agent; the prompt itself is an event already (PR-3).
     Echo,
-    /// The agent was given a transcript of the history with the prompt before, because it could not take the session up
-    /// by itself: how much of the history that was.
+    /// The agent was given a transcript of the history with the prompt before, because it could not resume or load
+    /// the session: how much of the history that was.
     Transcript,
     /// The agent asks for permission: `request` is its number, `message` the raw request. `unasked` when nobody has
     /// to be asked.

@@ -161,7 +161,7 @@ impl Host {
         }
     }
 
-    /// Lets an agent take the source up in a process that does not have it; true if it did. What it says of it there is
+    /// Activates the source in an agent process that does not have it; true if it did. What it says of it there is
     /// dropped.
     async fn bring_source(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<bool, HostError> {
         let live = self.shared.registry.get(&fork.row.id);
@@ -169,7 +169,7 @@ impl Host {
             return Ok(false);
         }
         let params = json!({"sessionId": fork.native, "cwd": fork.row.cwd, "mcpServers": []}).to_string();
-        for method in agent.downgrade().take_up_methods() {
+        for method in agent.downgrade().activation_methods() {
             let answer = self.ask_for_session(agent, method, params.clone().into()).await?;
             if !answer.is_error {
                 agent.disown(json!(fork.native).to_string().into()).await;

@@ -295,7 +295,7 @@ impl Host {
         let title = run.snapshot.title().map(str::to_owned);
         let (status, status_seen) = watch::channel(SessionStatus { running: false, waiting: false, title });
         let spec = Arc::clone(agent.spec());
-        let taken_up = matches!(history, History::Drop(..));
+        let is_activated = matches!(history, History::Drop(..));
         let route = match agent.bind(run.claim, inputs_in, history).await {
             Ok(route) => route,
             Err(agent::Gone) => {
@@ -307,7 +307,7 @@ impl Host {
         let journal = RunJournal::started(id.clone(), agent, &run.info, doubts);
         let began_after = appender.next_seq() - 1;
         let past =
-            taken_up.then(|| Box::new(Past::new(self.shared.log.clone(), id.to_string(), began_after)));
+            is_activated.then(|| Box::new(Past::new(self.shared.log.clone(), id.to_string(), began_after)));
         let audience = Audience::default();
         let permission_mode = run.mode.unwrap_or(spec.permission_mode);
         let about = AboutRun { id: id.clone(), created_by: run.created_by, began_after, permission_mode };
@@ -370,7 +370,7 @@ impl Host {
         self.shared.closing.is_cancelled()
     }
 
-    /// The agent died between its answer and our taking the session up.
+    /// The agent died between its answer and the start of the session's task.
     async fn record_stillborn(
         &self,
         id: &SessionId,
@@ -469,7 +469,7 @@ impl Host {
         }
         let _nobody_tries = self.shared.attempts.stop(id).await;
         match self.session(id).await {
-            // It was taken up a moment before.
+            // It was activated a moment before.
             Ok(session) => Ok(session.end(request, client.into()).await),
             Err(HostError::SessionEnded { info, .. }) => {
                 Ok(EndOutcome { after: info.seq(), already: true, info })

@@ -50,7 +50,7 @@ pub(crate) fn agent_not_started(
     tracing::warn!(agent, cwd = %cwd.display(), cause, error = chain(error), "agent not started");
 }
 
-/// An agent goes on with a session: by `method`, with a transcript where it could not take it up.
+/// An agent goes on with a session: by `method`, with a transcript in a new session of its own.
 pub(crate) fn activated(session: &str, agent: &AgentHandle, method: &str, transcript: bool, client: &str) {
     let (pid, agent) = (agent.pid(), agent.name());
     tracing::info!(session = %session, pid, agent, method, transcript, client, "session activated");

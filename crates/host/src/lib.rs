@@ -9,6 +9,7 @@
 //! Boundary: knows agents, sessions and turns; knows no transport, no client connection and no terminal.
 
 mod acp;
+mod activate;
 mod agent;
 mod attempts;
 mod audience;
@@ -37,12 +38,12 @@ mod session;
 mod setup;
 mod spec;
 mod stderr_log;
-mod take_up;
 mod termination;
 mod transcript;
 mod tries;
 
 pub use acp::{META, error_code, method};
+pub use activate::Activated;
 pub use agent::{
     AgentAnswer, AgentEnd, AgentHandle, AgentInfo, AgentRef, AgentStanding, AgentStartError, AgentStatus,
     PromptCapabilities,
@@ -67,7 +68,6 @@ pub use session::{
 };
 pub use setup::Creator;
 pub use spec::AgentSpec;
-pub use take_up::TakenUp;
 pub use termination::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
 
 pub use acpd_supervisor::{Graces, Pending, TaskScope};

@@ -25,7 +25,7 @@ impl Registry {
         }
     }
 
-    /// A session whose run goes on. One whose end is recorded may be taken up again, even while its task is still
+    /// A session whose run goes on. One whose end is recorded may be activated again, even while its task is still
     /// telling everybody.
     pub(crate) fn get(&self, id: &str) -> Option<SessionHandle> {
         self.sessions().get(id).filter(|session| session.ended_with().is_none()).cloned()

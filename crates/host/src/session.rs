@@ -67,7 +67,7 @@ impl std::fmt::Debug for ReplyTo {
 pub enum EndRequest {
     /// The daemon, or the front end with a host inside, shuts down.
     Shutdown,
-    /// A client has no more use for it; it can be taken up again.
+    /// A client has no more use for it; it can be activated again.
     Close,
     /// A client ends it for good.
     Terminate,
@@ -173,7 +173,7 @@ pub struct Attached {
     pub turn_active: bool,
     /// How the last turn ended, whoever had asked for it (PR-12).
     pub last_stop_reason: Option<String>,
-    /// How much of the history the agent knows from a transcript, if it could not take the session up by itself.
+    /// How much of the history the agent knows from a transcript, if it could not resume or load the session.
     pub transcript: Option<serde_json::Value>,
 }
 

@@ -1,4 +1,4 @@
-//! The transcript of a session: its history as text, for an agent that cannot take the session up by itself (contract
+//! The transcript of a session: its history as text, for an agent that cannot resume or load it (contract
 //! 1.4, the last fallback).
 //!
 //! Pure and bounded: events come in, one after the other, and only the end of the conversation is held. What the user

@@ -58,7 +58,7 @@ pub(crate) struct Follower {
     away: bool,
     /// The daemon left events out, and was asked again.
     gaps: u32,
-    /// The last event was the end of a run, which is the session's unless it was taken up again.
+    /// The last event was the end of a run, which is the session's unless it was activated again.
     at_end: bool,
 }
 

@@ -131,7 +131,7 @@ impl Daemon {
         meant(part, sessions).map(|session| session.session_id)
     }
 
-    /// Stops using a session; it stays listed and can be taken up again.
+    /// Stops using a session; it stays listed and can be activated again.
     pub(crate) async fn close(&self, id: &str) -> Result<(), DaemonError> {
         self.act(Method::POST, &format!("/v1/sessions/{}/close", encoded(id))).await
     }

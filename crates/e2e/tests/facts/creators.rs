@@ -24,7 +24,7 @@ async fn a_session_stays_whose_it_was() {
     session.end(EndRequest::Close, "test".into()).await;
     assert_eq!(of(&host).await.as_deref(), Some("ci"));
     let agent = host.connect("a", None).await.unwrap();
-    let taken = host.take_up(host.attempt(&id), &id, &agent, None, "somebody").await.unwrap();
+    let taken = host.activate(host.attempt(&id), &id, &agent, None, "somebody").await.unwrap();
     assert!(taken.fresh);
     assert_eq!(taken.session.created_by().map(|name| &**name), Some("ci"));
     let summary = host.inspect(&id).await.unwrap();

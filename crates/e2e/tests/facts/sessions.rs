@@ -94,7 +94,7 @@ async fn everything_is_known_of_a_session_for_ever() {
     let host = open(&scratch, [example(&scratch, "a")]).await;
     assert_eq!(info(&host, &id).await, ended);
     let agent = host.connect("a", None).await.unwrap();
-    host.take_up(host.attempt(&id), &id, &agent, None, "e2e").await.unwrap();
+    host.activate(host.attempt(&id), &id, &agent, None, "e2e").await.unwrap();
     let again = info(&host, &id).await;
     is_complete(&again);
     assert_eq!((&again["ended"], &again["metadata"]["runs"]), (&json!(false), &json!(2)));

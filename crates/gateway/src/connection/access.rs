@@ -28,14 +28,14 @@ fn needs(method: &str) -> Scope {
     }
 }
 
-/// Whether a method can make a session live.
-fn brings_to_life(method: &str) -> bool {
+/// Whether a method can start a run.
+fn starts_run(method: &str) -> bool {
     [method::SESSION_NEW, method::SESSION_FORK, method::SESSION_LOAD, method::SESSION_RESUME]
         .contains(&method)
 }
 
 impl Connection {
-    /// Whether the client may ask for this. What may bring a session to life counts as one until that has happened.
+    /// Whether the client may ask for this. What may start a run counts as one until that has happened.
     pub(super) async fn may(
         &self,
         method: &str,
@@ -63,7 +63,7 @@ impl Connection {
         if !identity.may(required) {
             return Err(forbidden(method, identity.scope(), required));
         }
-        if brings_to_life(method) && identity.may(Scope::Control) {
+        if starts_run(method) && identity.may(Scope::Control) {
             let most = identity.sessions();
             let is_live =
                 session.as_ref().is_some_and(|id| self.host.is_live(id)) && method != method::SESSION_FORK;

@@ -9,8 +9,8 @@ use crate::outbox::Outbox;
 use crate::viewer::{Answer, Attachment};
 use acpd_eventlog::ListQuery;
 use acpd_host::{
-    AgentHandle, AgentRef, Attached, Attempt, EndRequest, Host, HostError, META, Reason, SessionHandle,
-    SessionSummary, TakenUp, method,
+    Activated, AgentHandle, AgentRef, Attached, Attempt, EndRequest, Host, HostError, META, Reason,
+    SessionHandle, SessionSummary, method,
 };
 use acpd_wire::OwnedId;
 use bytes::Bytes;
@@ -272,7 +272,7 @@ struct Joined {
     earlier: Option<Value>,
 }
 
-/// On what a session can be taken up.
+/// On what a session can be activated.
 struct On<'a> {
     agent: &'a str,
     /// The process that the client knows the agent from.
@@ -283,7 +283,7 @@ struct On<'a> {
     spare: Option<AgentHandle>,
 }
 
-/// Finds the session live, or takes it up. The process that was not needed comes back.
+/// Finds the session live, or activates it. The process that was not needed comes back.
 async fn join(
     host: &Host,
     mut attempt: Attempt,
@@ -305,7 +305,7 @@ async fn join(
         Err(error) => return (Err(error), spare),
     }
     // What cannot be starts nothing.
-    if let Err(error) = host.check_take_up(session, name, known.as_ref(), params.as_ref()).await {
+    if let Err(error) = host.check_activation(session, name, known.as_ref(), params.as_ref()).await {
         return (Err(error), spare);
     }
     // One whose entry has changed since gets no new session.
@@ -317,8 +317,8 @@ async fn join(
         Ok(agent) => agent,
         Err(error) => return (Err(error), None),
     };
-    match host.take_up(attempt, session, &agent, params, client).await {
-        Ok(TakenUp { session: live, fresh, earlier }) => {
+    match host.activate(attempt, session, &agent, params, client).await {
+        Ok(Activated { session: live, fresh, earlier }) => {
             let joined = live.attach().await.map(|attached| {
                 // What the new run says of itself is no history, even if it has said it already.
                 let until = if fresh { live.began_after() } else { attached.seq };
@@ -338,7 +338,7 @@ async fn watch(host: &Host, session: &str) -> Result<Joined, HostError> {
     })
 }
 
-/// A session that is live; None when it may be taken up.
+/// A session that is live; None when it may be activated.
 async fn find_live(host: &Host, session: &str) -> Result<Option<Joined>, HostError> {
     match host.session(session).await {
         // Else it has ended just now.

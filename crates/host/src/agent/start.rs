@@ -125,12 +125,12 @@ impl AgentInfo {
         self.result["agentCapabilities"]["sessionCapabilities"]["fork"].is_object()
     }
 
-    /// Whether the agent takes a session up without replaying it.
+    /// Whether the agent resumes a session, without a replay.
     pub fn has_resume(&self) -> bool {
         self.result["agentCapabilities"]["sessionCapabilities"]["resume"].is_object()
     }
 
-    /// Whether the agent takes a session up with a replay.
+    /// Whether the agent loads a session, with a replay.
     pub fn has_load(&self) -> bool {
         self.result["agentCapabilities"]["loadSession"] == Value::Bool(true)
     }

@@ -1,5 +1,5 @@
 //! What the log of a session says of it, read from its beginning: the state that [`Snapshot`] keeps while a session is
-//! live, for one that has ended, that another process has, or that is taken up again.
+//! live, for one that has ended, that another process has, or that is activated again.
 //!
 //! Pure: events come in, in their order. Invariant: after the last event it is what the session's task knew then.
 

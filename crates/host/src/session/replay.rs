@@ -1,4 +1,4 @@
-//! Tells what an agent replays of a session that it takes up from what it has to say that is new (SE-7).
+//! Tells what an agent replays of a session that it activates from what it has to say that is new (SE-7).
 //!
 //! Agents replay before their answer to `session/load`, as they should, or go on with it behind the answer. So what
 //! comes is compared with what is recorded: text by role and as a stream, because chunks are cut anew and the order of

@@ -1,4 +1,4 @@
-//! Giving an agent the transcript of a session that it could not take up by itself.
+//! Giving an agent the transcript of a session that it could not resume or load.
 //!
 //! Part of the session task. Invariant: the prompt in the log is the user's own; what was added to it is an event of its
 //! own.

@@ -14,7 +14,7 @@ use bytes::Bytes;
 /// What is held because it is not certain yet, in bytes. Over it, it counts as new.
 const HELD: usize = 1024 * 1024;
 
-/// The history of a session that was taken up, and how far its agent has told it again.
+/// The history of a session that was activated, and how far its agent has told it again.
 pub(crate) struct Past {
     log: EventLog,
     id: String,

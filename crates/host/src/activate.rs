@@ -1,4 +1,4 @@
-//! Taking an ended session up again: a new run of the same session (contract 1, "Runs", and 1.4).
+//! Activating an ended session: a new run of the same session (contract 1, "Runs", and 1.4).
 //!
 //! The agent is asked to resume the session, or else to load it, and what it replays then is dropped, because acpd
 //! has the history already. One that can do neither is asked for a new session, where its entry says so, and given a
@@ -37,7 +37,7 @@ struct Restored {
     /// The method that it answered.
     method: &'static str,
     answer: AgentAnswer,
-    /// The new session of its own, if it could not take up the old one.
+    /// The new session of its own, if it could not go on with the old one.
     named: Option<NamedSession>,
 }
 
@@ -49,9 +49,9 @@ enum Refusal {
     Host(HostError),
 }
 
-/// A session that was taken up, or found live.
+/// A session that was activated, or found live.
 #[derive(Debug)]
-pub struct TakenUp {
+pub struct Activated {
     /// Speaks to it.
     pub session: SessionHandle,
     /// Its run began now, on the process that was given.
@@ -70,7 +70,7 @@ struct NextRun<'a> {
     client: &'a str,
 }
 
-/// What an ended session says of itself, as far as taking it up depends on it.
+/// The stored facts of an ended session on which its activation depends.
 pub(crate) struct Ended {
     row: SessionRow,
     info: Value,
@@ -97,23 +97,23 @@ impl Ended {
 }
 
 impl Host {
-    /// Somebody wants to take a session up, unless it is ended from now on.
+    /// Begins an attempt to activate a session, unless it is ended from now on.
     pub fn attempt(&self, id: &str) -> Attempt {
         self.shared.attempts.begin(id)
     }
 
-    /// Takes a session up on an agent process that has none, unless it is live already.
+    /// Activates a session on an agent process that has none, unless it is live already.
     ///
     /// # Errors
     /// Unknown session; not resumable, with the reason; the agent is gone. The stored session is untouched then.
-    pub fn take_up(
+    pub fn activate(
         &self,
         attempt: Attempt,
         id: &str,
         agent: &AgentHandle,
         params: Option<Bytes>,
         client: &str,
-    ) -> Pending<'_, Result<TakenUp, HostError>> {
+    ) -> Pending<'_, Result<Activated, HostError>> {
         let (host, id, agent, client) = (self.clone(), id.to_owned(), agent.clone(), client.to_owned());
         Box::pin(
             self.complete(async move { host.begin_next_run(&attempt, &id, &agent, params, &client).await }),
@@ -127,9 +127,9 @@ impl Host {
         agent: &AgentHandle,
         params: Option<Bytes>,
         client: &str,
-    ) -> Result<TakenUp, HostError> {
+    ) -> Result<Activated, HostError> {
         if let Some(session) = self.shared.registry.get(id) {
-            return Ok(TakenUp { session, fresh: false, earlier: None });
+            return Ok(Activated { session, fresh: false, earlier: None });
         }
         let ended = self.ended_session(id, agent.name()).await?;
         let not_resumable = |reason: String| HostError::NotResumable { id: id.to_owned(), reason };
@@ -141,7 +141,7 @@ impl Host {
             counted.map_err(|wait| not_resumable(tried_enough(wait)))?;
         }
         // Claimed before the agent is asked, so that no other process asks another one.
-        let appender = match self.shared.log.take_up(id, self.shared.host_file.id()).await {
+        let appender = match self.shared.log.reopen(id, self.shared.host_file.id()).await {
             Err(AppendError::Live { owner, .. }) => return Err(self.live_elsewhere(id, &owner)),
             claimed => claimed?,
         };
@@ -195,7 +195,7 @@ impl Host {
         agent: &AgentHandle,
         mut appender: Appender,
         next: NextRun<'_>,
-    ) -> Result<TakenUp, HostError> {
+    ) -> Result<Activated, HostError> {
         let NextRun { mut ended, restored, claim, mode, setup, client } = next;
         let Restored { method, answer, named } = restored;
         let last = appender.next_seq() - 1;
@@ -249,7 +249,7 @@ impl Host {
             None => History::Drop(Box::new(run.snapshot.clone()), answer.place),
         };
         let session = self.begin_run(&id, agent, appender, run, history).await?;
-        Ok(TakenUp { session, fresh: true, earlier })
+        Ok(Activated { session, fresh: true, earlier })
     }
 
     /// Asks the agent to go on with a session: by `session/resume`, else by `session/load`, else by a new one, if that is
@@ -258,7 +258,7 @@ impl Host {
     async fn restore(&self, agent: &AgentHandle, params: Bytes) -> Result<Restored, Refusal> {
         let mut refused = neither(agent.name());
         let mut asked_anew = agent.spec().resume_with_transcript;
-        for method in agent.downgrade().take_up_methods() {
+        for method in agent.downgrade().activation_methods() {
             let answer = self.ask_for_session(agent, method, params.clone()).await.map_err(Refusal::Host)?;
             if !answer.is_error {
                 return Ok(Restored { method, answer, named: None });
@@ -279,7 +279,7 @@ impl Host {
         }
     }
 
-    /// Asks for a new session of the agent's in place of the one that it cannot take up.
+    /// Asks for a new session of the agent's in place of the one with which it cannot go on.
     async fn begin_anew(
         &self,
         agent: &AgentHandle,
@@ -302,7 +302,7 @@ impl Host {
         Ok(Restored { method, answer, named: Some(named) })
     }
 
-    /// What is stored of a session that is to be taken up on `agent`.
+    /// The stored facts of a session that is to be activated on `agent`.
     pub(crate) async fn ended_session(&self, id: &str, agent: &str) -> Result<Ended, HostError> {
         let row = self.stored(id).await?;
         let not_resumable =
