@@ -7,11 +7,11 @@
 
 mod access;
 mod answers;
-mod asked;
 mod behind;
 mod journal;
 mod lifecycle;
 mod list_cursor;
+mod open_request;
 mod requests;
 mod tasks;
 
@@ -25,11 +25,11 @@ use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
 use crate::wire_error::{WireError, wire_error};
 use acpd_host::{AgentHandle, AgentRef, ClientRef, Host, HostError, Pending, SessionHandle, method};
 use acpd_wire::{Incoming, Message, OwnedId, RawId, codes, member};
-use asked::Asked;
 use behind::Waiting;
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use journal::ConnectionJournal;
+use open_request::OpenRequest;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -141,7 +141,7 @@ struct Connection {
     /// Cancelled when the client is gone and its viewers have nothing to do any more.
     gone: CancellationToken,
     /// Requests of the client that are not answered yet.
-    open: Incoming<Asked>,
+    open: Incoming<OpenRequest>,
     tasks: Tasks,
     /// Nothing is read before the answer to `initialize`: everything else depends on it.
     initializing: bool,
@@ -448,9 +448,9 @@ impl Connection {
         if method == method::CANCEL_REQUEST {
             let Some(id) = params.and_then(|params| request_id(&params)) else { return };
             if !self.withdraw_waiting(&id)
-                && let Some(asked) = self.open.find(&id).cloned()
+                && let Some(request) = self.open.find(&id).cloned()
             {
-                asked.withdraw().await;
+                request.withdraw().await;
             }
             return;
         }
@@ -473,9 +473,9 @@ impl Connection {
     }
 
     async fn request(&mut self, id: RawId<'_>, method: &str, params: Option<Bytes>) {
-        let asked = Asked::default();
+        let request = OpenRequest::default();
         let owned = id.to_owned();
-        if self.open.open(owned.clone(), asked.clone()).is_err() {
+        if self.open.open(owned.clone(), request.clone()).is_err() {
             let message = format!("a request with the id {id} is open already");
             self.refuse(id, codes::INVALID_REQUEST, &message);
             return;
@@ -490,7 +490,7 @@ impl Connection {
             match self.may(method, params.as_ref()).await {
                 Ok(permit) => {
                     let dispatched =
-                        self.dispatch(owned.clone(), method, params.clone(), &asked, permit).await;
+                        self.dispatch(owned.clone(), method, params.clone(), &request, permit).await;
                     dispatched.map_err(|error| wire_error(&error))
                 }
                 Err(error) => {

@@ -20,7 +20,7 @@ pub(crate) struct Place {
 
 /// What the answer of a client is an answer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum AskedQuestion {
     /// This question; it is not open at this client any more.
     Open(Place),
     /// Something it was asked once, and need not answer any more.
@@ -61,12 +61,12 @@ impl Questions {
     }
 
     /// The client has answered the request `id`.
-    pub(crate) fn answered(&self, id: u64) -> Asked {
+    pub(crate) fn answered(&self, id: u64) -> AskedQuestion {
         let mut table = self.table();
         match table.open.remove(&id) {
-            Some(place) => Asked::Open(place),
-            None if (1..=table.asked).contains(&id) => Asked::Over,
-            None => Asked::Never,
+            Some(place) => AskedQuestion::Open(place),
+            None if (1..=table.asked).contains(&id) => AskedQuestion::Over,
+            None => AskedQuestion::Never,
         }
     }
 
@@ -145,8 +145,11 @@ mod tests {
         );
         assert_eq!(written(|out| questions.ask("s", &question(5), out)), "", "it is open there");
         assert!(written(|out| questions.ask("t", &question(5), out)).contains("\"id\":2,"));
-        assert_eq!(questions.answered(1), Asked::Open(Place { session: "s".into(), number: 5 }));
-        assert_eq!((questions.answered(1), questions.answered(3)), (Asked::Over, Asked::Never));
+        assert_eq!(questions.answered(1), AskedQuestion::Open(Place { session: "s".into(), number: 5 }));
+        assert_eq!(
+            (questions.answered(1), questions.answered(3)),
+            (AskedQuestion::Over, AskedQuestion::Never)
+        );
     }
 
     // PE-2, PE-3: what somebody else answered, and what is not watched any more, is withdrawn
@@ -163,7 +166,7 @@ mod tests {
         );
         assert_eq!(written(|out| questions.resolved("s", 1, out)), "");
         assert!(written(|out| questions.left("s", out)).contains("\"requestId\":2"));
-        assert_eq!(questions.answered(2), Asked::Over);
-        assert!(matches!(questions.answered(3), Asked::Open(_)));
+        assert_eq!(questions.answered(2), AskedQuestion::Over);
+        assert!(matches!(questions.answered(3), AskedQuestion::Open(_)));
     }
 }

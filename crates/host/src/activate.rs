@@ -252,7 +252,7 @@ impl Host {
         Ok(Activated { session, fresh: true, earlier })
     }
 
-    /// Asks the agent to go on with a session: by `session/resume`, else by `session/load`, else by a new one, if that is
+    /// OpenQuestions the agent to go on with a session: by `session/resume`, else by `session/load`, else by a new one, if that is
     /// wanted, also when it has a method and refuses the session: it may have lost it. A method that it turns out not to
     /// have is remembered and not tried again (contract 1.4).
     async fn restore(&self, agent: &AgentHandle, params: Bytes) -> Result<Restored, Refusal> {
@@ -279,7 +279,7 @@ impl Host {
         }
     }
 
-    /// Asks for a new session of the agent's in place of the one with which it cannot go on.
+    /// OpenQuestions for a new session of the agent's in place of the one with which it cannot go on.
     async fn begin_anew(
         &self,
         agent: &AgentHandle,

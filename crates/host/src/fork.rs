@@ -142,7 +142,7 @@ impl Host {
         Ok(ForkOf { row, info, native, cwd, params, mode })
     }
 
-    /// Asks an agent to fork one of its sessions. Some know only those that are in their process: one that refuses is
+    /// OpenQuestions an agent to fork one of its sessions. Some know only those that are in their process: one that refuses is
     /// given the source first, and asked again.
     async fn ask_to_fork(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<AgentAnswer, HostError> {
         let ask = || self.ask_for_session(agent, method::SESSION_FORK, fork.params.clone());

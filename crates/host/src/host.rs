@@ -1,7 +1,7 @@
 //! The host: creates sessions, ends everything.
 
 mod agents;
-mod asked;
+mod ask;
 mod callers;
 
 use agents::Entries;

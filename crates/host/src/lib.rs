@@ -63,7 +63,7 @@ pub use metrics::describe_metrics;
 pub use permission::PermissionMode;
 pub use services::Offered;
 pub use session::{
-    AnswerRefused, Ask, Attached, ClientRef, EndOutcome, EndRequest, OpenQuestion, Reply, ReplyTo,
+    AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, OpenQuestion, Reply, ReplyTo,
     SessionHandle, SessionStatus, update_kind,
 };
 pub use setup::Creator;

@@ -1,9 +1,9 @@
 //! One session: a handle for everybody, a task that decides.
 
-mod asks;
 mod ingest;
 mod pending;
 mod prompt;
+mod questions;
 mod recalled;
 mod replay;
 mod snapshot;
@@ -109,11 +109,11 @@ impl EndRequest {
 #[derive(Debug)]
 pub(crate) enum SessionCommand {
     /// A request for the agent, the prompt among them. `params` has acpd's session id.
-    Request { method: String, params: Option<Bytes>, client: ClientRef, ask: u64, reply: ReplyTo },
+    Request { method: String, params: Option<Bytes>, client: ClientRef, number: u64, reply: ReplyTo },
     /// A notification for the agent, `session/cancel` among them.
     Notify { method: String, params: Option<Bytes>, client: ClientRef },
     /// The client withdrew its request.
-    Withdraw { ask: u64 },
+    Withdraw { number: u64 },
     /// End the session; answered with its last event when it has ended.
     End { request: EndRequest, initiator: Arc<str>, done: oneshot::Sender<u64> },
     /// A client answers a question of the agent with a raw result, or with an error.
@@ -179,7 +179,7 @@ pub struct Attached {
 
 /// Names a request of a client to its session, so that it can be withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask(u64);
+pub struct ClientRequest(u64);
 
 /// What does not change while a run lasts.
 #[derive(Debug)]
@@ -201,7 +201,7 @@ pub struct SessionHandle {
     ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
     status: watch::Receiver<SessionStatus>,
     audience: Audience,
-    asks: Arc<std::sync::atomic::AtomicU64>,
+    requests: Arc<std::sync::atomic::AtomicU64>,
 }
 
 impl SessionHandle {
@@ -213,7 +213,7 @@ impl SessionHandle {
         status: watch::Receiver<SessionStatus>,
         audience: Audience,
     ) -> Self {
-        Self { about: Arc::new(about), agent, commands, ended, status, audience, asks: Arc::default() }
+        Self { about: Arc::new(about), agent, commands, ended, status, audience, requests: Arc::default() }
     }
 
     /// Its id.
@@ -275,10 +275,10 @@ impl SessionHandle {
         params: Option<Bytes>,
         client: ClientRef,
         reply: ReplyTo,
-    ) -> Result<Ask, HostError> {
-        let ask = self.asks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.send(SessionCommand::Request { method, params, client, ask, reply }).await?;
-        Ok(Ask(ask))
+    ) -> Result<ClientRequest, HostError> {
+        let number = self.requests.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.send(SessionCommand::Request { method, params, client, number, reply }).await?;
+        Ok(ClientRequest(number))
     }
 
     /// Passes a notification to the session.
@@ -316,9 +316,9 @@ impl SessionHandle {
     }
 
     /// Withdraws a request; it is answered all the same, once.
-    pub async fn withdraw(&self, ask: Ask) {
+    pub async fn withdraw(&self, request: ClientRequest) {
         // An ended session has answered it already.
-        let _ended = self.send(SessionCommand::Withdraw { ask: ask.0 }).await;
+        let _ended = self.send(SessionCommand::Withdraw { number: request.0 }).await;
     }
 
     /// Ends the session and waits until it has ended, which the stop ladder bounds.

@@ -1,7 +1,7 @@
 //! What a client answers to the agent's questions.
 
 use super::{Change, Connection, Done};
-use crate::questions::{Asked, Place};
+use crate::questions::{AskedQuestion, Place};
 use acpd_host::{AnswerRefused, HostError, method};
 use acpd_wire::{OwnedId, RawId, write_notification};
 use bytes::{Bytes, BytesMut};
@@ -12,15 +12,17 @@ impl Connection {
     /// client is told why, and asked again if the question is still open.
     pub(super) async fn answer(&mut self, id: Option<RawId<'_>>, outcome: Result<Bytes, ()>) {
         let Some(id) = id else { return };
-        let asked = id.as_raw().parse().map_or(Asked::Never, |id| self.questions.answered(id));
+        let asked = id.as_raw().parse().map_or(AskedQuestion::Never, |id| self.questions.answered(id));
         match (asked, outcome) {
-            (Asked::Open(place), outcome) => self.pass_answer(id.to_owned(), place, outcome.ok()).await,
-            (Asked::Over, Ok(_)) => {
+            (AskedQuestion::Open(place), outcome) => {
+                self.pass_answer(id.to_owned(), place, outcome.ok()).await
+            }
+            (AskedQuestion::Over, Ok(_)) => {
                 let reason = "it needs no answer any more";
                 self.send(self.outbox.clone(), refusal(None, &id.to_owned(), reason));
             }
             // Nobody is owed anything for what was never asked, nor for an error that comes late.
-            (Asked::Over, Err(())) | (Asked::Never, _) => {}
+            (AskedQuestion::Over, Err(())) | (AskedQuestion::Never, _) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! Invariant: nothing waits longer than the load or resume takes, and what waits counts as an open request.
 
-use super::asked::Asked;
+use super::open_request::OpenRequest;
 use super::tasks::Asking;
 use super::{Change, Connection, Done, answer_line};
 use crate::wire_error::wire_error;
@@ -19,7 +19,7 @@ pub(super) struct Waiting {
     method: String,
     params: Option<Bytes>,
     /// None for a notification.
-    request: Option<(OwnedId, Asked)>,
+    request: Option<(OwnedId, OpenRequest)>,
 }
 
 impl Connection {
@@ -30,11 +30,11 @@ impl Connection {
         method: &str,
         params: &Option<Bytes>,
         id: &OwnedId,
-        asked: &Asked,
+        open: &OpenRequest,
     ) -> bool {
         let waits = self.is_joining(session);
         if waits {
-            let request = Some((id.clone(), asked.clone()));
+            let request = Some((id.clone(), open.clone()));
             self.keep_waiting(session, method, params.clone(), request);
         }
         waits
@@ -54,7 +54,7 @@ impl Connection {
         session: &str,
         method: &str,
         params: Option<Bytes>,
-        request: Option<(OwnedId, Asked)>,
+        request: Option<(OwnedId, OpenRequest)>,
     ) {
         let (session, method) = (session.to_owned(), method.to_owned());
         self.waiting.push_back(Waiting { session, method, params, request });
@@ -94,10 +94,10 @@ impl Connection {
             }
             let Waiting { session, method, params, request } = waiting;
             match request {
-                Some((id, asked)) => {
+                Some((id, open)) => {
                     let outbox = self.outbox.about(&session);
                     self.tasks.are_for(Some(Asking { id: id.clone(), outbox, initializes: false }));
-                    let passing = self.session_request(id.clone(), &method, params, &session, &asked);
+                    let passing = self.session_request(id.clone(), &method, params, &session, &open);
                     // A panic is this request's, and of no other that waits.
                     let passed = AssertUnwindSafe(passing).catch_unwind().await;
                     let passed = passed.unwrap_or(Err(HostError::Broken));

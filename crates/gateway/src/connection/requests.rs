@@ -1,6 +1,6 @@
 //! The requests of a client: which are acpd's own, which belong to a session, which to the agent.
 
-use super::asked::Asked;
+use super::open_request::OpenRequest;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id};
 use crate::capabilities::{ClientCapabilities, initialize_result, watcher_result};
 use crate::identity::{Scope, SessionPermit};
@@ -33,7 +33,7 @@ impl Connection {
         id: OwnedId,
         method: &str,
         params: Option<Bytes>,
-        asked: &Asked,
+        open: &OpenRequest,
         permit: Option<SessionPermit>,
     ) -> Result<(), HostError> {
         match method {
@@ -50,7 +50,7 @@ impl Connection {
             }
             _ if self.is_lifecycle(method) => self.lifecycle(id, method, params, permit).await,
             _ => match session_id(params.as_ref()) {
-                Some(session) => self.session_request(id, method, params, &session, asked).await,
+                Some(session) => self.session_request(id, method, params, &session, open).await,
                 None if method.starts_with("session/") => Err(HostError::InvalidParams {
                     message: "sessionId: the id of a session is required, as a string".to_owned(),
                 }),
@@ -149,9 +149,9 @@ impl Connection {
         method: &str,
         params: Option<Bytes>,
         session: &str,
-        asked: &Asked,
+        open: &OpenRequest,
     ) -> Result<(), HostError> {
-        if self.wait_behind(session, method, &params, &id, asked) {
+        if self.wait_behind(session, method, &params, &id, open) {
             return Ok(());
         }
         let handle = match self.host.session(session).await {
@@ -183,8 +183,8 @@ impl Connection {
             place.fill(Answer { before, written: Some(written), of_run, ..Answer::new(after, line) });
         });
         let client = self.client.clone();
-        let ask = handle.request(method.to_owned(), params, client, reply).await?;
-        asked.reached(handle.clone(), ask);
+        let request = handle.request(method.to_owned(), params, client, reply).await?;
+        open.reached(handle.clone(), request);
         let outbox = self.outbox.about(session);
         self.tasks.spawn(async move {
             if answered.await.is_err() {

@@ -14,7 +14,7 @@ pub(super) struct Pending {
     /// With the agent's session id in it.
     pub(super) params: Option<Bytes>,
     pub(super) client: ClientRef,
-    ask: u64,
+    number: u64,
     reply: Option<ReplyTo>,
 }
 
@@ -31,12 +31,12 @@ impl PendingRequests {
         &mut self,
         is_prompt: bool,
         (method, params): (String, Option<Bytes>),
-        (client, ask): (ClientRef, u64),
+        (client, number): (ClientRef, u64),
         reply: ReplyTo,
     ) -> Ticket {
         let ticket = Ticket(self.next);
         self.next += 1;
-        let pending = Pending { is_prompt, method, params, client, ask, reply: Some(reply) };
+        let pending = Pending { is_prompt, method, params, client, number, reply: Some(reply) };
         self.open.insert(ticket, pending);
         ticket
     }
@@ -47,7 +47,7 @@ impl PendingRequests {
         self.next += 1;
         let client = ClientRef { name: "acpd".into(), connection: "".into() };
         let params = Some(params);
-        let pending = Pending { is_prompt: false, method, params, client, ask: u64::MAX, reply: None };
+        let pending = Pending { is_prompt: false, method, params, client, number: u64::MAX, reply: None };
         self.open.insert(ticket, pending);
         ticket
     }
@@ -60,8 +60,11 @@ impl PendingRequests {
         self.open.get_mut(&ticket)
     }
 
-    pub(super) fn find(&self, ask: u64) -> Option<(Ticket, &Pending)> {
-        self.open.iter().find(|(_, pending)| pending.ask == ask).map(|(ticket, pending)| (*ticket, pending))
+    pub(super) fn find(&self, number: u64) -> Option<(Ticket, &Pending)> {
+        self.open
+            .iter()
+            .find(|(_, pending)| pending.number == number)
+            .map(|(ticket, pending)| (*ticket, pending))
     }
 
     /// Answers a request, if it is still open.

@@ -26,7 +26,7 @@ pub(crate) struct Recalled {
 
 /// A permission request in the log.
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct AskedQuestion<'a> {
     request: u64,
     #[serde(default)]
     unasked: bool,
@@ -53,14 +53,14 @@ impl Recalled {
             Some(EventKind::Prompt) => self.turns += 1,
             Some(EventKind::TurnEnded | EventKind::Ended) => self.turn_ended(),
             Some(EventKind::PermissionRequested) => {
-                if let Ok(Asked { request, unasked: false, message: Some(message) }) =
+                if let Ok(AskedQuestion { request, unasked: false, message: Some(message) }) =
                     serde_json::from_slice(payload)
                 {
                     self.open.insert(request, entry(request, message.get().as_bytes()));
                 }
             }
             Some(EventKind::PermissionResolved) => {
-                if let Ok(Asked { request, .. }) = serde_json::from_slice(payload) {
+                if let Ok(AskedQuestion { request, .. }) = serde_json::from_slice(payload) {
                     self.open.remove(&request);
                 }
             }

@@ -16,9 +16,9 @@ use ending::{Ended, Ending};
 pub(crate) use replaying::Past;
 use serving::{Happened, Serving};
 
-use super::asks::{Asks, Unasked};
 use super::ingest::Record;
 use super::pending::{PendingRequests, Replies};
+use super::questions::{AutoAnswer, OpenQuestions};
 use super::turns::{Step, Turns};
 use super::{Attached, SessionCommand, SessionStatus, Snapshot, prompt};
 use crate::acp::method;
@@ -103,7 +103,7 @@ pub(crate) struct SessionTask {
     given: Option<Box<serde_json::Value>>,
     /// What of the history it was, told to whoever attaches, for as long as the run lives.
     transcript_facts: Option<Box<serde_json::Value>>,
-    asks: Asks,
+    questions: OpenQuestions,
     serving: Serving,
     /// Who was asked to open a URL, by the elicitation's id.
     urls: HashMap<String, Arc<str>>,
@@ -149,7 +149,7 @@ impl SessionTask {
             transcript,
             given: None,
             past,
-            asks: Asks::new(parts.permission_timeout),
+            questions: OpenQuestions::new(parts.permission_timeout),
             serving: Serving::default(),
             urls: HashMap::new(),
             turn_via: "".into(),
@@ -173,7 +173,7 @@ impl SessionTask {
         let mut owned = true;
         self.idle_at = self.parts.idle_timeout.map(|idle| Self::now() + idle);
         let end = loop {
-            let timers = [self.turns.deadline(), self.asks.deadline(), self.ladder_at(), self.idle_at];
+            let timers = [self.turns.deadline(), self.questions.deadline(), self.ladder_at(), self.idle_at];
             let due = timers.into_iter().flatten().min();
             let event = tokio::select! {
                 biased;
@@ -239,7 +239,7 @@ impl SessionTask {
             SessionCommand::Request { .. } if self.ending.is_some() || self.failure.is_some() => {
                 self.late.push(command);
             }
-            SessionCommand::Request { method, params, client, ask, reply } => {
+            SessionCommand::Request { method, params, client, number, reply } => {
                 let is_prompt = method == method::SESSION_PROMPT;
                 let check = match (&params, is_prompt) {
                     (Some(params), true) => prompt::check(params, self.parts.agent.info().prompt),
@@ -247,7 +247,7 @@ impl SessionTask {
                     _ => Ok(()),
                 };
                 let params = params.map(|params| self.with_native_id(&params));
-                let ticket = self.pending.open(is_prompt, (method, params), (client, ask), reply);
+                let ticket = self.pending.open(is_prompt, (method, params), (client, number), reply);
                 match (check, is_prompt) {
                     (Err(error), _) => self.pending.answer(ticket, Err(error), &mut out.replies),
                     (Ok(()), true) => {
@@ -267,13 +267,13 @@ impl SessionTask {
                     self.steps(step.filter(|step| !ending || *step != Step::PassCancel), None, out);
                 }
                 // Also without a turn: some agents ask outside of one.
-                self.sweep_questions(Unasked::Cancelled, out);
+                self.sweep_questions(AutoAnswer::Cancelled, out);
             }
             SessionCommand::Notify { method, params, .. } => {
                 let params = params.map(|params| self.with_native_id(&params));
                 out.to_agent.push(ToAgent::Notify(method, params));
             }
-            SessionCommand::Withdraw { ask } => match self.pending.find(ask) {
+            SessionCommand::Withdraw { number } => match self.pending.find(number) {
                 Some((ticket, pending)) if pending.is_prompt => {
                     let step = self.turns.withdraw(ticket, Self::now());
                     self.steps(step, None, out);
@@ -390,7 +390,7 @@ impl SessionTask {
     fn status(&self) -> SessionStatus {
         SessionStatus {
             running: self.turns.active(),
-            waiting: !self.asks.is_empty(),
+            waiting: !self.questions.is_empty(),
             title: self.snapshot.title().map(str::to_owned),
         }
     }

@@ -8,8 +8,8 @@ use crate::error::HostError;
 use crate::event::EventKind;
 use crate::permission::{self, Choice};
 use crate::services::{Service, ServiceError};
-use crate::session::asks::{Question, Refused, Topic, Unasked};
 use crate::session::ingest::Record;
+use crate::session::questions::{AutoAnswer, Question, Refused, Topic};
 use crate::session::recalled;
 use crate::session::{AnswerRefused, ClientRef, OpenQuestion};
 use acpd_wire::{OwnedId, codes, splice};
@@ -39,12 +39,12 @@ impl SessionTask {
         match offer.choose(mode) {
             // PR-5: nobody is asked for a turn that is being cancelled.
             _ if self.is_cancelling() => {
-                let by = json!({"cause": Unasked::Cancelled.as_str()});
-                self.answer_unasked(request, Topic::Permission, &permission::cancelled(), &by, out);
+                let by = json!({"cause": AutoAnswer::Cancelled.as_str()});
+                self.answer_automatically(request, Topic::Permission, &permission::cancelled(), &by, out);
             }
             Choice::Answer(answer) => {
                 let by = json!({"mode": mode.as_str()});
-                self.answer_unasked(request, Topic::Permission, &answer, &by, out);
+                self.answer_automatically(request, Topic::Permission, &answer, &by, out);
             }
             Choice::Ask => self.ask(request, Topic::Permission, None, out),
         }
@@ -64,12 +64,24 @@ impl SessionTask {
         };
         match only {
             _ if self.is_cancelling() => {
-                let by = json!({"cause": Unasked::Cancelled.as_str()});
-                self.answer_unasked(request, Topic::Elicitation, &json!({"action": "cancel"}), &by, out);
+                let by = json!({"cause": AutoAnswer::Cancelled.as_str()});
+                self.answer_automatically(
+                    request,
+                    Topic::Elicitation,
+                    &json!({"action": "cancel"}),
+                    &by,
+                    out,
+                );
             }
             None => {
                 let by = json!({"cause": "nobody"});
-                self.answer_unasked(request, Topic::Elicitation, &json!({"action": "decline"}), &by, out);
+                self.answer_automatically(
+                    request,
+                    Topic::Elicitation,
+                    &json!({"action": "decline"}),
+                    &by,
+                    out,
+                );
             }
             Some(only) => {
                 if let (Some(only), Some(id)) = (&only, params["elicitationId"].as_str()) {
@@ -104,16 +116,16 @@ impl SessionTask {
         only: Option<std::sync::Arc<str>>,
         out: &mut Outputs,
     ) {
-        if self.asks.is_full() {
+        if self.questions.is_full() {
             let text =
-                format!("{} questions are open already; wait for an answer", crate::session::asks::OPEN);
+                format!("{} questions are open already; wait for an answer", crate::session::questions::OPEN);
             self.refuse_agent(request, codes::INTERNAL_ERROR, &text, out);
             return;
         }
         let message = self.under_our_id(request.line, request.session.clone());
         let number = self.record_question(topic, &message, json!({"only": only.as_deref()}), out);
         self.parts.journal.asked(self.turn, number, topic.as_str());
-        self.asks.ask(number, topic, request.id.clone(), message, only, Self::now());
+        self.questions.ask(number, topic, request.id.clone(), message, only, Self::now());
     }
 
     /// Records a question, and what else is to be known of it; gives its number.
@@ -134,7 +146,7 @@ impl SessionTask {
     }
 
     /// Answers what nobody is asked for; both are in the log.
-    fn answer_unasked(
+    fn answer_automatically(
         &mut self,
         request: &AgentRequest<'_>,
         topic: Topic,
@@ -171,7 +183,7 @@ impl SessionTask {
         client: &ClientRef,
         out: &mut Outputs,
     ) -> Result<(), AnswerRefused> {
-        match self.asks.answer(number, &client.connection, result) {
+        match self.questions.answer(number, &client.connection, result) {
             Ok((question, result)) => {
                 let by = json!({"client": &*client.name});
                 self.parts.journal.answered(question.number, question.topic.as_str(), client);
@@ -191,16 +203,16 @@ impl SessionTask {
 
     /// A client answers an error: it decides nothing for others, but what was put to it alone goes another way.
     pub(super) fn client_declines(&mut self, number: u64, client: &ClientRef, out: &mut Outputs) {
-        if let Some(question) = self.asks.decline(number, &client.connection) {
-            self.resolve(&question, Unasked::Declined, out);
+        if let Some(question) = self.questions.decline(number, &client.connection) {
+            self.resolve(&question, AutoAnswer::Declined, out);
         }
     }
 
     /// Somebody has left; so did who was asked alone, perhaps.
     pub(super) fn somebody_left(&mut self, out: &mut Outputs) {
         let audience = self.parts.audience.clone();
-        for question in self.asks.orphans(|only| audience.has(only)) {
-            self.resolve(&question, Unasked::Declined, out);
+        for question in self.questions.orphans(|only| audience.has(only)) {
+            self.resolve(&question, AutoAnswer::Declined, out);
         }
     }
 
@@ -217,7 +229,8 @@ impl SessionTask {
             Service::Write => audience.one(&self.turn_via, |who| who.writes),
             _ => None,
         };
-        let forwards = self.parts.services.forwards_files && self.ending.is_none() && !self.asks.is_full();
+        let forwards =
+            self.parts.services.forwards_files && self.ending.is_none() && !self.questions.is_full();
         let Some(only) = only.filter(|_| forwards) else { return false };
         self.ask(request, Topic::File, Some(only), out);
         true
@@ -225,31 +238,34 @@ impl SessionTask {
 
     /// PR-10: the agent takes a question back, by its own request id.
     pub(super) fn agent_withdraws(&mut self, id: &OwnedId, out: &mut Outputs) {
-        if let Some(question) = self.asks.withdraw(id) {
-            self.resolve(&question, Unasked::Withdrawn, out);
+        if let Some(question) = self.questions.withdraw(id) {
+            self.resolve(&question, AutoAnswer::Withdrawn, out);
         }
     }
 
     /// PR-5: it is over for everybody; nobody has to answer any more.
-    pub(super) fn sweep_questions(&mut self, why: Unasked, out: &mut Outputs) {
-        for question in self.asks.sweep() {
+    pub(super) fn sweep_questions(&mut self, why: AutoAnswer, out: &mut Outputs) {
+        for question in self.questions.sweep() {
             self.resolve(&question, why, out);
         }
     }
 
     /// PE-4: nobody answered in time.
     pub(super) fn questions_due(&mut self, out: &mut Outputs) {
-        for question in self.asks.tick(Self::now()) {
-            self.resolve(&question, Unasked::TimedOut, out);
+        for question in self.questions.tick(Self::now()) {
+            self.resolve(&question, AutoAnswer::TimedOut, out);
         }
     }
 
-    fn resolve(&mut self, question: &Question, why: Unasked, out: &mut Outputs) {
+    fn resolve(&mut self, question: &Question, why: AutoAnswer, out: &mut Outputs) {
         self.parts.journal.unanswered(question.number, question.topic.as_str(), why.as_str());
-        let answer = Self::record_unasked(question, why, &mut out.record);
+        let answer = Self::record_auto_answer(question, why, &mut out.record);
         match (question.topic, why) {
             // What nobody wants any more is not done behind their back.
-            (Topic::File, Unasked::Withdrawn | Unasked::Cancelled | Unasked::TurnOver | Unasked::Ended) => {
+            (
+                Topic::File,
+                AutoAnswer::Withdrawn | AutoAnswer::Cancelled | AutoAnswer::TurnOver | AutoAnswer::Ended,
+            ) => {
                 let mut frame = BytesMut::new();
                 let error = ServiceError::withdrawn();
                 acpd_wire::write_error(
@@ -262,7 +278,7 @@ impl SessionTask {
                 out.to_agent.push(ToAgent::Answer(frame.freeze()));
             }
             // The agent sees no difference.
-            (Topic::File, Unasked::Declined | Unasked::TimedOut) => {
+            (Topic::File, AutoAnswer::Declined | AutoAnswer::TimedOut) => {
                 let method: Value = acp::view(&question.message).unwrap_or_default();
                 let method = method["method"].as_str().unwrap_or_default().to_owned();
                 let (line, id) = (&question.message, &question.agent_id);
@@ -277,12 +293,12 @@ impl SessionTask {
 
     /// PR-5: what is still open when the run is over.
     pub(super) fn record_abandoned(&mut self, record: &mut Record) {
-        for question in self.asks.sweep() {
-            Self::record_unasked(&question, Unasked::Ended, record);
+        for question in self.questions.sweep() {
+            Self::record_auto_answer(&question, AutoAnswer::Ended, record);
         }
     }
 
-    fn record_unasked(question: &Question, why: Unasked, record: &mut Record) -> Bytes {
+    fn record_auto_answer(question: &Question, why: AutoAnswer, record: &mut Record) -> Bytes {
         let answer = Bytes::from(question.default_answer(why).to_string());
         let by = json!({"cause": why.as_str()});
         Self::record_answer(question.topic, question.number, &answer, &by, record);
@@ -293,7 +309,7 @@ impl SessionTask {
     /// Everything of contract 1.5.
     pub(super) fn everything_known(&self) -> Value {
         let committed = self.parts.appender.committed().seq();
-        let open = self.asks.open().iter();
+        let open = self.questions.open().iter();
         let open = open.filter(|asked| asked.number <= committed && asked.topic == Topic::Permission);
         let open = open.map(|asked| recalled::entry(asked.number, &asked.message)).collect();
         recalled::with_open_requests(&self.snapshot, open)
@@ -301,7 +317,7 @@ impl SessionTask {
 
     pub(super) fn open_questions(&self) -> Vec<OpenQuestion> {
         let committed = self.parts.appender.committed().seq();
-        let open = self.asks.open().iter().filter(|question| question.number <= committed);
+        let open = self.questions.open().iter().filter(|question| question.number <= committed);
         open.map(|question| OpenQuestion {
             number: question.number,
             form: question.topic == Topic::Elicitation,

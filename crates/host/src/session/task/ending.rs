@@ -8,8 +8,8 @@ use crate::acp;
 use crate::agent::{AgentEnd, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
-use crate::session::asks::Unasked;
 use crate::session::ingest::Record;
+use crate::session::questions::AutoAnswer;
 use crate::termination::{Cause, RequestedEnd, TerminationInfo, chain};
 use acpd_eventlog::{AppendError, IndexUpdate};
 use bytes::Bytes;
@@ -70,7 +70,7 @@ impl SessionTask {
         // Before the answers to its questions, or it could take them for a reason to go on (PR-5).
         let step = self.turns.cancel(Self::now());
         self.steps(step, None, out);
-        self.sweep_questions(Unasked::Ended, out);
+        self.sweep_questions(AutoAnswer::Ended, out);
         self.begin_release();
         let settle = self.turns.active().then(|| Self::now() + self.parts.settle);
         let waiting = waiting.into_iter().collect();
@@ -91,7 +91,7 @@ impl SessionTask {
         }
     }
 
-    /// Asks the agent to close its session, once, if it can and may; an ending session only.
+    /// OpenQuestions the agent to close its session, once, if it can and may; an ending session only.
     fn ask_to_close(&mut self, to_agent: &mut Vec<ToAgent>) -> bool {
         let Some(method) = self.parts.agent.close_method() else { return false };
         let shared = self.parts.agent.is_shared();

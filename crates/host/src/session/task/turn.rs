@@ -6,8 +6,8 @@ use crate::agent::{AgentAnswer, Ticket};
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::journal::TurnEnd;
-use crate::session::asks::Unasked;
 use crate::session::ingest::Record;
+use crate::session::questions::AutoAnswer;
 use crate::session::turns::Step;
 use crate::session::update_kind;
 use acpd_wire::{codes, member};
@@ -94,14 +94,14 @@ impl SessionTask {
             Some(Step::SendCancel | Step::PassCancel) => {
                 let params = format!("{{\"sessionId\":{}}}", self.parts.native);
                 out.to_agent.push(ToAgent::Notify(method::SESSION_CANCEL.to_owned(), Some(params.into())));
-                self.sweep_questions(Unasked::Cancelled, out);
+                self.sweep_questions(AutoAnswer::Cancelled, out);
             }
             Some(Step::Finish(ticket)) => {
                 let (answer, cancelled) = answer.expect("only an answer finishes a turn");
                 self.finish_turn(ticket, answer, cancelled, out);
                 self.end_terminals_of_turn(cancelled);
                 // Nobody waits for an answer that the agent does not wait for.
-                self.sweep_questions(Unasked::TurnOver, out);
+                self.sweep_questions(AutoAnswer::TurnOver, out);
             }
             Some(Step::GiveUp(ticket)) => {
                 self.transcript_was_taken();

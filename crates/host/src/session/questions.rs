@@ -66,7 +66,7 @@ pub(super) enum Refused {
 
 /// Why a question was answered though nobody chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unasked {
+pub(super) enum AutoAnswer {
     /// The turn was cancelled.
     Cancelled,
     /// The turn ended without it.
@@ -81,7 +81,7 @@ pub(super) enum Unasked {
     Declined,
 }
 
-impl Unasked {
+impl AutoAnswer {
     /// As the log has it.
     pub(super) fn as_str(self) -> &'static str {
         match self {
@@ -97,12 +97,12 @@ impl Unasked {
 
 /// The open questions of one session.
 #[derive(Debug)]
-pub(super) struct Asks {
+pub(super) struct OpenQuestions {
     open: Vec<Question>,
     timeout: Option<Duration>,
 }
 
-impl Asks {
+impl OpenQuestions {
     pub(super) fn new(timeout: Option<Duration>) -> Self {
         Self { open: Vec::new(), timeout }
     }
@@ -193,11 +193,11 @@ impl Asks {
 
 impl Question {
     /// The answer that nobody chose.
-    pub(super) fn default_answer(&self, why: Unasked) -> Value {
+    pub(super) fn default_answer(&self, why: AutoAnswer) -> Value {
         match (self.topic, why) {
-            (Topic::Permission, Unasked::TimedOut) => self.offer.rejection(),
+            (Topic::Permission, AutoAnswer::TimedOut) => self.offer.rejection(),
             (Topic::Permission, _) => permission::cancelled(),
-            (Topic::Elicitation, Unasked::Declined) => json!({"action": "decline"}),
+            (Topic::Elicitation, AutoAnswer::Declined) => json!({"action": "decline"}),
             (Topic::Elicitation, _) => json!({"action": "cancel"}),
             // Served by acpd itself, or nobody is there to read it.
             (Topic::File, _) => Value::Null,

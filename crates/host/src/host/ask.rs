@@ -7,7 +7,7 @@ use crate::secrets::Secrets;
 use bytes::Bytes;
 
 impl Host {
-    /// Asks an agent for a session, by whatever method, within the bound that its start has. Unless it refuses, its
+    /// OpenQuestions an agent for a session, by whatever method, within the bound that its start has. Unless it refuses, its
     /// process counts as used from then on, also if the answer is not waited for.
     pub(crate) async fn ask_for_session(
         &self,
