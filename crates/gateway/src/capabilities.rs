@@ -2,7 +2,7 @@
 //!
 //! Pure. Agents are always offered the same (IN-4), so what a client did not ask for is kept from it here.
 
-use acpd_host::{AgentHandle, AgentInfo, META, Spectator, method, update_kind};
+use acpd_host::{AgentHandle, AgentInfo, META, ViewerInfo, method, update_kind};
 use memchr::memmem::Finder;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -66,8 +66,8 @@ impl ClientCapabilities {
     }
 
     /// What a session has to know of a client with these.
-    pub(crate) fn spectator(&self, connection: &Arc<str>) -> Spectator {
-        Spectator {
+    pub(crate) fn viewer_info(&self, connection: &Arc<str>) -> ViewerInfo {
+        ViewerInfo {
             connection: Arc::clone(connection),
             forms: self.forms,
             urls: self.urls,

@@ -13,7 +13,7 @@ use crate::outbox::{ClientGone, Outbox};
 use crate::questions::Questions;
 use crate::wire_error::wire_error;
 use acpd_eventlog::{Block, Cursor, CursorError};
-use acpd_host::{EventKind, HostError, OpenQuestion, Seat, SessionHandle, Spectator};
+use acpd_host::{EventKind, HostError, OpenQuestion, SessionHandle, ViewerGuard, ViewerInfo};
 use acpd_wire::OwnedId;
 use bytes::{Bytes, BytesMut};
 use page::Page;
@@ -149,9 +149,9 @@ impl ViewerHandle {
 
 pub(crate) struct Viewer {
     live: Option<SessionHandle>,
-    spectator: Spectator,
-    /// Its place in the audience of a live session.
-    seat: Option<Seat>,
+    info: ViewerInfo,
+    /// Keeps it in the list of a live session's viewers.
+    guard: Option<ViewerGuard>,
     /// None when everything was read, and when the client has left.
     cursor: Option<Cursor>,
     /// The last event that was read when the run ended.
@@ -197,17 +197,17 @@ impl Viewer {
         gone: CancellationToken,
     ) -> (ViewerHandle, Self) {
         let (sender, commands) = mpsc::channel(COMMANDS);
-        let spectator = client.spectator(&via);
+        let info = client.viewer_info(&via);
         let page = Page::new(id, via, client, questions, attachment.history_until);
         let Attachment { live, cursor, answer, .. } = attachment;
-        let seat = live.as_ref().map(|live| live.take_seat(spectator.clone()));
+        let guard = live.as_ref().map(|live| live.add_viewer(info.clone()));
         let (cursor, waiting) = (Some(cursor), VecDeque::from([answer]));
         let (deferred, finished) = (VecDeque::new(), Arc::new(AtomicU64::new(0)));
         let handle = ViewerHandle { commands: sender, finished: Arc::clone(&finished) };
         let viewer = Self {
             live,
-            spectator,
-            seat,
+            info,
+            guard,
             cursor,
             ended_at: 0,
             last_end: 0,
@@ -299,7 +299,7 @@ impl Viewer {
     /// The client watches no more. An answer that it is still owed waits until what precedes it is in the log.
     fn rest(&mut self, mut answer: Answer) {
         self.live = None;
-        self.seat = None;
+        self.guard = None;
         let mut line = BytesMut::new();
         self.page.write_left(&mut line);
         line.extend_from_slice(&answer.line);
@@ -330,7 +330,7 @@ impl Viewer {
         let written = || self.cursor.as_ref().map_or(self.ended_at, Cursor::position);
         let seen = left.unwrap_or_else(written).max(history_until);
         answer.after = answer.after.max(seen);
-        self.seat = live.as_ref().map(|live| live.take_seat(self.spectator.clone()));
+        self.guard = live.as_ref().map(|live| live.add_viewer(self.info.clone()));
         self.live = live;
         let replays = cursor.position() < history_until;
         if replays || left.is_some() || self.cursor.is_none() {
@@ -348,7 +348,7 @@ impl Viewer {
             tracing::error!(%error, "a viewer cannot read the log");
         }
         self.ended_at = self.cursor.take().map_or(0, |cursor| cursor.position());
-        self.seat = None;
+        self.guard = None;
         self.take_answers();
         // Only a log that could not be written, or read, has no end.
         if let Some(live) = self.live.as_ref().filter(|live| self.last_end <= live.began_after()) {

@@ -14,7 +14,6 @@ use crate::agent::{
     Spares,
 };
 use crate::attempts::Attempts;
-use crate::audience::Audience;
 use crate::check::Checked;
 use crate::clock;
 use crate::error::HostError;
@@ -36,6 +35,7 @@ use crate::setup::{Creator, permission_mode, remember_mode, session_setup};
 use crate::spec::AgentSpec;
 use crate::termination::chain;
 use crate::transcript::Transcript;
+use crate::viewers::Viewers;
 use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
 use acpd_supervisor::{Pending, Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
@@ -308,11 +308,11 @@ impl Host {
         let began_after = appender.next_seq() - 1;
         let past =
             is_activated.then(|| Box::new(Past::new(self.shared.log.clone(), id.to_string(), began_after)));
-        let audience = Audience::default();
+        let viewers = Viewers::default();
         let permission_mode = run.mode.unwrap_or(spec.permission_mode);
         let about = AboutRun { id: id.clone(), created_by: run.created_by, began_after, permission_mode };
-        let (agent_ref, seats) = (agent.downgrade(), audience.clone());
-        let session = SessionHandle::new(about, agent_ref, commands, ended, status_seen, seats);
+        let agent_ref = agent.downgrade();
+        let session = SessionHandle::new(about, agent_ref, commands, ended, status_seen, viewers.clone());
         let setup = FilesSpec::of_session(&run.setup, spec.files);
         let services = Services {
             forwards_files: setup.rules.forward,
@@ -345,7 +345,7 @@ impl Host {
             info: run.info,
             idle_timeout: spec.idle_timeout,
             permission_timeout: spec.permission_timeout,
-            audience,
+            viewers,
             services,
             scope: self.shared.scope.child(tracing::Span::current()),
             permission_mode,

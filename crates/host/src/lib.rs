@@ -12,7 +12,6 @@ mod acp;
 mod activate;
 mod agent;
 mod attempts;
-mod audience;
 mod beforehand;
 mod check;
 mod clock;
@@ -41,6 +40,7 @@ mod stderr_log;
 mod termination;
 mod transcript;
 mod tries;
+mod viewers;
 
 pub use acp::{META, error_code, method};
 pub use activate::Activated;
@@ -49,7 +49,6 @@ pub use agent::{
     PromptCapabilities,
 };
 pub use attempts::Attempt;
-pub use audience::{Seat, Spectator};
 pub use check::Unready;
 pub use clock::iso8601;
 pub use error::HostError;
@@ -69,6 +68,7 @@ pub use session::{
 pub use setup::Creator;
 pub use spec::AgentSpec;
 pub use termination::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
+pub use viewers::{ViewerGuard, ViewerInfo};
 
 pub use acpd_supervisor::{Graces, Pending, TaskScope};
 pub use acpd_terminal::TerminalSettings;

@@ -16,11 +16,11 @@ pub(crate) use snapshot::{Snapshot, is_history, is_state};
 pub(crate) use task::{Beginning, Past, SessionParts, SessionTask};
 
 use crate::agent::AgentRef;
-use crate::audience::{Audience, Seat, Spectator};
 use crate::error::HostError;
 use crate::ids::SessionId;
 use crate::permission::PermissionMode;
 use crate::termination::{Cause, TerminationInfo};
+use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -200,7 +200,7 @@ pub struct SessionHandle {
     commands: mpsc::Sender<Box<SessionCommand>>,
     ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
     status: watch::Receiver<SessionStatus>,
-    audience: Audience,
+    viewers: Viewers,
     requests: Arc<std::sync::atomic::AtomicU64>,
 }
 
@@ -211,9 +211,9 @@ impl SessionHandle {
         commands: mpsc::Sender<Box<SessionCommand>>,
         ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
         status: watch::Receiver<SessionStatus>,
-        audience: Audience,
+        viewers: Viewers,
     ) -> Self {
-        Self { about: Arc::new(about), agent, commands, ended, status, audience, requests: Arc::default() }
+        Self { about: Arc::new(about), agent, commands, ended, status, viewers, requests: Arc::default() }
     }
 
     /// Its id.
@@ -294,9 +294,9 @@ impl SessionHandle {
         self.send(SessionCommand::Notify { method, params, client }).await
     }
 
-    /// A seat in the audience: whoever has one may be asked.
-    pub fn take_seat(&self, spectator: Spectator) -> Seat {
-        self.audience.take_seat(spectator)
+    /// Lists a viewer, which may be asked while the guard lives.
+    pub fn add_viewer(&self, viewer: ViewerInfo) -> ViewerGuard {
+        self.viewers.add(viewer)
     }
 
     /// Passes a client's answer to question `number` on, in order with its requests; whether it counts comes later.

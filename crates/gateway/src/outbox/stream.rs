@@ -21,9 +21,9 @@ const PIECE: usize = 128 * 1024;
 /// client that took nothing any more: nobody misses a comment sooner, of which one is due every 15 s.
 const DOUBTFUL: Duration = Duration::from_secs(30);
 
-/// Where the one reader of a stream sits.
+/// The one reader of a stream.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct StreamReader {
     number: u64,
     taken_at: Instant,
     /// It has not taken all that it is given again.
@@ -40,7 +40,7 @@ pub(super) struct Stream {
     waiting_bytes: usize,
     waiting_since: Option<Instant>,
     pub(super) recent: Recent,
-    seat: Option<Seat>,
+    reader: Option<StreamReader>,
     /// Readers so far.
     readers: u64,
     /// When the last one ended.
@@ -82,7 +82,7 @@ impl Stream {
             waiting_bytes: 0,
             waiting_since: None,
             recent: Recent::default(),
-            seat: None,
+            reader: None,
             readers: 0,
             left_at: None,
             queued: 0,
@@ -93,7 +93,7 @@ impl Stream {
     }
 
     pub(super) fn has_reader(&self) -> bool {
-        self.seat.is_some()
+        self.reader.is_some()
     }
 
     pub(super) fn had_reader(&self) -> bool {
@@ -102,7 +102,7 @@ impl Stream {
 
     /// Nothing is in it that anybody could still want.
     pub(super) fn is_blank(&self) -> bool {
-        self.seat.is_none() && self.waiting.is_empty() && self.recent.bytes() == 0
+        self.reader.is_none() && self.waiting.is_empty() && self.recent.bytes() == 0
     }
 
     /// Queues whole lines. False when there is no room.
@@ -142,7 +142,7 @@ impl Stream {
             }
             None if self.readers == 0 => VecDeque::new(),
             None => {
-                let left_at = self.left_at.filter(|_| self.seat.is_none()).unwrap_or(now);
+                let left_at = self.left_at.filter(|_| self.reader.is_none()).unwrap_or(now);
                 self.recent.again_since(left_at.checked_sub(DOUBTFUL).unwrap_or(left_at), now)
             }
         };
@@ -150,15 +150,15 @@ impl Stream {
         self.readers += 1;
         let closing = Arc::new(OnceLock::new());
         let (number, is_behind) = (self.readers, !again.is_empty());
-        self.seat = Some(Seat { number, taken_at: now, is_behind, closing: Arc::clone(&closing) });
+        self.reader = Some(StreamReader { number, taken_at: now, is_behind, closing: Arc::clone(&closing) });
         self.room.notify_waiters();
         Ok(Opened { number, closing, again })
     }
 
     /// Closes the stream for its reader, if there is one.
     pub(super) fn close(&mut self, closing: Closing, now: Instant) {
-        if let Some(seat) = self.seat.take() {
-            let _closed_before = seat.closing.set(closing);
+        if let Some(reader) = self.reader.take() {
+            let _closed_before = reader.closing.set(closing);
             self.left_at = Some(now);
             self.ready.notify_waiters();
         }
@@ -166,16 +166,16 @@ impl Stream {
 
     /// A reader has left by itself.
     pub(super) fn left(&mut self, number: u64, now: Instant) {
-        if self.seat.take_if(|seat| seat.number == number).is_some() {
+        if self.reader.take_if(|reader| reader.number == number).is_some() {
             self.left_at = Some(now);
         }
     }
 
-    /// The seat of a reader, if it still has it; it has just taken something.
-    pub(super) fn seat_of(&mut self, number: u64, now: Instant) -> Option<&mut Seat> {
-        let seat = self.seat.as_mut().filter(|seat| seat.number == number)?;
-        seat.taken_at = now;
-        Some(seat)
+    /// The reader of that number, if no other replaced it; it has just taken something.
+    pub(super) fn reader(&mut self, number: u64, now: Instant) -> Option<&mut StreamReader> {
+        let reader = self.reader.as_mut().filter(|reader| reader.number == number)?;
+        reader.taken_at = now;
+        Some(reader)
     }
 
     /// What waits, as events; None when nothing does.
@@ -210,10 +210,10 @@ impl Stream {
 
     /// Whether its reader has taken nothing for too long while something waited for it.
     pub(super) fn has_stalled(&self, patience: Duration, now: Instant, resumed: Instant) -> bool {
-        let Some(seat) = &self.seat else { return false };
+        let Some(reader) = &self.reader else { return false };
         let since = match self.waiting_since {
-            _ if seat.is_behind => seat.taken_at,
-            Some(since) => since.max(seat.taken_at),
+            _ if reader.is_behind => reader.taken_at,
+            Some(since) => since.max(reader.taken_at),
             None => return false,
         };
         now.duration_since(since.max(resumed)) > patience
@@ -299,7 +299,7 @@ mod tests {
         let Opened { number: second, again, .. } = stream.open(None, later).expect("it opens");
         assert_eq!(closing.get(), Some(&Closing::Replaced));
         assert_eq!(again, [Bytes::from_static(b"id: 00000001-2\ndata: 2\n\n")]);
-        assert!(stream.seat_of(first, later).is_none() && stream.seat_of(second, later).is_some());
+        assert!(stream.reader(first, later).is_none() && stream.reader(second, later).is_some());
     }
 
     // UP-2: a reader has stalled when something waited for it for too long, not when nothing came, nor when acpd stood still

@@ -448,11 +448,11 @@ impl Reader {
         let Some(stream) = table.stream_mut(self.session.as_ref()) else {
             return Step::Close(Closing::Internal);
         };
-        let Some(seat) = stream.seat_of(self.number, now) else {
+        let Some(reader) = stream.reader(self.number, now) else {
             return Step::Close(self.closing.get().copied().unwrap_or(Closing::Internal));
         };
         let again = self.again.pop_front();
-        seat.is_behind = !self.again.is_empty();
+        reader.is_behind = !self.again.is_empty();
         if let Some(events) = again {
             return Step::Events(events);
         }

@@ -23,7 +23,6 @@ use super::turns::{Step, Turns};
 use super::{Attached, SessionCommand, SessionStatus, Snapshot, prompt};
 use crate::acp::method;
 use crate::agent::{AgentHandle, FromAgent, RouteId, SessionInput, Ticket};
-use crate::audience::Audience;
 use crate::error::HostError;
 use crate::event::EventKind;
 use crate::ids::SessionId;
@@ -34,6 +33,7 @@ use crate::permission::PermissionMode;
 use crate::services::Services;
 use crate::termination::{RequestedEnd, SessionFacts, TerminationInfo};
 use crate::transcript::Transcript;
+use crate::viewers::Viewers;
 use acpd_eventlog::{AppendError, Appender, IndexUpdate};
 use acpd_supervisor::TaskScope;
 use acpd_wire::{member, span_of};
@@ -67,7 +67,7 @@ pub(crate) struct SessionParts {
     /// How long a question waits for an answer.
     pub(crate) permission_timeout: Option<Duration>,
     /// Who can be asked.
-    pub(crate) audience: Audience,
+    pub(crate) viewers: Viewers,
     /// What acpd serves the agent.
     pub(crate) services: Services,
     /// Where services run.
@@ -131,7 +131,7 @@ enum Event {
     Command(Option<Box<SessionCommand>>),
     Input(Option<SessionInput>),
     Service(Happened),
-    SomebodyLeft,
+    ViewerLeft,
     Timer,
     LogFailed(AppendError),
 }
@@ -169,7 +169,7 @@ impl SessionTask {
     /// In a box, because a future holds what it is given twice: where it came in and where it is used.
     pub(crate) async fn run(mut self: Box<Self>) {
         let mut committed = self.parts.appender.committed();
-        let audience = self.parts.audience.clone();
+        let viewers = self.parts.viewers.clone();
         let mut owned = true;
         self.idle_at = self.parts.idle_timeout.map(|idle| Self::now() + idle);
         let end = loop {
@@ -183,7 +183,7 @@ impl SessionTask {
                 // Before the agent, which may have always something to say.
                 () = sleep_until(due), if due.is_some() => Event::Timer,
                 happened = self.serving.next() => Event::Service(happened),
-                () = audience.somebody_left() => Event::SomebodyLeft,
+                () = viewers.viewer_left() => Event::ViewerLeft,
                 input = self.parts.inputs.recv() => Event::Input(input),
             };
             let mut out = Outputs::default();
@@ -205,7 +205,7 @@ impl SessionTask {
                 Event::Input(Some(SessionInput::Gone(end))) => break Ended::Gone(end),
                 Event::Input(None) => break Ended::Gone(self.parts.agent.ended().await),
                 Event::Service(happened) => self.happened(happened, &mut out),
-                Event::SomebodyLeft => self.somebody_left(&mut out),
+                Event::ViewerLeft => self.viewer_left(&mut out),
                 Event::Timer => {
                     if self.turns.deadline().is_some_and(|at| at <= Self::now()) {
                         self.turn_ends_without_answer(&mut out);

@@ -53,10 +53,10 @@ impl SessionTask {
     /// `elicitation/create`: a form goes to all who can fill it in, a URL to one who can open it (PE-5).
     pub(super) fn elicitation_requested(&mut self, request: &AgentRequest<'_>, out: &mut Outputs) {
         let params: Value = acp::params_of(request.line).and_then(acp::view).unwrap_or_default();
-        let audience = &self.parts.audience;
+        let viewers = &self.parts.viewers;
         let only = match params["mode"].as_str() {
-            Some("form") => audience.any(|who| who.forms).then_some(None),
-            Some("url") => audience.one(&self.turn_via, |who| who.urls).map(Some),
+            Some("form") => viewers.any(|viewer| viewer.forms).then_some(None),
+            Some("url") => viewers.one(&self.turn_via, |viewer| viewer.urls).map(Some),
             _ => {
                 self.refuse_agent(request, codes::INVALID_PARAMS, "mode: form or url is required", out);
                 return;
@@ -209,9 +209,9 @@ impl SessionTask {
     }
 
     /// Somebody has left; so did who was asked alone, perhaps.
-    pub(super) fn somebody_left(&mut self, out: &mut Outputs) {
-        let audience = self.parts.audience.clone();
-        for question in self.questions.orphans(|only| audience.has(only)) {
+    pub(super) fn viewer_left(&mut self, out: &mut Outputs) {
+        let viewers = self.parts.viewers.clone();
+        for question in self.questions.orphans(|only| viewers.has(only)) {
             self.resolve(&question, AutoAnswer::Declined, out);
         }
     }
@@ -223,10 +223,10 @@ impl SessionTask {
         request: &AgentRequest<'_>,
         out: &mut Outputs,
     ) -> bool {
-        let audience = &self.parts.audience;
+        let viewers = &self.parts.viewers;
         let only = match service {
-            Service::Read => audience.one(&self.turn_via, |who| who.reads),
-            Service::Write => audience.one(&self.turn_via, |who| who.writes),
+            Service::Read => viewers.one(&self.turn_via, |viewer| viewer.reads),
+            Service::Write => viewers.one(&self.turn_via, |viewer| viewer.writes),
             _ => None,
         };
         let forwards =

@@ -1,0 +1,114 @@
+//! The viewers of a session and what each can be asked; all that the session knows of them.
+//!
+//! A viewer is listed as long as its guard lives. The session looks when it has a question that not every
+//! client understands, and when the only viewer that was asked has left.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// What a viewer can be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewerInfo {
+    /// Its connection; no two connections have the same.
+    pub connection: Arc<str>,
+    /// It can fill in forms (ACP page "elicitation", mode `form`).
+    pub forms: bool,
+    /// It can open a URL (mode `url`).
+    pub urls: bool,
+    /// It reads files for agents, unsaved ones too.
+    pub reads: bool,
+    /// It writes files for agents.
+    pub writes: bool,
+}
+
+/// The viewers of one session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Viewers {
+    table: Arc<Mutex<Table>>,
+    left: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    listed: Vec<(u64, ViewerInfo)>,
+}
+
+/// Keeps a viewer in the list until it is dropped.
+#[derive(Debug)]
+pub struct ViewerGuard {
+    number: u64,
+    viewers: Viewers,
+}
+
+impl Viewers {
+    /// Lists a viewer.
+    pub(crate) fn add(&self, viewer: ViewerInfo) -> ViewerGuard {
+        let mut table = self.table();
+        table.next += 1;
+        let number = table.next;
+        table.listed.push((number, viewer));
+        ViewerGuard { number, viewers: self.clone() }
+    }
+
+    /// Whether `can` is true of a viewer.
+    pub(crate) fn any(&self, can: impl Fn(&ViewerInfo) -> bool) -> bool {
+        self.table().listed.iter().any(|(_, viewer)| can(viewer))
+    }
+
+    /// A viewer of which `can` is true: on the connection `first`, if that is there, or else the one that came first.
+    pub(crate) fn one(&self, first: &str, can: impl Fn(&ViewerInfo) -> bool) -> Option<Arc<str>> {
+        let table = self.table();
+        let able = || table.listed.iter().map(|(_, viewer)| viewer).filter(|viewer| can(viewer));
+        let found = able().find(|viewer| *viewer.connection == *first).or_else(|| able().next());
+        found.map(|viewer| Arc::clone(&viewer.connection))
+    }
+
+    /// Whether a connection is listed.
+    pub(crate) fn has(&self, connection: &str) -> bool {
+        self.any(|viewer| *viewer.connection == *connection)
+    }
+
+    /// Waits until a viewer has left since this was awaited last.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn viewer_left(&self) {
+        self.left.notified().await;
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ViewerGuard {
+    fn drop(&mut self) {
+        self.viewers.table().listed.retain(|(number, _)| *number != self.number);
+        self.viewers.left.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn viewer(connection: &str, urls: bool) -> ViewerInfo {
+        ViewerInfo { connection: connection.into(), forms: false, urls, reads: false, writes: false }
+    }
+
+    // PE-5: url mode is for one client, the prompter if it can
+    #[test]
+    fn one_is_chosen_but_none_that_left() {
+        let viewers = Viewers::default();
+        assert_eq!(viewers.one("a", |_| true), None);
+        let a = viewers.add(viewer("a", false));
+        let b = viewers.add(viewer("b", true));
+        let _c = viewers.add(viewer("c", true));
+        assert!(viewers.any(|viewer| viewer.urls) && !viewers.any(|viewer| viewer.forms));
+        assert_eq!(viewers.one("a", |viewer| viewer.urls).as_deref(), Some("b"));
+        assert_eq!(viewers.one("c", |viewer| viewer.urls).as_deref(), Some("c"));
+        drop((a, b));
+        assert_eq!(viewers.one("a", |viewer| viewer.urls).as_deref(), Some("c"));
+    }
+}
