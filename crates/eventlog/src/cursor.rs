@@ -91,7 +91,8 @@ impl Cursor {
             Some(live) => live,
             None => {
                 let key = id.to_owned();
-                let found = shared.readers.read(move |connection| store::standing(connection, &key)).await?;
+                let found =
+                    shared.readers.read(move |connection| store::session_head(connection, &key)).await?;
                 let found = found.ok_or_else(|| CursorError::Unknown { id: id.to_owned() })?;
                 // It may have been reopened while we looked.
                 Self::attach(shared, id).unwrap_or((found.row, Extent::Fixed(found.last_seq)))
@@ -200,6 +201,6 @@ fn find(connection: &Connection, row: i64, from: u64, upto: u64, id: &str) -> ru
     if let Some(blocks) = store::read_piece(connection, row, from, upto)? {
         return Ok(Found::Blocks(blocks));
     }
-    let same = store::standing(connection, id)?.is_some_and(|found| found.row == row);
+    let same = store::session_head(connection, id)?.is_some_and(|found| found.row == row);
     Ok(if same { Found::Damaged } else { Found::Deleted })
 }

@@ -22,7 +22,7 @@ use crate::query::{self, ListQuery, QueryError, SessionRow};
 use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::schema::{self, OpenError};
-use crate::store::{self, Standing};
+use crate::store::{self, SessionHead};
 use crate::thread::Thread;
 use crate::writer::Writer;
 
@@ -172,21 +172,21 @@ impl EventLog {
         let job = move |writer: &mut Writer| {
             let here = writer.live().get(&id).is_some();
             writer.check_beginning()?;
-            let standing = writer.transact(None, |transaction| {
-                let standing = match store::standing(transaction, &id)? {
+            let head = writer.transact(None, |transaction| {
+                let head = match store::session_head(transaction, &id)? {
                     None => return Ok(Err(AppendError::Unknown { id: id.clone() })),
-                    Some(Standing { owner: Some(other), .. }) if here || other != owner => {
+                    Some(SessionHead { owner: Some(other), .. }) if here || other != owner => {
                         return Ok(Err(AppendError::Live { id: id.clone(), owner: other }));
                     }
                     Some(_) if here => {
                         return Ok(Err(AppendError::Live { id: id.clone(), owner: owner.clone() }));
                     }
-                    Some(standing) => standing,
+                    Some(head) => head,
                 };
-                store::set_owner(transaction, standing.row, &owner)?;
-                Ok(Ok(standing))
+                store::set_owner(transaction, head.row, &owner)?;
+                Ok(Ok(head))
             })?;
-            let live = Arc::new(Live::new(id, standing.row, standing.last_seq));
+            let live = Arc::new(Live::new(id, head.row, head.last_seq));
             writer.live().insert(Arc::clone(&live));
             Ok(Appender::new(shared, live))
         };
@@ -209,16 +209,16 @@ impl EventLog {
             refuse_live(writer, &id)?;
             let reserved = is_end.then_some(bytes);
             let appended = writer.transact(reserved, |transaction| {
-                let standing = match store::standing(transaction, &id)? {
+                let head = match store::session_head(transaction, &id)? {
                     None => return Ok(Err(AppendError::Unknown { id: id.clone() })),
-                    Some(standing) if standing.owner != owner => {
+                    Some(head) if head.owner != owner => {
                         return Ok(Err(AppendError::Conflict { id: id.clone() }));
                     }
-                    Some(standing) => standing,
+                    Some(head) => head,
                 };
-                let blocks = BlockBuilder::whole(standing.last_seq + 1, batch.records.clone(), batch.count);
-                store::write(transaction, standing.row, standing.last_seq, &blocks, batch.index.as_ref())?;
-                Ok(Ok(standing.last_seq + batch.count))
+                let blocks = BlockBuilder::whole(head.last_seq + 1, batch.records.clone(), batch.count);
+                store::write(transaction, head.row, head.last_seq, &blocks, batch.index.as_ref())?;
+                Ok(Ok(head.last_seq + batch.count))
             });
             // Once, however often it was tried.
             appended.inspect(|_| metrics::appended(batch.count, bytes as u64))
@@ -242,12 +242,12 @@ impl EventLog {
         let id = id.to_owned();
         let job = move |writer: &mut Writer| {
             refuse_live(writer, &id)?;
-            writer.transact(Some(0), |transaction| match store::standing(transaction, &id)? {
+            writer.transact(Some(0), |transaction| match store::session_head(transaction, &id)? {
                 None => Ok(Err(AppendError::Unknown { id: id.clone() })),
-                Some(Standing { owner: Some(owner), .. }) => {
+                Some(SessionHead { owner: Some(owner), .. }) => {
                     Ok(Err(AppendError::Live { id: id.clone(), owner }))
                 }
-                Some(standing) => store::delete(transaction, standing.row).map(Ok),
+                Some(head) => store::delete(transaction, head.row).map(Ok),
             })?;
             writer.expect_garbage();
             Ok(())

@@ -20,7 +20,7 @@ const REMOVED_AT_ONCE: i64 = 32;
 
 /// What must be known to write to a session.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct SessionHead {
     pub(crate) row: i64,
     pub(crate) owner: Option<String>,
     pub(crate) last_seq: u64,
@@ -34,11 +34,11 @@ fn key(session: i64, seq: u64) -> i64 {
     base(session) | seq as i64
 }
 
-pub(crate) fn standing(connection: &Connection, id: &str) -> rusqlite::Result<Option<Standing>> {
+pub(crate) fn session_head(connection: &Connection, id: &str) -> rusqlite::Result<Option<SessionHead>> {
     connection
         .prepare_cached("SELECT row, owner, last_seq FROM session WHERE id = ?1")?
         .query_row([id], |found| {
-            Ok(Standing { row: found.get(0)?, owner: found.get(1)?, last_seq: found.get(2)? })
+            Ok(SessionHead { row: found.get(0)?, owner: found.get(1)?, last_seq: found.get(2)? })
         })
         .optional()
 }

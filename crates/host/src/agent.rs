@@ -7,18 +7,18 @@
 //! Not here: what any message means to a session.
 
 mod claim;
+mod health;
 mod methods;
 mod read;
 mod spare;
-mod standing;
 mod start;
 mod task;
 
 pub(crate) use claim::Claim;
+pub(crate) use health::HealthRecords;
+pub use health::{AgentHealth, AgentStatus};
 pub(crate) use methods::{AgentMethods, MethodMemory};
 pub(crate) use spare::Spares;
-pub(crate) use standing::Standings;
-pub use standing::{AgentStanding, AgentStatus};
 pub use start::{AgentInfo, AgentStartError, PromptCapabilities};
 pub(crate) use start::{AgentStarter, start as start_agent};
 

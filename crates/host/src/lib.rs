@@ -45,7 +45,7 @@ mod viewers;
 pub use acp::{META, error_code, method};
 pub use activate::Activated;
 pub use agent::{
-    AgentAnswer, AgentEnd, AgentHandle, AgentInfo, AgentRef, AgentStanding, AgentStartError, AgentStatus,
+    AgentAnswer, AgentEnd, AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStartError, AgentStatus,
     PromptCapabilities,
 };
 pub use attempts::Attempt;

@@ -1,6 +1,6 @@
 //! `acpd agents`: what is configured, and whether it works.
 
-mod standing;
+mod health;
 
 use crate::cli::Agents;
 use crate::embedded::{agent_specs, load_config};
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub(crate) async fn agents(args: Agents) -> Result<(), Failure> {
     match args {
-        Agents::List { json, which } => standing::list(json, which).await,
+        Agents::List { json, which } => health::list(json, which).await,
         Agents::Check { name, json, config, state_dir } => check(&name, json, config, state_dir).await,
     }
 }

@@ -5,7 +5,7 @@ use acpd_e2e::Scratch;
 
 // contract 6: how the agents of a daemon are doing: status, uptime, restarts, last error
 #[test]
-fn a_daemons_agents_are_listed_with_their_standing() {
+fn a_daemons_agents_are_listed_with_their_health() {
     let scratch = Scratch::new().agent("absent", "/no/such/program", &[]);
     scratch.config_file();
     let here = json(&scratch, &["agents", "list"]);

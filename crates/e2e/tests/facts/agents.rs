@@ -5,18 +5,18 @@ use acpd_e2e::{PATIENCE, Scratch};
 use acpd_host::{EndRequest, Host, HostError};
 use serde_json::{Value, json};
 
-fn standing(host: &Host, agent: &str) -> Value {
-    let all = serde_json::to_value(host.agents_standing()).expect("it is JSON");
+fn health(host: &Host, agent: &str) -> Value {
+    let all = serde_json::to_value(host.agents_health()).expect("it is JSON");
     all.as_array()
         .expect("it is a list")
         .iter()
-        .find(|standing| standing["name"] == agent)
+        .find(|health| health["name"] == agent)
         .expect("it is configured")
         .clone()
 }
 
 async fn until_status(host: &Host, agent: &str, status: &str) -> Value {
-    until(status, async || Some(standing(host, agent)).filter(|standing| standing["status"] == status)).await
+    until(status, async || Some(health(host, agent)).filter(|health| health["status"] == status)).await
 }
 
 // contract 6: stopped, running, crashed, running again, stopped again
@@ -25,11 +25,11 @@ async fn an_agent_stands_as_its_processes_do() {
     let scratch = Scratch::new();
     let host = open(&scratch, [example(&scratch, "a"), example(&scratch, "b")]).await;
     let never = json!({"name": "a", "status": "stopped", "restartCount": 0, "processes": 0});
-    assert_eq!(standing(&host, "a"), never);
+    assert_eq!(health(&host, "a"), never);
 
     let first = session(&host, &scratch, "a").await;
     let second = session(&host, &scratch, "a").await;
-    let running = standing(&host, "a");
+    let running = health(&host, "a");
     assert_eq!((&running["status"], &running["processes"]), (&json!("running"), &json!(2)));
     assert_eq!(running["capabilities"]["loadSession"], true, "{running}");
     assert_eq!(running.get("lastError"), None);
@@ -39,7 +39,7 @@ async fn an_agent_stands_as_its_processes_do() {
     // One crashes: the other still runs.
     drop(prompt(&second, "exit 3").await);
     second.ended().await;
-    let one = until("one is left", async || Some(standing(&host, "a")).filter(|a| a["processes"] == 1)).await;
+    let one = until("one is left", async || Some(health(&host, "a")).filter(|a| a["processes"] == 1)).await;
     assert_eq!(
         (&one["status"], &one["lastError"]),
         (&json!("running"), &json!("agent exited with exit status: 3"))
@@ -55,7 +55,7 @@ async fn an_agent_stands_as_its_processes_do() {
     // It is used again: one restart, and what was wrong is still told.
     let third = session(&host, &scratch, "a").await;
     let fourth = session(&host, &scratch, "a").await;
-    let again = standing(&host, "a");
+    let again = health(&host, "a");
     assert_eq!((&again["status"], &again["restartCount"]), (&json!("running"), &json!(1)));
     assert_eq!(again["lastError"], failed["lastError"]);
     for session in [third, fourth] {
@@ -65,9 +65,9 @@ async fn an_agent_stands_as_its_processes_do() {
     assert_eq!((&stopped["restartCount"], &stopped["lastError"]), (&json!(1), &failed["lastError"]));
     assert!(stopped["capabilities"].is_object(), "the last ones are still told");
     let last = session(&host, &scratch, "a").await;
-    assert_eq!(standing(&host, "a")["restartCount"], 1, "who was stopped is not restarted");
+    assert_eq!(health(&host, "a")["restartCount"], 1, "who was stopped is not restarted");
     assert_eq!(turn(&last, "hello").await["stopReason"], "end_turn");
-    assert_eq!(standing(&host, "b")["status"], "stopped", "it has nothing to do with the other");
+    assert_eq!(health(&host, "b")["status"], "stopped", "it has nothing to do with the other");
     close(host).await;
 }
 
@@ -85,15 +85,15 @@ async fn an_agent_that_does_not_start_stands_as_an_error() {
     ] {
         let failed = host.connect(agent, None).await;
         assert!(matches!(failed, Err(HostError::Start { .. })), "{failed:?}");
-        let standing = standing(&host, agent);
-        assert_eq!((&standing["status"], &standing["processes"]), (&json!("error"), &json!(0)), "{standing}");
-        assert!(standing["lastError"].as_str().unwrap().starts_with(error), "{standing}");
-        assert_eq!((standing.get("capabilities"), standing.get("uptimeMs")), (None, None));
+        let health = health(&host, agent);
+        assert_eq!((&health["status"], &health["processes"]), (&json!("error"), &json!(0)), "{health}");
+        assert!(health["lastError"].as_str().unwrap().starts_with(error), "{health}");
+        assert_eq!((health.get("capabilities"), health.get("uptimeMs")), (None, None));
     }
     // Whoever tries again restarts the one that ran for a moment.
     assert!(host.connect("silent", None).await.is_err() && host.connect("missing", None).await.is_err());
-    assert_eq!(standing(&host, "silent")["restartCount"], 1);
-    assert_eq!(standing(&host, "missing")["restartCount"], 0, "it never ran");
+    assert_eq!(health(&host, "silent")["restartCount"], 1);
+    assert_eq!(health(&host, "missing")["restartCount"], 0, "it never ran");
     close(host).await;
 }
 
@@ -110,7 +110,7 @@ async fn a_process_that_has_to_be_killed_is_no_crash() {
     let stopped = until_status(&host, "a", "stopped").await;
     assert_eq!((&stopped["restartCount"], stopped.get("lastError")), (&json!(0), None));
     let next = session(&host, &scratch, "a").await;
-    assert_eq!(standing(&host, "a")["restartCount"], 0);
+    assert_eq!(health(&host, "a")["restartCount"], 0);
     drop(next);
     close(host).await;
 }

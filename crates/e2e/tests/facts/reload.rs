@@ -70,7 +70,7 @@ async fn a_removed_agent_is_not_started_any_more() {
     assert!(!host.still_offers(&process));
     drop(process);
     assert_eq!(generation_of(&host, &old).await, "one");
-    let names: Vec<String> = host.agents_standing().into_iter().map(|standing| standing.name).collect();
+    let names: Vec<String> = host.agents_health().into_iter().map(|agent| agent.name).collect();
     assert_eq!(names, ["b", "c"]);
     assert_eq!(host.agents().len(), 2);
     let new = session(&host, &scratch, "c").await;
@@ -101,8 +101,8 @@ async fn a_shared_process_goes_on_for_its_own_sessions() {
 /// The process that is kept ready, when one is.
 async fn spare(host: &Host, processes: usize) {
     until("a spare is ready", async || {
-        let standing = host.agents_standing().into_iter().find(|standing| standing.name == "a")?;
-        (standing.processes == processes && standing.capabilities.is_some()).then_some(())
+        let health = host.agents_health().into_iter().find(|health| health.name == "a")?;
+        (health.processes == processes && health.capabilities.is_some()).then_some(())
     })
     .await;
 }

@@ -204,9 +204,9 @@ fn an_observer_starts_nothing() {
     let mut observer = client(&daemon, &scratch, "o");
     let agents = || scratch.mark().running("example-agent").len();
     let before = until("the closed one's process is gone", || {
-        let standing = ask(&daemon, "root", "GET", "/v1/agents").json();
+        let listed = ask(&daemon, "root", "GET", "/v1/agents").json();
         let counted =
-            standing["agents"].as_array()?.iter().find(|a| a["name"] == "example")?["processes"].as_u64()?;
+            listed["agents"].as_array()?.iter().find(|a| a["name"] == "example")?["processes"].as_u64()?;
         (usize::try_from(counted).ok()? == agents()).then_some(agents())
     });
     let setup = json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []});

@@ -1,7 +1,7 @@
 //! Starting an agent: the process, then `initialize`, once, within a bound (IN-4, IN-6).
 
 use super::task::{AgentTask, Bookkeeping};
-use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, MethodMemory, Standings};
+use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, HealthRecords, MethodMemory};
 use crate::acp::{self, method};
 use crate::clock;
 use crate::error::HostError;
@@ -152,7 +152,7 @@ pub(crate) struct AgentStarter {
     supervisor: Supervisor,
     scope: TaskScope,
     memory: MethodMemory,
-    standings: Standings,
+    health: HealthRecords,
     /// Cancelled when no process gets its graces any more.
     hurry: CancellationToken,
     /// Cancelled when nothing is to be started any more.
@@ -166,8 +166,8 @@ impl AgentStarter {
         memory: MethodMemory,
         closing: CancellationToken,
     ) -> Self {
-        let (standings, hurry) = (Standings::default(), CancellationToken::new());
-        Self { supervisor, scope, memory, standings, hurry, closing }
+        let (health, hurry) = (HealthRecords::default(), CancellationToken::new());
+        Self { supervisor, scope, memory, health, hurry, closing }
     }
 
     /// Jumps to the end of the stop ladder for every process: those that serve sessions, those that are about to, and
@@ -182,8 +182,8 @@ impl AgentStarter {
     }
 
     /// How the agents stand.
-    pub(crate) fn standings(&self) -> &Standings {
-        &self.standings
+    pub(crate) fn health(&self) -> &HealthRecords {
+        &self.health
     }
 
     /// Starts `spec` in `cwd`, with its failure as a record. A start in progress is given up when the host shuts down: its
@@ -196,11 +196,11 @@ impl AgentStarter {
         match started {
             Ok(mut agent) => {
                 metrics::agent_started(&spec.name, began.elapsed());
-                agent.known.info = self.standings.initialized(&spec.name, agent.info());
+                agent.known.info = self.health.initialized(&spec.name, agent.info());
                 Ok(agent)
             }
             Err(error) => {
-                self.standings.start_failed(&spec.name, chain(&error));
+                self.health.start_failed(&spec.name, chain(&error));
                 let info = Arc::new(TerminationInfo::of_start(&error, clock::now_ms()));
                 journal::agent_not_started(&spec.name, cwd, info.cause, &error);
                 Err(HostError::Start { agent: spec.name.clone(), info, source: Arc::new(error) })
@@ -226,7 +226,7 @@ async fn start_process(
     spec: &Arc<AgentSpec>,
     cwd: &Path,
 ) -> Result<AgentHandle, AgentStartError> {
-    let AgentStarter { supervisor, scope, memory, standings, hurry, closing: _ } = starter;
+    let AgentStarter { supervisor, scope, memory, health, hurry, closing: _ } = starter;
     let mut program = ProgramSpec::new(spec.command.clone(), cwd);
     program.args.clone_from(&spec.args);
     program.env = program_environment(std::env::vars_os(), &spec.env);
@@ -243,7 +243,7 @@ async fn start_process(
     let (commands, inbox) = mpsc::channel(super::COMMANDS);
     let (publish, end) = watch::channel(None);
     let handle = process.handle.clone();
-    let running = standings.process_started(&spec.name);
+    let running = health.process_started(&spec.name);
     let books = Bookkeeping { secrets: hidden, running, hurry: hurry.clone() };
     let task = AgentTask::new(process, spec.line_limit, inbox, publish, books);
     scope.spawn_lasting("agent", Box::new(task).run());

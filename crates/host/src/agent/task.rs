@@ -6,8 +6,8 @@
 //! every session hears [`SessionInput::Gone`] after everything else, once.
 
 use super::claim::Claims;
+use super::health::Running;
 use super::read::{Line, read};
-use super::standing::Running;
 use super::{
     AgentAnswer, AgentEnd, AgentFault, Command, FromAgent, History, ReplyTo, RouteId, SessionInput, Ticket,
 };

@@ -6,7 +6,7 @@
 
 use super::Host;
 use crate::agent::{
-    AgentHandle, AgentInfo, AgentRef, AgentStanding, AgentStartError, AgentStarter, MethodMemory, start_agent,
+    AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStartError, AgentStarter, MethodMemory, start_agent,
 };
 use crate::clock;
 use crate::error::HostError;
@@ -46,10 +46,10 @@ impl Host {
         self.entries().specs.values().cloned().collect()
     }
 
-    /// How they stand, by name.
-    pub fn agents_standing(&self) -> Vec<AgentStanding> {
+    /// The health of all, by name.
+    pub fn agents_health(&self) -> Vec<AgentHealth> {
         let names: Vec<String> = self.entries().specs.keys().cloned().collect();
-        names.iter().map(|name| self.shared.starter.standings().of(name)).collect()
+        names.iter().map(|name| self.shared.starter.health().of(name)).collect()
     }
 
     /// Replaces the entries. What runs goes on with the entry that it was started with; what is started from now on
@@ -134,7 +134,7 @@ impl Host {
     /// # Errors
     /// When there is no such agent.
     pub fn known_agent(&self, agent: &str) -> Result<Option<Arc<AgentInfo>>, HostError> {
-        self.entry(agent).map(|_| self.shared.starter.standings().info(agent))
+        self.entry(agent).map(|_| self.shared.starter.health().info(agent))
     }
 
     fn entry(&self, agent: &str) -> Result<Arc<AgentSpec>, HostError> {

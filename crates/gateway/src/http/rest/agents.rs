@@ -5,7 +5,7 @@ use super::super::settings::Shared;
 #[cfg(test)]
 use super::described;
 use crate::identity::{Identity, Scope};
-use acpd_host::AgentStanding;
+use acpd_host::AgentHealth;
 use axum::extract::State;
 use axum::{Extension, Json};
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub(super) struct Agents {
 struct Agent {
     default: bool,
     #[serde(flatten)]
-    standing: AgentStanding,
+    health: AgentHealth,
 }
 
 /// `GET /v1/agents`: how each configured agent stands.
@@ -41,7 +41,7 @@ pub(super) async fn list(
 ) -> Result<Json<Agents>, Problem> {
     super::check_scope(&identity, Scope::Admin)?;
     let default = &shared.settings().default_agent;
-    let standings = shared.host.agents_standing().into_iter();
-    let agents = standings.map(|standing| Agent { default: standing.name == *default, standing }).collect();
+    let agents = shared.host.agents_health().into_iter();
+    let agents = agents.map(|health| Agent { default: health.name == *default, health }).collect();
     Ok(Json(Agents { agents }))
 }

@@ -70,7 +70,7 @@ struct Agents {
 /// How an agent of a daemon is doing.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Standing {
+struct AgentHealth {
     name: String,
     default: bool,
     status: String,
@@ -96,30 +96,30 @@ async fn of_daemon(daemon: &Daemon, json: bool) -> Result<(), Failure> {
     }
     let mut rows = Vec::new();
     for agent in &agents {
-        let standing: Standing = serde_json::from_str(agent.get()).map_err(|error| Failure::of(&error))?;
-        rows.push(row(&standing));
+        let health: AgentHealth = serde_json::from_str(agent.get()).map_err(|error| Failure::of(&error))?;
+        rows.push(row(&health));
     }
     let width = window().map(|(columns, _)| columns);
     print(&table(&COLUMNS, &rows, width, Paint::new(screen_of_stdout().colour)).join("\n")).map(drop)
 }
 
-fn row(standing: &Standing) -> [Cell; 6] {
-    let status = clean_line(&standing.status, 20);
+fn row(health: &AgentHealth) -> [Cell; 6] {
+    let status = clean_line(&health.status, 20);
     let tone = match status.as_str() {
         "running" => Tone::Good,
         "error" => Tone::Bad,
         _ => Tone::Plain,
     };
-    let mark = if standing.default { " (default)" } else { "" };
-    let uptime = standing.uptime_ms.map(|millis| span(i64::try_from(millis / 1_000).unwrap_or(i64::MAX)));
+    let mark = if health.default { " (default)" } else { "" };
+    let uptime = health.uptime_ms.map(|millis| span(i64::try_from(millis / 1_000).unwrap_or(i64::MAX)));
     // A text, or an object with its time.
-    let error = standing.last_error.as_ref().and_then(|error| error.as_str().or(error["message"].as_str()));
+    let error = health.last_error.as_ref().and_then(|error| error.as_str().or(error["message"].as_str()));
     [
-        format!("{}{mark}", clean_line(&standing.name, 64)).into(),
+        format!("{}{mark}", clean_line(&health.name, 64)).into(),
         Cell { text: status, tone },
         uptime.unwrap_or_default().into(),
-        standing.restart_count.to_string().into(),
-        standing.processes.to_string().into(),
+        health.restart_count.to_string().into(),
+        health.processes.to_string().into(),
         Cell { text: clean_line(error.unwrap_or_default(), TEXT), tone: Tone::Dim },
     ]
 }
@@ -130,8 +130,8 @@ mod tests {
 
     // contract 6: status, uptime, restarts, last error; nothing unfiltered
     #[test]
-    fn a_standing_is_a_row() {
-        for (standing, row_) in [
+    fn the_health_of_an_agent_is_a_row() {
+        for (health, row_) in [
             (
                 r#"{"name":"a","default":true,"status":"running","uptimeMs":61000,"restartCount":2,"processes":1}"#,
                 ["a (default)", "running", "1m", "2", "1", ""],
@@ -142,8 +142,8 @@ mod tests {
             ),
             (r#"{"name":"c","status":"stopped","lastError":"y"}"#, ["c", "stopped", "", "0", "0", "y"]),
         ] {
-            let standing: Standing = serde_json::from_str(standing).expect("a standing");
-            assert_eq!(row(&standing).map(|cell| cell.text), row_);
+            let health: AgentHealth = serde_json::from_str(health).expect("the health of an agent");
+            assert_eq!(row(&health).map(|cell| cell.text), row_);
         }
     }
 }

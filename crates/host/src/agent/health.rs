@@ -1,7 +1,7 @@
-//! How the agents of a host stand: what runs of each, how often it had to be started again, what went wrong last
+//! The health of a host's agents: the processes of each, the number of restarts, the last failure
 //! (contract 6, `GET /v1/agents`).
 //!
-//! Owned by the host. Told by whoever starts a process, and by the task that owns it. Nothing is decided by it.
+//! Owned by the host. Written by the start of a process, and by the task that owns it. Nothing is decided by it.
 
 use super::{AgentEnd, AgentInfo};
 use crate::clock;
@@ -27,10 +27,10 @@ pub enum AgentStatus {
     Error,
 }
 
-/// How one agent stands.
+/// The health of one agent.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AgentStanding {
+pub struct AgentHealth {
     /// The name of its entry.
     pub name: String,
     /// Whether it works.
@@ -54,7 +54,7 @@ pub struct AgentStanding {
 }
 
 #[derive(Debug, Default)]
-struct Standing {
+struct HealthRecord {
     /// When each of its processes was started.
     running: BTreeMap<u64, Instant>,
     next: u64,
@@ -67,60 +67,60 @@ struct Standing {
     info: Option<Arc<AgentInfo>>,
 }
 
-impl Standing {
+impl HealthRecord {
     fn failed(&mut self, message: String) {
         self.failed = true;
         self.last_error = Some((message, clock::now_ms()));
     }
 }
 
-/// The standings of all agents that were ever started, by name.
+/// The health of all agents that were ever started, by name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Standings(Arc<Mutex<BTreeMap<String, Standing>>>);
+pub(crate) struct HealthRecords(Arc<Mutex<BTreeMap<String, HealthRecord>>>);
 
-impl Standings {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Standing>> {
+impl HealthRecords {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, HealthRecord>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change<T>(&self, agent: &str, change: impl FnOnce(&mut Standing) -> T) -> T {
+    fn change<T>(&self, agent: &str, change: impl FnOnce(&mut HealthRecord) -> T) -> T {
         let mut all = self.all();
-        let standing = all.entry(agent.to_owned()).or_default();
-        let changed = change(standing);
-        metrics::agent_processes(agent, standing.running.len());
+        let health = all.entry(agent.to_owned()).or_default();
+        let changed = change(health);
+        metrics::agent_processes(agent, health.running.len());
         changed
     }
 
     /// A process was started; it counts until what is returned is dropped.
     pub(super) fn process_started(&self, agent: &str) -> Running {
-        let number = self.change(agent, |standing| {
-            if std::mem::take(&mut standing.fell) {
-                standing.restarts += 1;
+        let number = self.change(agent, |health| {
+            if std::mem::take(&mut health.fell) {
+                health.restarts += 1;
                 metrics::agent_restarted(agent);
             }
-            let number = standing.next;
-            standing.next += 1;
-            standing.running.insert(number, Instant::now());
+            let number = health.next;
+            health.next += 1;
+            health.running.insert(number, Instant::now());
             number
         });
-        Running { standings: self.clone(), agent: agent.to_owned(), number }
+        Running { health: self.clone(), agent: agent.to_owned(), number }
     }
 
     /// An agent answered `initialize`. What it says is mostly what it has said before, and then the same is kept for
     /// all its processes.
     pub(super) fn initialized(&self, agent: &str, info: &Arc<AgentInfo>) -> Arc<AgentInfo> {
-        self.change(agent, |standing| {
-            standing.failed = false;
-            match &standing.info {
+        self.change(agent, |health| {
+            health.failed = false;
+            match &health.info {
                 Some(known) if known == info => Arc::clone(known),
-                _ => Arc::clone(standing.info.insert(Arc::clone(info))),
+                _ => Arc::clone(health.info.insert(Arc::clone(info))),
             }
         })
     }
 
     /// A start failed.
     pub(super) fn start_failed(&self, agent: &str, message: String) {
-        self.change(agent, |standing| standing.failed(message));
+        self.change(agent, |health| health.failed(message));
     }
 
     /// What an agent last said of itself.
@@ -128,25 +128,25 @@ impl Standings {
         self.all().get(agent)?.info.clone()
     }
 
-    /// How an agent stands now.
-    pub(crate) fn of(&self, agent: &str) -> AgentStanding {
+    /// The health of an agent now.
+    pub(crate) fn of(&self, agent: &str) -> AgentHealth {
         let all = self.all();
-        let never = Standing::default();
-        let standing = all.get(agent).unwrap_or(&never);
-        let oldest = standing.running.values().min();
-        AgentStanding {
+        let never = HealthRecord::default();
+        let health = all.get(agent).unwrap_or(&never);
+        let oldest = health.running.values().min();
+        AgentHealth {
             name: agent.to_owned(),
-            status: match (standing.running.is_empty(), standing.failed) {
+            status: match (health.running.is_empty(), health.failed) {
                 (false, _) => AgentStatus::Running,
                 (true, true) => AgentStatus::Error,
                 (true, false) => AgentStatus::Stopped,
             },
             uptime_ms: oldest.map(|started| u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)),
-            restart_count: standing.restarts,
-            last_error: standing.last_error.as_ref().map(|(message, _)| message.clone()),
-            last_error_at: standing.last_error.as_ref().map(|(_, at)| iso8601(*at)),
-            processes: standing.running.len(),
-            capabilities: standing
+            restart_count: health.restarts,
+            last_error: health.last_error.as_ref().map(|(message, _)| message.clone()),
+            last_error_at: health.last_error.as_ref().map(|(_, at)| iso8601(*at)),
+            processes: health.running.len(),
+            capabilities: health
                 .info
                 .as_ref()
                 .map(|info| info.result["agentCapabilities"].clone())
@@ -158,7 +158,7 @@ impl Standings {
 /// A process that runs.
 #[derive(Debug)]
 pub(super) struct Running {
-    standings: Standings,
+    health: HealthRecords,
     agent: String,
     number: u64,
 }
@@ -172,11 +172,11 @@ impl Running {
         // What a process does while it is being stopped is no crash, unless that is why it is being stopped.
         let crashed = info.reason == Reason::Error
             && (by_itself || end.fault.is_some() || end.report.status == ExitStatus::Unknown);
-        self.standings.change(&self.agent, |standing| {
-            standing.fell |= by_itself || crashed;
-            standing.failed = false;
+        self.health.change(&self.agent, |health| {
+            health.fell |= by_itself || crashed;
+            health.failed = false;
             if crashed {
-                standing.failed(info.message.unwrap_or_default());
+                health.failed(info.message.unwrap_or_default());
             }
         });
     }
@@ -184,8 +184,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.standings.change(&self.agent, |standing| {
-            standing.running.remove(&self.number);
+        self.health.change(&self.agent, |health| {
+            health.running.remove(&self.number);
         });
     }
 }
