@@ -104,9 +104,9 @@ Its arguments are the agent's own and are passed on as they are, for instance --
     },
 }
 
-/// Where settings and sessions are.
+/// The location of settings and sessions.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
-pub struct Places {
+pub struct HostLocation {
     /// Read this configuration instead of $ACPD_CONFIG or ~/.config/acpd/config.toml
     #[arg(long, value_name = "FILE", display_order = 90)]
     pub config: Option<PathBuf>,
@@ -167,7 +167,7 @@ pub struct Run {
 
     /// Configuration and state.
     #[command(flatten)]
-    pub places: Places,
+    pub location: HostLocation,
 
     /// The prompt; several words are joined by spaces, and stdin is read behind them when it is not a terminal. `-`
     /// alone reads stdin only
@@ -267,7 +267,7 @@ pub struct Stdio {
 
     /// Configuration and state.
     #[command(flatten)]
-    pub places: Places,
+    pub location: HostLocation,
 }
 
 /// `acpd agents`
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(run.agent.as_deref(), Some("opencode"));
         assert_eq!(run.cwd, Some("/src".into()));
         assert_eq!(run.permission_mode, Some(PermissionMode::AcceptEdits));
-        assert!(run.json && run.places.embedded);
+        assert!(run.json && run.location.embedded);
         assert_eq!(run.prompt(true).unwrap(), Prompt::Words("fix it".into()));
     }
 
@@ -441,7 +441,7 @@ mod tests {
         else {
             panic!("stdio")
         };
-        assert_eq!((stdio.agent.as_str(), stdio.places.state_dir), ("example", Some("/s".into())));
+        assert_eq!((stdio.agent.as_str(), stdio.location.state_dir), ("example", Some("/s".into())));
         assert_eq!(
             parse("agents list --json").unwrap().command,
             Command::Agents(Agents::List { json: true, which: Which::default() })
@@ -490,7 +490,7 @@ mod tests {
             };
             assert_eq!(which.connect, connect, "{line}");
         }
-        assert_eq!(run("run --connect unix:/s hi").places.connect.connect.as_deref(), Some("unix:/s"));
+        assert_eq!(run("run --connect unix:/s hi").location.connect.connect.as_deref(), Some("unix:/s"));
     }
 
     // contract 4: the example agent's own arguments reach it as they are

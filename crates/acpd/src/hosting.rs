@@ -1,6 +1,6 @@
 //! Where the sessions of `acpd run` and `acpd stdio` are hosted: by a daemon, or in this process.
 
-use crate::cli::Places;
+use crate::cli::HostLocation;
 use crate::commands::shown;
 use crate::config::Config;
 use crate::daemon::{Daemon, find_daemon, named};
@@ -31,20 +31,20 @@ pub(crate) struct Hosted {
 impl Hosting {
     /// By the daemon that is named, else by the one that serves the state directory, else here. The configuration is
     /// this machine's, so it is not read for a daemon that is named. One that was named in vain is said so.
-    pub(crate) async fn find(places: Places) -> Result<Self, Failure> {
-        if let Some(daemon) = named(&places.connect)? {
-            warn_of_unused(places.config.as_deref());
+    pub(crate) async fn find(location: HostLocation) -> Result<Self, Failure> {
+        if let Some(daemon) = named(&location.connect)? {
+            warn_of_unused(location.config.as_deref());
             let (line_limit, configuration) = (DEFAULT_LINE_LIMIT, ELSEWHERE.to_owned());
             return Ok(Self::Daemon(Box::new(Hosted { daemon, line_limit, configuration })));
         }
-        let config = load_config(places.config.clone(), places.state_dir)?;
-        if places.embedded {
+        let config = load_config(location.config.clone(), location.state_dir)?;
+        if location.embedded {
             return Ok(Self::Here(Box::new(config)));
         }
         let Some(daemon) = find_daemon(&config.storage.path).await? else {
             return Ok(Self::Here(Box::new(config)));
         };
-        let (own, given) = (DaemonConfig::of(&config.storage.path), places.config.as_deref());
+        let (own, given) = (DaemonConfig::of(&config.storage.path), location.config.as_deref());
         let configuration = own.as_ref().map_or_else(|| ELSEWHERE.to_owned(), |own| own.words(given));
         if given.is_some() && own.is_some_and(|own| own.is_another(given)) {
             warn(&configuration);

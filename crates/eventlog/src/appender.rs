@@ -93,12 +93,12 @@ impl Appender {
         reply: Option<Reply>,
     ) -> Result<RangeInclusive<u64>, AppendError> {
         batch.check_size()?;
-        let room = self.shared.queue.room(batch.cost()).await?;
+        let permit = self.shared.queue.permit(batch.cost()).await?;
         if let Some(error) = self.live.failure() {
             return Err(error);
         }
         let (first, count) = (self.next, batch.count);
-        self.shared.queue.append(Append { live: Arc::clone(&self.live), first, batch, reply, room })?;
+        self.shared.queue.append(Append { live: Arc::clone(&self.live), first, batch, reply, permit })?;
         self.next += count;
         Ok(first..=first + count - 1)
     }

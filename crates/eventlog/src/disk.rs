@@ -37,7 +37,7 @@ const EARLY_BYTES: u64 = 8 * 1024 * 1024;
 const ENOUGH_PAGES: u64 = 128;
 
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct DiskBudget {
     database: PathBuf,
     /// Which file that was when it was opened; none if even that could not be told.
     file: Option<FileId>,
@@ -71,7 +71,7 @@ impl Space {
     }
 }
 
-impl Room {
+impl DiskBudget {
     pub(crate) fn new(
         connection: &Connection,
         database: PathBuf,
@@ -81,10 +81,10 @@ impl Room {
         let file = file_id(&database).ok();
         let reserve = Reserve::beside(&database);
         let (pages, threshold, look_at) = (0, CHECKPOINT_PAGES, LOOK_PAGES);
-        let mut room = Self { database, file, max_pages, pages, threshold, look_at, reserve };
-        room.apply_limit(connection)?;
-        room.reserve.fill();
-        Ok(room)
+        let mut budget = Self { database, file, max_pages, pages, threshold, look_at, reserve };
+        budget.apply_limit(connection)?;
+        budget.reserve.fill();
+        Ok(budget)
     }
 
     /// Fails when the log is not where it was: what is written then goes to a file that nobody finds again.
@@ -186,7 +186,7 @@ impl Room {
         Ok(self.reserve.give(bytes as u64))
     }
 
-    /// The ordinary limit again, after [`Room::release`].
+    /// The ordinary limit again, after [`DiskBudget::release`].
     pub(crate) fn apply_limit(&self, connection: &Connection) -> rusqlite::Result<()> {
         self.max_pages.map_or(Ok(()), |pages| set_max_pages(connection, pages))
     }

@@ -14,7 +14,7 @@ use crate::block::BlockBuilder;
 use crate::cache::Cache;
 use crate::cursor::{Cursor, CursorError};
 use crate::damage::Damage;
-use crate::disk::Room;
+use crate::disk::DiskBudget;
 use crate::failure::AppendError;
 use crate::live::{Live, LiveSessions};
 use crate::metrics;
@@ -89,10 +89,10 @@ impl Shared {
         bytes: usize,
         job: impl FnOnce(&mut Writer) -> T + Send + 'static,
     ) -> Result<T, AppendError> {
-        let room = self.queue.room(bytes).await?;
+        let permit = self.queue.permit(bytes).await?;
         let (reply, answer) = oneshot::channel();
         self.queue.job(Box::new(move |writer| {
-            let _room = room;
+            let _permit = permit;
             drop(reply.send(job(writer)));
         }))?;
         answer.await.map_err(|_| AppendError::Closed)
@@ -117,7 +117,7 @@ impl EventLog {
     /// Opens the log in `dir`, which is created if needed. Blocks for as long as another process migrates the file.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         let (database, connection) = schema::open_writer(dir, &options)?;
-        let room = Room::new(&connection, database.clone(), options.max_bytes)
+        let budget = DiskBudget::new(&connection, database.clone(), options.max_bytes)
             .map_err(|error| OpenError::Sqlite { path: database.clone(), source: error.into() })?;
         let (queue, live) = (Arc::new(Queue::new()), Arc::new(LiveSessions::default()));
         let cache = Arc::new(Cache::new(options.cache_bytes));
@@ -125,7 +125,7 @@ impl EventLog {
         let no_thread = |source| OpenError::Thread { path: database.clone(), source };
         let readers = Readers::start(&database, Arc::clone(&damage)).map_err(no_thread)?;
         let parts = (Arc::clone(&queue), Arc::clone(&cache), Arc::clone(&live), damage);
-        let writer = Writer::new(connection, room, parts);
+        let writer = Writer::new(connection, budget, parts);
         let thread = Thread::start("event-log", move || writer.run()).map_err(no_thread)?;
         let thread = Mutex::new(Some(thread));
         Ok(Self { shared: Arc::new(Shared { queue, live, cache, readers, thread }) })

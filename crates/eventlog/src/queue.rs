@@ -23,6 +23,8 @@ const ENTRY_BYTES: usize = 512;
 /// nobody waits long for it.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
+/// Room in the queue, held until the commit.
+pub(crate) type QueuePermit = OwnedSemaphorePermit;
 pub(crate) type Reply = oneshot::Sender<Result<(), AppendError>>;
 pub(crate) type Job = Box<dyn FnOnce(&mut Writer) + Send>;
 
@@ -32,7 +34,7 @@ pub(crate) struct Append {
     pub(crate) first: u64,
     pub(crate) batch: Batch,
     pub(crate) reply: Option<Reply>,
-    pub(crate) room: OwnedSemaphorePermit,
+    pub(crate) permit: QueuePermit,
 }
 
 /// What the writer does next.
@@ -57,7 +59,7 @@ struct Waiting {
 pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Queue {
@@ -65,14 +67,14 @@ impl Queue {
         Self {
             waiting: Mutex::default(),
             arrived: Condvar::new(),
-            room: Arc::new(Semaphore::new(QUEUE_BYTES)),
+            permits: Arc::new(Semaphore::new(QUEUE_BYTES)),
         }
     }
 
     /// Waits for room. Something larger than the whole queue gets all of it.
-    pub(crate) async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, AppendError> {
+    pub(crate) async fn permit(&self, bytes: usize) -> Result<QueuePermit, AppendError> {
         let price = bytes.saturating_add(ENTRY_BYTES).min(QUEUE_BYTES) as u32;
-        Arc::clone(&self.room).acquire_many_owned(price).await.map_err(|_| AppendError::Closed)
+        Arc::clone(&self.permits).acquire_many_owned(price).await.map_err(|_| AppendError::Closed)
     }
 
     pub(crate) fn append(&self, append: Append) -> Result<(), AppendError> {
@@ -86,7 +88,7 @@ impl Queue {
 
     /// Refuses everything new; what is queued is still done.
     pub(crate) fn close(&self) {
-        self.room.close();
+        self.permits.close();
         self.waiting().closed = true;
         self.arrived.notify_all();
     }
@@ -112,12 +114,12 @@ impl Queue {
 
     /// How many entries wait, and how many bytes are charged for what waits and for what is being written.
     pub(crate) fn depth(&self) -> (usize, usize) {
-        (self.waiting().entries.len(), QUEUE_BYTES - self.room.available_permits())
+        (self.waiting().entries.len(), QUEUE_BYTES - self.permits.available_permits())
     }
 
     /// Whether nothing new comes.
     pub(crate) fn is_closed(&self) -> bool {
-        self.room.is_closed()
+        self.permits.is_closed()
     }
 
     /// Closes and drops what is queued; those who wait for a reply learn that there will be none.

@@ -8,25 +8,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::batch::{Batch, IndexUpdate};
 use crate::block::{Block, BlockBuilder};
 use crate::cache::Cache;
 use crate::damage::Damage;
-use crate::disk::Room;
+use crate::disk::DiskBudget;
 use crate::failure::AppendError;
 use crate::inspection;
 use crate::live::{Live, LiveSessions};
 use crate::log::NewSession;
 use crate::metrics;
-use crate::queue::{Append, Queue, Reply, Work};
+use crate::queue::{Append, Queue, QueuePermit, Reply, Work};
 use crate::schema;
 use crate::store;
 
 pub(crate) struct Writer {
     connection: Connection,
-    room: Room,
+    budget: DiskBudget,
     /// Why only last words are written now.
     shortage: Option<AppendError>,
     /// Deleted sessions may have left blocks.
@@ -41,9 +40,9 @@ pub(crate) struct Writer {
 pub(crate) type Parts = (Arc<Queue>, Arc<Cache>, Arc<LiveSessions>, Arc<Damage>);
 
 impl Writer {
-    pub(crate) fn new(connection: Connection, room: Room, parts: Parts) -> Self {
+    pub(crate) fn new(connection: Connection, budget: DiskBudget, parts: Parts) -> Self {
         let (queue, cache, live, damage) = parts;
-        Self { connection, room, shortage: None, garbage: true, queue, cache, live, damage }
+        Self { connection, budget, shortage: None, garbage: true, queue, cache, live, damage }
     }
 
     /// Works until the queue is closed and empty.
@@ -59,7 +58,7 @@ impl Writer {
             let (entries, bytes) = self.queue.depth();
             metrics::queue(entries, bytes);
         }
-        if let Err(error) = self.room.checkpoint(&mut self.connection) {
+        if let Err(error) = self.budget.checkpoint(&mut self.connection) {
             tracing::warn!(%error, "the event log was closed without a checkpoint");
             // SQLite would try the same again, and take what room there is.
             drop(schema::leave_as_it_is_at_close(&self.connection));
@@ -93,14 +92,14 @@ impl Writer {
                 }
                 Ok(result)
             })();
-            writer.room.written(0);
+            writer.budget.written(0);
             result.unwrap_or_else(|error| Err(writer.failed(error)))
         };
         let result = match reserved {
             Some(bytes) => self.with_reserve(bytes, attempt),
             None => self.check_room().and_then(|()| match attempt(self) {
                 // What was written before may fit into the database, and then its room is free again.
-                Err(full @ AppendError::DiskFull { .. }) => match self.room.relieve(&mut self.connection) {
+                Err(full @ AppendError::DiskFull { .. }) => match self.budget.relieve(&mut self.connection) {
                     Ok(()) => attempt(self),
                     Err(_) => Err(full),
                 },
@@ -119,25 +118,25 @@ impl Writer {
     ) -> Result<T, AppendError> {
         let (mut result, mut given) = (attempt(self), true);
         if matches!(result, Err(AppendError::DiskFull { .. }))
-            && self.room.relieve(&mut self.connection).is_ok()
+            && self.budget.relieve(&mut self.connection).is_ok()
         {
             result = attempt(self);
         }
         while matches!(result, Err(AppendError::DiskFull { .. })) && given {
-            given = self.room.release(&self.connection, bytes).unwrap_or_else(|error| {
+            given = self.budget.release(&self.connection, bytes).unwrap_or_else(|error| {
                 tracing::warn!(%error, "the size limit of the event log could not be raised");
                 false
             });
             result = attempt(self);
         }
-        if let Err(error) = self.room.apply_limit(&self.connection) {
+        if let Err(error) = self.budget.apply_limit(&self.connection) {
             tracing::warn!(%error, "the size limit of the event log could not be restored");
         }
         result
     }
 
     fn failed(&self, error: rusqlite::Error) -> AppendError {
-        let error = AppendError::from_sqlite(error, self.room.database());
+        let error = AppendError::from_sqlite(error, self.budget.database());
         if let AppendError::Damaged { source } = &error {
             self.damage.see(source);
         }
@@ -166,14 +165,14 @@ impl Writer {
 
     /// Nothing begins in the room that is kept for ends.
     pub(crate) fn check_beginning(&mut self) -> Result<(), AppendError> {
-        let kept = self.room.check_reserve(&self.connection);
-        kept.map_err(|error| AppendError::from_growing(&error, self.room.database()))
+        let kept = self.budget.check_reserve(&self.connection);
+        kept.map_err(|error| AppendError::from_growing(&error, self.budget.database()))
     }
 
     /// Whether something could be written now. Nothing is.
     pub(crate) fn check(&mut self) -> Result<(), AppendError> {
-        let in_place = self.room.check_place();
-        in_place.map_err(|error| AppendError::from_growing(&error, self.room.database()))?;
+        let in_place = self.budget.check_place();
+        in_place.map_err(|error| AppendError::from_growing(&error, self.budget.database()))?;
         if let Some(source) = self.damage.found() {
             return Err(AppendError::Damaged { source });
         }
@@ -185,8 +184,8 @@ impl Writer {
             transaction.rollback()
         })();
         rehearsed.map_err(|error| self.failed(error))?;
-        let grown = self.room.check_growth(&self.connection);
-        grown.map_err(|error| AppendError::from_growing(&error, self.room.database()))
+        let grown = self.budget.check_growth(&self.connection);
+        grown.map_err(|error| AppendError::from_growing(&error, self.budget.database()))
     }
 
     /// The last words of a session: with the reserve, and even if its appender failed before.
@@ -219,7 +218,7 @@ impl Writer {
                 parts.push(Part::new(live, append.first - 1));
                 parts.len() - 1
             });
-            parts[at].add(append.batch, append.reply, Some(append.room));
+            parts[at].add(append.batch, append.reply, Some(append.permit));
         }
         parts.iter_mut().for_each(Part::seal);
         if let Err(error) = self.check_room() {
@@ -243,7 +242,7 @@ impl Writer {
         };
         tracing::warn!(%error, sessions = parts.len(), "a commit failed; writing each session by itself");
         if matches!(error, AppendError::DiskFull { .. })
-            && let Err(error) = self.room.relieve(&mut self.connection)
+            && let Err(error) = self.budget.relieve(&mut self.connection)
         {
             tracing::warn!(%error, "the write-ahead file could not be emptied");
         }
@@ -287,7 +286,7 @@ impl Writer {
             Ok(written)
         })();
         for part in parts {
-            self.room.written(part.bytes);
+            self.budget.written(part.bytes);
         }
         match &result {
             Ok(written) => {
@@ -319,13 +318,13 @@ impl Writer {
     }
 
     fn checkpoint_if_due(&mut self) {
-        if self.room.checkpoint_due(&self.connection) {
+        if self.budget.checkpoint_due(&self.connection) {
             self.checkpoint();
         }
     }
 
     fn checkpoint(&mut self) {
-        let result = self.room.checkpoint(&mut self.connection);
+        let result = self.budget.checkpoint(&mut self.connection);
         self.moved(result);
     }
 
@@ -347,7 +346,7 @@ impl Writer {
             Ok(more) => {
                 self.garbage = more;
                 if !more && self.shortage.is_some() {
-                    let recovered = self.room.recover(&mut self.connection);
+                    let recovered = self.budget.recover(&mut self.connection);
                     self.moved(recovered);
                 }
             }
@@ -376,17 +375,17 @@ struct Part<'a> {
     bytes: u64,
     index: Option<IndexUpdate>,
     replies: Vec<Reply>,
-    room: Vec<OwnedSemaphorePermit>,
+    permits: Vec<QueuePermit>,
 }
 
 impl<'a> Part<'a> {
     fn new(live: &'a Live, after: u64) -> Self {
         let builder = Some(BlockBuilder::new(after + 1));
-        let (blocks, replies, room) = (Vec::new(), Vec::new(), Vec::new());
-        Self { live, after, builder, blocks, bytes: 0, index: None, replies, room }
+        let (blocks, replies, permits) = (Vec::new(), Vec::new(), Vec::new());
+        Self { live, after, builder, blocks, bytes: 0, index: None, replies, permits }
     }
 
-    fn add(&mut self, batch: Batch, reply: Option<Reply>, room: Option<OwnedSemaphorePermit>) {
+    fn add(&mut self, batch: Batch, reply: Option<Reply>, permit: Option<QueuePermit>) {
         self.bytes += batch.cost() as u64;
         if let Some(builder) = &mut self.builder {
             builder.add(batch.records, batch.count);
@@ -396,7 +395,7 @@ impl<'a> Part<'a> {
             (index, later) => *index = index.take().or(later),
         }
         self.replies.extend(reply);
-        self.room.extend(room);
+        self.permits.extend(permit);
     }
 
     fn events(&self) -> u64 {

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::history::Past;
 
 /// Newest first, ids in order where the times are the same.
-type Place = (std::cmp::Reverse<Duration>, String);
+type ListPosition = (std::cmp::Reverse<Duration>, String);
 
 impl Agent {
     pub(crate) fn list(&self, params: &Value) -> Result<Value, Failure> {
@@ -31,29 +31,32 @@ impl Agent {
                     .ok_or_else(|| Failure::invalid_params("the cursor is not from this list"))?,
             ),
         };
-        let mut places: Vec<Place> = self.store.entries().into_iter().map(place).collect();
-        places.sort();
+        let mut positions: Vec<ListPosition> = self.store.entries().into_iter().map(position).collect();
+        positions.sort();
 
         let mut sessions = Vec::new();
-        let mut last: Option<Place> = None;
-        for place in places.into_iter().filter(|place| after.as_ref().is_none_or(|after| place > after)) {
-            let Some(entry) = self.entry(&place, cwd) else { continue };
+        let mut last: Option<ListPosition> = None;
+        for position in
+            positions.into_iter().filter(|position| after.as_ref().is_none_or(|after| position > after))
+        {
+            let Some(entry) = self.entry(&position, cwd) else { continue };
             if sessions.len() == self.options.page_size {
                 let cursor = last.as_ref().map(|last| write_cursor(last, cwd));
                 return Ok(json!({"sessions": sessions, "nextCursor": cursor}));
             }
             sessions.push(entry);
-            last = Some(place);
+            last = Some(position);
         }
         Ok(json!({"sessions": sessions}))
     }
 
-    fn entry(&self, place: &Place, cwd: Option<&str>) -> Option<Value> {
-        let past = Past::read(&self.store.read(&place.1)?);
+    fn entry(&self, position: &ListPosition, cwd: Option<&str>) -> Option<Value> {
+        let past = Past::read(&self.store.read(&position.1)?);
         if cwd.is_some_and(|cwd| cwd != past.cwd) {
             return None;
         }
-        let mut entry = json!({"sessionId": place.1, "cwd": past.cwd, "updatedAt": iso_8601(place.0.0)});
+        let mut entry =
+            json!({"sessionId": position.1, "cwd": past.cwd, "updatedAt": iso_8601(position.0.0)});
         if !past.additional_directories.is_empty() {
             entry["additionalDirectories"] = json!(past.additional_directories);
         }
@@ -64,20 +67,20 @@ impl Agent {
     }
 }
 
-fn place((id, modified): (String, SystemTime)) -> Place {
+fn position((id, modified): (String, SystemTime)) -> ListPosition {
     (std::cmp::Reverse(modified.duration_since(UNIX_EPOCH).unwrap_or_default()), id)
 }
 
-fn write_cursor(place: &Place, cwd: Option<&str>) -> String {
-    format!("{}.{}:{}", place.0.0.as_nanos(), place.1, cwd.unwrap_or_default())
+fn write_cursor(position: &ListPosition, cwd: Option<&str>) -> String {
+    format!("{}.{}:{}", position.0.0.as_nanos(), position.1, cwd.unwrap_or_default())
 }
 
-fn read_cursor(cursor: &str, cwd: Option<&str>) -> Option<Place> {
-    let (place, filter) = cursor.split_once(':')?;
-    let (nanoseconds, id) = place.split_once('.')?;
+fn read_cursor(cursor: &str, cwd: Option<&str>) -> Option<ListPosition> {
+    let (position, filter) = cursor.split_once(':')?;
+    let (nanoseconds, id) = position.split_once('.')?;
     let nanoseconds: u64 = nanoseconds.parse().ok()?;
-    let place = (std::cmp::Reverse(Duration::from_nanos(nanoseconds)), id.to_owned());
-    (filter == cwd.unwrap_or_default()).then_some(place)
+    let position = (std::cmp::Reverse(Duration::from_nanos(nanoseconds)), id.to_owned());
+    (filter == cwd.unwrap_or_default()).then_some(position)
 }
 
 /// UTC with milliseconds. The calendar counts years from March, so that the leap day is a year's last.
@@ -116,9 +119,9 @@ mod tests {
     // SE-12
     #[test]
     fn a_cursor_belongs_to_its_filter() {
-        let place = (std::cmp::Reverse(Duration::from_nanos(5)), "example-1".to_owned());
-        let cursor = write_cursor(&place, Some("/a:b"));
-        assert_eq!(read_cursor(&cursor, Some("/a:b")), Some(place));
+        let position = (std::cmp::Reverse(Duration::from_nanos(5)), "example-1".to_owned());
+        let cursor = write_cursor(&position, Some("/a:b"));
+        assert_eq!(read_cursor(&cursor, Some("/a:b")), Some(position));
         assert_eq!(read_cursor(&cursor, None), None);
         assert_eq!(read_cursor("garbage", None), None);
     }

@@ -542,10 +542,10 @@ fn request_id(params: &Bytes) -> Option<OwnedId> {
 /// Writes an answer behind the events that precede it, through the viewer of its session if the client has one.
 async fn write_answer(outbox: &Outbox, viewer: Option<&ViewerHandle>, after: u64, line: Bytes) {
     if let Some(viewer) = viewer
-        && let Ok(place) = viewer.place().await
+        && let Ok(slot) = viewer.reply_slot().await
     {
         let (answer, told) = Answer::told(after, line.clone());
-        place.fill(answer);
+        slot.fill(answer);
         if told.await.is_ok() {
             return;
         }

@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a client was asked: the session, and the number of the question there.
+/// A question by its session and the number of its event there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EventPosition {
     pub(crate) session: String,
     pub(crate) number: u64,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AskedQuestion {
     /// This question; it is not open at this client any more.
-    Open(Place),
+    Open(EventPosition),
     /// Something it was asked once, and need not answer any more.
     Over,
     /// Nothing that it was ever asked.
@@ -40,23 +40,23 @@ const REFUSALS: u8 = 5;
 struct Table {
     /// Ids so far; they are never used again.
     asked: u64,
-    open: BTreeMap<u64, Place>,
+    open: BTreeMap<u64, EventPosition>,
     /// Refused answers to questions that may still be open.
-    refused: Vec<(Place, u8)>,
+    refused: Vec<(EventPosition, u8)>,
 }
 
 impl Questions {
     /// Writes a question as a request of this client, unless it is open there.
     pub(crate) fn ask(&self, session: &str, question: &OpenQuestion, out: &mut BytesMut) {
         let mut table = self.table();
-        let place = Place { session: session.to_owned(), number: question.number };
-        if table.open.values().any(|open| *open == place) {
+        let position = EventPosition { session: session.to_owned(), number: question.number };
+        if table.open.values().any(|open| *open == position) {
             return;
         }
         let id = table.asked + 1;
         if put_request(&question.message, id, out) {
             table.asked = id;
-            table.open.insert(id, place);
+            table.open.insert(id, position);
         }
     }
 
@@ -64,18 +64,18 @@ impl Questions {
     pub(crate) fn answered(&self, id: u64) -> AskedQuestion {
         let mut table = self.table();
         match table.open.remove(&id) {
-            Some(place) => AskedQuestion::Open(place),
+            Some(position) => AskedQuestion::Open(position),
             None if (1..=table.asked).contains(&id) => AskedQuestion::Over,
             None => AskedQuestion::Never,
         }
     }
 
     /// Counts a refused answer; whether the client is asked again.
-    pub(crate) fn is_asked_again(&self, place: &Place) -> bool {
+    pub(crate) fn is_asked_again(&self, position: &EventPosition) -> bool {
         let mut table = self.table();
         let refused = &mut table.refused;
-        let at = refused.iter().position(|(of, _)| of == place).unwrap_or_else(|| {
-            refused.push((place.clone(), 0));
+        let at = refused.iter().position(|(of, _)| of == position).unwrap_or_else(|| {
+            refused.push((position.clone(), 0));
             refused.len() - 1
         });
         refused[at].1 += 1;
@@ -84,19 +84,19 @@ impl Questions {
 
     /// Somebody answered a question: the client need not.
     pub(crate) fn resolved(&self, session: &str, number: u64, out: &mut BytesMut) {
-        self.withdraw(|place| place.session == session && place.number == number, out);
+        self.withdraw(|position| position.session == session && position.number == number, out);
     }
 
     /// The client does not watch a session any more, or its run is over.
     pub(crate) fn left(&self, session: &str, out: &mut BytesMut) {
-        self.withdraw(|place| place.session == session, out);
+        self.withdraw(|position| position.session == session, out);
     }
 
-    fn withdraw(&self, which: impl Fn(&Place) -> bool, out: &mut BytesMut) {
+    fn withdraw(&self, which: impl Fn(&EventPosition) -> bool, out: &mut BytesMut) {
         let mut table = self.table();
-        table.refused.retain(|(place, _)| !which(place));
-        table.open.retain(|id, place| {
-            let over = which(place);
+        table.refused.retain(|(position, _)| !which(position));
+        table.open.retain(|id, position| {
+            let over = which(position);
             if over {
                 let params = json!({"requestId": id}).to_string();
                 write_notification(out, acpd_host::method::CANCEL_REQUEST, Some(params.as_bytes()));
@@ -145,7 +145,10 @@ mod tests {
         );
         assert_eq!(written(|out| questions.ask("s", &question(5), out)), "", "it is open there");
         assert!(written(|out| questions.ask("t", &question(5), out)).contains("\"id\":2,"));
-        assert_eq!(questions.answered(1), AskedQuestion::Open(Place { session: "s".into(), number: 5 }));
+        assert_eq!(
+            questions.answered(1),
+            AskedQuestion::Open(EventPosition { session: "s".into(), number: 5 })
+        );
         assert_eq!(
             (questions.answered(1), questions.answered(3)),
             (AskedQuestion::Over, AskedQuestion::Never)

@@ -67,9 +67,9 @@ impl Answer {
 }
 
 /// Room for one answer, taken before the request goes out.
-pub(crate) struct Place(mpsc::OwnedPermit<Box<Command>>);
+pub(crate) struct ReplySlot(mpsc::OwnedPermit<Box<Command>>);
 
-impl Place {
+impl ReplySlot {
     /// Queues the answer. It is written after the events that precede it and before all others, if it is there
     /// before those can be seen.
     pub(crate) fn fill(self, answer: Answer) {
@@ -117,9 +117,9 @@ impl ViewerHandle {
         self.finished.load(Ordering::Relaxed)
     }
 
-    /// A place for the answer to a request that is about to go out.
-    pub(crate) async fn place(&self) -> Result<Place, ClientGone> {
-        self.commands.clone().reserve_owned().await.map(Place).map_err(|_| ClientGone)
+    /// A slot for the answer to a request that is about to go out.
+    pub(crate) async fn reply_slot(&self) -> Result<ReplySlot, ClientGone> {
+        self.commands.clone().reserve_owned().await.map(ReplySlot).map_err(|_| ClientGone)
     }
 
     /// Goes on from another place of the session, or with its next run.

@@ -246,7 +246,7 @@ impl Host {
         let history = match named {
             // It knows nothing that it could replay.
             Some(_) => History::Keep,
-            None => History::Drop(Box::new(run.snapshot.clone()), answer.place),
+            None => History::Drop(Box::new(run.snapshot.clone()), answer.position),
         };
         let session = self.begin_run(&id, agent, appender, run, history).await?;
         Ok(Activated { session, fresh: true, earlier })

@@ -50,7 +50,7 @@ pub struct AgentAnswer {
     /// It is an error object.
     pub is_error: bool,
     /// Its place among the lines that the agent wrote.
-    pub(crate) place: u64,
+    pub(crate) position: u64,
 }
 
 /// What an agent says to one session.

@@ -7,17 +7,17 @@
 
 mod error;
 mod params;
-mod places;
+mod permits;
 mod read;
 mod roots;
 mod threads;
 mod write;
 
 pub use error::FileError;
-pub use places::FileSlots;
+pub use permits::FileSlots;
 
 use bytes::Bytes;
-use places::Places;
+use permits::FilePermits;
 use roots::Roots;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ pub struct Files {
     roots: Arc<Roots>,
     bounds: Bounds,
     turns: Arc<RwLock<()>>,
-    places: Places,
+    permits: FilePermits,
 }
 
 /// What one request may cost, in bytes.
@@ -115,7 +115,7 @@ impl Files {
             roots: Arc::new(roots),
             bounds: Bounds { content: rules.max_bytes, skipped: rules.max_skipped },
             turns: Arc::new(RwLock::with_max_readers((), READERS)),
-            places: Places::new(slots),
+            permits: FilePermits::new(slots),
         }
     }
 
@@ -131,21 +131,21 @@ impl Files {
     ///
     /// Safe: the work stops soon, unheard.
     pub fn read(&self, params: Bytes) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<> {
-        let Self { roots, bounds, turns, places } = self.clone();
+        let Self { roots, bounds, turns, permits } = self.clone();
         async move {
             let turn = turns.read_owned().await;
-            let place = places.take().await;
+            let permit = permits.take().await;
             let stop = CancellationToken::new();
             let _stop_when_dropped = stop.clone().drop_guard();
             let work = move || {
-                let _held = (turn, place);
+                let _held = (turn, permit);
                 let request = params::ReadRequest::parse(&params)?;
                 let stopped = || stop.is_cancelled();
                 let content = read::read(&roots, &request, bounds, &stopped)?;
                 let result = serde_json::to_vec(&Content { content: &content });
                 Ok(result.expect("a string is JSON").into())
             };
-            done(places.slots().run(work).await)
+            done(permits.slots().run(work).await)
         }
     }
 
@@ -158,19 +158,19 @@ impl Files {
     ///
     /// Safe: either the file is as it was, or it is replaced as a whole, unheard.
     pub fn write(&self, params: Bytes) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<> {
-        let Self { roots, bounds, turns, places } = self.clone();
+        let Self { roots, bounds, turns, permits } = self.clone();
         async move {
             let turn = turns.write_owned().await;
-            let place = places.take().await;
+            let permit = permits.take().await;
             let stop = CancellationToken::new();
             let _stop_when_dropped = stop.clone().drop_guard();
             let work = move || {
-                let _held = (turn, place);
+                let _held = (turn, permit);
                 let request = params::WriteRequest::parse(&params)?;
                 write::write(&roots, &request, bounds.content, &|| stop.is_cancelled())?;
                 Ok(Bytes::from_static(b"{}"))
             };
-            done(places.slots().run(work).await)
+            done(permits.slots().run(work).await)
         }
     }
 }

@@ -112,7 +112,7 @@ impl Host {
             setup,
         };
         let born_with = appender.next_seq() - 1;
-        let history = History::Drop(Box::new(run.snapshot.clone()), answer.place);
+        let history = History::Drop(Box::new(run.snapshot.clone()), answer.position);
         let session = self.begin_run(&id, agent, appender, run, history).await?;
         Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
     }

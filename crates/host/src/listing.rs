@@ -115,7 +115,7 @@ pub struct SessionSummary {
     pub metadata: Map<String, Value>,
     /// Its place in a list.
     #[serde(skip)]
-    pub place: (i64, String),
+    pub position: (i64, String),
 }
 
 /// One session, with everything that a late viewer needs.
@@ -255,7 +255,7 @@ impl Host {
         };
         let metadata = metadata(&row, &info, session.as_ref());
         SessionSummary {
-            place: (row.updated_ms, row.id.clone()),
+            position: (row.updated_ms, row.id.clone()),
             id: row.id,
             agent: row.agent,
             cwd: row.cwd,

@@ -17,16 +17,16 @@ impl Table {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a terminal, unless its owner has `limit` of them already. It goes again with the place that is
+    /// Adds a terminal, unless its owner has `limit` of them already. It goes again with the guard that is
     /// returned, unless that is kept.
-    pub(crate) fn insert(&self, owner: &str, handle: TerminalHandle, limit: usize) -> Option<Place> {
+    pub(crate) fn insert(&self, owner: &str, handle: TerminalHandle, limit: usize) -> Option<InsertGuard> {
         let mut owners = self.owners();
         if owners.get(owner).map_or(0, Owned::len) >= limit {
             return None;
         }
         let id = handle.id().clone();
         owners.entry(owner.to_owned()).or_default().insert(id.clone(), handle);
-        Some(Place { table: self.clone(), owner: owner.to_owned(), id: Some(id) })
+        Some(InsertGuard { table: self.clone(), owner: owner.to_owned(), id: Some(id) })
     }
 
     pub(crate) fn get(&self, owner: &str, id: &TerminalId) -> Result<TerminalHandle, TerminalNotFound> {
@@ -54,16 +54,16 @@ impl Table {
     }
 }
 
-/// A terminal's place in the table while its command is being started. Dropped, it removes the terminal.
+/// Removes a terminal from the table when it is dropped, unless its command was started.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct InsertGuard {
     table: Table,
     owner: String,
     /// None when the terminal is to stay.
     id: Option<TerminalId>,
 }
 
-impl Place {
+impl InsertGuard {
     /// The terminal stays, unless it was released meanwhile.
     pub(crate) fn keep(mut self) -> Result<TerminalId, TerminalNotFound> {
         let id = self.id.take().expect("it is taken here only");
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for InsertGuard {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
             let _released_meanwhile = self.table.remove(&self.owner, id);

@@ -191,7 +191,7 @@ enum Event {
     Read(io::Result<usize>),
     Exited(Arc<ExitReport>),
     /// The feed's reader takes another event, or is gone.
-    Room {
+    FeedReady {
         is_open: bool,
     },
     /// A deadline has passed.
@@ -230,7 +230,7 @@ impl Running {
             () = self.shutdown.cancelled(), if !self.is_shutdown => Event::Shutdown,
             read = self.process.stdout.read_buf(buffer), if self.reading => Event::Read(read),
             exit = self.process.handle.exited(), if self.exit.is_none() => Event::Exited(exit),
-            is_open = room(self.feed.as_mut()), if is_told => Event::Room { is_open },
+            is_open = feed_ready(self.feed.as_mut()), if is_told => Event::FeedReady { is_open },
             () = sleep_until(tick), if tick.is_some() => Event::Tick,
         }
     }
@@ -265,7 +265,7 @@ impl Running {
                 self.counted = None;
                 self.end_if_complete();
             }
-            Event::Room { is_open } => self.tell(is_open),
+            Event::FeedReady { is_open } => self.tell(is_open),
             Event::Tick => {
                 self.live(LifeInput::Tick);
                 if self.farewell.is_some_and(|until| now() >= until) && self.feed.take().is_some() {
@@ -365,7 +365,7 @@ impl Running {
 ///
 /// # Cancel safety
 /// Nothing is lost when the future is dropped, not even the place in the queue.
-async fn room(feed: Option<&mut OpenFeed>) -> bool {
+async fn feed_ready(feed: Option<&mut OpenFeed>) -> bool {
     let Some(feed) = feed else { return false };
     poll_fn(|cx| feed.sender.poll_reserve(cx)).await.is_ok()
 }

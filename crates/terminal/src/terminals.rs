@@ -84,10 +84,10 @@ impl Terminals {
         let timeout = self.settings.timeout_of(&spec.command);
         let (handle, task, started) = self.terminal(spec, timeout, feed);
         let limit = self.settings.terminals_per_owner;
-        let place = self.table.insert(owner, handle, limit).ok_or(CreateError::TooMany { limit })?;
+        let guard = self.table.insert(owner, handle, limit).ok_or(CreateError::TooMany { limit })?;
         self.scope.spawn("terminal", task.run());
         is_started(started).await?;
-        place.keep().map_err(|_| CreateError::Released)
+        guard.keep().map_err(|_| CreateError::Released)
     }
 
     /// Starts a command for nobody but the caller.

@@ -6,7 +6,7 @@ mod questions;
 mod standard_input;
 
 use super::shown;
-use crate::cli::{Places, Run};
+use crate::cli::{HostLocation, Run};
 use crate::client::{Client, Incoming};
 use crate::daemon::Daemon;
 use crate::embedded::{Embedded, host_mode};
@@ -28,8 +28,8 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let prompt = args.prompt(std::io::stdin().is_terminal()).map_err(clap_failure)?;
     let prompt = standard_input::whole(prompt).await?;
     let words = Words { prompt, json: args.json, mode: args.permission_mode.map(host_mode) };
-    let reach = reach(&args.places);
-    match Hosting::find(args.places).await? {
+    let reach = reach(&args.location);
+    match Hosting::find(args.location).await? {
         Hosting::Here(config) => {
             let agent = args.agent.unwrap_or_else(|| config.server.default_agent.clone());
             config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -83,16 +83,16 @@ enum Home {
 }
 
 /// The flags that say which daemon it is.
-fn reach(places: &Places) -> String {
+fn reach(location: &HostLocation) -> String {
     let place = |flag: &str, path: &Option<PathBuf>| {
         path.as_ref().map(|path| format!(" {flag} {}", shown(&path.to_string_lossy()))).unwrap_or_default()
     };
-    match &places.connect.connect {
+    match &location.connect.connect {
         Some(url) => {
             let url = format!(" --connect {}", shown(url));
-            url + &place("--token-file", &places.connect.token_file) + &place("--ca", &places.connect.ca)
+            url + &place("--token-file", &location.connect.token_file) + &place("--ca", &location.connect.ca)
         }
-        None => place("--config", &places.config) + &place("--state-dir", &places.state_dir),
+        None => place("--config", &location.config) + &place("--state-dir", &location.state_dir),
     }
 }
 

@@ -3,7 +3,7 @@
 mod events;
 
 use crate::cli::{List, One, Sessions, Which};
-use crate::daemon::{Daemon, DaemonError, FindError, Place, Session, SessionFilter, need_daemon};
+use crate::daemon::{Daemon, DaemonError, DaemonLocation, FindError, Session, SessionFilter, need_daemon};
 use crate::exit::{Failure, chain};
 use crate::stdout::{print, window};
 use crate::view::{Screen, clean_line, session_list, session_record};
@@ -24,7 +24,8 @@ pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
 
 /// The daemon that the command line means.
 pub(crate) async fn daemon_of(which: Which) -> Result<Daemon, Failure> {
-    need_daemon(Place { connect: &which.connect, config: which.config, state_dir: which.state_dir }).await
+    need_daemon(DaemonLocation { connect: &which.connect, config: which.config, state_dir: which.state_dir })
+        .await
 }
 
 /// stdout as a screen: results are in colour when it is a terminal.

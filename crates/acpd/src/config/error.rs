@@ -24,10 +24,10 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// Something in the file is wrong.
-    #[error("{place}: {message}{excerpt}")]
+    #[error("{span}: {message}{excerpt}")]
     File {
         /// Where.
-        place: Place,
+        span: SourceSpan,
         /// What, and what to write instead.
         message: String,
         /// The line with a mark under the wrong part; empty where the line may hold a secret.
@@ -65,9 +65,9 @@ pub enum ConfigError {
     },
 }
 
-/// A place in a file. Line and column count from 1, the column in characters.
+/// A position in a file. Line and column count from 1, the column in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceSpan {
     /// The file, as it was named.
     pub file: PathBuf,
     /// The line.
@@ -76,7 +76,7 @@ pub struct Place {
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceSpan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}:{}", self.file.display(), self.line, self.column)
     }
@@ -103,9 +103,9 @@ pub(super) fn at(file: &Path, text: &str, span: Range<usize>, message: String, s
     let line = text[line_start..].lines().next().unwrap_or_default();
     let end = text.floor_char_boundary(span.end).clamp(start, (line_start + line.len()).max(start));
     let width = text[start..end].chars().count().max(1);
-    let place = Place { file: file.to_owned(), line: line_number, column: column + 1 };
+    let span = SourceSpan { file: file.to_owned(), line: line_number, column: column + 1 };
     let excerpt = if secret { String::new() } else { excerpt(line, line_number, column, width) };
-    ConfigError::File { place, message, excerpt }
+    ConfigError::File { span, message, excerpt }
 }
 
 fn excerpt(line: &str, number: usize, column: usize, width: usize) -> String {

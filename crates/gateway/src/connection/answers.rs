@@ -1,7 +1,7 @@
 //! What a client answers to the agent's questions.
 
 use super::{Change, Connection, Done};
-use crate::questions::{AskedQuestion, Place};
+use crate::questions::{AskedQuestion, EventPosition};
 use acpd_host::{AnswerRefused, HostError, method};
 use acpd_wire::{OwnedId, RawId, write_notification};
 use bytes::{Bytes, BytesMut};
@@ -14,8 +14,8 @@ impl Connection {
         let Some(id) = id else { return };
         let asked = id.as_raw().parse().map_or(AskedQuestion::Never, |id| self.questions.answered(id));
         match (asked, outcome) {
-            (AskedQuestion::Open(place), outcome) => {
-                self.pass_answer(id.to_owned(), place, outcome.ok()).await
+            (AskedQuestion::Open(position), outcome) => {
+                self.pass_answer(id.to_owned(), position, outcome.ok()).await
             }
             (AskedQuestion::Over, Ok(_)) => {
                 let reason = "it needs no answer any more";
@@ -26,12 +26,12 @@ impl Connection {
         }
     }
 
-    async fn pass_answer(&mut self, id: OwnedId, place: Place, result: Option<Bytes>) {
-        let handle = match self.host.session(&place.session).await {
-            Ok(handle) => handle.answer(place.number, result, self.client.clone()).await,
+    async fn pass_answer(&mut self, id: OwnedId, position: EventPosition, result: Option<Bytes>) {
+        let handle = match self.host.session(&position.session).await {
+            Ok(handle) => handle.answer(position.number, result, self.client.clone()).await,
             Err(error) => Err(error),
         };
-        let (outbox, viewer) = (self.outbox.about(&place.session), self.viewer_of(&place.session));
+        let (outbox, viewer) = (self.outbox.about(&position.session), self.viewer_of(&position.session));
         let questions = self.questions.clone();
         self.tasks.spawn(async move {
             let refused = match handle {
@@ -43,9 +43,9 @@ impl Connection {
                 Err(error) => Some(over(&error)),
             };
             if let Some(AnswerRefused { reason, again }) = refused {
-                let line = refusal(Some(&place.session), &id, &reason);
+                let line = refusal(Some(&position.session), &id, &reason);
                 let _gone = outbox.send(line.freeze()).await;
-                let again = again.filter(|_| questions.is_asked_again(&place));
+                let again = again.filter(|_| questions.is_asked_again(&position));
                 if let (Some(question), Some(viewer)) = (again, viewer) {
                     viewer.ask(question).await;
                 }

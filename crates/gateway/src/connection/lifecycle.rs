@@ -84,7 +84,7 @@ impl Connection {
                 let cursor = cursor.ok_or_else(|| {
                     invalid("cursor: it is not one of this list; begin again without a cursor")
                 })?;
-                Some(cursor.place)
+                Some(cursor.position)
             }
             _ => return Err(invalid("cursor: the nextCursor of the page before is required, as a string")),
         };
@@ -101,7 +101,7 @@ impl Connection {
             let mut result = json!({"sessions": sessions.iter().map(list_entry).collect::<Vec<_>>()});
             if let Some(last) = sessions.last().filter(|_| more) {
                 result["nextCursor"] =
-                    json!(ListCursor { place: last.place.clone(), agent, cwd, ended: None }.encode());
+                    json!(ListCursor { position: last.position.clone(), agent, cwd, ended: None }.encode());
             }
             Ok((0, result))
         });

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ListCursor {
     /// The last entry of the page before.
-    pub(crate) place: (i64, String),
+    pub(crate) position: (i64, String),
     /// The filter.
     pub(crate) agent: Option<String>,
     pub(crate) cwd: Option<String>,
@@ -39,7 +39,9 @@ mod tests {
     #[test]
     fn cursors_come_back_and_garbage_does_not() {
         let cursor =
-            ListCursor { place: (7, "s-é".into()), agent: Some("a".into()), cwd: None, ended: Some(true) };
+            ListCursor {
+                position: (7, "s-é".into()), agent: Some("a".into()), cwd: None, ended: Some(true)
+            };
         assert_eq!(ListCursor::decode(&cursor.encode()), Some(cursor));
         for garbage in ["", "x", "zz", "7b7", "7b7d", "é"] {
             assert_eq!(ListCursor::decode(garbage), None, "{garbage}");

@@ -165,7 +165,7 @@ impl Connection {
             // It has seen an earlier run, or the history; it is not there yet for this one.
             return Err(not_attached());
         }
-        let place = watched.viewer.place().await.map_err(|_| not_attached())?;
+        let slot = watched.viewer.reply_slot().await.map_err(|_| not_attached())?;
         let (written, answered) = oneshot::channel();
         let (keep, kept) = oneshot::channel();
         let (capabilities, answer_id, run) = (self.capabilities, id.clone(), handle.clone());
@@ -180,7 +180,7 @@ impl Connection {
             // What is said behind the end is no answer of the run's.
             let is_late = matches!(body, Err(HostError::SessionEnded { .. }));
             let of_run = (!is_late).then(|| Box::new(OfRun { id: answer_id, run }));
-            place.fill(Answer { before, written: Some(written), of_run, ..Answer::new(after, line) });
+            slot.fill(Answer { before, written: Some(written), of_run, ..Answer::new(after, line) });
         });
         let client = self.client.clone();
         let request = handle.request(method.to_owned(), params, client, reply).await?;

@@ -34,14 +34,17 @@ const ARRIVALS: usize = 16;
 pub(super) struct Acp {
     shared: Arc<Shared>,
     connections: Connections,
-    bodies: body::Room,
+    bodies: body::BodyBudget,
 }
 
 impl Acp {
     /// A door; what is left behind at it is cleared away until the daemon stops.
     pub(super) fn open(shared: Arc<Shared>) -> Arc<Self> {
-        let acp =
-            Arc::new(Self { shared, connections: Connections::default(), bodies: body::Room::default() });
+        let acp = Arc::new(Self {
+            shared,
+            connections: Connections::default(),
+            bodies: body::BodyBudget::default(),
+        });
         acp.shared.host.scope().spawn("acp connections", connections::sweep(Arc::clone(&acp)));
         acp
     }

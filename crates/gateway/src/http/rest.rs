@@ -3,8 +3,8 @@
 mod agents;
 #[cfg(test)]
 mod described;
+mod event_cursor;
 mod events;
-mod place;
 mod render;
 mod sessions;
 

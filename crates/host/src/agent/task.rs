@@ -85,7 +85,7 @@ struct Held {
     message: FromAgent,
     bytes: usize,
     /// Its place among the lines of the agent.
-    place: u64,
+    position: u64,
 }
 
 struct Route {
@@ -301,7 +301,7 @@ impl AgentTask {
                 let _gone = caller.send(AgentAnswer {
                     body: error.to_string().into(),
                     is_error: true,
-                    place: self.said,
+                    position: self.said,
                 });
             }
         }
@@ -384,13 +384,13 @@ impl AgentTask {
             Line::BrokenAnswer { id, detail } => {
                 // FR-3: whoever waits for this answer must not wait for ever.
                 let error = serde_json::json!({"code": codes::INTERNAL_ERROR, "message": detail}).to_string();
-                let answer = AgentAnswer { body: error.into(), is_error: true, place: self.said };
+                let answer = AgentAnswer { body: error.into(), is_error: true, position: self.said };
                 let reply = self.requests.close(&id.as_id());
                 self.pass_answer(reply, answer, batches);
             }
             Line::Answer { id, body, is_error } => {
                 let reply = id.and_then(|id| self.requests.close(&id.as_id()));
-                let answer = AgentAnswer { body: line.slice(body), is_error, place: self.said };
+                let answer = AgentAnswer { body: line.slice(body), is_error, position: self.said };
                 self.pass_answer(reply, answer, batches);
             }
             Line::Notification { session, is_update } => {
@@ -463,7 +463,7 @@ impl AgentTask {
             return;
         }
         self.held_bytes += bytes;
-        self.held.push_back(Held { native, message, bytes, place: self.said });
+        self.held.push_back(Held { native, message, bytes, position: self.said });
         while self.held_bytes > HELD_BYTES {
             let Some(Held { bytes, .. }) = self.held.pop_front() else { break };
             self.held_bytes -= bytes;
@@ -491,7 +491,7 @@ impl AgentTask {
                     return !is_last || !known.would_change(line);
                 }
                 // Whether what comes behind the answer is a replay is for the session to tell.
-                let is_replay = is_history(kind) && held.place < answered;
+                let is_replay = is_history(kind) && held.position < answered;
                 if is_replay {
                     told.push(line.clone());
                 }

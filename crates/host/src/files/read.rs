@@ -33,13 +33,13 @@ pub(super) fn read(
         FileError::NotDirectory { path } => FileError::NotFound { path },
         error => error,
     };
-    let place = roots.resolve(path)?;
+    let resolved = roots.resolve(path)?;
     // Looked at before it is opened: opening a device or a pipe can have effects.
-    check(path, &place.root.metadata(&place.below).map_err(fail)?)?;
+    check(path, &resolved.root.metadata(&resolved.below).map_err(fail)?)?;
     let mut options = OpenOptions::new();
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     options.read(true).custom_flags(flags.bits().cast_signed());
-    let file = place.root.open_with(&place.below, &options).map_err(fail)?;
+    let file = resolved.root.open_with(&resolved.below, &options).map_err(fail)?;
     let metadata = file.metadata().map_err(fail)?;
     check(path, &metadata)?;
     let too_large = || FileError::TooLarge {

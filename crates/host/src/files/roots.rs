@@ -32,7 +32,7 @@ struct Root {
 
 /// Where a path ends.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct ResolvedPath<'a> {
     /// In this directory.
     pub(super) root: &'a Dir,
     /// Under this name below it, without links when it was looked at; `.` for the root itself. It need not exist. It
@@ -79,7 +79,7 @@ impl Roots {
     /// # Errors
     /// [`FileError::Outside`] when it leads out of the roots, [`FileError::Links`], [`FileError::Denied`] and
     /// [`FileError::Failed`] when the way cannot be followed.
-    pub(super) fn resolve(&self, path: &str) -> Result<Place<'_>, FileError> {
+    pub(super) fn resolve(&self, path: &str) -> Result<ResolvedPath<'_>, FileError> {
         let outside = || FileError::Outside { path: path.to_owned() };
         let mut links = LINKS;
         let mut todo = parts(Path::new(path));
@@ -93,7 +93,7 @@ impl Roots {
                     if path.ends_with('/') || path.ends_with("/.") {
                         below.push("");
                     }
-                    return Ok(Place { root: &root.dir, below });
+                    return Ok(ResolvedPath { root: &root.dir, below });
                 }
                 Step::Elsewhere(path) => todo = path,
             }

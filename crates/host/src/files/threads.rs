@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 /// Threads that are always there. Most of the time one has nothing to do.
 const KEPT: usize = 2;
-/// Threads at most; so many are there only when files hang in as many places. Full: work waits for one of them.
+/// Threads at most; so many are there only when as many files hang. Full: work waits for one of them.
 const MOST: usize = 512;
 /// How long a thread beyond those stays without work.
 const IDLE: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Bounded by the places for requests, and by the sessions that begin.
+    /// Bounded by the permits for requests, and by the sessions that begin.
     work: VecDeque<Work>,
     threads: usize,
     /// Those of them that wait for work.

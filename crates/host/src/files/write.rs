@@ -6,7 +6,7 @@
 
 use super::FileError;
 use super::params::WriteRequest;
-use super::roots::{Place, Roots};
+use super::roots::{ResolvedPath, Roots};
 use cap_std::fs::{Dir, Metadata, MetadataExt, Permissions, PermissionsExt};
 use cap_tempfile::TempFile;
 use rustix::fs::{Access, AtFlags, Gid, Uid};
@@ -31,7 +31,7 @@ pub(super) fn write(
         let instead = "write less, or change it in another way";
         return Err(FileError::TooLarge { path: path.clone(), limit: max_bytes, instead });
     }
-    let Place { root, below } = roots.resolve(path)?;
+    let ResolvedPath { root, below } = roots.resolve(path)?;
     let is_directory = below.as_os_str().as_encoded_bytes().ends_with(b"/");
     let Some(name) = below.file_name().filter(|_| !is_directory) else {
         return Err(FileError::Directory { path: path.clone() });

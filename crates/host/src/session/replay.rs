@@ -126,14 +126,14 @@ pub(crate) struct Replay {
 }
 
 /// Where an update was found in the window.
-struct Place {
+struct WindowPosition {
     index: usize,
     /// How much of that text was told; None for all of the item.
     at: Option<usize>,
 }
 
 enum Search {
-    Found(Place),
+    Found(WindowPosition),
     /// It may be in what was not fed yet.
     Beyond,
     Nowhere,
@@ -319,7 +319,7 @@ impl Replay {
             // Whether this is the end of the history must be known at once.
             _ if self.stage == Stage::Prompted && !self.complete && self.bytes < WINDOW => Verdict::More,
             _ => match self.search(said) {
-                Search::Found(place) => self.go_on(said, place),
+                Search::Found(position) => self.go_on(said, position),
                 Search::Beyond => Verdict::More,
                 Search::Nowhere => self.stray(said),
             },
@@ -332,10 +332,10 @@ impl Replay {
             Said::Call(id) => {
                 let is_it = |item: &Item| matches!(item, Item::Call(known) if known == id);
                 let found = match self.window.iter().position(is_it) {
-                    Some(index) => Search::Found(Place { index, at: None }),
+                    Some(index) => Search::Found(WindowPosition { index, at: None }),
                     // Behind a prompt only within a replay that goes on there, for the same reason.
                     None if self.calls.contains(id) && (self.stage != Stage::Prompted || self.late) => {
-                        Search::Found(Place { index: 0, at: Some(0) })
+                        Search::Found(WindowPosition { index: 0, at: Some(0) })
                     }
                     None => Search::Beyond,
                 };
@@ -346,7 +346,7 @@ impl Replay {
                 let (scope, open) = if anywhere { (self.window.len(), true) } else { self.this_turn() };
                 let is_it = |item: &Item| matches!(item, Item::Whole(known) if known == value);
                 match self.window.iter().take(scope).position(is_it) {
-                    Some(index) => (Search::Found(Place { index, at: None }), 0),
+                    Some(index) => (Search::Found(WindowPosition { index, at: None }), 0),
                     None if open => (Search::Beyond, 0),
                     None => (Search::Nowhere, 0),
                 }
@@ -397,7 +397,7 @@ impl Replay {
             let upto = limit.unwrap_or(self.window.len());
             if let Some((first, _)) = rest().take(upto - from).find(|(_, item)| is_role(item)) {
                 match self.follow(role, said, first, upto) {
-                    Follow::To(place) => return Search::Found(place),
+                    Follow::To(position) => return Search::Found(position),
                     Follow::OutOfText if limit.is_none() && !self.complete => return Search::Beyond,
                     Follow::OutOfText | Follow::Elsewhere => {}
                 }
@@ -424,7 +424,7 @@ impl Replay {
                 Along::Within(told) => {
                     let at = at + told;
                     let at = Some(at).filter(|at| !text[*at..].trim().is_empty());
-                    return Follow::To(Place { index, at });
+                    return Follow::To(WindowPosition { index, at });
                 }
                 Along::Past(told) => rest = &rest[told..],
                 Along::Differs => return Follow::Elsewhere,
@@ -434,7 +434,7 @@ impl Replay {
     }
 
     /// It was found: the replay is there now.
-    fn go_on(&mut self, said: &Said, Place { mut index, at }: Place) -> Verdict {
+    fn go_on(&mut self, said: &Said, WindowPosition { mut index, at }: WindowPosition) -> Verdict {
         let known_call = matches!(said, Said::Call(_)) && at.is_some();
         if !known_call {
             let entered = self.window.iter().take(index).rposition(|item| matches!(item, Item::Turn));
@@ -545,7 +545,7 @@ impl Item {
 }
 
 enum Follow {
-    To(Place),
+    To(WindowPosition),
     /// As far as there is text, it is the same.
     OutOfText,
     Elsewhere,

@@ -21,9 +21,9 @@ const ALL_KIB: usize = 256 * 1024;
 
 /// Room for the bodies of all clients together.
 #[derive(Debug)]
-pub(super) struct Room(Arc<Semaphore>);
+pub(super) struct BodyBudget(Arc<Semaphore>);
 
-impl Default for Room {
+impl Default for BodyBudget {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(ALL_KIB)))
     }
@@ -34,11 +34,11 @@ pub(super) async fn read(
     body: Body,
     announced: Option<u64>,
     limit: usize,
-    (room, pulse): (&Room, &Pulse),
+    (budget, pulse): (&BodyBudget, &Pulse),
 ) -> Result<Bytes, Problem> {
     tokio::select! {
         biased;
-        read = read_whole(body, announced, limit, (room, pulse)) => read,
+        read = read_whole(body, announced, limit, (budget, pulse)) => read,
         () = pulse.run_out(Instant::now(), WHOLE) => Err(late()),
     }
 }
@@ -51,7 +51,7 @@ async fn read_whole(
     mut body: Body,
     announced: Option<u64>,
     limit: usize,
-    (room, pulse): (&Room, &Pulse),
+    (budget, pulse): (&BodyBudget, &Pulse),
 ) -> Result<Bytes, Problem> {
     let too_large = || {
         let detail = format!("a message has at most {limit} bytes");
@@ -81,9 +81,9 @@ async fn read_whole(
             first = data;
         } else {
             let kib = u32::try_from(data.len().div_ceil(1024)).unwrap_or(u32::MAX);
-            let place = tokio::time::timeout(NEXT, Arc::clone(&room.0).acquire_many_owned(kib)).await;
+            let permit = tokio::time::timeout(NEXT, Arc::clone(&budget.0).acquire_many_owned(kib)).await;
             let full = |_| Problem::busy("too many large messages are on their way; send it again");
-            taken.push(place.map_err(full)?);
+            taken.push(permit.map_err(full)?);
             rest.extend_from_slice(&data);
         }
     }
@@ -129,12 +129,12 @@ mod tests {
     // HT-12: all bodies together are bounded; one that finds no room waits, and is asked to come again
     #[tokio::test(start_paused = true)]
     async fn bodies_share_their_room() {
-        let (room, pulse) = (Room(Arc::new(Semaphore::new(2))), pulse());
-        let mut first = Box::pin(read(body(&["{", "\"a\":", "1"], false), None, 100, (&room, &pulse)));
+        let (budget, pulse) = (BodyBudget(Arc::new(Semaphore::new(2))), pulse());
+        let mut first = Box::pin(read(body(&["{", "\"a\":", "1"], false), None, 100, (&budget, &pulse)));
         assert!(first.as_mut().now_or_never().is_none(), "it is not at its end");
-        let whole = read(body(&["{}"], true), None, 100, (&room, &pulse)).await;
+        let whole = read(body(&["{}"], true), None, 100, (&budget, &pulse)).await;
         assert_eq!(&whole.expect("a body of one piece needs no room")[..], b"{}");
-        let refused = read(body(&["{", "}"], true), None, 100, (&room, &pulse))
+        let refused = read(body(&["{", "}"], true), None, 100, (&budget, &pulse))
             .await
             .map_err(IntoResponse::into_response);
         let refused = refused.expect_err("there is no room");
@@ -142,22 +142,22 @@ mod tests {
         assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
         // The first has come no further meanwhile.
         assert_eq!(status(first.await), StatusCode::REQUEST_TIMEOUT);
-        let whole = read(body(&["{", "}"], true), None, 100, (&room, &pulse)).await;
+        let whole = read(body(&["{", "}"], true), None, 100, (&budget, &pulse)).await;
         assert_eq!(&whole.expect("the first has left its room")[..], b"{}");
     }
 
     // HT-12: what is too long is refused by what it says of itself, or as soon as it is too long
     #[tokio::test(start_paused = true)]
     async fn a_body_has_a_length() {
-        let (room, pulse) = (Room::default(), pulse());
+        let (budget, pulse) = (BodyBudget::default(), pulse());
         assert_eq!(
-            status(read(body(&[], false), Some(6), 5, (&room, &pulse)).await),
+            status(read(body(&[], false), Some(6), 5, (&budget, &pulse)).await),
             StatusCode::PAYLOAD_TOO_LARGE
         );
         let long = body(&["123", "456"], false);
-        assert_eq!(status(read(long, None, 5, (&room, &pulse)).await), StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(status(read(long, None, 5, (&budget, &pulse)).await), StatusCode::PAYLOAD_TOO_LARGE);
         assert_eq!(
-            &read(body(&["123", "45"], true), Some(5), 5, (&room, &pulse)).await.expect("it fits")[..],
+            &read(body(&["123", "45"], true), Some(5), 5, (&budget, &pulse)).await.expect("it fits")[..],
             b"12345"
         );
     }

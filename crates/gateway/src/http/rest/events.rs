@@ -11,7 +11,7 @@ use super::super::settings::Shared;
 use super::super::sse::Sse;
 #[cfg(test)]
 use super::described;
-use super::place::{cursor_problem, read_place, write_place};
+use super::event_cursor::{cursor_problem, read_event_cursor, write_event_cursor};
 use super::render::{Renderer, expected_bytes};
 use super::{SessionPath, check_visible, numbers, query};
 use crate::identity::{ConnectionPermit, Identity, Scope};
@@ -88,7 +88,7 @@ pub(super) async fn events(
     let last_seen = headers.get("last-event-id").map(|last| last.to_str().unwrap_or("?"));
     // Both are read, so that a mistake in the one that does not count is told too.
     let [last_seen, after] = [last_seen, asked.after.as_deref()]
-        .map(|place| place.map(|place| read_place(place, &id)).transpose());
+        .map(|cursor| cursor.map(|cursor| read_event_cursor(cursor, &id)).transpose());
     let (after, last_seen) = (after?, last_seen?);
     let after = last_seen.or(after).unwrap_or(0);
     let limit = numbers("limit", asked.limit.as_deref(), 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
@@ -122,7 +122,7 @@ async fn page(id: &str, mut cursor: Cursor, limit: u64) -> Result<Response, Prob
     }
     out.put_u8(b']');
     if reached < last {
-        out.put_slice(format!(",\"nextCursor\":\"{}\"", write_place(reached, id)).as_bytes());
+        out.put_slice(format!(",\"nextCursor\":\"{}\"", write_event_cursor(reached, id)).as_bytes());
     }
     out.put_u8(b'}');
     let json = HeaderValue::from_static("application/json");

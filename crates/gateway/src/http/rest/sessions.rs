@@ -83,7 +83,7 @@ pub(super) async fn list(
         Some(text) => {
             let cursor = ListCursor::decode(&text).filter(|cursor| cursor.is_of(&agent, &cwd, ended));
             let wrong = "cursor: it is not one of this list; begin again without a cursor";
-            Some(cursor.ok_or_else(|| Problem::bad_request(wrong))?.place)
+            Some(cursor.ok_or_else(|| Problem::bad_request(wrong))?.position)
         }
     };
     // One more than a page tells whether there is another.
@@ -97,7 +97,7 @@ pub(super) async fn list(
     sessions.truncate(limit);
     let next_cursor = sessions.last().filter(|_| more).map(|last| {
         let (agent, cwd, ended) = filter;
-        ListCursor { place: last.place.clone(), agent, cwd, ended }.encode()
+        ListCursor { position: last.position.clone(), agent, cwd, ended }.encode()
     });
     Ok(Json(SessionsPage { sessions, next_cursor }))
 }

@@ -14,18 +14,18 @@ use std::time::Duration;
 const THERE: Duration = Duration::from_secs(5);
 
 /// What was said about where the daemon is.
-pub(crate) struct Place<'a> {
+pub(crate) struct DaemonLocation<'a> {
     pub(crate) connect: &'a Connect,
     pub(crate) config: Option<PathBuf>,
     pub(crate) state_dir: Option<PathBuf>,
 }
 
-/// The daemon of a place; an error when there is none.
-pub(crate) async fn need_daemon(place: Place<'_>) -> Result<Daemon, Failure> {
-    if let Some(daemon) = named(place.connect)? {
+/// The daemon at a location; an error when there is none.
+pub(crate) async fn need_daemon(location: DaemonLocation<'_>) -> Result<Daemon, Failure> {
+    if let Some(daemon) = named(location.connect)? {
         return Ok(daemon);
     }
-    let config = load_config(place.config, place.state_dir)?;
+    let config = load_config(location.config, location.state_dir)?;
     let state_dir = &config.storage.path;
     find_daemon(state_dir).await?.ok_or_else(|| {
         Failure::Failed(format!(

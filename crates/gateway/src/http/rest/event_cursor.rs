@@ -6,7 +6,7 @@ use acpd_eventlog::CursorError;
 use http::StatusCode;
 
 /// Reads `Last-Event-ID` or `after`.
-pub(super) fn read_place(text: &str, session: &str) -> Result<u64, Problem> {
+pub(super) fn read_event_cursor(text: &str, session: &str) -> Result<u64, Problem> {
     let (number, of) = match text.split_once('@') {
         Some((number, of)) => (number, Some(of)),
         None => (text, None),
@@ -24,7 +24,7 @@ pub(super) fn read_place(text: &str, session: &str) -> Result<u64, Problem> {
 }
 
 /// A `nextCursor`.
-pub(super) fn write_place(number: u64, session: &str) -> String {
+pub(super) fn write_event_cursor(number: u64, session: &str) -> String {
     format!("{number}@{session}")
 }
 
@@ -51,13 +51,13 @@ mod tests {
     // contract 1.6: unreadable, or of another session, is an error of its own
     #[test]
     fn a_place_is_a_number_or_names_its_session() {
-        assert_eq!(read_place("0", "s").ok(), Some(0));
-        assert_eq!(read_place(&write_place(7, "s"), "s").ok(), Some(7));
+        assert_eq!(read_event_cursor("0", "s").ok(), Some(0));
+        assert_eq!(read_event_cursor(&write_event_cursor(7, "s"), "s").ok(), Some(7));
         for unreadable in ["", "-1", "+1", "x", "1.5", "99999999999999999999", "@s", "1 "] {
-            let problem = read_place(unreadable, "s").expect_err(unreadable);
+            let problem = read_event_cursor(unreadable, "s").expect_err(unreadable);
             assert!(format!("{problem:?}").contains("CursorUnreadable"), "{unreadable}");
         }
-        let foreign = read_place("7@t", "s").expect_err("of another session");
+        let foreign = read_event_cursor("7@t", "s").expect_err("of another session");
         assert!(format!("{foreign:?}").contains("CursorOfAnotherSession"));
     }
 }

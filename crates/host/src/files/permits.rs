@@ -1,6 +1,6 @@
 //! How much of the file work that is done at once one session may have.
 //!
-//! Invariant: a session has always a place of its own, whatever the requests of all others do, and however long.
+//! Invariant: a session has always a permit of its own, whatever the requests of all others do, and however long.
 
 use super::threads::{NotDone, Threads};
 use std::sync::Arc;
@@ -40,20 +40,20 @@ impl FileSlots {
     }
 }
 
-/// The places of one session. Clones are of the same session.
+/// The permits of one session. Clones are of the same session.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct FilePermits {
     own: Arc<Semaphore>,
     slots: FileSlots,
 }
 
 /// Room for one request until it is dropped, which its work does when it is over: a thread that hangs keeps it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FilePermit {
     _held: OwnedSemaphorePermit,
 }
 
-impl Places {
+impl FilePermits {
     pub(super) fn new(slots: &FileSlots) -> Self {
         Self { own: Arc::new(Semaphore::new(1)), slots: slots.clone() }
     }
@@ -62,18 +62,18 @@ impl Places {
         &self.slots
     }
 
-    /// Waits for a place: the session's own, else one of those for all.
+    /// Waits for a permit: the session's own, else one of those for all.
     ///
     /// # Cancel safety
     ///
     /// Safe, but the turn in the line is lost.
-    pub(super) async fn take(&self) -> Place {
+    pub(super) async fn take(&self) -> FilePermit {
         let held = tokio::select! {
             biased;
             own = Arc::clone(&self.own).acquire_owned() => own,
             common = Arc::clone(&self.slots.0.common).acquire_owned() => common,
         };
-        Place { _held: held.expect("neither is ever closed") }
+        FilePermit { _held: held.expect("neither is ever closed") }
     }
 }
 
@@ -86,12 +86,12 @@ mod tests {
     async fn a_session_has_always_a_place() {
         let slots = FileSlots::default();
         let mut held = Vec::new();
-        let mut sessions: Vec<Places> = (0..8).map(|_| Places::new(&slots)).collect();
+        let mut sessions: Vec<FilePermits> = (0..8).map(|_| FilePermits::new(&slots)).collect();
         // As many as there are, and more than eight sessions would get.
         for _ in 0..8 + COMMON {
             held.push(sessions[held.len() % 8].take().await);
         }
-        let ninth = Places::new(&slots);
+        let ninth = FilePermits::new(&slots);
         let own = ninth.take().await;
         let mut second = Box::pin(ninth.take());
         tokio::select! {
