@@ -1,4 +1,4 @@
-//! What other hosts of the state directory left behind when they died: processes, and sessions that look live.
+//! Recovery of what other hosts of the state directory left when they died: processes, and sessions that look live.
 //!
 //! Looked for when a host opens, and whenever a session turns out to be another host's: that one may have died since
 //! (contract 6). Invariant: a session of a living host is never touched.
@@ -20,10 +20,10 @@ const SLACK: Duration = Duration::from_secs(1);
 
 impl Host {
     /// Ends the processes of all hosts that are gone, and records their live sessions as lost.
-    pub(crate) async fn bury_the_dead(&self) {
-        let _one_at_a_time = self.shared.burying.lock().await;
+    pub(crate) async fn recover_dead_hosts(&self) {
+        let _one_at_a_time = self.shared.recovering.lock().await;
         for dead in self.shared.host_file.dead() {
-            self.bury(dead).await;
+            self.recover_host(dead).await;
         }
         // A host that could not record the end of a session when it left has left no file.
         let owners = self.shared.log.owners().await.unwrap_or_default();
@@ -38,22 +38,22 @@ impl Host {
         let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.host_file.id()) else {
             return Elsewhere::No;
         };
-        let _one_at_a_time = self.shared.burying.lock().await;
+        let _one_at_a_time = self.shared.recovering.lock().await;
         match self.shared.host_file.dead_host(owner) {
-            Some(dead) => self.bury(dead).await,
+            Some(dead) => self.recover_host(dead).await,
             None if self.shared.host_file.pid_of(owner).is_none() => drop(self.record_lost(owner).await),
             None => return Elsewhere::Lives,
         }
         Elsewhere::HasDied
     }
 
-    async fn bury(&self, dead: DeadHost) {
+    async fn recover_host(&self, dead: DeadHost) {
         let which = Sweep::Host(dead.id.clone());
         let swept = tokio::task::spawn_blocking(move || sweep(&which)).await.unwrap_or(0);
         if swept > 0 {
             tracing::warn!(host = dead.id, swept, "ended processes that a dead host had left");
         }
-        // If that fails, the next who looks tries again.
+        // If that fails, the next look tries again.
         if self.record_lost(&dead.id).await {
             dead.forget();
         }

@@ -96,7 +96,7 @@ impl Host {
         let (snapshot, turns) = match filled.await {
             Ok(filled) => filled,
             Err(error) => {
-                self.forget_unborn(appender).await;
+                self.discard_partial_fork(appender).await;
                 return Err(error);
             }
         };
@@ -111,10 +111,10 @@ impl Host {
             mode,
             setup,
         };
-        let born_with = appender.next_seq() - 1;
+        let initial_events = appender.next_seq() - 1;
         let history = History::Drop(Box::new(run.snapshot.clone()), answer.position);
         let session = self.begin_run(&id, agent, appender, run, history).await?;
-        Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
+        Ok(NewSession { session, result: named.result_for(&answer.body, &id), initial_events })
     }
 
     /// What is stored of the session `source`, and what is asked of `agent` to fork it.
@@ -182,8 +182,8 @@ impl Host {
         Ok(false)
     }
 
-    /// Nobody was told of this session, and it does not come to be: it leaves the log as if it had never been there.
-    async fn forget_unborn(&self, appender: Appender) {
+    /// No client knows of this session, and it does not come to be: it leaves the log as if it had never been there.
+    async fn discard_partial_fork(&self, appender: Appender) {
         let id = appender.id().to_owned();
         let released = IndexUpdate {
             updated_ms: clock::now_ms(),

@@ -95,8 +95,8 @@ pub(crate) struct Shared {
     /// Histories that are read at once, for those who look at a session.
     pub(crate) readings: Semaphore,
     pub(crate) checked: Checked,
-    /// Held while what a dead host left is taken care of.
-    pub(crate) burying: tokio::sync::Mutex<()>,
+    /// Held while a dead host is recovered.
+    pub(crate) recovering: tokio::sync::Mutex<()>,
 }
 
 /// What a run of a session begins with.
@@ -126,12 +126,12 @@ pub struct NewSession {
     pub session: SessionHandle,
     /// The agent's result, with acpd's session id.
     pub result: Bytes,
-    /// Events that it began with: those of its creation, and for a fork the history it was given.
-    pub born_with: u64,
+    /// The number of its first events: those of its creation, and for a fork the copied history.
+    pub initial_events: u64,
 }
 
 impl Host {
-    /// Makes a host, and takes care of those that died in the same state directory: their processes are ended
+    /// Makes a host, and recovers those that died in the same state directory: their processes are ended
     /// and their live sessions are recorded as lost.
     pub async fn open(
         options: HostOptions,
@@ -165,10 +165,10 @@ impl Host {
             host_file,
             checked: Checked::default(),
             readings: Semaphore::new(READINGS),
-            burying: tokio::sync::Mutex::default(),
+            recovering: tokio::sync::Mutex::default(),
         });
         let host = Self { shared };
-        host.bury_the_dead().await;
+        host.recover_dead_hosts().await;
         host
     }
 
@@ -238,9 +238,9 @@ impl Host {
             mode,
             setup,
         };
-        let born_with = appender.next_seq() - 1;
+        let initial_events = appender.next_seq() - 1;
         let session = self.begin_run(&id, agent, appender, run, History::Keep).await?;
-        Ok(NewSession { session, result: named.result_for(&answer.body, &id), born_with })
+        Ok(NewSession { session, result: named.result_for(&answer.body, &id), initial_events })
     }
 
     /// Records a new session that works in `cwd`, and its first run, which begins with `state`.
@@ -299,7 +299,7 @@ impl Host {
         let route = match agent.bind(run.claim, inputs_in, history).await {
             Ok(route) => route,
             Err(agent::Gone) => {
-                self.record_stillborn(id, appender, agent, run.info).await;
+                self.record_failed_start(id, appender, agent, run.info).await;
                 return Err(HostError::AgentGone { info: Arc::new(agent.termination().await) });
             }
         };
@@ -371,7 +371,7 @@ impl Host {
     }
 
     /// The agent died between its answer and the start of the session's task.
-    async fn record_stillborn(
+    async fn record_failed_start(
         &self,
         id: &SessionId,
         appender: Appender,

@@ -253,7 +253,7 @@ pub(super) enum Origin {
     Fork(String),
 }
 
-/// A session and where its viewer begins: after the history that it was born with.
+/// A session and where its viewer begins: after its initial events.
 struct Created {
     new: NewSession,
     cursor: acpd_eventlog::Cursor,
@@ -282,10 +282,10 @@ async fn create(
         Ok(new) => new,
         Err(error) => return Err((error, Some(agent))),
     };
-    // A new session is seen from its beginning; what a fork was born with is seen by loading it.
+    // A new session is seen from its beginning; the initial events of a fork are seen by loading it.
     let history_until = match origin {
         Origin::New => 0,
-        Origin::Fork(_) => new.born_with,
+        Origin::Fork(_) => new.initial_events,
     };
     match host.cursor(new.session.id().as_str(), history_until).await {
         Ok(cursor) => Ok(Created { new, cursor, history_until }),
