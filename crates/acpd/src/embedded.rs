@@ -73,21 +73,21 @@ impl Embedded {
         Ok(Self { host, line_limit: config.limits.line_bytes, end_bound })
     }
 
-    /// Ends the host, within the ladder's graces and a second. A signal hurries what still ends.
+    /// Ends the host, within the ladder's graces and a second. A signal kills what still ends.
     pub(crate) async fn close(self, stops: &mut StopSignals) {
         let (host, finished) = (self.host.clone(), self.host.finished());
-        let ended = tokio::time::timeout(self.end_bound, hurried_by(stops, &host, finished)).await;
+        let ended = tokio::time::timeout(self.end_bound, kill_on_signal(stops, &host, finished)).await;
         if ended.is_err() {
             tracing::warn!("some tasks did not end in time; their keepers end their processes");
         }
     }
 }
 
-/// Waits for an end of the host; each signal meanwhile hurries it.
+/// Waits for an end of the host; a signal meanwhile kills what has not ended.
 ///
 /// # Cancel safety
 /// As `ending`.
-pub(crate) async fn hurried_by<T>(
+pub(crate) async fn kill_on_signal<T>(
     stops: &mut StopSignals,
     host: &Host,
     ending: impl Future<Output = T>,
@@ -98,7 +98,7 @@ pub(crate) async fn hurried_by<T>(
             ended = &mut ending => return ended,
             () = stops.next() => {
                 tracing::warn!("asked to stop once more, killing what has not ended");
-                host.hurry();
+                host.kill_all();
             }
         }
     }

@@ -43,24 +43,24 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Turns an outcome into an exit code (contract 6: 0 done, 1 failed, 2 usage) and tells the failure on stderr.
+/// Turns an outcome into an exit code (contract 6: 0 done, 1 failed, 2 usage) and writes the failure to stderr.
 pub(crate) fn exit_code(outcome: Result<(), Failure>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Told) => ExitCode::FAILURE,
         Err(Failure::Failed(message)) => {
-            tell(&message);
+            print_error(&message);
             ExitCode::FAILURE
         }
         Err(Failure::Usage(message)) => {
-            tell(&message);
+            print_error(&message);
             ExitCode::from(2)
         }
     }
 }
 
-fn tell(message: impl Display) {
+fn print_error(message: impl Display) {
     let style = anstyle::AnsiColor::Red.on_default().bold();
-    // Without stderr there is nobody to tell.
+    // Without stderr the error cannot be shown.
     let _closed = writeln!(anstream::stderr(), "{style}error{style:#}: {message}");
 }

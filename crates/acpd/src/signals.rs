@@ -1,4 +1,4 @@
-//! SIGTERM, SIGINT and SIGHUP: the first asks to stop, the second hurries.
+//! SIGTERM, SIGINT and SIGHUP: the first asks to stop, the second kills what has not ended.
 
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -122,7 +122,7 @@ impl Readers {
         &self,
         turn: OwnedSemaphorePermit,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-        tell: impl FnOnce(std::thread::Result<Result<T, Arc<SqliteFault>>>) + Send + 'static,
+        reply: impl FnOnce(std::thread::Result<Result<T, Arc<SqliteFault>>>) + Send + 'static,
     ) -> Result<(), ReadError> {
         let (database, damage) = (Arc::clone(&self.database), Arc::clone(&self.damage));
         self.jobs.push(Box::new(move |idle| {
@@ -137,7 +137,7 @@ impl Readers {
                 *idle = Some(connection);
                 Ok(result)
             }));
-            tell(result.map(|read| read.map_err(|error: rusqlite::Error| damage.seen(error))));
+            reply(result.map(|read| read.map_err(|error: rusqlite::Error| damage.seen(error))));
         }))
     }
 

@@ -312,7 +312,7 @@ impl Connection {
             Change::None => {}
             Change::Initialized { agent, params } => {
                 self.initializing = false;
-                self.know_client(params);
+                self.set_client(params);
                 if let Some(agent) = agent
                     && self.agent.replace(agent.downgrade()).is_none()
                 {
@@ -354,7 +354,7 @@ impl Connection {
     }
 
     /// What the client said of itself.
-    fn know_client(&mut self, params: Arc<Value>) {
+    fn set_client(&mut self, params: Arc<Value>) {
         self.capabilities = ClientCapabilities::read(&params);
         if !self.options.identity.may(Scope::Control) {
             self.capabilities.only_watch();

@@ -11,7 +11,7 @@ use crate::journal;
 use crate::metrics;
 use crate::termination::{Cause, SessionFacts, TerminationInfo, chain};
 use acpd_eventlog::{AppendError, Batch, CursorError, IndexUpdate, SessionRow};
-use acpd_supervisor::{Graces, Pending, Sweep, outlive, sweep};
+use acpd_supervisor::{Graces, Pending, Sweep, sweep, wait_until_gone};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -34,17 +34,17 @@ impl Host {
 
     /// Whether another host has the session and lives. If it does not, the session is recorded as lost before this
     /// returns, so what was read of it has to be read again.
-    pub(crate) async fn is_elsewhere(&self, row: &SessionRow) -> Elsewhere {
+    pub(crate) async fn resolve_owner(&self, row: &SessionRow) -> Owner {
         let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.host_file.id()) else {
-            return Elsewhere::No;
+            return Owner::NoOther;
         };
         let _one_at_a_time = self.shared.recovering.lock().await;
         match self.shared.host_file.dead_host(owner) {
             Some(dead) => self.recover_host(dead).await,
             None if self.shared.host_file.pid_of(owner).is_none() => drop(self.record_lost(owner).await),
-            None => return Elsewhere::Lives,
+            None => return Owner::Lives,
         }
-        Elsewhere::HasDied
+        Owner::HasDied
     }
 
     async fn recover_host(&self, dead: DeadHost) {
@@ -146,7 +146,7 @@ impl Host {
     pub(crate) async fn wait_for_the_lost(&self, info: &Value, graces: Graces) {
         let Some(owner) = info[LOST_WITH].as_str().map(str::to_owned) else { return };
         let within = graces.stdin + graces.term + SLACK;
-        let waited = tokio::task::spawn_blocking(move || outlive(&owner, within)).await;
+        let waited = tokio::task::spawn_blocking(move || wait_until_gone(&owner, within)).await;
         if let Ok(killed @ 1..) = waited {
             tracing::warn!(killed, "ended processes that a dead host had left");
         }
@@ -158,9 +158,9 @@ pub(crate) const LOST_WITH: &str = "lostWith";
 
 /// Where a stored session is live, if it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Elsewhere {
+pub(crate) enum Owner {
     /// Not in another host.
-    No,
+    NoOther,
     /// In a host that lives.
     Lives,
     /// In a host that was found dead.

@@ -532,8 +532,8 @@ impl Host {
     }
 
     /// Jumps to the end of the stop ladder for every agent, for good: one that starts later gets no graces either.
-    pub fn hurry(&self) {
-        self.shared.starter.hurry();
+    pub fn kill_all(&self) {
+        self.shared.starter.kill_all();
     }
 }
 

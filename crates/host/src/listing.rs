@@ -2,7 +2,7 @@
 //! anything. What of a session is not in its row is asked of its task, or read from its log.
 
 use crate::clock::iso8601;
-use crate::dead_hosts::Elsewhere;
+use crate::dead_hosts::Owner;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::session::{Recalled, SessionHandle, SessionStatus};
@@ -161,7 +161,7 @@ impl Host {
         let mut rows = self.shared.log.list(query.clone()).await.map_err(|error| unreadable(&error))?;
         let mut have_died = false;
         for row in &rows {
-            have_died |= self.is_elsewhere(row).await == Elsewhere::HasDied;
+            have_died |= self.resolve_owner(row).await == Owner::HasDied;
         }
         if have_died {
             rows = self.shared.log.list(query).await.map_err(|error| unreadable(&error))?;
@@ -221,7 +221,7 @@ impl Host {
     /// What is stored of a session; one whose host has died is recorded as lost first.
     pub(crate) async fn stored(&self, id: &str) -> Result<SessionRow, HostError> {
         let row = self.row(id).await?;
-        if self.is_elsewhere(&row).await != Elsewhere::HasDied {
+        if self.resolve_owner(&row).await != Owner::HasDied {
             return Ok(row);
         }
         self.row(id).await
@@ -278,18 +278,18 @@ impl Host {
 /// What is of use to people and tools, and no secret.
 fn metadata(row: &SessionRow, info: &Value, session: Option<&SessionHandle>) -> Map<String, Value> {
     let mut metadata = Map::new();
-    let mut tell = |name: &str, value: Value| {
+    let mut put = |name: &str, value: Value| {
         if !value.is_null() {
             metadata.insert(name.to_owned(), value);
         }
     };
     for name in ["client", "runs", "forkedFrom", "permissionMode"] {
-        tell(name, info[name].clone());
+        put(name, info[name].clone());
     }
-    tell("createdBy", json!(row.created_by));
+    put("createdBy", json!(row.created_by));
     if let Some(session) = session {
-        tell("permissionMode", json!(session.permission_mode().as_str()));
-        tell("agentPid", json!(session.agent().pid()));
+        put("permissionMode", json!(session.permission_mode().as_str()));
+        put("agentPid", json!(session.agent().pid()));
     }
     metadata
 }

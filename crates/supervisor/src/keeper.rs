@@ -67,11 +67,11 @@ fn keep() -> io::Result<()> {
     let leader = match started {
         Ok(pid) => pid,
         Err(failure) => {
-            control.tell(&FromKeeper::NotStarted(failure));
+            control.send(&FromKeeper::NotStarted(failure));
             return Ok(());
         }
     };
-    control.tell(&FromKeeper::Started { pid: leader.as_raw_nonzero().get().unsigned_abs(), containment });
+    control.send(&FromKeeper::Started { pid: leader.as_raw_nonzero().get().unsigned_abs(), containment });
     let mut keeper = Keeper {
         control,
         signals,
@@ -92,7 +92,7 @@ fn keep() -> io::Result<()> {
         rungs: keeper.ladder.used().to_vec(),
         oom_kills: keeper.oom_kills,
     };
-    keeper.control.tell(&report);
+    keeper.control.send(&report);
     Ok(())
 }
 
@@ -252,7 +252,7 @@ impl Control {
         }
     }
 
-    fn tell(&mut self, message: &FromKeeper) {
+    fn send(&mut self, message: &FromKeeper) {
         if self.socket.write_all(&message.to_line()).is_err() {
             self.lost = true;
         }

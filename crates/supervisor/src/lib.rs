@@ -42,5 +42,5 @@ pub use spec::{KeeperCommand, ProgramSpec};
 pub use start::{StartError, Supervisor};
 pub use stderr::{StderrExcerpt, StderrRecorder};
 pub use streams::{Streams, WindowSize};
-pub use sweep::{MARK, ProcessMark, Sweep, outlive, sweep};
+pub use sweep::{MARK, ProcessMark, Sweep, sweep, wait_until_gone};
 pub use tap::StderrLine;

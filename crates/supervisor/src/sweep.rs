@@ -176,7 +176,7 @@ fn mark_of(pid: Pid, which: &Sweep) -> Option<ProcessMark> {
 
 /// Waits until no program of a host that is gone lives, and kills what does after `within`; returns how many processes
 /// were killed. Blocks.
-pub fn outlive(host: &str, within: Duration) -> u32 {
+pub fn wait_until_gone(host: &str, within: Duration) -> u32 {
     let which = Sweep::WholeHost(host.to_owned());
     #[expect(clippy::disallowed_methods, reason = "a shell: it only bounds a wait")]
     let now = std::time::Instant::now;

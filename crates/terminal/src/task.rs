@@ -171,7 +171,7 @@ impl OpenFeed {
 
     /// Tells what is due as long as there is room. A reader that keeps up would miss something if it depended on
     /// which of two events comes first, more output or its room.
-    fn tell_now(&mut self, terminal: &TerminalId, now: Instant) {
+    fn send_due(&mut self, terminal: &TerminalId, now: Instant) {
         while self.pieces.due().is_some_and(|due| due <= now) {
             let Some(sender) = self.sender.get_ref().cloned() else { return };
             let Ok(room) = sender.try_reserve() else { return };
@@ -265,7 +265,7 @@ impl Running {
                 self.counted = None;
                 self.end_if_complete();
             }
-            Event::FeedReady { is_open } => self.tell(is_open),
+            Event::FeedReady { is_open } => self.send_next(is_open),
             Event::Tick => {
                 self.live(LifeInput::Tick);
                 if self.farewell.is_some_and(|until| now() >= until) && self.feed.take().is_some() {
@@ -316,7 +316,7 @@ impl Running {
         if let Some(feed) = &mut self.feed {
             let now = now();
             feed.pieces.push(text, now);
-            feed.tell_now(&self.id, now);
+            feed.send_due(&self.id, now);
         }
     }
 
@@ -350,7 +350,7 @@ impl Running {
         self.publish.send_replace(Some(report));
     }
 
-    fn tell(&mut self, is_open: bool) {
+    fn send_next(&mut self, is_open: bool) {
         let Some(feed) = &mut self.feed else { return };
         let event = feed.take(&self.id, now());
         let is_last = matches!(event, Some(TerminalEvent::Ended { .. }));

@@ -269,18 +269,18 @@ impl Conversation {
                     None => break,
                 },
                 _ = signals.next() => if let Home::Here(embedded) = &self.home {
-                    embedded.host.hurry();
+                    embedded.host.kill_all();
                 },
             }
         }
         let (Home::Here(embedded), Some(session)) = (&self.home, &self.session) else { return Ok(()) };
         // What cannot be looked at any more is not told.
         let ended = embedded.host.inspect(session).await.ok().and_then(|summary| summary.termination);
-        self.tell_leftovers(ended.as_ref())
+        self.report_leftovers(ended.as_ref())
     }
 
     /// Processes that were left behind, when nothing else was said of the end.
-    fn tell_leftovers(&mut self, ended: Option<&Value>) -> Result<(), Failure> {
+    fn report_leftovers(&mut self, ended: Option<&Value>) -> Result<(), Failure> {
         match ended {
             Some(info) if info["leaked"] == json!(true) && !self.ended => {
                 self.announce("processes that the agent left behind were killed")
@@ -300,7 +300,7 @@ impl Conversation {
         let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New(_)));
         if self.interrupted || !(is_to_come || self.session.is_some()) {
             if let Home::Here(embedded) = &self.home {
-                embedded.host.hurry();
+                embedded.host.kill_all();
             }
             return Ok(Phase::Over);
         }

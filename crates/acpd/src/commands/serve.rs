@@ -3,7 +3,7 @@
 use crate::cli::Serve;
 use crate::config::{Config, Scope, Sees};
 use crate::daemon_config;
-use crate::embedded::{Embedded, agent_specs, hurried_by, load_config};
+use crate::embedded::{Embedded, agent_specs, kill_on_signal, load_config};
 use crate::exit::{Failure, chain};
 use crate::signals::{Reloads, StopSignals};
 use acpd_gateway::{
@@ -54,7 +54,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     });
     let since = tokio::time::Instant::now();
     let listening = format!("{scheme}://{address}");
-    tell_start(&config, &listening);
+    log_start(&config, &listening);
     announce(&listening)?;
     loop {
         tokio::select! {
@@ -69,10 +69,10 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     tracing::info!(sessions, "acpd stopping");
     quit.cancel();
     let ending = embedded.host.clone().shutdown("daemon");
-    hurried_by(&mut stops, &embedded.host, ending).await;
+    kill_on_signal(&mut stops, &embedded.host, ending).await;
     // What the ends of sessions said is on its way; streams end behind it.
     stop.cancel();
-    let _served = hurried_by(&mut stops, &embedded.host, serving).await;
+    let _served = kill_on_signal(&mut stops, &embedded.host, serving).await;
     embedded.close(&mut stops).await;
     daemon_config::forget(&state_dir);
     drop(local_socket);
@@ -113,7 +113,7 @@ fn check_exposure(config: &Config, listen: SocketAddr) -> Result<(), String> {
 }
 
 /// What an operator wants to know of a daemon that has just begun.
-fn tell_start(config: &Config, listening: &str) {
+fn log_start(config: &Config, listening: &str) {
     let agents: Vec<&str> = config.agents.keys().map(String::as_str).collect();
     let file = config.file.as_deref();
     // As the state directory is told.

@@ -56,14 +56,14 @@ async fn listed(args: List) -> Result<(), Failure> {
         return print(&format!("{{\"sessions\":{}}}", json!(raw))).map(drop);
     }
     if sessions.is_empty() {
-        tell("no sessions");
+        print_remark("no sessions");
         return Ok(());
     }
     let width = window().map(|(columns, _)| columns);
     let table = session_list(&sessions, Timestamp::now(), width, screen_of_stdout());
     print(&table.join("\n"))?;
     if more {
-        tell("there are more");
+        print_remark("there are more");
     }
     Ok(())
 }
@@ -81,9 +81,9 @@ fn directory(daemon: &Daemon, given: PathBuf) -> Result<String, Failure> {
 }
 
 /// A remark beside the result.
-pub(crate) fn tell(text: &str) {
+pub(crate) fn print_remark(text: &str) {
     use std::io::Write;
-    // Without stderr there is nobody to tell.
+    // Without stderr the remark cannot be shown.
     let _closed = writeln!(anstream::stderr(), "{text}");
 }
 

@@ -49,7 +49,7 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
                 asked += 1;
                 stop.cancel();
                 if asked > 1 {
-                    embedded.host.hurry();
+                    embedded.host.kill_all();
                 }
             }
         }

@@ -156,7 +156,7 @@ impl Connection {
         }
         let handle = match self.host.session(session).await {
             Ok(handle) => handle,
-            Err(error) => return Err(self.why_not(session, error)),
+            Err(error) => return Err(self.not_live_error(session, error)),
         };
         // A session is used by whoever is attached to it (MC-4).
         let not_attached = || HostError::NotAttached { id: session.to_owned() };
@@ -201,7 +201,7 @@ impl Connection {
     }
 
     /// Why a session takes no request: what its load said, unless it was ended for good.
-    fn why_not(&self, session: &str, error: HostError) -> HostError {
+    fn not_live_error(&self, session: &str, error: HostError) -> HostError {
         match error {
             HostError::SessionEnded { info, .. } if info.reason != Reason::Terminated => {
                 let ended = || HostError::SessionEnded { id: session.to_owned(), info };

@@ -50,7 +50,7 @@ pub(super) async fn observe(State(shared): State<Arc<Shared>>, request: Request,
             Seen::Told => {
                 tracing::warn!(%peer, token, %method, path, status = code, reason, "request refused");
             }
-            Seen::FirstLeftOut => tell_the_rest(&shared, reason),
+            Seen::FirstLeftOut => report_left_out(&shared, reason),
             Seen::LeftOut => {}
         }
     }
@@ -58,7 +58,7 @@ pub(super) async fn observe(State(shared): State<Arc<Shared>>, request: Request,
 }
 
 /// At the end of the window, how many refusals of this kind were not told.
-fn tell_the_rest(shared: &Arc<Shared>, reason: &'static str) {
+fn report_left_out(shared: &Arc<Shared>, reason: &'static str) {
     let (scope, shared) = (shared.host.scope().clone(), Arc::clone(shared));
     let ended = scope.token().clone();
     scope.spawn("refusals", async move {

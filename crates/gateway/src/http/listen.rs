@@ -207,7 +207,7 @@ impl Door {
         let stream = TokioIo::new(Patient::new(stream, self.patience, self.pulse, Arc::clone(&turns)));
         let service =
             hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-                turns.tell(super::exchange::Exchange::requested);
+                turns.update(super::exchange::Exchange::requested);
                 request.extensions_mut().insert(peer);
                 let (answering, turns) =
                     (hyper::service::Service::call(&router, request), Arc::clone(&turns));

@@ -27,9 +27,9 @@ impl Turns {
     }
 
     /// Something about a request has changed.
-    pub(super) fn tell(&self, told: impl FnOnce(&mut Exchange)) {
+    pub(super) fn update(&self, change: impl FnOnce(&mut Exchange)) {
         let reader = self.with(|known| {
-            told(&mut known.exchange);
+            change(&mut known.exchange);
             known.reader.take()
         });
         // It may be that nothing more is to be waited for.
@@ -218,9 +218,9 @@ mod tests {
         let (mut peer, mut patient, turns) = patient(64);
         peer.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("there is room");
         patient.read_exact(&mut [0; 27]).await.expect("it was said");
-        turns.tell(Exchange::requested);
+        turns.update(Exchange::requested);
         tokio::time::timeout(PATIENCE * 2, patient.read_u8()).await.expect_err("it may be silent");
-        turns.tell(Exchange::answered);
+        turns.update(Exchange::answered);
         tokio::time::timeout(PATIENCE * 2, patient.read_u8()).await.expect_err("here too");
     }
 
@@ -231,16 +231,16 @@ mod tests {
         peer.write_all(b"x").await.expect("there is room");
         peer.shutdown().await.expect("it is open");
         patient.read_u8().await.expect("it was said");
-        turns.tell(Exchange::requested);
+        turns.update(Exchange::requested);
         {
             let mut room = [0; 8];
             let reading = patient.read(&mut room);
             tokio::pin!(reading);
             assert!(futures_util::poll!(&mut reading).is_pending());
-            turns.tell(Exchange::answered);
+            turns.update(Exchange::answered);
             assert_eq!(reading.await.expect("no error"), 0);
         }
-        turns.tell(Exchange::requested);
+        turns.update(Exchange::requested);
         let begun = Instant::now();
         assert_eq!(patient.read(&mut [0; 8]).await.expect("no error"), 0);
         assert_eq!(begun.elapsed().as_secs(), 5, "nobody works for ever for a peer that may be gone");

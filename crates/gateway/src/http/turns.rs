@@ -22,16 +22,16 @@ pub(super) struct Answered {
 pub(super) fn answered(response: Response, turns: Arc<Turns>) -> http::Response<Answered> {
     let kind = response.headers().get(header::CONTENT_TYPE);
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        turns.tell(Exchange::switched);
+        turns.update(Exchange::switched);
     } else if kind.is_some_and(|kind| kind.as_bytes().starts_with(Sse::KIND.as_bytes())) {
-        turns.tell(Exchange::streaming);
+        turns.update(Exchange::streaming);
     }
     response.map(|body| Answered { body, turns })
 }
 
 impl Drop for Answered {
     fn drop(&mut self) {
-        self.turns.tell(Exchange::answered);
+        self.turns.update(Exchange::answered);
     }
 }
 

@@ -154,7 +154,7 @@ pub(crate) struct AgentStarter {
     memory: MethodMemory,
     health: HealthRecords,
     /// Cancelled when no process gets its graces any more.
-    hurry: CancellationToken,
+    kill_all: CancellationToken,
     /// Cancelled when nothing is to be started any more.
     closing: CancellationToken,
 }
@@ -166,14 +166,14 @@ impl AgentStarter {
         memory: MethodMemory,
         closing: CancellationToken,
     ) -> Self {
-        let (health, hurry) = (HealthRecords::default(), CancellationToken::new());
-        Self { supervisor, scope, memory, health, hurry, closing }
+        let (health, kill_all) = (HealthRecords::default(), CancellationToken::new());
+        Self { supervisor, scope, memory, health, kill_all, closing }
     }
 
     /// Jumps to the end of the stop ladder for every process: those that serve sessions, those that are about to, and
     /// those that do not start any more.
-    pub(crate) fn hurry(&self) {
-        self.hurry.cancel();
+    pub(crate) fn kill_all(&self) {
+        self.kill_all.cancel();
     }
 
     /// Starts their programs.
@@ -181,7 +181,7 @@ impl AgentStarter {
         &self.supervisor
     }
 
-    /// How the agents stand.
+    /// The health of the agents.
     pub(crate) fn health(&self) -> &HealthRecords {
         &self.health
     }
@@ -226,7 +226,7 @@ async fn start_process(
     spec: &Arc<AgentSpec>,
     cwd: &Path,
 ) -> Result<AgentHandle, AgentStartError> {
-    let AgentStarter { supervisor, scope, memory, health, hurry, closing: _ } = starter;
+    let AgentStarter { supervisor, scope, memory, health, kill_all, closing: _ } = starter;
     let mut program = ProgramSpec::new(spec.command.clone(), cwd);
     program.args.clone_from(&spec.args);
     program.env = program_environment(std::env::vars_os(), &spec.env);
@@ -244,7 +244,7 @@ async fn start_process(
     let (publish, end) = watch::channel(None);
     let handle = process.handle.clone();
     let running = health.process_started(&spec.name);
-    let books = Bookkeeping { secrets: hidden, running, hurry: hurry.clone() };
+    let books = Bookkeeping { secrets: hidden, running, kill: kill_all.clone() };
     let task = AgentTask::new(process, spec.line_limit, inbox, publish, books);
     scope.spawn_lasting("agent", Box::new(task).run());
     let placeholder = Arc::new(AgentInfo { result: Value::Null, prompt: PromptCapabilities::default() });

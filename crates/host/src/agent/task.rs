@@ -42,7 +42,7 @@ pub(super) struct Bookkeeping {
     /// It counts as running.
     pub(super) running: Running,
     /// Cancelled when the process gets its graces no more.
-    pub(super) hurry: CancellationToken,
+    pub(super) kill: CancellationToken,
 }
 
 pub(super) struct AgentTask {
@@ -102,7 +102,7 @@ enum Event {
     StdinClosed,
     Unstuck,
     HalfClosedTooLong,
-    Hurried,
+    KillAll,
     Exited(Arc<ExitReport>),
 }
 
@@ -145,7 +145,7 @@ impl AgentTask {
     pub(super) async fn run(mut self: Box<Self>) {
         let mut exited = None;
         let mut owned = true;
-        let mut hurried = false;
+        let mut killing = false;
         while exited.is_none() || self.stdout_open || !self.stuck.is_empty() {
             let reading = self.stdout_open && self.stuck.is_empty() && self.backlog.len() < BACKLOG;
             let exit_known = exited.is_some();
@@ -157,7 +157,7 @@ impl AgentTask {
                 () = self.stdin.reader_gone(), if self.stdin_open && !exit_known => Event::StdinClosed,
                 () = unstick(self.stuck.front()), if !self.stuck.is_empty() => Event::Unstuck,
                 () = sleep_until(self.half_closed_until), if self.half_closed_until.is_some() && !exit_known => Event::HalfClosedTooLong,
-                () = self.books.hurry.cancelled(), if !hurried && !exit_known => Event::Hurried,
+                () = self.books.kill.cancelled(), if !killing && !exit_known => Event::KillAll,
                 report = self.process.exited(), if !exit_known => Event::Exited(report),
             };
             match event {
@@ -179,8 +179,8 @@ impl AgentTask {
                         self.fail(format!("agent closed its {which} and kept running"));
                     }
                 }
-                Event::Hurried => {
-                    hurried = true;
+                Event::KillAll => {
+                    killing = true;
                     self.process.kill();
                 }
                 Event::Exited(report) => exited = Some(report),

@@ -14,7 +14,7 @@ mod turn;
 use asking::AgentRequest;
 use ending::{Ended, Ending};
 pub(crate) use replaying::Past;
-use serving::{Happened, Serving};
+use serving::{ServiceEvent, Serving};
 
 use super::ingest::Record;
 use super::pending::{PendingRequests, Replies};
@@ -130,7 +130,7 @@ pub(crate) struct SessionTask {
 enum Event {
     Command(Option<Box<SessionCommand>>),
     Input(Option<SessionInput>),
-    Service(Happened),
+    Service(ServiceEvent),
     ViewerLeft,
     Timer,
     LogFailed(AppendError),
@@ -182,7 +182,7 @@ impl SessionTask {
                 command = self.parts.commands.recv(), if owned => Event::Command(command),
                 // Before the agent, which may have always something to say.
                 () = sleep_until(due), if due.is_some() => Event::Timer,
-                happened = self.serving.next() => Event::Service(happened),
+                event = self.serving.next() => Event::Service(event),
                 () = viewers.viewer_left() => Event::ViewerLeft,
                 input = self.parts.inputs.recv() => Event::Input(input),
             };
@@ -204,7 +204,7 @@ impl SessionTask {
                 }
                 Event::Input(Some(SessionInput::Gone(end))) => break Ended::Gone(end),
                 Event::Input(None) => break Ended::Gone(self.parts.agent.ended().await),
-                Event::Service(happened) => self.happened(happened, &mut out),
+                Event::Service(event) => self.service_event(event, &mut out),
                 Event::ViewerLeft => self.viewer_left(&mut out),
                 Event::Timer => {
                     if self.turns.deadline().is_some_and(|at| at <= Self::now()) {
@@ -364,7 +364,7 @@ impl SessionTask {
     async fn perform(&mut self, mut out: Outputs) {
         let before = self.last_seq();
         let status = self.status();
-        self.tell_state(SessionState::of(&status), &mut out.record);
+        self.index_state(SessionState::of(&status), &mut out.record);
         // Answers first: each names the event that it stands behind, and waits for it, so that no viewer can have seen
         // what follows an answer before it has the answer.
         out.replies.send(before, before + out.record.len());
@@ -396,7 +396,7 @@ impl SessionTask {
     }
 
     /// Other processes read from the index what the session is doing; they learn it with the events that changed it.
-    fn tell_state(&mut self, state: SessionState, record: &mut Record) {
+    fn index_state(&mut self, state: SessionState, record: &mut Record) {
         if state != self.told && !record.is_empty() {
             self.told = state;
             record.index(IndexUpdate { state: Some(state.stored()), ..IndexUpdate::default() });

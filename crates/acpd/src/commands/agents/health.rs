@@ -1,7 +1,7 @@
 //! `acpd agents list`: what is configured here, or how the agents of a daemon are doing.
 
 use crate::cli::Which;
-use crate::commands::sessions::{screen_of_stdout, tell};
+use crate::commands::sessions::{print_remark, screen_of_stdout};
 use crate::commands::shown;
 use crate::config::Config;
 use crate::daemon::{Daemon, find_daemon, named};
@@ -31,7 +31,7 @@ pub(super) async fn list(json: bool, which: Which) -> Result<(), Failure> {
     let given = which.config.as_deref();
     let own = DaemonConfig::of(&config.storage.path);
     if let Some(own) = own.filter(|own| own.is_another(given)) {
-        tell(&own.words(given));
+        print_remark(&own.words(given));
     }
     Ok(())
 }

@@ -84,7 +84,7 @@ impl Conversation {
                 daemon.session(session).await.ok().and_then(|session| session.termination_info)
             }
         };
-        self.tell_leftovers(ended.as_ref())?;
+        self.report_leftovers(ended.as_ref())?;
         Ok(spoken_end(ended.as_ref()))
     }
 

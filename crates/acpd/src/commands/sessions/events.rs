@@ -1,6 +1,6 @@
 //! `acpd sessions events`: what is in a session's log, and with `--follow` what comes.
 
-use super::{daemon_of, find, screen_of_stdout, tell};
+use super::{daemon_of, find, print_remark, screen_of_stdout};
 use crate::cli::Events;
 use crate::daemon::{Event, Followed, Follower};
 use crate::exit::Failure;
@@ -38,12 +38,12 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
             }
             Followed::Lost { why, .. } => {
                 away = true;
-                tell(&format!("{why}; reconnecting"));
+                print_remark(&format!("{why}; reconnecting"));
             }
             Followed::Back if back => {}
             Followed::Back => {
                 back = true;
-                tell("connected again");
+                print_remark("connected again");
             }
             Followed::Over => return Ok(()),
         }

@@ -74,7 +74,7 @@ impl Telling {
 
     /// `|` is the agent's answer, `!` a prompt; gives a letter for each update: r(eplay), n(ews), p(erhaps), N(ews
     /// behind what is a replay then).
-    fn tell(&mut self, words: &str) -> String {
+    fn judge(&mut self, words: &str) -> String {
         let mut verdicts = String::new();
         for word in words.split_whitespace() {
             match word {
@@ -162,7 +162,7 @@ fn a_replay_ends_with_the_history_or_with_something_new() {
         (THREE, "| u:one x:look a:1 u:two", "rnrr"),
         ("", "| a:hello", "n"),
     ] {
-        assert_eq!(Telling::of(history).tell(told), verdicts, "{told}");
+        assert_eq!(Telling::of(history).judge(told), verdicts, "{told}");
     }
 }
 
@@ -184,12 +184,12 @@ fn what_is_no_text_is_told_again_too() {
     let events = recorded.iter().map(|line| (EventKind::Update.number(), line.clone()));
     let events: Vec<_> = Recorded::of("u:one").0.chain(events).chain(Recorded::of("u:two a:2").0).collect();
     telling.recorded = Recorded(events.into_iter());
-    assert_eq!(telling.tell("| u:one"), "r");
+    assert_eq!(telling.judge("| u:one"), "r");
     assert_eq!(telling.hears(&plan("last")), Verdict::Replay);
     assert_eq!(telling.hears(&plan("other")), Verdict::News, "a plan is told as it is now");
     assert_eq!(telling.hears(&picture("agent_message_chunk", "aa")), Verdict::Replay);
     assert_eq!(telling.hears(&picture("user_message_chunk", "aa")), Verdict::Replay, "nobody has prompted");
-    assert_eq!(telling.tell("u:two a:2"), "rr");
+    assert_eq!(telling.judge("u:two a:2"), "rr");
     assert_eq!(telling.hears(&picture("agent_message_chunk", "bb")), Verdict::News);
 }
 
@@ -210,10 +210,10 @@ fn little_of_a_long_history_is_held() {
                 told.push_str(&format!("t:{words}{words} "));
             }
             told.push_str(&format!("a:{words} a:{turn}"));
-            assert!(telling.tell(&told).chars().all(|verdict| verdict == 'r'), "{turn}");
+            assert!(telling.judge(&told).chars().all(|verdict| verdict == 'r'), "{turn}");
             assert!(telling.replay.bytes <= WINDOW + 4 * words.len(), "{}", telling.replay.bytes);
         }
-        assert_eq!(telling.tell("a:new"), "n");
+        assert_eq!(telling.judge("a:new"), "n");
         assert!(telling.replay.is_over() && telling.replay.window.is_empty());
     }
 }
@@ -224,10 +224,10 @@ fn a_turn_may_be_longer_than_the_window() {
     let words = "w".repeat(25_000);
     let thoughts: String = (0..60).map(|_| format!("t:{words} c:call ")).collect();
     let mut telling = Telling::of(&format!("u:one {thoughts}a:1 u:two a:2"));
-    assert_eq!(telling.tell("| u:one a:1 u:two a:2 a:3"), "rrrrn");
+    assert_eq!(telling.judge("| u:one a:1 u:two a:2 a:3"), "rrrrn");
     let chunks: String = (0..60).map(|_| format!("a:{words} ")).collect();
     let mut telling = Telling::of(&format!("u:one {chunks}u:two a:2"));
-    assert_eq!(telling.tell(&format!("| u:one a:{} u:two a:2 a:3", words.repeat(60))), "rrrrn");
+    assert_eq!(telling.judge(&format!("| u:one a:{} u:two a:2 a:3", words.repeat(60))), "rrrrn");
 }
 
 fn word() -> impl Strategy<Value = String> {
@@ -279,8 +279,8 @@ proptest! {
         let count = told.len();
         told.insert(answer.min(count), "|".to_owned());
         let mut telling = Telling::of(&history.join(" "));
-        prop_assert_eq!(telling.tell(&told.join(" ")), "r".repeat(count));
-        prop_assert_eq!(telling.tell(&next), "n");
+        prop_assert_eq!(telling.judge(&told.join(" ")), "r".repeat(count));
+        prop_assert_eq!(telling.judge(&next), "n");
     }
 
     // SE-7: whatever the agent says behind its answer, what was never recorded is not taken for a replay, but for the
@@ -301,10 +301,10 @@ proptest! {
         let history = flat(&turns);
         let mut telling = Telling::of(&history.join(" "));
         let count = before.min(history.len());
-        telling.tell(&history[..count].join(" "));
+        telling.judge(&history[..count].join(" "));
         telling.replay.taken();
         for word in told {
-            let verdict = telling.tell(&word);
+            let verdict = telling.judge(&word);
             if word.contains("NEW") {
                 prop_assert!(verdict.eq_ignore_ascii_case("n"), "{}", word);
                 prop_assert!(telling.replay.is_over());

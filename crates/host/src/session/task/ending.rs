@@ -60,7 +60,7 @@ impl SessionTask {
             let gentler = ending.requested.cause != Cause::ClientTerminate;
             // Who terminates does not wait for a gentler end to settle; its record stays. The ladder runs once.
             if gentler && requested.cause == Cause::ClientTerminate && ending.ladder_at.take().is_some() {
-                self.let_go(&mut out.to_agent);
+                self.release(&mut out.to_agent);
             }
             return;
         }
@@ -87,7 +87,7 @@ impl SessionTask {
             self.ending.iter_mut().for_each(|ending| ending.ladder_at = Some(until));
         } else {
             self.ending.iter_mut().for_each(|ending| ending.ladder_at = None);
-            self.let_go(&mut out.to_agent);
+            self.release(&mut out.to_agent);
         }
     }
 
@@ -107,7 +107,7 @@ impl SessionTask {
 
     /// A process of its own is stopped; a shared one goes on without this session (contract 1.1). It is still told
     /// to close what it keeps, but nobody waits for that.
-    pub(super) fn let_go(&mut self, to_agent: &mut Vec<ToAgent>) {
+    pub(super) fn release(&mut self, to_agent: &mut Vec<ToAgent>) {
         if self.parts.agent.is_shared() {
             self.ask_to_close(to_agent);
             self.answer_running(to_agent);
@@ -129,13 +129,13 @@ impl SessionTask {
         if let Some(ending) = &mut self.ending
             && ending.ladder_at.take_if(|at| now >= *at).is_some()
         {
-            self.let_go(&mut out.to_agent);
+            self.release(&mut out.to_agent);
         }
     }
 
     pub(super) fn log_failed(&mut self, error: AppendError, to_agent: &mut Vec<ToAgent>) {
         self.not_recorded(error);
-        self.let_go(to_agent);
+        self.release(to_agent);
     }
 
     /// Told once: the first failure is the cause of all others.

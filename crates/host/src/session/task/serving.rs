@@ -67,10 +67,10 @@ pub(super) struct Serving {
     releasing: Option<oneshot::Receiver<()>>,
 }
 
-/// Something of the services happened.
-pub(super) enum Happened {
+/// What the services report.
+pub(super) enum ServiceEvent {
     Finished(Finished),
-    Said(TerminalEvent),
+    Terminal(TerminalEvent),
 }
 
 impl Serving {
@@ -78,12 +78,12 @@ impl Serving {
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub(super) async fn next(&mut self) -> Happened {
+    pub(super) async fn next(&mut self) -> ServiceEvent {
         tokio::select! {
             biased;
             // Both channels have a sender in this very session.
-            Some(finished) = next_of(&mut self.finished) => Happened::Finished(*finished),
-            Some(event) = next_of(&mut self.feed) => Happened::Said(event),
+            Some(finished) = next_of(&mut self.finished) => ServiceEvent::Finished(*finished),
+            Some(event) = next_of(&mut self.feed) => ServiceEvent::Terminal(event),
             else => std::future::pending().await,
         }
     }
@@ -129,10 +129,10 @@ impl SessionTask {
         });
     }
 
-    pub(super) fn happened(&mut self, happened: Happened, out: &mut Outputs) {
-        match happened {
-            Happened::Finished(finished) => self.served(finished, out),
-            Happened::Said(event) => self.terminal_said(&event, out),
+    pub(super) fn service_event(&mut self, event: ServiceEvent, out: &mut Outputs) {
+        match event {
+            ServiceEvent::Finished(finished) => self.served(finished, out),
+            ServiceEvent::Terminal(event) => self.terminal_said(&event, out),
         }
     }
 
