@@ -13,7 +13,6 @@ mod journal;
 mod listen;
 mod local_peer;
 mod metrics;
-mod patient;
 mod problem;
 mod pulse;
 mod rest;
@@ -23,6 +22,7 @@ mod timer;
 mod tls;
 mod tokens;
 mod turns;
+mod write_timeout;
 
 pub use listen::Listener;
 pub use metrics::{Measurements, MeasurementsError};

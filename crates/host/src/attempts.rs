@@ -5,7 +5,7 @@
 
 use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
-use crate::tries::Tries;
+use crate::rate_limit::RateLimit;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Attempts {
     taking: Arc<KeyedLocks>,
     trying: Arc<Mutex<HashMap<String, Vec<CancellationToken>>>>,
-    lately: Mutex<HashMap<String, Tries>>,
+    lately: Mutex<HashMap<String, RateLimit>>,
 }
 
 /// An activation of one session, until it is dropped.
@@ -51,13 +51,13 @@ impl Attempts {
     /// Whether a try would not be refused; else the wait until the next.
     pub(crate) fn may(&self, id: &str, now: Instant) -> Result<(), Duration> {
         let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        lately.get(id).map_or(Ok(()), |tries| tries.may(now))
+        lately.get(id).map_or(Ok(()), |limit| limit.may(now))
     }
 
     /// Counts a try; refuses the one too many, with the wait until the next.
     pub(crate) fn count(&self, id: &str, now: Instant) -> Result<(), Duration> {
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        lately.retain(|_, tries| !tries.is_forgotten(now));
+        lately.retain(|_, limit| !limit.is_forgotten(now));
         lately.entry(id.to_owned()).or_default().count(now)
     }
 }
@@ -114,14 +114,14 @@ fn lock(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tries::{TRIES, WINDOW};
+    use crate::rate_limit::{ATTEMPTS, WINDOW};
 
     // SU-6: each session has its own tries
     #[test]
     fn tries_are_counted_by_session() {
         let attempts = Attempts::default();
         let now = Instant::now();
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             assert_eq!(attempts.count("s", now), Ok(()));
         }
         assert_eq!((attempts.may("s", now), attempts.may("another", now)), (Err(WINDOW), Ok(())));

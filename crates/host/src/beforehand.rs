@@ -78,9 +78,9 @@ impl Host {
 
 /// Why a session that keeps failing is not activated now.
 pub(crate) fn tried_enough(wait: std::time::Duration) -> String {
-    use crate::tries::{TRIES, WINDOW};
+    use crate::rate_limit::{ATTEMPTS, WINDOW};
     format!(
-        "it was taken up {TRIES} times within {} s; try again in {} s",
+        "it was taken up {ATTEMPTS} times within {} s; try again in {} s",
         WINDOW.as_secs(),
         wait.as_secs() + 1
     )

@@ -60,13 +60,13 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// What is known of whether the host could take on work.
 #[derive(Debug, Default)]
-pub(crate) struct Checked {
+pub(crate) struct CheckCache {
     /// The last answer of the log, and when it came.
     last: Mutex<Option<(Instant, Result<(), Unready>)>>,
     doubts: Doubts,
 }
 
-impl Checked {
+impl CheckCache {
     /// For those who may see that something cannot be recorded.
     pub(crate) fn doubts(&self) -> Doubts {
         self.doubts.clone()
@@ -101,7 +101,7 @@ impl Host {
         if self.is_closing() {
             return Err(Unready::ShuttingDown);
         }
-        let mut checked = self.shared.checked.last.lock().await;
+        let mut checked = self.shared.check_cache.last.lock().await;
         if let Some((at, result)) = &*checked
             && at.elapsed() < FRESH
         {
@@ -124,7 +124,7 @@ impl Host {
 
     /// Something went wrong that a log out of order would explain; the [watch](Self::watch) looks.
     pub fn doubt(&self) {
-        self.shared.checked.doubts.raise();
+        self.shared.check_cache.doubts.raise();
     }
 
     /// Tells the operator when the host is not ready, and when it is again, until it shuts down. It looks when there is a
@@ -133,7 +133,7 @@ impl Host {
         let ended = self.scope().token().clone();
         let watching = async {
             loop {
-                self.shared.checked.doubts.0.notified().await;
+                self.shared.check_cache.doubts.0.notified().await;
                 // The last answer may be from before what raised the doubt.
                 tokio::time::sleep(FRESH).await;
                 let Err(unready) = self.check().await else { continue };

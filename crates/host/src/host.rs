@@ -14,7 +14,7 @@ use crate::agent::{
     Spares,
 };
 use crate::attempts::Attempts;
-use crate::check::Checked;
+use crate::check::CheckCache;
 use crate::clock;
 use crate::error::HostError;
 use crate::event::EventKind;
@@ -94,7 +94,7 @@ pub(crate) struct Shared {
     pub(crate) host_file: HostFile,
     /// Histories that are read at once, for those who look at a session.
     pub(crate) readings: Semaphore,
-    pub(crate) checked: Checked,
+    pub(crate) check_cache: CheckCache,
     /// Held while a dead host is recovered.
     pub(crate) recovering: tokio::sync::Mutex<()>,
 }
@@ -163,7 +163,7 @@ impl Host {
             starting: KeyedLocks::default(),
             closing,
             host_file,
-            checked: Checked::default(),
+            check_cache: CheckCache::default(),
             readings: Semaphore::new(READINGS),
             recovering: tokio::sync::Mutex::default(),
         });
@@ -303,7 +303,7 @@ impl Host {
                 return Err(HostError::AgentGone { info: Arc::new(agent.termination().await) });
             }
         };
-        let doubts = self.shared.checked.doubts();
+        let doubts = self.shared.check_cache.doubts();
         let journal = RunJournal::started(id.clone(), agent, &run.info, doubts);
         let began_after = appender.next_seq() - 1;
         let past =
@@ -379,7 +379,7 @@ impl Host {
         mut info: serde_json::Value,
     ) {
         let termination = agent.termination().await;
-        let doubts = self.shared.checked.doubts();
+        let doubts = self.shared.check_cache.doubts();
         RunJournal::started(id.clone(), agent, &info, doubts).ended(&termination, 0);
         let end = json!(termination);
         info["terminationInfo"] = end.clone();

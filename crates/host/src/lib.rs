@@ -29,6 +29,7 @@ mod listing;
 mod metrics;
 mod named;
 mod permission;
+mod rate_limit;
 mod refusal;
 mod registry;
 mod secrets;
@@ -39,7 +40,6 @@ mod spec;
 mod stderr_log;
 mod termination;
 mod transcript;
-mod tries;
 mod viewers;
 
 pub use acp::{META, error_code, method};

@@ -3,8 +3,8 @@
 mod health;
 
 use crate::cli::Agents;
-use crate::embedded::{agent_specs, load_config};
 use crate::exit::{Failure, chain};
+use crate::local_host::{agent_specs, load_config};
 use crate::process;
 use crate::stdout::print;
 use crate::view::logins;

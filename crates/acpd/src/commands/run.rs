@@ -9,9 +9,9 @@ use super::shown;
 use crate::cli::{HostLocation, Run};
 use crate::client::{Client, Incoming};
 use crate::daemon::Daemon;
-use crate::embedded::{Embedded, host_mode};
 use crate::exit::Failure;
 use crate::hosting::{Hosted, Hosting};
+use crate::local_host::{LocalHost, host_mode};
 use crate::signals::StopSignals;
 use crate::view::{Screen, TICK, View, clean_line};
 use acpd_host::{META, PermissionMode, method};
@@ -35,13 +35,13 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
             let cwd = working_directory(args.cwd, true)?;
             let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
-            let embedded = Embedded::open(&config).await?;
-            let client = Client::connect(&embedded.host, &agent);
-            let mut conversation = Conversation::new(client, Home::Here(embedded), words, Some(agent), &cwd);
+            let local = LocalHost::open(&config).await?;
+            let client = Client::connect(&local.host, &agent);
+            let mut conversation = Conversation::new(client, Home::Here(local), words, Some(agent), &cwd);
             let outcome = conversation.hold(&cwd, &mut signals).await;
-            if let Home::Here(embedded) = conversation.home {
+            if let Home::Here(local) = conversation.home {
                 drop(conversation.client);
-                embedded.close(&mut signals).await;
+                local.close(&mut signals).await;
             }
             outcome
         }
@@ -71,7 +71,7 @@ struct Words {
 /// Who hosts the session.
 enum Home {
     /// This process, for this conversation.
-    Here(Embedded),
+    Here(LocalHost),
     /// A daemon, which goes on without us.
     Daemon {
         daemon: Box<Daemon>,
@@ -268,14 +268,14 @@ impl Conversation {
                     Some(incoming) => drop(self.take(incoming, Phase::Over, cwd).await?),
                     None => break,
                 },
-                _ = signals.next() => if let Home::Here(embedded) = &self.home {
-                    embedded.host.kill_all();
+                _ = signals.next() => if let Home::Here(local) = &self.home {
+                    local.host.kill_all();
                 },
             }
         }
-        let (Home::Here(embedded), Some(session)) = (&self.home, &self.session) else { return Ok(()) };
+        let (Home::Here(local), Some(session)) = (&self.home, &self.session) else { return Ok(()) };
         // What cannot be looked at any more is not told.
-        let ended = embedded.host.inspect(session).await.ok().and_then(|summary| summary.termination);
+        let ended = local.host.inspect(session).await.ok().and_then(|summary| summary.termination);
         self.report_leftovers(ended.as_ref())
     }
 
@@ -299,8 +299,8 @@ impl Conversation {
         // A session that nobody was told of would live on in the daemon.
         let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New(_)));
         if self.interrupted || !(is_to_come || self.session.is_some()) {
-            if let Home::Here(embedded) = &self.home {
-                embedded.host.kill_all();
+            if let Home::Here(local) = &self.home {
+                local.host.kill_all();
             }
             return Ok(Phase::Over);
         }

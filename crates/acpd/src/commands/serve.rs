@@ -3,8 +3,8 @@
 use crate::cli::Serve;
 use crate::config::{Config, Scope, Sees};
 use crate::daemon_config;
-use crate::embedded::{Embedded, agent_specs, kill_on_signal, load_config};
 use crate::exit::{Failure, chain};
+use crate::local_host::{LocalHost, agent_specs, kill_on_signal, load_config};
 use crate::signals::{Reloads, StopSignals};
 use acpd_gateway::{
     Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, Measurements, TokenHash, Tokens,
@@ -30,7 +30,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
     let measured = Measurements::listen().map_err(|error| Failure::of(&error))?;
-    let embedded = Embedded::open(&config).await?;
+    let local = LocalHost::open(&config).await?;
     let (local_socket, unix) =
         LocalSocket::listen(&config.storage.path).map_err(|error| Failure::of(&error))?;
     // Behind the lock: the start of a second daemon is told of the first, not of its port.
@@ -43,12 +43,11 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     tokens.replace(known_tokens(&config));
     let (quit, stop) = (CancellationToken::new(), CancellationToken::new());
     let settings = http_settings(&config);
-    let server =
-        HttpServer::new(embedded.host.clone(), tokens.clone(), settings, Some(measured), stop.clone());
+    let server = HttpServer::new(local.host.clone(), tokens.clone(), settings, Some(measured), stop.clone());
     for name in config.agents.keys() {
-        embedded.host.keep_spare(name);
+        local.host.keep_spare(name);
     }
-    let serving = embedded.host.scope().spawn("front door", {
+    let serving = local.host.scope().spawn("front door", {
         let (server, quit) = (server.clone(), quit.clone());
         async move { server.serve(vec![Listener::Tcp(tcp, tls), Listener::Unix(unix)], quit).await }
     });
@@ -59,21 +58,21 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     loop {
         tokio::select! {
             () = stops.next() => break,
-            () = reloads.next() => match reload(&args, &server, &tokens, &embedded, config.file.as_deref()) {
+            () = reloads.next() => match reload(&args, &server, &tokens, &local, config.file.as_deref()) {
                 Ok(()) => daemon_config::note(&state_dir, config.file.as_deref()),
                 Err(reason) => tracing::error!(reason, "the configuration stays as it was"),
             },
         }
     }
-    let sessions = embedded.host.live_sessions();
+    let sessions = local.host.live_sessions();
     tracing::info!(sessions, "acpd stopping");
     quit.cancel();
-    let ending = embedded.host.clone().shutdown("daemon");
-    kill_on_signal(&mut stops, &embedded.host, ending).await;
+    let ending = local.host.clone().shutdown("daemon");
+    kill_on_signal(&mut stops, &local.host, ending).await;
     // What the ends of sessions said is on its way; streams end behind it.
     stop.cancel();
-    let _served = kill_on_signal(&mut stops, &embedded.host, serving).await;
-    embedded.close(&mut stops).await;
+    let _served = kill_on_signal(&mut stops, &local.host, serving).await;
+    local.close(&mut stops).await;
     daemon_config::forget(&state_dir);
     drop(local_socket);
     tracing::info!(uptime_s = since.elapsed().as_secs(), "acpd stopped");
@@ -142,7 +141,7 @@ fn reload(
     args: &Serve,
     server: &HttpServer,
     tokens: &Tokens,
-    embedded: &Embedded,
+    local: &LocalHost,
     file: Option<&Path>,
 ) -> Result<(), String> {
     let config = load(args).map_err(|failure| failure.to_string())?;
@@ -154,7 +153,7 @@ fn reload(
             "the last token was taken out: over TCP nobody may call until there is one, or a restart"
         );
     }
-    embedded.host.set_agents(agent_specs(&config));
+    local.host.set_agents(agent_specs(&config));
     let (tokens, agents) = (config.tokens.len(), config.agents.len());
     tracing::info!(tokens, agents, "read the configuration anew");
     Ok(())

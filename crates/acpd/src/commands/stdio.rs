@@ -3,9 +3,9 @@
 use crate::cli::Stdio;
 use crate::config::Config;
 use crate::daemon::Daemon;
-use crate::embedded::Embedded;
 use crate::exit::Failure;
 use crate::hosting::Hosting;
+use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
 use acpd_gateway::{Allowance, ConnectionOptions, Identity, StdioLines, serve_stdio};
 use std::time::Duration;
@@ -28,9 +28,9 @@ pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
 async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
     config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
-    let embedded = Embedded::open(config).await?;
+    let local = LocalHost::open(config).await?;
     // An editor may open any number of sessions.
-    embedded.host.keep_spare(&agent);
+    local.host.keep_spare(&agent);
     let stop = CancellationToken::new();
     let options = ConnectionOptions {
         identity: Identity::local(Allowance::UNLIMITED),
@@ -39,7 +39,7 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
         ends_host: true,
         session_stop: config.compat.session_stop,
     };
-    let served = serve_stdio(embedded.host.clone(), options, embedded.line_limit, stop.clone());
+    let served = serve_stdio(local.host.clone(), options, local.line_limit, stop.clone());
     tokio::pin!(served);
     let mut asked = 0;
     let outcome = loop {
@@ -49,12 +49,12 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
                 asked += 1;
                 stop.cancel();
                 if asked > 1 {
-                    embedded.host.kill_all();
+                    local.host.kill_all();
                 }
             }
         }
     };
-    embedded.close(&mut signals).await;
+    local.close(&mut signals).await;
     outcome.map_err(|error| Failure::of(&error))
 }
 

@@ -4,9 +4,9 @@
 //! so that no client can hold one for ever.
 
 use super::local_peer::{admit, refusing};
-use super::patient::{Patient, Turns};
 use super::pulse::Pulse;
 use super::timer::ClientTimer;
+use super::write_timeout::{Turns, WriteTimeout};
 use super::{Peer, turns};
 use acpd_host::{Host, TaskScope};
 use axum::Router;
@@ -29,7 +29,7 @@ const SOCKETS: usize = 16 * 1024;
 /// How long a client may take for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a connection that is kept alive waits for the next request: longer than most clients keep one, since a POST
-/// that meets its end on the way is lost. A head that has begun has less time, by [`Patient`].
+/// that meets its end on the way is lost. A head that has begun has less time, by [`WriteTimeout`].
 const NEXT_HEAD: Duration = Duration::from_secs(100);
 /// How often an HTTP/2 client is asked whether it is there, and how long it may take.
 const PING: Duration = Duration::from_secs(15);
@@ -204,7 +204,7 @@ impl Door {
             .max_concurrent_streams(STREAMS);
         let router = TowerToHyperService::new(self.router);
         let turns = Arc::new(Turns::new(Instant::now()));
-        let stream = TokioIo::new(Patient::new(stream, self.patience, self.pulse, Arc::clone(&turns)));
+        let stream = TokioIo::new(WriteTimeout::new(stream, self.patience, self.pulse, Arc::clone(&turns)));
         let service =
             hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
                 turns.update(super::exchange::Exchange::requested);

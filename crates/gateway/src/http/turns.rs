@@ -1,8 +1,8 @@
 //! Answers on their way through hyper, told to the [`Exchange`] of their socket.
 
 use super::exchange::Exchange;
-use super::patient::Turns;
 use super::sse::Sse;
+use super::write_timeout::Turns;
 use axum::body::Body as AxumBody;
 use axum::response::Response;
 use bytes::Bytes;

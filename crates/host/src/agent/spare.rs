@@ -10,8 +10,8 @@
 
 use super::{AgentHandle, AgentStarter};
 use crate::error::HostError;
+use crate::rate_limit::RateLimit;
 use crate::spec::AgentSpec;
-use crate::tries::Tries;
 use acpd_supervisor::TaskScope;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -94,7 +94,7 @@ struct SpareTask {
     /// Gets the process that is being started.
     waiter: Option<Take>,
     /// How often one that died was replaced.
-    replaced: Tries,
+    replaced: RateLimit,
 }
 
 type Start = Pin<Box<dyn Future<Output = Result<AgentHandle, HostError>> + Send>>;
@@ -133,7 +133,7 @@ impl State {
 impl SpareTask {
     fn new(starter: AgentStarter, spec: Arc<AgentSpec>, cwd: PathBuf, takes: mpsc::Receiver<Take>) -> Self {
         let state = State::Resting(Instant::now());
-        let replaced = Tries::default();
+        let replaced = RateLimit::default();
         let mut task = Self { starter, spec, cwd, takes, state, waiter: None, replaced };
         task.state = task.start();
         task

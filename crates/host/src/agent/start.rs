@@ -1,6 +1,6 @@
 //! Starting an agent: the process, then `initialize`, once, within a bound (IN-4, IN-6).
 
-use super::task::{AgentTask, Bookkeeping};
+use super::task::{AgentTask, RunRecorder};
 use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, HealthRecords, MethodMemory};
 use crate::acp::{self, method};
 use crate::clock;
@@ -244,8 +244,8 @@ async fn start_process(
     let (publish, end) = watch::channel(None);
     let handle = process.handle.clone();
     let running = health.process_started(&spec.name);
-    let books = Bookkeeping { secrets: hidden, running, kill: kill_all.clone() };
-    let task = AgentTask::new(process, spec.line_limit, inbox, publish, books);
+    let recorder = RunRecorder { secrets: hidden, running, kill: kill_all.clone() };
+    let task = AgentTask::new(process, spec.line_limit, inbox, publish, recorder);
     scope.spawn_lasting("agent", Box::new(task).run());
     let placeholder = Arc::new(AgentInfo { result: Value::Null, prompt: PromptCapabilities::default() });
     let program = || spec.command.to_string_lossy().into_owned();

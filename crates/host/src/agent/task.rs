@@ -36,7 +36,7 @@ const REPLAYED: usize = 256;
 const HALF_CLOSED: Duration = Duration::from_secs(1);
 
 /// What is known of a process beside its connection.
-pub(super) struct Bookkeeping {
+pub(super) struct RunRecorder {
     /// What the record of its end must not tell.
     pub(super) secrets: watch::Receiver<Secrets>,
     /// It counts as running.
@@ -52,7 +52,7 @@ pub(super) struct AgentTask {
     lines: LineBuffer,
     commands: mpsc::Receiver<Box<Command>>,
     publish: watch::Sender<Option<Arc<AgentEnd>>>,
-    books: Bookkeeping,
+    recorder: RunRecorder,
     /// Requests that we sent.
     requests: Outgoing<ReplyTo>,
     routes: Vec<Route>,
@@ -112,7 +112,7 @@ impl AgentTask {
         line_limit: usize,
         commands: mpsc::Receiver<Box<Command>>,
         publish: watch::Sender<Option<Arc<AgentEnd>>>,
-        books: Bookkeeping,
+        recorder: RunRecorder,
     ) -> Self {
         Self {
             process: process.handle,
@@ -121,7 +121,7 @@ impl AgentTask {
             lines: LineBuffer::new(line_limit),
             commands,
             publish,
-            books,
+            recorder,
             requests: Outgoing::new(),
             routes: Vec::new(),
             next_route: 0,
@@ -157,7 +157,7 @@ impl AgentTask {
                 () = self.stdin.reader_gone(), if self.stdin_open && !exit_known => Event::StdinClosed,
                 () = unstick(self.stuck.front()), if !self.stuck.is_empty() => Event::Unstuck,
                 () = sleep_until(self.half_closed_until), if self.half_closed_until.is_some() && !exit_known => Event::HalfClosedTooLong,
-                () = self.books.kill.cancelled(), if !killing && !exit_known => Event::KillAll,
+                () = self.recorder.kill.cancelled(), if !killing && !exit_known => Event::KillAll,
                 report = self.process.exited(), if !exit_known => Event::Exited(report),
             };
             match event {
@@ -199,9 +199,9 @@ impl AgentTask {
 
     async fn finish(mut self, report: Arc<ExitReport>) {
         // Before anybody sees it.
-        let report = self.books.secrets.borrow().redact_report(&report);
+        let report = self.recorder.secrets.borrow().redact_report(&report);
         let end = Arc::new(AgentEnd { report, fault: self.fault.take() });
-        self.books.running.ended(&end, !self.requests.is_empty());
+        self.recorder.running.ended(&end, !self.requests.is_empty());
         self.publish.send_replace(Some(Arc::clone(&end)));
         // Whoever waits for an answer now learns the end from the closed channel.
         drop(self.requests);

@@ -45,7 +45,7 @@ impl Turns {
 
 /// Fails writes that could not go on for longer than its patience, and gives up a peer that does not say in time what it
 /// has begun to say.
-pub(super) struct Patient<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
     patience: Duration,
     pulse: Arc<Pulse>,
@@ -59,7 +59,7 @@ pub(super) struct Patient<S> {
     waits_since: Option<Instant>,
 }
 
-impl<S> Patient<S> {
+impl<S> WriteTimeout<S> {
     pub(super) fn new(stream: S, patience: Duration, pulse: Arc<Pulse>, turns: Arc<Turns>) -> Self {
         Self { stream, patience, pulse, turns, due: None, closed: false, waiting: None, waits_since: None }
     }
@@ -112,7 +112,7 @@ fn poll_until(
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -140,7 +140,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.bounded(cx, written)
@@ -178,19 +178,19 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(30);
 
     /// A peer with `room` bytes on the way, its socket, and what is known of its requests.
-    fn patient(room: usize) -> (DuplexStream, Patient<DuplexStream>, Arc<Turns>) {
+    fn slow_stream(room: usize) -> (DuplexStream, WriteTimeout<DuplexStream>, Arc<Turns>) {
         let (peer, stream) = tokio::io::duplex(room);
         let (pulse, turns) = (Arc::new(Pulse::new()), Arc::new(Turns::new(Instant::now())));
         let beat = Arc::clone(&pulse);
         acpd_host::TaskScope::default().spawn("pulse", async move { beat.keep().await });
-        (peer, Patient::new(stream, PATIENCE, pulse, Arc::clone(&turns)), turns)
+        (peer, WriteTimeout::new(stream, PATIENCE, pulse, Arc::clone(&turns)), turns)
     }
 
     // HT-12: who says nothing, not enough, or too slowly holds no socket; who has asked may be silent
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_does_not_say_its_head_is_given_up() {
         for said in [&b""[..], b"PRI * HTTP", b"GET / HTTP/1.1\r\nHost: x\r\n"] {
-            let (mut peer, mut patient, _turns) = patient(64);
+            let (mut peer, mut stream, _turns) = slow_stream(64);
             let begun = Instant::now();
             let saying = async {
                 peer.write_all(said).await.expect("there is room");
@@ -204,7 +204,7 @@ mod tests {
             };
             let reading = async {
                 loop {
-                    if let Err(late) = patient.read_u8().await {
+                    if let Err(late) = stream.read_u8().await {
                         return late;
                     }
                 }
@@ -215,26 +215,26 @@ mod tests {
             };
             assert_eq!((late.kind(), begun.elapsed().as_secs()), (io::ErrorKind::TimedOut, 10), "{said:?}");
         }
-        let (mut peer, mut patient, turns) = patient(64);
+        let (mut peer, mut stream, turns) = slow_stream(64);
         peer.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("there is room");
-        patient.read_exact(&mut [0; 27]).await.expect("it was said");
+        stream.read_exact(&mut [0; 27]).await.expect("it was said");
         turns.update(Exchange::requested);
-        tokio::time::timeout(PATIENCE * 2, patient.read_u8()).await.expect_err("it may be silent");
+        tokio::time::timeout(PATIENCE * 2, stream.read_u8()).await.expect_err("it may be silent");
         turns.update(Exchange::answered);
-        tokio::time::timeout(PATIENCE * 2, patient.read_u8()).await.expect_err("here too");
+        tokio::time::timeout(PATIENCE * 2, stream.read_u8()).await.expect_err("here too");
     }
 
     // HT-12: a peer that closes its half is there until it is answered
     #[tokio::test(start_paused = true)]
     async fn the_end_of_a_half_is_told_behind_the_answer() {
-        let (mut peer, mut patient, turns) = patient(64);
+        let (mut peer, mut stream, turns) = slow_stream(64);
         peer.write_all(b"x").await.expect("there is room");
         peer.shutdown().await.expect("it is open");
-        patient.read_u8().await.expect("it was said");
+        stream.read_u8().await.expect("it was said");
         turns.update(Exchange::requested);
         {
             let mut room = [0; 8];
-            let reading = patient.read(&mut room);
+            let reading = stream.read(&mut room);
             tokio::pin!(reading);
             assert!(futures_util::poll!(&mut reading).is_pending());
             turns.update(Exchange::answered);
@@ -242,21 +242,21 @@ mod tests {
         }
         turns.update(Exchange::requested);
         let begun = Instant::now();
-        assert_eq!(patient.read(&mut [0; 8]).await.expect("no error"), 0);
+        assert_eq!(stream.read(&mut [0; 8]).await.expect("no error"), 0);
         assert_eq!(begun.elapsed().as_secs(), 5, "nobody works for ever for a peer that may be gone");
     }
 
     // UP-2: no client holds a socket for ever, and none loses it because this process was stopped
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_takes_nothing_is_given_up() {
-        let (mut reader, mut patient, _turns) = patient(8);
-        patient.write_all(b"12345678").await.expect("there is room");
+        let (mut reader, mut stream, _turns) = slow_stream(8);
+        stream.write_all(b"12345678").await.expect("there is room");
         let begun = Instant::now();
-        let late = patient.write_all(b"9").await.expect_err("there is none");
+        let late = stream.write_all(b"9").await.expect_err("there is none");
         assert_eq!((late.kind(), begun.elapsed()), (io::ErrorKind::TimedOut, PATIENCE));
         let begun = Instant::now();
         {
-            let writing = patient.write_all(b"9");
+            let writing = stream.write_all(b"9");
             tokio::pin!(writing);
             assert!(futures_util::poll!(&mut writing).is_pending());
             tokio::time::advance(PATIENCE * 2).await;
@@ -264,6 +264,6 @@ mod tests {
         }
         assert_eq!(begun.elapsed(), PATIENCE * 3);
         reader.read_exact(&mut [0; 8]).await.expect("it is there");
-        patient.write_all(b"again").await.expect("there is room again");
+        stream.write_all(b"again").await.expect("there is room again");
     }
 }

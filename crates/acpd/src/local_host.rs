@@ -40,13 +40,13 @@ fn example_agent() -> Result<config::Agent, Failure> {
 }
 
 /// A host and what its end needs to know.
-pub(crate) struct Embedded {
+pub(crate) struct LocalHost {
     pub(crate) host: Host,
     pub(crate) line_limit: usize,
     end_bound: Duration,
 }
 
-impl Embedded {
+impl LocalHost {
     /// Opens the state directory and makes a host of the configuration.
     pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
         let state_dir = &config.storage.path;
