@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::batch::Batch;
-use crate::failure::AppendError;
+use crate::failure::WriteError;
 use crate::live::{Committed, Live};
 use crate::log::Shared;
 use crate::queue::{Append, Reply};
@@ -55,7 +55,7 @@ impl Appender {
     /// # Cancel safety
     ///
     /// Safe: when dropped while it waits, nothing was queued, no number was given and the batch is lost.
-    pub async fn append(&mut self, batch: Batch) -> Result<RangeInclusive<u64>, AppendError> {
+    pub async fn append(&mut self, batch: Batch) -> Result<RangeInclusive<u64>, WriteError> {
         self.queue(batch, None).await
     }
 
@@ -64,10 +64,10 @@ impl Appender {
     /// # Errors
     ///
     /// As [`Appender::append`], and when the commit fails.
-    pub async fn append_durable(&mut self, batch: Batch) -> Result<RangeInclusive<u64>, AppendError> {
+    pub async fn append_durable(&mut self, batch: Batch) -> Result<RangeInclusive<u64>, WriteError> {
         let (reply, answer) = oneshot::channel();
         let range = self.queue(batch, Some(reply)).await?;
-        answer.await.unwrap_or(Err(AppendError::Closed))?;
+        answer.await.unwrap_or(Err(WriteError::Closed))?;
         Ok(range)
     }
 
@@ -78,7 +78,7 @@ impl Appender {
     /// # Errors
     ///
     /// When even that can not be written.
-    pub async fn append_final(self, batch: Batch) -> Result<RangeInclusive<u64>, AppendError> {
+    pub async fn append_final(self, batch: Batch) -> Result<RangeInclusive<u64>, WriteError> {
         batch.check_size()?;
         let live = Arc::clone(&self.live);
         let count = batch.count;
@@ -87,11 +87,7 @@ impl Appender {
         Ok(first..=first + count - 1)
     }
 
-    async fn queue(
-        &mut self,
-        batch: Batch,
-        reply: Option<Reply>,
-    ) -> Result<RangeInclusive<u64>, AppendError> {
+    async fn queue(&mut self, batch: Batch, reply: Option<Reply>) -> Result<RangeInclusive<u64>, WriteError> {
         batch.check_size()?;
         let permit = self.shared.queue.permit(batch.cost()).await?;
         if let Some(error) = self.live.failure() {

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::failure::AppendError;
+use crate::failure::WriteError;
 
 /// The largest payload of one event, in bytes. SQLite holds at most 1,000,000,000 bytes in a row.
 pub const MAX_PAYLOAD_BYTES: usize = 512 * 1024 * 1024;
@@ -118,9 +118,9 @@ impl Batch {
     }
 
     /// A batch with an event that is too large is refused as a whole.
-    pub(crate) fn check_size(&self) -> Result<(), AppendError> {
+    pub(crate) fn check_size(&self) -> Result<(), WriteError> {
         match self.oversized {
-            Some(bytes) => Err(AppendError::TooLarge { bytes, limit: MAX_PAYLOAD_BYTES }),
+            Some(bytes) => Err(WriteError::TooLarge { bytes, limit: MAX_PAYLOAD_BYTES }),
             None => Ok(()),
         }
     }

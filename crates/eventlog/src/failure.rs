@@ -15,7 +15,7 @@ use crate::fault::SqliteFault;
 /// Why something could not be written.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum AppendError {
+pub enum WriteError {
     /// The disk, the quota, the file size limit or `max_bytes` is exhausted.
     #[error("no room left for the event log, free disk space")]
     DiskFull {
@@ -83,7 +83,7 @@ pub enum AppendError {
     Closed,
 }
 
-impl AppendError {
+impl WriteError {
     /// The log's file could not grow.
     pub(crate) fn from_growing(error: &io::Error, database: &Path) -> Self {
         let code = match disk::means_full(error) || disk::is_full(database) {

@@ -60,7 +60,7 @@ pub use appender::Appender;
 pub use batch::{Batch, IndexUpdate, MAX_PAYLOAD_BYTES, PayloadWriter};
 pub use block::{Block, Event, Events};
 pub use cursor::{Cursor, CursorError};
-pub use failure::AppendError;
+pub use failure::WriteError;
 pub use fault::SqliteFault;
 pub use live::Committed;
 pub use log::{Durability, EventLog, NewSession, Options};

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
-use crate::failure::AppendError;
+use crate::failure::WriteError;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
     pub(crate) committed: u64,
     /// Set once; nothing more is committed by this appender then.
-    pub(crate) failure: Option<AppendError>,
+    pub(crate) failure: Option<WriteError>,
     /// Set once, after the appender's last commit.
     pub(crate) closed: bool,
 }
@@ -36,7 +36,7 @@ impl Live {
         self.progress.borrow().committed
     }
 
-    pub(crate) fn failure(&self) -> Option<AppendError> {
+    pub(crate) fn failure(&self) -> Option<WriteError> {
         self.progress.borrow().failure.clone()
     }
 
@@ -48,7 +48,7 @@ impl Live {
         self.progress.send_modify(|progress| progress.committed = committed);
     }
 
-    pub(crate) fn fail(&self, error: AppendError) {
+    pub(crate) fn fail(&self, error: WriteError) {
         self.progress.send_modify(|progress| progress.failure = Some(error));
     }
 
@@ -79,7 +79,7 @@ impl LiveSessions {
     pub(crate) fn end_all(&self) {
         for (_, live) in self.0.lock().expect("nothing panics under this lock").drain() {
             if live.failure().is_none() {
-                live.fail(AppendError::Closed);
+                live.fail(WriteError::Closed);
             }
             live.close();
         }
@@ -101,7 +101,7 @@ impl Committed {
     }
 
     /// Why nothing more is committed, if so.
-    pub fn failure(&self) -> Option<AppendError> {
+    pub fn failure(&self) -> Option<WriteError> {
         self.0.borrow().failure.clone()
     }
 
@@ -110,13 +110,13 @@ impl Committed {
     /// # Cancel safety
     ///
     /// Safe: it only waits.
-    pub async fn wait_for(&mut self, seq: u64) -> Result<(), AppendError> {
+    pub async fn wait_for(&mut self, seq: u64) -> Result<(), WriteError> {
         let over =
             |progress: &Progress| progress.committed >= seq || progress.failure.is_some() || progress.closed;
         match self.0.wait_for(over).await {
             Ok(progress) if progress.committed >= seq => Ok(()),
-            Ok(progress) => Err(progress.failure.clone().unwrap_or(AppendError::Closed)),
-            Err(_) => Err(AppendError::Closed),
+            Ok(progress) => Err(progress.failure.clone().unwrap_or(WriteError::Closed)),
+            Err(_) => Err(WriteError::Closed),
         }
     }
 }

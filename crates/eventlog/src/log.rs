@@ -15,7 +15,7 @@ use crate::cache::Cache;
 use crate::cursor::{Cursor, CursorError};
 use crate::damage::Damage;
 use crate::disk::DiskBudget;
-use crate::failure::AppendError;
+use crate::failure::WriteError;
 use crate::live::{Live, LiveSessions};
 use crate::metrics;
 use crate::query::{self, ListQuery, QueryError, SessionRow};
@@ -88,14 +88,14 @@ impl Shared {
         &self,
         bytes: usize,
         job: impl FnOnce(&mut Writer) -> T + Send + 'static,
-    ) -> Result<T, AppendError> {
+    ) -> Result<T, WriteError> {
         let permit = self.queue.permit(bytes).await?;
         let (reply, answer) = oneshot::channel();
         self.queue.job(Box::new(move |writer| {
             let _permit = permit;
             drop(reply.send(job(writer)));
         }))?;
-        answer.await.map_err(|_| AppendError::Closed)
+        answer.await.map_err(|_| WriteError::Closed)
     }
 }
 
@@ -148,8 +148,8 @@ impl EventLog {
     ///
     /// # Errors
     ///
-    /// [`AppendError::Exists`] if there is one of that id, [`AppendError::TooLarge`] if an event is too large.
-    pub async fn create(&self, new: NewSession) -> Result<Appender, AppendError> {
+    /// [`WriteError::Exists`] if there is one of that id, [`WriteError::TooLarge`] if an event is too large.
+    pub async fn create(&self, new: NewSession) -> Result<Appender, WriteError> {
         new.events.check_size()?;
         let shared = Arc::clone(&self.shared);
         let bytes = new.events.cost();
@@ -165,8 +165,8 @@ impl EventLog {
     ///
     /// # Errors
     ///
-    /// [`AppendError::Live`] if another host has it, or this one has an appender of it already.
-    pub async fn reopen(&self, id: &str, owner: &str) -> Result<Appender, AppendError> {
+    /// [`WriteError::Live`] if another host has it, or this one has an appender of it already.
+    pub async fn reopen(&self, id: &str, owner: &str) -> Result<Appender, WriteError> {
         let shared = Arc::clone(&self.shared);
         let (id, owner) = (id.to_owned(), owner.to_owned());
         let job = move |writer: &mut Writer| {
@@ -174,12 +174,12 @@ impl EventLog {
             writer.check_beginning()?;
             let head = writer.transact(None, |transaction| {
                 let head = match store::session_head(transaction, &id)? {
-                    None => return Ok(Err(AppendError::Unknown { id: id.clone() })),
+                    None => return Ok(Err(WriteError::Unknown { id: id.clone() })),
                     Some(SessionHead { owner: Some(other), .. }) if here || other != owner => {
-                        return Ok(Err(AppendError::Live { id: id.clone(), owner: other }));
+                        return Ok(Err(WriteError::Live { id: id.clone(), owner: other }));
                     }
                     Some(_) if here => {
-                        return Ok(Err(AppendError::Live { id: id.clone(), owner: owner.clone() }));
+                        return Ok(Err(WriteError::Live { id: id.clone(), owner: owner.clone() }));
                     }
                     Some(head) => head,
                 };
@@ -199,8 +199,8 @@ impl EventLog {
     ///
     /// # Errors
     ///
-    /// [`AppendError::Conflict`] if it now has another host or none, [`AppendError::Live`] if it has an appender here.
-    pub async fn append_to(&self, id: &str, owner: Option<&str>, batch: Batch) -> Result<u64, AppendError> {
+    /// [`WriteError::Conflict`] if it now has another host or none, [`WriteError::Live`] if it has an appender here.
+    pub async fn append_to(&self, id: &str, owner: Option<&str>, batch: Batch) -> Result<u64, WriteError> {
         batch.check_size()?;
         let (id, owner, bytes) = (id.to_owned(), owner.map(str::to_owned), batch.cost());
         // The end of a session whose host could not record it is its last words.
@@ -210,9 +210,9 @@ impl EventLog {
             let reserved = is_end.then_some(bytes);
             let appended = writer.transact(reserved, |transaction| {
                 let head = match store::session_head(transaction, &id)? {
-                    None => return Ok(Err(AppendError::Unknown { id: id.clone() })),
+                    None => return Ok(Err(WriteError::Unknown { id: id.clone() })),
                     Some(head) if head.owner != owner => {
-                        return Ok(Err(AppendError::Conflict { id: id.clone() }));
+                        return Ok(Err(WriteError::Conflict { id: id.clone() }));
                     }
                     Some(head) => head,
                 };
@@ -232,20 +232,20 @@ impl EventLog {
         id: &str,
         owner: Option<&str>,
         update: IndexUpdate,
-    ) -> Result<(), AppendError> {
+    ) -> Result<(), WriteError> {
         self.append_to(id, owner, Batch::index_only(update)).await.map(drop)
     }
 
     /// Deletes a session that no host has live. It is unknown when this returns; its space is reclaimed afterwards. As
     /// last words do, it may use the reserve: on a full disk it is what makes room.
-    pub async fn delete(&self, id: &str) -> Result<(), AppendError> {
+    pub async fn delete(&self, id: &str) -> Result<(), WriteError> {
         let id = id.to_owned();
         let job = move |writer: &mut Writer| {
             refuse_live(writer, &id)?;
             writer.transact(Some(0), |transaction| match store::session_head(transaction, &id)? {
-                None => Ok(Err(AppendError::Unknown { id: id.clone() })),
+                None => Ok(Err(WriteError::Unknown { id: id.clone() })),
                 Some(SessionHead { owner: Some(owner), .. }) => {
-                    Ok(Err(AppendError::Live { id: id.clone(), owner }))
+                    Ok(Err(WriteError::Live { id: id.clone(), owner }))
                 }
                 Some(head) => store::delete(transaction, head.row).map(Ok),
             })?;
@@ -278,7 +278,7 @@ impl EventLog {
     /// Whether a session could begin now: the writer answers, no other process keeps the file locked, there is room, and
     /// no damage was found. Nothing is written, but for a file beside it that is gone again. Takes as long as the
     /// writer is busy with what was queued before. The first time, it also has the file looked through, beside.
-    pub async fn check(&self) -> Result<(), AppendError> {
+    pub async fn check(&self) -> Result<(), WriteError> {
         self.shared.readers.inspect_once();
         self.shared.ask(0, Writer::check).await?
     }
@@ -301,9 +301,9 @@ impl fmt::Debug for EventLog {
     }
 }
 
-fn refuse_live(writer: &Writer, id: &str) -> Result<(), AppendError> {
+fn refuse_live(writer: &Writer, id: &str) -> Result<(), WriteError> {
     match writer.live().get(id) {
-        Some(_) => Err(AppendError::Live { id: id.to_owned(), owner: "this process".to_owned() }),
+        Some(_) => Err(WriteError::Live { id: id.to_owned(), owner: "this process".to_owned() }),
         None => Ok(()),
     }
 }
@@ -325,9 +325,9 @@ mod tests {
         let mut cursor = log.cursor("a", 0).await.unwrap();
         let mut committed = appender.committed();
         let died = log.shared.ask::<()>(0, |_| panic!("as a test")).await;
-        assert!(matches!(died, Err(AppendError::Closed)));
-        assert!(matches!(committed.wait_for(2).await, Err(AppendError::Closed)));
-        assert!(matches!(appender.append_durable(Batch::new()).await, Err(AppendError::Closed)));
+        assert!(matches!(died, Err(WriteError::Closed)));
+        assert!(matches!(committed.wait_for(2).await, Err(WriteError::Closed)));
+        assert!(matches!(appender.append_durable(Batch::new()).await, Err(WriteError::Closed)));
         assert_eq!(cursor.next().await.unwrap().unwrap().range(), 1..=1);
         assert!(cursor.next().await.unwrap().is_none());
         log.close().await;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::batch::Batch;
-use crate::failure::AppendError;
+use crate::failure::WriteError;
 use crate::live::Live;
 use crate::writer::Writer;
 
@@ -25,7 +25,7 @@ const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
 /// Room in the queue, held until the commit.
 pub(crate) type QueuePermit = OwnedSemaphorePermit;
-pub(crate) type Reply = oneshot::Sender<Result<(), AppendError>>;
+pub(crate) type Reply = oneshot::Sender<Result<(), WriteError>>;
 pub(crate) type Job = Box<dyn FnOnce(&mut Writer) + Send>;
 
 /// A batch with its numbers.
@@ -72,17 +72,17 @@ impl Queue {
     }
 
     /// Waits for room. Something larger than the whole queue gets all of it.
-    pub(crate) async fn permit(&self, bytes: usize) -> Result<QueuePermit, AppendError> {
+    pub(crate) async fn permit(&self, bytes: usize) -> Result<QueuePermit, WriteError> {
         let price = bytes.saturating_add(ENTRY_BYTES).min(QUEUE_BYTES) as u32;
-        Arc::clone(&self.permits).acquire_many_owned(price).await.map_err(|_| AppendError::Closed)
+        Arc::clone(&self.permits).acquire_many_owned(price).await.map_err(|_| WriteError::Closed)
     }
 
-    pub(crate) fn append(&self, append: Append) -> Result<(), AppendError> {
+    pub(crate) fn append(&self, append: Append) -> Result<(), WriteError> {
         self.push(Entry::Append(append))
     }
 
     /// Without a wait for room: for what carries no bytes and comes once per caller.
-    pub(crate) fn job(&self, job: Job) -> Result<(), AppendError> {
+    pub(crate) fn job(&self, job: Job) -> Result<(), WriteError> {
         self.push(Entry::Job(job))
     }
 
@@ -129,11 +129,11 @@ impl Queue {
         drop(entries);
     }
 
-    fn push(&self, entry: Entry) -> Result<(), AppendError> {
+    fn push(&self, entry: Entry) -> Result<(), WriteError> {
         let was_empty = {
             let mut waiting = self.waiting();
             if waiting.closed {
-                return Err(AppendError::Closed);
+                return Err(WriteError::Closed);
             }
             waiting.entries.push_back(entry);
             waiting.entries.len() == 1

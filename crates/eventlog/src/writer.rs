@@ -14,7 +14,7 @@ use crate::block::{Block, BlockBuilder};
 use crate::cache::Cache;
 use crate::damage::Damage;
 use crate::disk::DiskBudget;
-use crate::failure::AppendError;
+use crate::failure::WriteError;
 use crate::inspection;
 use crate::live::{Live, LiveSessions};
 use crate::log::NewSession;
@@ -27,7 +27,7 @@ pub(crate) struct Writer {
     connection: Connection,
     budget: DiskBudget,
     /// Why only last words are written now.
-    shortage: Option<AppendError>,
+    shortage: Option<WriteError>,
     /// Deleted sessions may have left blocks.
     garbage: bool,
     queue: Arc<Queue>,
@@ -80,8 +80,8 @@ impl Writer {
     pub(crate) fn transact<T>(
         &mut self,
         reserved: Option<usize>,
-        mut change: impl FnMut(&Transaction<'_>) -> rusqlite::Result<Result<T, AppendError>>,
-    ) -> Result<T, AppendError> {
+        mut change: impl FnMut(&Transaction<'_>) -> rusqlite::Result<Result<T, WriteError>>,
+    ) -> Result<T, WriteError> {
         let mut attempt = |writer: &mut Self| {
             let result = (|| {
                 let transaction =
@@ -99,7 +99,7 @@ impl Writer {
             Some(bytes) => self.with_reserve(bytes, attempt),
             None => self.check_room().and_then(|()| match attempt(self) {
                 // What was written before may fit into the database, and then its room is free again.
-                Err(full @ AppendError::DiskFull { .. }) => match self.budget.relieve(&mut self.connection) {
+                Err(full @ WriteError::DiskFull { .. }) => match self.budget.relieve(&mut self.connection) {
                     Ok(()) => attempt(self),
                     Err(_) => Err(full),
                 },
@@ -114,15 +114,15 @@ impl Writer {
     fn with_reserve<T>(
         &mut self,
         bytes: usize,
-        mut attempt: impl FnMut(&mut Self) -> Result<T, AppendError>,
-    ) -> Result<T, AppendError> {
+        mut attempt: impl FnMut(&mut Self) -> Result<T, WriteError>,
+    ) -> Result<T, WriteError> {
         let (mut result, mut given) = (attempt(self), true);
-        if matches!(result, Err(AppendError::DiskFull { .. }))
+        if matches!(result, Err(WriteError::DiskFull { .. }))
             && self.budget.relieve(&mut self.connection).is_ok()
         {
             result = attempt(self);
         }
-        while matches!(result, Err(AppendError::DiskFull { .. })) && given {
+        while matches!(result, Err(WriteError::DiskFull { .. })) && given {
             given = self.budget.release(&self.connection, bytes).unwrap_or_else(|error| {
                 tracing::warn!(%error, "the size limit of the event log could not be raised");
                 false
@@ -135,23 +135,23 @@ impl Writer {
         result
     }
 
-    fn failed(&self, error: rusqlite::Error) -> AppendError {
-        let error = AppendError::from_sqlite(error, self.budget.database());
-        if let AppendError::Damaged { source } = &error {
+    fn failed(&self, error: rusqlite::Error) -> WriteError {
+        let error = WriteError::from_sqlite(error, self.budget.database());
+        if let WriteError::Damaged { source } = &error {
             self.damage.see(source);
         }
         error
     }
 
     /// A session that begins, with its first events.
-    pub(crate) fn create(&mut self, mut new: NewSession) -> Result<Arc<Live>, AppendError> {
+    pub(crate) fn create(&mut self, mut new: NewSession) -> Result<Arc<Live>, WriteError> {
         let events = std::mem::take(&mut new.events);
         let (count, bytes) = (events.count, events.cost() as u64);
         let blocks = BlockBuilder::whole(1, events.records, count);
         self.check_beginning()?;
         let row = self.transact(None, |transaction| {
             let Some(row) = store::create(transaction, &new)? else {
-                return Ok(Err(AppendError::Exists { id: new.id.clone() }));
+                return Ok(Err(WriteError::Exists { id: new.id.clone() }));
             };
             store::write(transaction, row, 0, &blocks, events.index.as_ref())?;
             Ok(Ok(row))
@@ -164,17 +164,17 @@ impl Writer {
     }
 
     /// Nothing begins in the room that is kept for ends.
-    pub(crate) fn check_beginning(&mut self) -> Result<(), AppendError> {
+    pub(crate) fn check_beginning(&mut self) -> Result<(), WriteError> {
         let kept = self.budget.check_reserve(&self.connection);
-        kept.map_err(|error| AppendError::from_growing(&error, self.budget.database()))
+        kept.map_err(|error| WriteError::from_growing(&error, self.budget.database()))
     }
 
     /// Whether something could be written now. Nothing is.
-    pub(crate) fn check(&mut self) -> Result<(), AppendError> {
+    pub(crate) fn check(&mut self) -> Result<(), WriteError> {
         let in_place = self.budget.check_place();
-        in_place.map_err(|error| AppendError::from_growing(&error, self.budget.database()))?;
+        in_place.map_err(|error| WriteError::from_growing(&error, self.budget.database()))?;
         if let Some(source) = self.damage.found() {
-            return Err(AppendError::Damaged { source });
+            return Err(WriteError::Damaged { source });
         }
         self.check_room()?;
         self.check_beginning()?;
@@ -185,11 +185,11 @@ impl Writer {
         })();
         rehearsed.map_err(|error| self.failed(error))?;
         let grown = self.budget.check_growth(&self.connection);
-        grown.map_err(|error| AppendError::from_growing(&error, self.budget.database()))
+        grown.map_err(|error| WriteError::from_growing(&error, self.budget.database()))
     }
 
     /// The last words of a session: with the reserve, and even if its appender failed before.
-    pub(crate) fn write_last(&mut self, live: &Live, batch: Batch) -> Result<u64, AppendError> {
+    pub(crate) fn write_last(&mut self, live: &Live, batch: Batch) -> Result<u64, WriteError> {
         let after = live.committed();
         let mut part = Part::new(live, after);
         let bytes = batch.cost();
@@ -201,7 +201,7 @@ impl Writer {
                 self.publish(part);
                 Ok(after + 1)
             }
-            _ => Err(AppendError::Conflict { id: live.id.clone() }),
+            _ => Err(WriteError::Conflict { id: live.id.clone() }),
         }
     }
 
@@ -241,7 +241,7 @@ impl Writer {
             Err(error) => error,
         };
         tracing::warn!(%error, sessions = parts.len(), "a commit failed; writing each session by itself");
-        if matches!(error, AppendError::DiskFull { .. })
+        if matches!(error, WriteError::DiskFull { .. })
             && let Err(error) = self.budget.relieve(&mut self.connection)
         {
             tracing::warn!(%error, "the write-ahead file could not be emptied");
@@ -251,7 +251,7 @@ impl Writer {
             let written = self.attempt(std::slice::from_ref(&part));
             // Whoever holds the lock this long holds it for the others too, and each would wait as long again.
             let hopeless =
-                written.as_ref().err().filter(|error| matches!(error, AppendError::Busy { .. })).cloned();
+                written.as_ref().err().filter(|error| matches!(error, WriteError::Busy { .. })).cloned();
             self.settle(part, written.map(|written| written.first() == Some(&true)));
             if let Some(error) = hopeless {
                 parts.by_ref().for_each(|part| part.fail(&error));
@@ -259,11 +259,11 @@ impl Writer {
         }
     }
 
-    fn settle(&mut self, part: Part<'_>, written: Result<bool, AppendError>) {
+    fn settle(&mut self, part: Part<'_>, written: Result<bool, WriteError>) {
         match written {
             Ok(true) => self.publish(part),
             Ok(false) => {
-                let error = AppendError::Conflict { id: part.live.id.clone() };
+                let error = WriteError::Conflict { id: part.live.id.clone() };
                 part.fail(&error);
             }
             Err(error) => part.fail(&error),
@@ -271,7 +271,7 @@ impl Writer {
     }
 
     /// One transaction for these parts; says for each whether its session stood where the part expected it.
-    fn attempt(&mut self, parts: &[Part<'_>]) -> Result<Vec<bool>, AppendError> {
+    fn attempt(&mut self, parts: &[Part<'_>]) -> Result<Vec<bool>, WriteError> {
         #[expect(clippy::disallowed_methods, reason = "a shell: it only measures")]
         let began = Instant::now();
         let result = (|| {
@@ -310,7 +310,7 @@ impl Writer {
     }
 
     /// While the disk is full, a checkpoint that works is the proof that it no longer is.
-    fn check_room(&mut self) -> Result<(), AppendError> {
+    fn check_room(&mut self) -> Result<(), WriteError> {
         if self.shortage.is_some() {
             self.checkpoint();
         }
@@ -338,7 +338,7 @@ impl Writer {
         if self.shortage.is_none() {
             tracing::warn!(%error, "a checkpoint of the event log failed");
         }
-        self.shortage = matches!(error, AppendError::DiskFull { .. }).then_some(error);
+        self.shortage = matches!(error, WriteError::DiskFull { .. }).then_some(error);
     }
 
     fn remove_garbage(&mut self) {
@@ -406,14 +406,14 @@ impl<'a> Part<'a> {
         self.blocks = self.builder.take().map(BlockBuilder::finish).unwrap_or_default();
     }
 
-    fn fail(self, error: &AppendError) {
+    fn fail(self, error: &WriteError) {
         tracing::warn!(session = self.live.id, %error, "nothing more is written for this session");
         self.live.fail(error.clone());
         self.replies.into_iter().for_each(|reply| answer(Some(reply), &Err(error.clone())));
     }
 }
 
-fn answer(reply: Option<Reply>, result: &Result<(), AppendError>) {
+fn answer(reply: Option<Reply>, result: &Result<(), WriteError>) {
     // Whoever no longer waits does not need the answer.
     reply.map(|reply| reply.send(result.clone()).ok());
 }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use acpd_eventlog::{AppendError, Appender, Batch, EventLog, IndexUpdate, NewSession, Options};
+use acpd_eventlog::{Appender, Batch, EventLog, IndexUpdate, NewSession, Options, WriteError};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
@@ -49,7 +49,7 @@ fn batch(first: u64, count: u64) -> Batch {
 async fn appender(log: &EventLog, id: &str) -> Appender {
     let new = NewSession { id: id.into(), owner: id.into(), ..NewSession::default() };
     match log.create(new).await {
-        Err(AppendError::Exists { .. }) => log.reopen(id, id).await.expect("its host is this part"),
+        Err(WriteError::Exists { .. }) => log.reopen(id, id).await.expect("its host is this part"),
         result => result.expect("a new session"),
     }
 }
@@ -201,7 +201,7 @@ async fn fill(log: EventLog) {
             break error;
         }
     };
-    assert!(matches!(error, AppendError::DiskFull { .. }), "{error:?}");
+    assert!(matches!(error, WriteError::DiskFull { .. }), "{error:?}");
     for appender in [big, small] {
         let committed = appender.committed().seq();
         let mut last = batch(committed + 1, 1);
@@ -275,8 +275,8 @@ async fn at_the_size_limit_only_what_does_not_fit_ends() {
     big.append(huge).await.unwrap();
     small.append_durable(batch(2, 1)).await.unwrap();
     let error = big.committed().wait_for(1).await.unwrap_err();
-    assert!(matches!(error, AppendError::DiskFull { .. }), "{error:?}");
-    assert!(matches!(big.append(batch(1, 1)).await, Err(AppendError::DiskFull { .. })), "it stays failed");
+    assert!(matches!(error, WriteError::DiskFull { .. }), "{error:?}");
+    assert!(matches!(big.append(batch(1, 1)).await, Err(WriteError::DiskFull { .. })), "it stays failed");
     let mut next = 3;
     while small.append_durable(batch(next, 1)).await.is_ok() {
         next += 1;

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use acpd_eventlog::{
-    AppendError, Appender, Batch, Cursor, CursorError, EventLog, MAX_PAYLOAD_BYTES, NewSession, Options,
+    Appender, Batch, Cursor, CursorError, EventLog, MAX_PAYLOAD_BYTES, NewSession, Options, WriteError,
 };
 use tempfile::TempDir;
 
@@ -183,7 +183,7 @@ async fn an_event_over_the_limit_is_refused_and_the_appender_goes_on() {
     });
     let refused = appender.append(batch).await;
     assert!(
-        matches!(refused, Err(AppendError::TooLarge { bytes, limit: MAX_PAYLOAD_BYTES }) if bytes == MAX_PAYLOAD_BYTES + 1)
+        matches!(refused, Err(WriteError::TooLarge { bytes, limit: MAX_PAYLOAD_BYTES }) if bytes == MAX_PAYLOAD_BYTES + 1)
     );
     assert_eq!(appender.append_durable(numbered(1..=1)).await.unwrap(), 1..=1);
 }
@@ -262,9 +262,9 @@ async fn close_commits_the_queue_and_ends_everybody() {
     let mut committed = appender.committed();
     log.clone().close().await;
     assert_eq!(committed.seq(), 500);
-    assert!(matches!(committed.wait_for(501).await, Err(AppendError::Closed)));
-    assert!(matches!(appender.append(numbered(501..=501)).await, Err(AppendError::Closed)));
-    assert!(matches!(log.create(session("b")).await, Err(AppendError::Closed)));
+    assert!(matches!(committed.wait_for(501).await, Err(WriteError::Closed)));
+    assert!(matches!(appender.append(numbered(501..=501)).await, Err(WriteError::Closed)));
+    assert!(matches!(log.create(session("b")).await, Err(WriteError::Closed)));
     expect_through(&mut cursor, 500).await;
     assert!(cursor.next().await.unwrap().is_none());
     drop(log);

@@ -1,7 +1,7 @@
 //! The index of sessions: listing, ownership, reopening, deleting.
 
 use acpd_eventlog::{
-    AppendError, Batch, CursorError, EventLog, IndexUpdate, ListQuery, NewSession, Options, SessionRow,
+    Batch, CursorError, EventLog, IndexUpdate, ListQuery, NewSession, Options, SessionRow, WriteError,
 };
 use tempfile::TempDir;
 
@@ -119,7 +119,7 @@ async fn nobody_finds_a_session_without_its_beginning() {
 
     let mut huge = session("huge", "x", "/", 1);
     huge.events.push(1, 1, &vec![b'x'; acpd_eventlog::MAX_PAYLOAD_BYTES + 1]);
-    assert!(matches!(log.create(huge).await, Err(AppendError::TooLarge { .. })));
+    assert!(matches!(log.create(huge).await, Err(WriteError::TooLarge { .. })));
     assert_eq!(log.get("huge").await.unwrap(), None);
 }
 
@@ -203,12 +203,12 @@ async fn a_session_has_one_writer() {
     let (log, other) = (open(&dir), open(&dir));
     let appender = log.create(session("a", "x", "/", 1)).await.unwrap();
     assert!(
-        matches!(other.create(session("a", "x", "/", 1)).await, Err(AppendError::Exists { id }) if id == "a")
+        matches!(other.create(session("a", "x", "/", 1)).await, Err(WriteError::Exists { id }) if id == "a")
     );
-    let live = |result| matches!(result, Err(AppendError::Live { owner, .. }) if owner == "host");
+    let live = |result| matches!(result, Err(WriteError::Live { owner, .. }) if owner == "host");
     assert!(live(other.reopen("a", "other").await));
     assert!(live(log.reopen("a", "host").await), "it has an appender here");
-    assert!(matches!(log.reopen("b", "host").await, Err(AppendError::Unknown { id }) if id == "b"));
+    assert!(matches!(log.reopen("b", "host").await, Err(WriteError::Unknown { id }) if id == "b"));
     appender.append_final(Batch::index_only(released(2))).await.unwrap();
     let mut appender = other.reopen("a", "other").await.unwrap();
     assert_eq!(log.get("a").await.unwrap().unwrap().owner.as_deref(), Some("other"));
@@ -225,7 +225,7 @@ async fn a_writer_that_was_replaced_can_not_write() {
     other.append_to("a", Some("host"), Batch::index_only(released(2))).await.unwrap();
     let mut fresh = other.reopen("a", "other").await.unwrap();
     assert_eq!(fresh.append_durable(one_event()).await.unwrap(), 2..=2);
-    let conflict = |error| matches!(error, Err(AppendError::Conflict { id }) if id == "a");
+    let conflict = |error| matches!(error, Err(WriteError::Conflict { id }) if id == "a");
     assert!(conflict(stale.append_durable(one_event()).await.map(drop)));
     assert!(conflict(stale.append(one_event()).await.map(drop)), "it stays failed");
     assert!(conflict(stale.committed().wait_for(2).await));
@@ -250,7 +250,7 @@ async fn sessions_of_a_lost_host_are_found_and_ended_once() {
         end.update_index(released(9));
         assert_eq!(one.append_to(id, Some("host"), end).await.unwrap(), 1);
         let again = two.append_to(id, Some("host"), one_event()).await;
-        assert!(matches!(again, Err(AppendError::Conflict { .. })), "{again:?}");
+        assert!(matches!(again, Err(WriteError::Conflict { .. })), "{again:?}");
     }
     assert_eq!(ids(&two.owned_by("host").await.unwrap()), ["c"]);
     let row = two.get("a").await.unwrap().unwrap();
@@ -266,11 +266,11 @@ async fn a_deleted_session_is_unknown_and_its_id_is_free() {
     for _ in 0..100 {
         appender.append_durable(one_event()).await.unwrap();
     }
-    assert!(matches!(log.delete("a").await, Err(AppendError::Live { .. })));
+    assert!(matches!(log.delete("a").await, Err(WriteError::Live { .. })));
     appender.append_final(Batch::index_only(released(2))).await.unwrap();
     let mut reading = log.cursor("a", 0).await.unwrap();
     log.delete("a").await.unwrap();
-    assert!(matches!(log.delete("a").await, Err(AppendError::Unknown { .. })));
+    assert!(matches!(log.delete("a").await, Err(WriteError::Unknown { .. })));
     assert!(matches!(log.cursor("a", 0).await, Err(CursorError::Unknown { .. })));
     assert!(log.get("a").await.unwrap().is_none());
     let mut appender = log.create(session("a", "x", "/", 1)).await.unwrap();

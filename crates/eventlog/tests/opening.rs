@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Barrier;
 
 use acpd_eventlog::{
-    AppendError, Batch, CursorError, EventLog, ListQuery, NewSession, OpenError, Options, QueryError,
+    Batch, CursorError, EventLog, ListQuery, NewSession, OpenError, Options, QueryError, WriteError,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -185,7 +185,7 @@ fn first_page(dir: &TempDir, name: &str) -> usize {
 }
 
 /// What a check of the log says, once it has found something.
-async fn until_damaged(log: &EventLog) -> AppendError {
+async fn until_damaged(log: &EventLog) -> WriteError {
     loop {
         if let Err(error) = log.check().await {
             return error;
@@ -207,10 +207,10 @@ async fn damage_is_told_by_the_check() {
         fs::write(database(&dir), bytes).unwrap();
         let log = open(&dir).unwrap();
         let told = until_damaged(&log).await;
-        assert!(matches!(told, AppendError::Damaged { .. }), "{name}: {told:?}");
+        assert!(matches!(told, WriteError::Damaged { .. }), "{name}: {told:?}");
         drop(log.list(ListQuery::default()).await);
         let told = log.check().await.unwrap_err();
-        assert!(matches!(told, AppendError::Damaged { .. }), "{name}: {told:?}");
+        assert!(matches!(told, WriteError::Damaged { .. }), "{name}: {told:?}");
         let source = std::error::Error::source(&told).unwrap();
         assert!(source.to_string().contains("malformed") && source.source().is_none(), "{source}");
         log.close().await;
@@ -229,7 +229,7 @@ async fn damage_that_a_request_meets_is_remembered() {
     let error = log.list(ListQuery::default()).await.unwrap_err();
     assert!(matches!(error, QueryError::Read { .. }), "{error:?}");
     assert_eq!(error.to_string(), "the event log is damaged, restore it from a backup");
-    assert!(matches!(log.check().await, Err(AppendError::Damaged { .. })));
+    assert!(matches!(log.check().await, Err(WriteError::Damaged { .. })));
     log.close().await;
 }
 

@@ -24,7 +24,7 @@ use crate::session::{Recalled, SessionHandle, Snapshot};
 use crate::setup::{permission_mode, remember_mode, session_setup, stored_mode};
 use crate::termination::{Reason, TerminationInfo, chain};
 use crate::transcript::{Transcript, TranscriptRecorder};
-use acpd_eventlog::{AppendError, Appender, Batch, IndexUpdate, SessionRow};
+use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_supervisor::Pending;
 use acpd_wire::codes;
 use bytes::Bytes;
@@ -142,7 +142,7 @@ impl Host {
         }
         // Claimed before the agent is asked, so that no other process asks another one.
         let appender = match self.shared.log.reopen(id, self.shared.host_file.id()).await {
-            Err(AppendError::Live { owner, .. }) => return Err(self.live_elsewhere(id, &owner)),
+            Err(WriteError::Live { owner, .. }) => return Err(self.live_elsewhere(id, &owner)),
             claimed => claimed?,
         };
         let restored = attempt

@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::host_file::HostFileError;
 use crate::metrics;
 use crate::termination::chain;
-use acpd_eventlog::AppendError;
+use acpd_eventlog::WriteError;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub enum Unready {
     ShuttingDown,
     /// Nothing can be recorded.
     #[error("the event log cannot be used")]
-    Log(#[from] AppendError),
+    Log(#[from] WriteError),
     /// No agent could be started.
     #[error("no process or thread can be started: raise the limit (ulimit -u, TasksMax=) or end some")]
     Threads {

@@ -10,7 +10,7 @@ use crate::host_file::DeadHost;
 use crate::journal;
 use crate::metrics;
 use crate::termination::{Cause, SessionFacts, TerminationInfo, chain};
-use acpd_eventlog::{AppendError, Batch, CursorError, IndexUpdate, SessionRow};
+use acpd_eventlog::{Batch, CursorError, IndexUpdate, SessionRow, WriteError};
 use acpd_supervisor::{Graces, Pending, Sweep, sweep, wait_until_gone};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -89,7 +89,7 @@ impl Host {
                     journal::lost(&row.id, &row.agent);
                 }
                 // Another process was faster.
-                Err(AppendError::Conflict { .. } | AppendError::Unknown { .. }) => {}
+                Err(WriteError::Conflict { .. } | WriteError::Unknown { .. }) => {}
                 Err(error) => return Err(chain(&error)),
             }
         }

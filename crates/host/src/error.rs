@@ -2,7 +2,7 @@
 
 use crate::agent::AgentStartError;
 use crate::termination::{TerminatedBy, TerminationInfo, chain};
-use acpd_eventlog::{AppendError, CursorError};
+use acpd_eventlog::{CursorError, WriteError};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,7 +136,7 @@ pub enum HostError {
     RequestCancelled,
     /// The event log could not be written.
     #[error("the session could not be recorded")]
-    Log(#[from] AppendError),
+    Log(#[from] WriteError),
     /// What was done for it panicked.
     #[error("acpd failed in the middle of this; its log says more")]
     Broken,

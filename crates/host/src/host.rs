@@ -36,7 +36,7 @@ use crate::spec::AgentSpec;
 use crate::termination::chain;
 use crate::transcript::Transcript;
 use crate::viewers::Viewers;
-use acpd_eventlog::{AppendError, Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate};
+use acpd_eventlog::{Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate, WriteError};
 use acpd_supervisor::{Pending, Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
 use bytes::Bytes;
@@ -495,7 +495,7 @@ impl Host {
                 journal::session_deleted(id, client);
                 Ok(())
             }
-            Err(AppendError::Unknown { .. }) => Ok(()),
+            Err(WriteError::Unknown { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -10,7 +10,7 @@ use crate::metrics;
 use crate::session::ClientRef;
 use crate::setup::Creator;
 use crate::termination::{Cause, Reason, TerminationInfo, chain};
-use acpd_eventlog::AppendError;
+use acpd_eventlog::WriteError;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) fn session_created(session: &str, agent: &str, cwd: &str, creator: &C
 }
 
 /// A session could not be recorded, so there is none.
-pub(crate) fn session_not_recorded(agent: &str, cwd: &str, creator: &Creator, error: &AppendError) {
+pub(crate) fn session_not_recorded(agent: &str, cwd: &str, creator: &Creator, error: &WriteError) {
     let (client, token) = (&*creator.client, creator.token.as_deref());
     tracing::warn!(agent, cwd, client, token, error = chain(error), "session not created");
 }
@@ -160,7 +160,7 @@ impl RunJournal {
     }
 
     /// The session cannot be recorded any more.
-    pub(crate) fn not_recorded(&self, error: &AppendError) {
+    pub(crate) fn not_recorded(&self, error: &WriteError) {
         let (session, run) = (&self.session, self.run);
         tracing::error!(%session, run, error = chain(error), "the session cannot be recorded, ending it");
         self.doubts.raise();

@@ -1,6 +1,6 @@
 //! Whether a host says in time that it can take on no work. Alone in its process, which the size limit is for.
 
-use acpd_eventlog::{AppendError, EventLog, Options};
+use acpd_eventlog::{EventLog, Options, WriteError};
 use acpd_host::{Host, HostFile, HostOptions, TaskScope, TerminalSettings, Unready};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -57,7 +57,7 @@ async fn a_host_that_cannot_record_says_so_within_a_second() {
     setrlimit(Resource::Fsize, Rlimit { current: Some(4096), ..unlimited }).unwrap();
     let full = fresh(&host, Result::is_err).await;
     setrlimit(Resource::Fsize, unlimited).unwrap();
-    assert!(matches!(full, Err(Unready::Log(AppendError::DiskFull { .. }))), "{full:?}");
+    assert!(matches!(full, Err(Unready::Log(WriteError::DiskFull { .. }))), "{full:?}");
     fresh(&host, Result::is_ok).await.unwrap();
     assert_eq!(files(), before, "nothing is left of it");
 
@@ -77,7 +77,7 @@ async fn a_host_that_cannot_record_says_so_within_a_second() {
             std::fs::copy(&aside, &db).unwrap();
         }
         let lost = fresh(&host, Result::is_err).await;
-        assert!(matches!(lost, Err(Unready::Log(AppendError::Io { .. }))), "{lost:?}");
+        assert!(matches!(lost, Err(Unready::Log(WriteError::Io { .. }))), "{lost:?}");
         std::fs::rename(&aside, &db).unwrap();
         fresh(&host, Result::is_ok).await.unwrap();
     }
@@ -103,7 +103,7 @@ async fn limited() {
     let state = tempfile::tempdir().expect("it can be used");
     let host = host(state.path(), Options { max_bytes: Some(96 * 1024), ..Options::default() }).await;
     let full = host.check().await;
-    assert!(matches!(full, Err(Unready::Log(AppendError::DiskFull { .. }))), "{full:?}");
+    assert!(matches!(full, Err(Unready::Log(WriteError::DiskFull { .. }))), "{full:?}");
     close(host).await;
 }
 

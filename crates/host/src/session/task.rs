@@ -34,7 +34,7 @@ use crate::services::Services;
 use crate::termination::{RequestedEnd, SessionFacts, TerminationInfo};
 use crate::transcript::Transcript;
 use crate::viewers::Viewers;
-use acpd_eventlog::{AppendError, Appender, IndexUpdate};
+use acpd_eventlog::{Appender, IndexUpdate, WriteError};
 use acpd_supervisor::TaskScope;
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
@@ -124,7 +124,7 @@ pub(crate) struct SessionTask {
     /// What it counts for among the live sessions.
     share: SessionShare,
     /// The log failed; the run ends with this.
-    failure: Option<AppendError>,
+    failure: Option<WriteError>,
 }
 
 enum Event {
@@ -133,7 +133,7 @@ enum Event {
     Service(ServiceEvent),
     ViewerLeft,
     Timer,
-    LogFailed(AppendError),
+    LogFailed(WriteError),
 }
 
 impl SessionTask {

@@ -11,7 +11,7 @@ use crate::event::EventKind;
 use crate::session::ingest::Record;
 use crate::session::questions::AutoAnswer;
 use crate::termination::{Cause, RequestedEnd, TerminationInfo, chain};
-use acpd_eventlog::{AppendError, IndexUpdate};
+use acpd_eventlog::{IndexUpdate, WriteError};
 use bytes::Bytes;
 use serde_json::json;
 use std::sync::Arc;
@@ -133,13 +133,13 @@ impl SessionTask {
         }
     }
 
-    pub(super) fn log_failed(&mut self, error: AppendError, to_agent: &mut Vec<ToAgent>) {
+    pub(super) fn log_failed(&mut self, error: WriteError, to_agent: &mut Vec<ToAgent>) {
         self.not_recorded(error);
         self.release(to_agent);
     }
 
     /// Told once: the first failure is the cause of all others.
-    fn not_recorded(&mut self, error: AppendError) {
+    fn not_recorded(&mut self, error: WriteError) {
         if self.failure.is_none() {
             self.parts.journal.not_recorded(&error);
             self.failure = Some(error);
