@@ -14,6 +14,7 @@ mod identity;
 mod local_socket;
 mod outbox;
 mod questions;
+mod refusal_window;
 mod stdio;
 mod viewer;
 mod wire_error;

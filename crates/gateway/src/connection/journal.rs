@@ -1,19 +1,17 @@
 //! What an operator is told of a connection: its beginning and its end, what it is attached to, what it is refused.
 //!
 //! Not here: what a client says; a request that is refused is told by its method and its session. Invariant: a client
-//! that is refused all the time writes no more than [`LINES`] lines per [`WINDOW`], and none of them is long.
+//! that is refused all the time writes no more than [`LINES`](crate::refusal_window::LINES) lines
+//! per window, and none of them is long.
 
 use crate::connection::ConnectionOptions;
+use crate::refusal_window::RefusalWindow;
 use crate::wire_error::WireError;
 use acpd_host::ClientRef;
 use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
 
-/// Refusals of a connection that are told one by one, within a [`WINDOW`]; the others are told at debug.
-const LINES: u32 = 5;
-const WINDOW: Duration = Duration::from_secs(60);
 /// Of what the client may choose as it likes, so many characters are told.
 const CHARS: usize = 100;
 
@@ -35,23 +33,22 @@ pub(super) struct ConnectionJournal {
 struct Refusals {
     /// Since it began.
     all: u64,
-    /// When the window began, and how many were told in it.
-    window: (Instant, u32),
+    /// Those that are not logged at info are logged at debug.
+    window: RefusalWindow,
 }
 
 impl Refusals {
     fn new(now: Instant) -> Self {
-        Self { all: 0, window: (now, 0) }
+        Self { all: 0, window: RefusalWindow::new(now) }
     }
 
     /// One more; whether it is told.
     fn see(&mut self, now: Instant) -> bool {
         self.all += 1;
-        if now.duration_since(self.window.0) >= WINDOW {
-            self.window = (now, 0);
+        if self.window.is_over(now) {
+            self.window = RefusalWindow::new(now);
         }
-        self.window.1 += 1;
-        self.window.1 <= LINES
+        self.window.count()
     }
 }
 
@@ -126,6 +123,7 @@ fn beginning(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     // contract 6: a client that is refused all the time cannot fill the log, and what it is refused now and then is told
     #[test]

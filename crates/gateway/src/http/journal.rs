@@ -1,25 +1,21 @@
 //! What an operator is told of requests: each at debug, those that were refused at warn, not more than so many a minute.
 //!
 //! Invariants: neither a token nor a query is told, and a client that is refused all the time causes no more lines than
-//! [`LINES`] per [`WINDOW`] and kind of refusal; how many more there were is told at its end.
+//! [`LINES`](crate::refusal_window::LINES) per [`WINDOW`] and kind of refusal; the number of the others is told at its
+//! end.
 
 use super::Peer;
 use super::metrics::count_request;
 use super::problem::Kind;
 use super::settings::Shared;
+use crate::refusal_window::{RefusalWindow, WINDOW};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// Refusals of a kind that are told one by one, within a [`WINDOW`].
-const LINES: u32 = 5;
-/// After which the others are told as a number.
-const WINDOW: Duration = Duration::from_secs(60);
 
 /// Who called, in the extensions of an answer: the name of a token, if it was one.
 #[derive(Clone, Debug)]
@@ -70,14 +66,7 @@ fn report_left_out(shared: &Arc<Shared>, reason: &'static str) {
 
 /// The refusals of each kind that were told lately.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<HashMap<&'static str, Window>>);
-
-#[derive(Debug)]
-struct Window {
-    began: Instant,
-    told: u32,
-    left_out: u64,
-}
+pub(crate) struct Refusals(Mutex<HashMap<&'static str, RefusalWindow>>);
 
 /// What becomes of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,30 +82,29 @@ enum Seen {
 impl Refusals {
     fn see(&self, kind: &'static str, now: Instant) -> Seen {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || Window { began: now, told: 0, left_out: 0 };
-        let window = windows.entry(kind).or_insert_with(fresh);
+        let window = windows.entry(kind).or_insert_with(|| RefusalWindow::new(now));
         // One that has left something out ends when that is told.
-        if window.left_out == 0 && now.duration_since(window.began) >= WINDOW {
-            *window = fresh();
+        if window.left_out() == 0 && window.is_over(now) {
+            *window = RefusalWindow::new(now);
         }
-        if window.told < LINES {
-            window.told += 1;
-            return Seen::Told;
+        match (window.count(), window.left_out()) {
+            (true, _) => Seen::Told,
+            (false, 1) => Seen::FirstLeftOut,
+            (false, _) => Seen::LeftOut,
         }
-        window.left_out += 1;
-        if window.left_out == 1 { Seen::FirstLeftOut } else { Seen::LeftOut }
     }
 
     /// How many were left out; the next window begins with the next refusal.
     fn left_out(&self, kind: &'static str) -> u64 {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        windows.remove(kind).map_or(0, |window| window.left_out)
+        windows.remove(kind).map_or(0, |window| window.left_out())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     // contract 6: a client that guesses tokens cannot fill the log, and how often it tried is told
     #[test]
