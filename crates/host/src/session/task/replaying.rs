@@ -53,7 +53,7 @@ impl Past {
                 FromAgent::Notification { line, is_update: true, .. } if !self.replay.is_over() => line,
                 // An answer ends what was said in its turn, and a question of the agent's belongs behind it.
                 FromAgent::Answer { .. } | FromAgent::Request { .. } | FromAgent::NotReading { .. } => {
-                    self.let_go(&mut news);
+                    self.release_held(&mut news);
                     news.push(message);
                     continue;
                 }
@@ -78,7 +78,7 @@ impl Past {
                     self.held.push(message);
                     self.held_bytes += bytes;
                     if self.held_bytes > HELD {
-                        self.let_go(&mut news);
+                        self.release_held(&mut news);
                     }
                 }
                 Verdict::AfterReplay => {
@@ -95,7 +95,7 @@ impl Past {
     }
 
     /// What is held is new after all, and so is what comes.
-    fn let_go(&mut self, news: &mut Vec<FromAgent>) {
+    fn release_held(&mut self, news: &mut Vec<FromAgent>) {
         if !self.held.is_empty() {
             self.replay.end();
             news.append(&mut self.take_held());
@@ -173,7 +173,7 @@ impl SessionTask {
     pub(super) fn turn_ends_without_answer(&mut self, out: &mut Outputs) {
         if let Some(past) = &mut self.past {
             let mut news = Vec::new();
-            past.let_go(&mut news);
+            past.release_held(&mut news);
             self.messages(news, out);
         }
     }
