@@ -432,6 +432,7 @@ impl Viewer {
     /// An answer whose events never came into the log would tell of what cannot be seen: how the run ended is the answer
     /// instead, in front of that end (PR-11, contract 7.3).
     async fn replace_unrecorded(&mut self) {
+        let mut is_replaced = false;
         for at in 0..self.waiting.len() {
             let Some(first) = self.unrecorded(&self.waiting[at]) else { continue };
             let answer = &mut self.waiting[at];
@@ -439,10 +440,13 @@ impl Viewer {
                 let info = of_run.run.ended().await;
                 answer.line = wire_error(&HostError::AgentGone { info }).to_line(&of_run.id);
                 (answer.after, answer.before) = (first - 1, None);
+                is_replaced = true;
             }
         }
-        // They stand in front of the end now; the others stay in their order.
-        self.waiting.make_contiguous().sort_by_key(|answer| answer.after);
+        if is_replaced {
+            // They stand in front of the end now; the others stay in their order.
+            self.waiting.make_contiguous().sort_by_key(|answer| answer.after);
+        }
     }
 
     /// Writes the answers whose events were written.
