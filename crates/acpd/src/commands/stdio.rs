@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::daemon::Daemon;
 use crate::exit::Failure;
 use crate::hosting::Hosting;
-use crate::local_host::LocalHost;
+use crate::local_host::{LocalHost, kill_on_signal};
 use crate::signals::StopSignals;
 use acpd_gateway::{Allowance, ConnectionOptions, Identity, StdioLines, serve_stdio};
 use std::time::Duration;
@@ -41,17 +41,11 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
     };
     let served = serve_stdio(local.host.clone(), options, local.line_limit, stop.clone());
     tokio::pin!(served);
-    let mut asked = 0;
-    let outcome = loop {
-        tokio::select! {
-            outcome = &mut served => break outcome,
-            _ = signals.next() => {
-                asked += 1;
-                stop.cancel();
-                if asked > 1 {
-                    local.host.kill_all();
-                }
-            }
+    let outcome = tokio::select! {
+        outcome = &mut served => outcome,
+        _ = signals.next() => {
+            stop.cancel();
+            kill_on_signal(&mut signals, &local.host, &mut served).await
         }
     };
     local.close(&mut signals).await;
