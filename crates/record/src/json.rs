@@ -1,0 +1,78 @@
+//! A JSON value as its text: a fraction of what it takes in parts, for values that are kept long and looked at seldom.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// A JSON value, as its text without white space between its parts.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Json(Box<RawValue>);
+
+impl Json {
+    /// The text.
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The JSON of a value whose members are all JSON.
+    pub fn new(value: &impl Serialize) -> Self {
+        Self(serde_json::value::to_raw_value(value).expect("all of its members are JSON"))
+    }
+
+    /// The value, which is raw.
+    pub fn raw(&self) -> &RawValue {
+        &self.0
+    }
+
+    /// The same value without white space between its parts; `None` for what is nested too deeply to read.
+    pub fn compact(raw: &RawValue) -> Option<Self> {
+        serde_json::from_str(raw.get()).ok().as_ref().map(Self::of)
+    }
+
+    pub(crate) fn of(value: &Value) -> Self {
+        Self::new(value)
+    }
+
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_str(self.get()).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Json {}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::of(&Value::deserialize(deserializer)?))
+    }
+}
+
+/// For a member that is absent or null or has a value: a null counts as a value.
+pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Json {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Json".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!(true)
+    }
+}

@@ -1,0 +1,42 @@
+//! The words of a session, and what a session is: a fold over its events.
+//!
+//! [`Event`] has a variant and a payload for each kind of event, [`SessionMeta`] is what the index knows of a session,
+//! [`TerminationInfo`] how a run ended. [`Projection`] is computed from the events alone, so that every reader of a log
+//! comes to the same state as the host that wrote it.
+//!
+//! Invariant: the raw bytes of a stored message are never changed; an event of a later version is kept as it is.
+//! Boundary: no IO, no clock, no runtime. What an event leads to is decided in the host.
+
+mod event;
+mod ids;
+mod json;
+mod kind;
+mod legality;
+mod message;
+mod meta;
+mod payload;
+mod permission_mode;
+mod projection;
+mod questions;
+mod snapshot;
+mod state;
+mod termination;
+
+pub use event::{Event, Unreadable};
+pub use ids::{ConnectionId, NativeSessionId, QuestionNumber, RunNumber, SessionId, TurnNumber};
+pub use json::Json;
+pub use kind::EventKind;
+pub use legality::Illegal;
+pub use message::{RawMessage, is_history, is_state, update_kind};
+pub use meta::SessionMeta;
+pub use payload::{
+    AgentRequest, AnsweredBy, CancelRequested, Created, ElicitationCompleted, ExitStatus, FinalOutput,
+    Prompt, Question, Resolution, RunStarted, StateChanged, TerminalEnded, TerminalNews, TerminalOutput,
+    TranscriptFacts, TurnEnded,
+};
+pub use permission_mode::PermissionMode;
+pub use projection::{Position, Projection, RunningTurn};
+pub use questions::{OpenQuestion, Topic};
+pub use snapshot::{Glance, LifecycleState, Snapshot};
+pub use state::AgentState;
+pub use termination::{Cause, EndedParams, Reason, StderrInfo, TerminatedBy, TerminationInfo};

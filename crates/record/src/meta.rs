@@ -1,0 +1,127 @@
+//! What the index knows of a session beside the columns of its row.
+
+use crate::ids::{NativeSessionId, RunNumber, SessionId};
+use crate::json::Json;
+use crate::permission_mode::PermissionMode;
+use crate::snapshot::Glance;
+use crate::termination::TerminationInfo;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// What the index knows of a session. Members of a later version are kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionMeta {
+    /// The agent's own id of the session, of its last run; absent when the agent never named it.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub native_session_id: Option<NativeSessionId>,
+    /// The session whose history it began with.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<SessionId>,
+    /// How the agent's permission requests are answered, if a client chose.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<PermissionMode>,
+    /// Its title, if its agent gave one.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The model that it works with, if its agent tells.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The id of its mode, if its agent has modes.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The client that created it.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// Its runs so far.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunNumber>,
+    /// How its last run ended; absent while one is live.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<TerminationInfo>"))]
+    pub termination_info: Option<Json>,
+    /// The host that its last run was lost with, as long as processes of it may live.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub lost_with: Option<String>,
+    #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    unknown: Map<String, Value>,
+}
+
+/// A member of another shape is taken as absent: one odd member must not make a session unreadable.
+fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
+}
+
+impl SessionMeta {
+    /// Reads what is stored; what is not readable is taken as nothing known.
+    pub fn read(stored: &[u8]) -> Self {
+        serde_json::from_slice(stored).unwrap_or_default()
+    }
+
+    /// What is stored.
+    pub fn write(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("all of its members are JSON")
+    }
+
+    /// Takes over what a list shows.
+    pub fn describe(&mut self, glance: Glance) {
+        let Glance { title, model, mode } = glance;
+        (self.title, self.model, self.mode) = (title, model, mode);
+    }
+
+    /// How its last run ended.
+    ///
+    /// # Errors
+    /// When the record is missing or is not readable by this version.
+    pub fn termination(&self) -> Result<TerminationInfo, serde_json::Error> {
+        serde_json::from_str(self.termination_info.as_ref().map_or("null", Json::get))
+    }
+
+    /// Its last run has ended.
+    pub fn ended(&mut self, info: &TerminationInfo) {
+        self.termination_info = Some(Json::new(info));
+    }
+
+    /// A new run began; gives how the one before ended.
+    pub fn run_started(&mut self, run: RunNumber) -> Option<Json> {
+        self.runs = Some(run);
+        self.lost_with = None;
+        self.termination_info.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 1.3, ADR 0002: members of a later version survive a rewrite, and odd ones do no harm
+    #[test]
+    fn what_is_not_known_is_kept() {
+        let stored = r#"{"nativeSessionId":"n","title":7,"client":"c","runs":2,"later":{"a":[1.0]}}"#;
+        let meta = SessionMeta::read(stored.as_bytes());
+        assert_eq!(
+            (meta.client.as_deref(), meta.runs, meta.title.as_deref()),
+            (Some("c"), Some(RunNumber(2)), None)
+        );
+        let written = String::from_utf8(meta.write()).expect("text");
+        assert_eq!(written, r#"{"nativeSessionId":"n","client":"c","runs":2,"later":{"a":[1.0]}}"#);
+        assert_eq!(SessionMeta::read(b"no JSON"), SessionMeta::default());
+    }
+
+    // contract 1: `ended` is false again, and the earlier record is for the one who takes part in the new run
+    #[test]
+    fn a_new_run_takes_the_record_of_the_last() {
+        let stored = br#"{"runs":1,"terminationInfo":{"reason":"error"},"lostWith":"h"}"#;
+        let mut meta = SessionMeta::read(stored);
+        let earlier = meta.run_started(RunNumber(2)).expect("there is one");
+        assert_eq!(earlier.get(), r#"{"reason":"error"}"#);
+        assert_eq!(meta.write(), br#"{"runs":2}"#);
+        assert!(meta.termination().is_err());
+    }
+}

@@ -1,0 +1,291 @@
+//! What a session is, computed from its events.
+
+use crate::event::Event;
+use crate::ids::{ConnectionId, QuestionNumber, RunNumber, TurnNumber};
+use crate::json::Json;
+use crate::message::RawMessage;
+use crate::payload::{AgentRequest, Prompt, RunStarted, TurnEnded};
+use crate::questions::{OpenQuestion, Questions, Topic};
+use crate::snapshot::Snapshot;
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// Where an event stands in its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Its sequence number.
+    pub seq: u64,
+    /// When it happened, in milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// Whether a run is live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// No event was seen.
+    #[default]
+    Empty,
+    /// It was created, and no agent has it yet.
+    Created,
+    /// A run is live, as far as its log goes.
+    Live,
+    /// The last run has ended.
+    Ended,
+}
+
+/// A turn that is running, or that its agent may still work on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunningTurn {
+    /// Its number.
+    pub number: TurnNumber,
+    /// The content blocks of its prompt.
+    prompt: Json,
+    /// Terminals that were created in it.
+    pub terminals: Vec<Box<str>>,
+    /// It was answered without the agent, which ignored its cancellation.
+    pub(crate) given_up: bool,
+}
+
+/// What a session is, computed from its events alone.
+///
+/// Total: an event that cannot follow what was seen before changes nothing and is counted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Projection {
+    pub(crate) phase: Phase,
+    pub(crate) last_seq: u64,
+    pub(crate) turns: TurnNumber,
+    pub(crate) turn: Option<Box<RunningTurn>>,
+    pub(crate) questions: Questions,
+    /// It began with the history of another session.
+    pub(crate) is_fork: bool,
+    runs: RunNumber,
+    run_started_ms: i64,
+    prompted_via: Option<ConnectionId>,
+    last_stop_reason: Option<Box<str>>,
+    snapshot: Snapshot,
+    skipped: u64,
+}
+
+impl Projection {
+    /// What is known before the first event. `is_fork`: it began with the history of another session, which earlier versions
+    /// did not record in the log.
+    pub fn new(is_fork: bool) -> Self {
+        Self { is_fork, ..Self::default() }
+    }
+
+    /// Takes the next event of the log as it is stored.
+    pub fn see(&mut self, at: Position, kind: u16, payload: &[u8]) {
+        match Event::read(kind, payload) {
+            Ok(event) => self.apply(at, &event),
+            Err(_) => {
+                self.last_seq = at.seq;
+                self.skipped += 1;
+            }
+        }
+    }
+
+    /// Takes the next event of the log.
+    pub fn apply(&mut self, at: Position, event: &Event<'_>) {
+        match self.check(at.seq, event) {
+            Ok(()) => self.take(at, event),
+            Err(_illegal) => self.skipped += 1,
+        }
+        self.last_seq = at.seq;
+    }
+
+    fn take(&mut self, at: Position, event: &Event<'_>) {
+        match event {
+            Event::Created(created) => {
+                self.phase = Phase::Created;
+                self.is_fork |= created.forked_from.is_some();
+            }
+            Event::RunStarted(run) => self.run_started(at.at_ms, run),
+            Event::Prompt(prompt) => self.prompted(prompt),
+            Event::Update(message) => self.snapshot.see_line(message.line()),
+            Event::Notification(message) => self.notified(message),
+            Event::TurnEnded(ended) => self.turn_ended(ended),
+            Event::AgentRequest(request) => self.served(request),
+            Event::Ended(_) => self.ended(),
+            Event::PermissionRequested(question) => self.questions.asked(Topic::Permission, question),
+            Event::ElicitationRequested(question) => self.questions.asked(Topic::Elicitation, question),
+            Event::FileForwarded(question) => self.questions.asked(Topic::File, question),
+            Event::PermissionResolved(resolution)
+            | Event::ElicitationResolved(resolution)
+            | Event::FileResolved(resolution) => self.questions.resolved(resolution),
+            Event::ElicitationCompleted(completed) => self.questions.completed(completed),
+            Event::StateChanged(changed) => self.snapshot.see_state(&changed.state),
+            Event::CancelRequested(_)
+            | Event::Echo(_)
+            | Event::Transcript(_)
+            | Event::Terminal(_)
+            | Event::Other { .. } => {}
+        }
+    }
+
+    fn run_started(&mut self, at_ms: i64, run: &RunStarted<'_>) {
+        self.runs = self.runs.next();
+        self.phase = Phase::Live;
+        self.run_started_ms = at_ms;
+        self.last_stop_reason = None;
+        self.no_turn();
+        if let Some(state) = &run.state {
+            self.snapshot.see_state(state);
+        }
+    }
+
+    fn prompted(&mut self, prompt: &Prompt<'_>) {
+        self.questions.forget_settled();
+        self.turns = prompt.turn;
+        self.prompted_via.clone_from(&prompt.via);
+        let content = Json::compact(prompt.prompt).unwrap_or_else(|| Json::of(&Value::Null));
+        self.turn = Some(Box::new(RunningTurn {
+            number: prompt.turn,
+            prompt: content,
+            terminals: Vec::new(),
+            given_up: false,
+        }));
+    }
+
+    fn notified(&mut self, message: &RawMessage<'_>) {
+        // Nearly all are about something else.
+        if memmem::find(message.line(), b"\"tools\"").is_some() {
+            self.snapshot.see_tools(message.line());
+        }
+    }
+
+    fn turn_ended(&mut self, ended: &TurnEnded<'_>) {
+        self.last_stop_reason = ended.stop_reason.as_deref().map(Into::into);
+        self.snapshot.turn_ended();
+        self.questions.settle();
+        match &mut self.turn {
+            Some(turn) if ended.agent_ignored_cancel => turn.given_up = true,
+            _ => self.turn = None,
+        }
+    }
+
+    fn served(&mut self, request: &AgentRequest<'_>) {
+        #[derive(Deserialize)]
+        struct Message<'a> {
+            #[serde(borrow)]
+            method: Cow<'a, str>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Answer {
+            terminal_id: Box<str>,
+        }
+        let Some(turn) = &mut self.turn else { return };
+        let method = serde_json::from_str::<Message<'_>>(request.message.get());
+        if method.is_ok_and(|message| message.method == "terminal/create")
+            && let Ok(answer) = serde_json::from_str::<Answer>(request.answer.get())
+        {
+            turn.terminals.push(answer.terminal_id);
+        }
+    }
+
+    fn ended(&mut self) {
+        self.phase = Phase::Ended;
+        self.no_turn();
+    }
+
+    /// Nobody works on it, as far as this log goes.
+    fn no_turn(&mut self) {
+        self.turn = None;
+        self.snapshot.turn_ended();
+        self.questions = Questions::default();
+    }
+
+    /// The last event that was seen.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// Runs that began.
+    pub fn runs(&self) -> RunNumber {
+        self.runs
+    }
+
+    /// Whether a run is live, as far as the log goes.
+    pub fn is_live(&self) -> bool {
+        self.phase == Phase::Live
+    }
+
+    /// When the last run began, in milliseconds since 1970.
+    pub fn run_started_ms(&self) -> i64 {
+        self.run_started_ms
+    }
+
+    /// Turns that began.
+    pub fn turns(&self) -> TurnNumber {
+        self.turns
+    }
+
+    /// The turn that runs, for all a client can see.
+    pub fn running_turn(&self) -> Option<&RunningTurn> {
+        self.turn.as_deref().filter(|turn| !turn.given_up)
+    }
+
+    /// The turn that the agent may work on, whether a client still waits for it or not.
+    pub fn unfinished_turn(&self) -> Option<&RunningTurn> {
+        self.turn.as_deref()
+    }
+
+    /// The connection that prompted last.
+    pub fn prompted_via(&self) -> Option<&ConnectionId> {
+        self.prompted_via.as_ref()
+    }
+
+    /// How the last turn of the last run ended.
+    pub fn last_stop_reason(&self) -> Option<&str> {
+        self.last_stop_reason.as_deref()
+    }
+
+    /// What its agent said of its state.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Everything that a late viewer needs (contract 1.5), with the questions up to event `until`.
+    pub fn shown(&self, until: u64) -> Json {
+        self.snapshot.shown(self.questions.shown(until))
+    }
+
+    /// The questions that clients are asked, oldest first.
+    pub fn open_questions(&self) -> impl Iterator<Item = (QuestionNumber, &OpenQuestion)> {
+        self.questions.open.iter().map(|(number, question)| (*number, question))
+    }
+
+    /// A question that clients are asked.
+    pub fn open_question(&self, number: QuestionNumber) -> Option<&OpenQuestion> {
+        self.questions.open.get(&number)
+    }
+
+    /// The connection that was asked to open the URL of an elicitation.
+    pub fn url_at(&self, elicitation: &str) -> Option<&ConnectionId> {
+        self.questions.url_at(elicitation)
+    }
+
+    /// Events that were not readable or could not follow what was before them.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Takes the title of the session that this one is a fork of.
+    pub fn inherit_title(&mut self, title: &str) {
+        self.snapshot.see_title(title);
+    }
+}
+
+impl RunningTurn {
+    /// Whether a `session/update` line repeats a part of its prompt (PR-3).
+    pub fn is_echoed_by(&self, line: &[u8]) -> bool {
+        let message: Value = serde_json::from_slice(line).unwrap_or_default();
+        let content = &message["params"]["update"]["content"];
+        self.prompt.value().as_array().is_some_and(|blocks| blocks.contains(content))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! The questions of a session's agent that are open, as its log tells.
+
+use crate::ids::{ConnectionId, QuestionNumber};
+use crate::json::Json;
+use crate::payload::{ElicitationCompleted, Question, Resolution};
+use acpd_wire::{OwnedId, RawId, member};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a question asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// `session/request_permission`.
+    Permission,
+    /// `elicitation/create`.
+    Elicitation,
+    /// `fs/*`, forwarded to a client that serves files itself.
+    File,
+}
+
+impl Topic {
+    /// As an operator reads it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Permission => "permission",
+            Self::Elicitation => "elicitation",
+            Self::File => "file",
+        }
+    }
+}
+
+/// A question that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenQuestion {
+    /// What it asks for.
+    pub topic: Topic,
+    /// The only connection that is asked; `None`: all of them.
+    pub only: Option<ConnectionId>,
+    /// The agent's own id of the request; `None` for one that cannot be answered.
+    pub agent_id: Option<OwnedId>,
+    /// The agent's request, raw, under the session's own id.
+    pub message: Arc<str>,
+}
+
+/// The questions of a session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Questions {
+    pub(crate) open: BTreeMap<QuestionNumber, OpenQuestion>,
+    /// Those that no client is asked any more, or never was, and whose resolution is the next that is told of them.
+    settled: BTreeSet<QuestionNumber>,
+    /// Connections that were asked to open a URL, by the elicitation's id.
+    urls: BTreeMap<String, ConnectionId>,
+}
+
+#[derive(Deserialize)]
+struct Elicitation<'a> {
+    #[serde(borrow)]
+    params: ElicitationParams<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ElicitationParams<'a> {
+    #[serde(borrow)]
+    elicitation_id: Cow<'a, str>,
+}
+
+fn elicitation_id(message: &RawValue) -> Option<String> {
+    let elicitation: Elicitation<'_> = serde_json::from_str(message.get()).ok()?;
+    Some(elicitation.params.elicitation_id.into_owned())
+}
+
+impl Questions {
+    pub(crate) fn asked(&mut self, topic: Topic, question: &Question<'_>) {
+        if question.unasked {
+            self.settled.insert(question.request);
+            return;
+        }
+        if let (Topic::Elicitation, Some(only)) = (topic, &question.only)
+            && let Some(id) = elicitation_id(question.message)
+        {
+            self.urls.insert(id, only.clone());
+        }
+        let agent_id = member(question.message, "id").and_then(RawId::new).map(|id| id.to_owned());
+        let (only, message) = (question.only.clone(), question.message.get().into());
+        self.open.insert(question.request, OpenQuestion { topic, only, agent_id, message });
+    }
+
+    pub(crate) fn resolved(&mut self, resolution: &Resolution<'_>) {
+        self.open.remove(&resolution.request);
+        self.settled.remove(&resolution.request);
+    }
+
+    pub(crate) fn completed(&mut self, completed: &ElicitationCompleted<'_>) {
+        if let Some(id) = elicitation_id(completed.message) {
+            self.urls.remove(&id);
+        }
+    }
+
+    /// No client is asked any more; how each was resolved is told yet.
+    pub(crate) fn settle(&mut self) {
+        self.settled.extend(std::mem::take(&mut self.open).into_keys());
+    }
+
+    /// Nothing more is told of them.
+    pub(crate) fn forget_settled(&mut self) {
+        self.settled = BTreeSet::new();
+    }
+
+    pub(crate) fn is_unresolved(&self, number: QuestionNumber) -> bool {
+        self.open.contains_key(&number) || self.settled.contains(&number)
+    }
+
+    /// The connection that was asked to open a URL.
+    pub(crate) fn url_at(&self, elicitation: &str) -> Option<&ConnectionId> {
+        self.urls.get(elicitation)
+    }
+
+    /// The open permission requests as clients see them in a snapshot, up to event `until`.
+    pub(crate) fn shown(&self, until: u64) -> Vec<Json> {
+        #[derive(serde::Serialize)]
+        struct Shown {
+            request: QuestionNumber,
+            message: Json,
+        }
+        let open = self.open.range(..=QuestionNumber(until));
+        let permissions = open.filter(|(_, question)| question.topic == Topic::Permission);
+        let shown = permissions.map(|(request, question)| {
+            let message = serde_json::from_str(&question.message).unwrap_or_default();
+            Json::new(&Shown { request: *request, message: Json::of(&message) })
+        });
+        shown.collect()
+    }
+}

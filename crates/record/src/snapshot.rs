@@ -1,0 +1,241 @@
+//! What a late viewer needs to know of a session's state (contract 1.5), kept while its updates pass by.
+//!
+//! Chunks of text, which are nearly all of the traffic, are told apart by a look at their bytes and never parsed here.
+
+use crate::json::Json;
+use crate::message::update_kind;
+use crate::state::AgentState;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// The state of one session as its agent described it. Values are the agent's own, unchanged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    title: Option<Box<str>>,
+    /// What answers tell, and updates change.
+    agent: AgentState,
+    available_commands: Option<Json>,
+    plan: Option<Json>,
+    usage: Option<Json>,
+    /// Tool calls that are not finished, by id, in the order of their appearance.
+    open_calls: Map<String, Value>,
+}
+
+/// What a list shows of a session's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// Its title.
+    pub title: Option<String>,
+    /// The model that it works with.
+    pub model: Option<String>,
+    /// The id of its mode.
+    pub mode: Option<String>,
+}
+
+/// What the answers to `session/load` and `session/resume` carry of the state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LifecycleState {
+    /// The modes, and the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modes: Option<Json>,
+    /// The options, with their values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_options: Option<Json>,
+}
+
+/// A snapshot as clients see it, with the permission requests that are open.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    available_commands: &'a Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config_options: &'a Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_mode_id: &'a Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    models: &'a Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modes: &'a Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: &'a Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: &'a Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: &'a Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: &'a Option<Box<str>>,
+    open_tool_calls: Vec<&'a Value>,
+    open_permission_requests: Vec<Json>,
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    update: &'a RawValue,
+}
+
+impl Snapshot {
+    /// Whether a `session/update` line says something that is not known yet.
+    pub fn would_change(&self, line: &[u8]) -> bool {
+        let mut changed = self.clone();
+        changed.see_line(line);
+        changed != *self
+    }
+
+    /// Keeps what matters of a `session/update` line.
+    pub(crate) fn see_line(&mut self, line: &[u8]) {
+        if matches!(
+            update_kind(line),
+            Some("agent_message_chunk" | "agent_thought_chunk" | "user_message_chunk" | "notice")
+        ) {
+            return;
+        }
+        let update = serde_json::from_slice::<Line<'_>>(line).ok();
+        if let Some(update) = update.and_then(|line| serde_json::from_str(line.params.update.get()).ok()) {
+            self.see(update);
+        }
+    }
+
+    fn see(&mut self, update: Value) {
+        let member = |name: &str| update.get(name).map(Json::of);
+        match update["sessionUpdate"].as_str() {
+            Some("available_commands_update") => {
+                replace(&mut self.available_commands, member("availableCommands"))
+            }
+            Some("current_mode_update") => {
+                if let Some(mode) = update.get("currentModeId") {
+                    self.agent.set_mode(mode);
+                }
+            }
+            Some("config_option_update") => replace(&mut self.agent.config_options, member("configOptions")),
+            Some("plan") => replace(&mut self.plan, member("entries")),
+            Some("usage_update") => {
+                let mut usage = update;
+                if let Value::Object(usage) = &mut usage {
+                    usage.remove("sessionUpdate");
+                }
+                self.usage = Some(Json::of(&usage));
+            }
+            Some("session_info_update") => {
+                // Absent means unchanged, null clears (ACP schema).
+                if let Some(title) = update.get("title") {
+                    self.title = title.as_str().map(Into::into);
+                }
+            }
+            Some("tool_call" | "tool_call_update") => self.see_call(update),
+            _ => {}
+        }
+    }
+
+    /// A member that is there replaces; a call that is over is not open any more.
+    fn see_call(&mut self, update: Value) {
+        let Some(id) = update["toolCallId"].as_str().map(str::to_owned) else { return };
+        if matches!(update["status"].as_str(), Some("completed" | "failed")) {
+            self.open_calls.remove(&id);
+            return;
+        }
+        let call = self.open_calls.entry(id).or_insert_with(|| Value::Object(Map::new()));
+        if let (Value::Object(call), Value::Object(members)) = (call, update) {
+            call.extend(members.into_iter().filter(|(name, _)| name != "sessionUpdate"));
+        }
+    }
+
+    /// Takes over what an answer says.
+    pub(crate) fn see_state(&mut self, state: &AgentState) {
+        self.agent.merge(state);
+    }
+
+    /// Takes the title of the session that this one is a fork of.
+    pub fn see_title(&mut self, title: &str) {
+        self.title = Some(title.into());
+    }
+
+    /// The tools list of a `session/started` notification.
+    pub(crate) fn see_tools(&mut self, notification: &[u8]) {
+        let message: Value = serde_json::from_slice(notification).unwrap_or_default();
+        if message["params"]["tools"].is_array() {
+            self.agent.tools = Some(Json::of(&message["params"]["tools"]));
+        }
+    }
+
+    /// No turn is running any more: what is still open was abandoned.
+    pub(crate) fn turn_ended(&mut self) {
+        self.open_calls = Map::new();
+    }
+
+    /// What is known from answers.
+    pub fn state(&self) -> &AgentState {
+        &self.agent
+    }
+
+    /// Its title.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// The kind of an open tool call.
+    pub fn kind_of_call(&self, call: &str) -> Option<String> {
+        self.open_calls.get(call)?["kind"].as_str().map(str::to_owned)
+    }
+
+    /// What a list shows.
+    pub fn glance(&self) -> Glance {
+        let value = |json: &Option<Json>| json.as_ref().map(Json::value).unwrap_or_default();
+        let options = value(&self.agent.config_options);
+        let chosen = |what: &str| {
+            let options = options.as_array()?;
+            let option = options.iter().find(|option| option["category"] == what);
+            let option = option.or_else(|| options.iter().find(|option| option["id"] == what));
+            option?["currentValue"].as_str()
+        };
+        let (mode, models) = (value(&self.agent.current_mode_id), value(&self.agent.models));
+        let (mode, model) = (mode.as_str(), models["currentModelId"].as_str());
+        Glance {
+            title: self.title.as_deref().map(str::to_owned),
+            model: chosen("model").or(model).map(str::to_owned),
+            mode: mode.or_else(|| chosen("mode")).map(str::to_owned),
+        }
+    }
+
+    /// `modes` and `configOptions`, as the answer to a load or resume has them.
+    pub fn lifecycle(&self) -> LifecycleState {
+        LifecycleState { modes: self.agent.modes.clone(), config_options: self.agent.config_options.clone() }
+    }
+
+    /// Everything, as clients see it (contract 1.5).
+    pub(crate) fn shown(&self, open_permission_requests: Vec<Json>) -> Json {
+        let AgentState { modes, config_options, models, current_mode_id, tools } = &self.agent;
+        let shown = Shown {
+            available_commands: &self.available_commands,
+            config_options,
+            current_mode_id,
+            models,
+            modes,
+            plan: &self.plan,
+            tools,
+            usage: &self.usage,
+            title: &self.title,
+            open_tool_calls: self.open_calls.values().collect(),
+            open_permission_requests,
+        };
+        Json::new(&shown)
+    }
+}
+
+fn replace(known: &mut Option<Json>, said: Option<Json>) {
+    if said.is_some() {
+        *known = said;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+use super::*;
+use serde_json::json;
+
+fn line(update: &Value) -> Vec<u8> {
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}})
+        .to_string()
+        .into_bytes()
+}
+
+fn shown(snapshot: &Snapshot) -> Value {
+    let mut shown = snapshot.shown(Vec::new()).value();
+    assert_eq!(shown["openPermissionRequests"], json!([]));
+    shown.as_object_mut().expect("an object").remove("openPermissionRequests");
+    shown
+}
+
+fn seen(updates: &[Value]) -> Value {
+    let mut snapshot = Snapshot::default();
+    for update in updates {
+        snapshot.see_line(&line(update));
+    }
+    shown(&snapshot)
+}
+
+// UP-4: the latest whole value counts
+#[test]
+fn the_latest_value_counts() {
+    let got = seen(&[
+        json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "a"}]}),
+        json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "b"}]}),
+        json!({"sessionUpdate": "plan", "entries": [{"content": "x"}]}),
+        json!({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
+        json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}),
+    ]);
+    let expected = json!({
+        "availableCommands": [{"name": "b"}], "plan": [{"content": "x"}], "usage": {"used": 1, "size": 2},
+        "openToolCalls": [],
+    });
+    assert_eq!(got, expected);
+}
+
+// SE-11: title follows session_info_update; null clears, absent leaves it
+#[test]
+fn the_title_follows() {
+    let mut snapshot = Snapshot::default();
+    for (update, title) in [
+        (json!({"title": "one"}), Some("one")),
+        (json!({"updatedAt": "x"}), Some("one")),
+        (json!({"title": null}), None),
+    ] {
+        let mut update = update;
+        update["sessionUpdate"] = json!("session_info_update");
+        snapshot.see_line(&line(&update));
+        assert_eq!(snapshot.title(), title, "{update}");
+    }
+}
+
+// UP-4: a tool call is open until it is completed or failed, and members replace
+#[test]
+fn open_calls_are_merged_and_closed() {
+    let call = |id: &str, more: Value| {
+        let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id});
+        if let (Value::Object(update), Value::Object(more)) = (&mut update, more) {
+            update.extend(more);
+        }
+        update
+    };
+    let got = seen(&[
+        call("1", json!({"title": "a", "status": "pending", "content": [1]})),
+        call("2", json!({"status": "in_progress", "kind": "edit"})),
+        call("1", json!({"status": "in_progress", "content": [1, 2]})),
+        call("2", json!({"status": "completed"})),
+        call("3", json!({"status": "failed"})),
+    ]);
+    let open = json!([{"toolCallId": "1", "title": "a", "status": "in_progress", "content": [1, 2]}]);
+    assert_eq!(got["openToolCalls"], open);
+}
+
+// contract 1.3: model and mode of a list entry, however the agent tells them
+#[test]
+fn model_and_mode_are_found_wherever_they_are() {
+    let model = |category: &str| {
+        json!([
+            {"id": "a", "currentValue": "no"}, {"id": "m", "category": category, "currentValue": "large"},
+        ])
+    };
+    for (result, model, mode) in [
+        (json!({}), None, None),
+        (json!({"configOptions": model("model")}), Some("large"), None),
+        (json!({"configOptions": model("mode")}), None, Some("large")),
+        (json!({"configOptions": [{"id": "model", "currentValue": "small"}]}), Some("small"), None),
+        (
+            json!({"modes": {"currentModeId": "plan"}, "models": {"currentModelId": "x"}}),
+            Some("x"),
+            Some("plan"),
+        ),
+    ] {
+        let mut snapshot = Snapshot::default();
+        snapshot.see_state(&AgentState::of_lifecycle(result.to_string().as_bytes()));
+        let glance = snapshot.glance();
+        assert_eq!((glance.model.as_deref(), glance.mode.as_deref()), (model, mode), "{result}");
+    }
+}
+
+// UP-6: mode and modes agree
+#[test]
+fn a_mode_update_reaches_the_modes() {
+    let mut snapshot = Snapshot::default();
+    snapshot.see_state(&AgentState::of_lifecycle(br#"{"modes":{"currentModeId":"a","availableModes":[]}}"#));
+    snapshot.see_line(&line(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "b"})));
+    assert_eq!(shown(&snapshot)["modes"]["currentModeId"], "b");
+    assert_eq!(shown(&snapshot)["currentModeId"], "b");
+    let modes = snapshot.lifecycle().modes.expect("it has modes");
+    assert_eq!(modes.get(), r#"{"currentModeId":"b","availableModes":[]}"#);
+}
+
+// contract 1.5: what an agent says that no view can read changes nothing
+#[test]
+fn unreadable_updates_are_passed_over() {
+    let mut snapshot = Snapshot::default();
+    for line in [
+        &b"{}"[..],
+        b"\"sessionUpdate\":\"plan\"",
+        br#"{"params":{"update":{"sessionUpdate":"plan","entries":"\ud800"}}}"#,
+        br#"{"params":{"update":{"sessionUpdate":"tool_call"}}}"#,
+    ] {
+        snapshot.see_line(line);
+        assert!(!snapshot.would_change(line));
+    }
+    assert_eq!(snapshot, Snapshot::default());
+}

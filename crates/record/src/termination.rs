@@ -1,0 +1,241 @@
+//! The record of an end (contract 1.2), in its two forms: with camelCase members wherever acpd shows it, and with snake_case
+//! ones, cut to the basic shape, in `_sandboxagent/session/ended`.
+
+use crate::ids::SessionId;
+use serde::{Deserialize, Serialize};
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// In good order: the agent left while idle, the session was closed, the daemon shut down.
+    Completed,
+    /// Something went wrong.
+    Error,
+    /// A client ended it for good.
+    Terminated,
+}
+
+/// What caused the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TerminatedBy {
+    /// The agent, by itself.
+    Agent,
+    /// acpd, by itself or because it was asked to.
+    Daemon,
+}
+
+/// The exact cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Exited with code 0.
+    AgentExit,
+    /// Exited with another code or by a signal.
+    AgentCrash,
+    /// Could not be started.
+    SpawnFailed,
+    /// Did not answer `initialize` in time.
+    InitializeTimeout,
+    /// What it sent cannot be understood, or it broke the connection and lived on.
+    ProtocolError,
+    /// A client closed the session.
+    ClientClose,
+    /// A client terminated the session.
+    ClientTerminate,
+    /// Nothing happened for too long.
+    IdleTimeout,
+    /// The daemon, or the front end with a host inside, shut down in good order.
+    DaemonShutdown,
+    /// The daemon died while the session was live.
+    DaemonLost,
+    /// It ran out of memory: the kernel killed it for that, or its own runtime gave up.
+    OutOfMemory,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::AgentExit,
+        Self::AgentCrash,
+        Self::SpawnFailed,
+        Self::InitializeTimeout,
+        Self::ProtocolError,
+        Self::ClientClose,
+        Self::ClientTerminate,
+        Self::IdleTimeout,
+        Self::DaemonShutdown,
+        Self::DaemonLost,
+        Self::OutOfMemory,
+    ];
+
+    /// The name that clients see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AgentExit => "agent_exit",
+            Self::AgentCrash => "agent_crash",
+            Self::SpawnFailed => "spawn_failed",
+            Self::InitializeTimeout => "initialize_timeout",
+            Self::ProtocolError => "protocol_error",
+            Self::ClientClose => "client_close",
+            Self::ClientTerminate => "client_terminate",
+            Self::IdleTimeout => "idle_timeout",
+            Self::DaemonShutdown => "daemon_shutdown",
+            Self::DaemonLost => "daemon_lost",
+            Self::OutOfMemory => "out_of_memory",
+        }
+    }
+}
+
+/// Head and tail of stderr.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StderrInfo {
+    /// All of it when not truncated, else the first 50 lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// The last 50 lines, only when truncated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<String>,
+    /// More than 100 lines were written.
+    pub truncated: bool,
+    /// Lines in all.
+    pub total_lines: u64,
+}
+
+/// The record of one end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TerminationInfo {
+    /// Why.
+    pub reason: Reason,
+    /// Who.
+    pub terminated_by: TerminatedBy,
+    /// In words; with reason `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// With reason `error`, when the process exited by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// With reason `error`, when a signal killed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// With reason `error`, when stderr was not empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<StderrInfo>,
+    /// When, ISO 8601.
+    pub ended_at: String,
+    /// The exact cause; absent when acpd itself failed in a way that has no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// The client that asked, by its name, or `daemon`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initiator: Option<String>,
+    /// A turn was running.
+    pub turn_active: bool,
+    /// The stop reason of the last turn that ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_stop_reason: Option<String>,
+    /// A descendant outlived the agent and was killed.
+    pub leaked: bool,
+    /// The rungs of the stop ladder that were used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub escalation: Vec<String>,
+    /// When the run began, ISO 8601.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// The last event before the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_event_seq: Option<u64>,
+}
+
+/// `params` of `_sandboxagent/session/ended`.
+#[derive(Debug, Serialize)]
+pub struct EndedParams<'a> {
+    session_id: &'a SessionId,
+    data: EndedData<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct EndedData<'a> {
+    reason: Reason,
+    terminated_by: TerminatedBy,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr: Option<EndedStderr<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct EndedStderr<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tail: Option<&'a str>,
+    truncated: bool,
+    total_lines: u64,
+}
+
+impl TerminationInfo {
+    /// The event that records this end; 0 if that is not known.
+    pub fn seq(&self) -> u64 {
+        self.last_event_seq.map_or(0, |last| last + 1)
+    }
+
+    /// `params` of `_sandboxagent/session/ended`: snake_case and the basic shape only.
+    pub fn ended_params<'a>(&'a self, session_id: &'a SessionId) -> EndedParams<'a> {
+        let stderr = self.stderr.as_ref().map(|stderr| EndedStderr {
+            head: stderr.head.as_deref(),
+            tail: stderr.tail.as_deref(),
+            truncated: stderr.truncated,
+            total_lines: stderr.total_lines,
+        });
+        let data = EndedData {
+            reason: self.reason,
+            terminated_by: self.terminated_by,
+            message: self.message.as_deref(),
+            exit_code: self.exit_code,
+            signal: self.signal.as_deref(),
+            stderr,
+        };
+        EndedParams { session_id, data }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORED: &str = r#"{"reason":"error","terminatedBy":"agent","message":"m","exitCode":1,"stderr":{"head":"h","truncated":false,"totalLines":1},"endedAt":"x","cause":"agent_crash","turnActive":true,"leaked":false,"lastEventSeq":7}"#;
+
+    // contract 1.2: both forms come from one record, and what is absent is left out
+    #[test]
+    fn both_forms_say_the_same() {
+        let info: TerminationInfo = serde_json::from_str(STORED).expect("a record");
+        assert_eq!(serde_json::to_string(&info).expect("JSON"), STORED);
+        assert_eq!(info.seq(), 8);
+        let id = SessionId::parse("s").expect("an id");
+        let params = serde_json::to_string(&info.ended_params(&id)).expect("JSON");
+        assert_eq!(
+            params,
+            r#"{"session_id":"s","data":{"reason":"error","terminated_by":"agent","message":"m","exit_code":1,"stderr":{"head":"h","truncated":false,"total_lines":1}}}"#
+        );
+    }
+
+    #[test]
+    fn every_cause_has_the_name_that_is_stored() {
+        for cause in Cause::ALL {
+            assert_eq!(serde_json::to_string(&cause).expect("JSON"), format!("\"{}\"", cause.as_str()));
+        }
+    }
+}
