@@ -12,19 +12,20 @@ use crate::beforehand::{neither, tried_enough};
 use crate::clock;
 use crate::dead_hosts::LOST_WITH;
 use crate::error::HostError;
-use crate::event::EventKind;
 use crate::fork::with_session;
 use crate::host::{Host, remember_state};
-use crate::ids::SessionId;
 use crate::journal;
 use crate::named::NamedSession;
-use crate::permission::PermissionMode;
 use crate::refusal::{named_otherwise, sentence};
 use crate::session::{Recalled, SessionHandle, Snapshot};
 use crate::setup::{permission_mode, remember_mode, session_setup, stored_mode};
-use crate::termination::{Reason, TerminationInfo, chain};
+use crate::termination::chain;
 use crate::transcript::{Transcript, TranscriptRecorder};
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow, WriteError};
+use acpd_record::EventKind;
+use acpd_record::PermissionMode;
+use acpd_record::SessionId;
+use acpd_record::{Reason, TerminationInfo};
 use acpd_supervisor::Pending;
 use acpd_wire::codes;
 use bytes::Bytes;
@@ -231,7 +232,7 @@ impl Host {
         });
         appender.append_durable(batch).await?;
         journal::activated(id, agent, method, transcript.is_some(), client);
-        let id = SessionId::from_text(id);
+        let id = SessionId::parse(id).ok_or_else(|| HostError::UnknownSession { id: id.to_owned() })?;
         let run = crate::host::Run {
             created_by: ended.row.created_by.map(Arc::from),
             native: ended.native,

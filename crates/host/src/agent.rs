@@ -330,10 +330,10 @@ impl AgentHandle {
     }
 
     /// How the process ended, as a record for those who waited for an answer.
-    pub(crate) async fn termination(&self) -> crate::TerminationInfo {
+    pub(crate) async fn termination(&self) -> acpd_record::TerminationInfo {
         let end = self.ended().await;
         let facts = crate::termination::SessionFacts { turn_active: true, ..Default::default() };
-        crate::TerminationInfo::of_agent(&end, None, &facts, crate::clock::now_ms())
+        crate::termination::of_agent(&end, None, &facts, crate::clock::now_ms())
     }
 
     pub(crate) async fn try_request(&self, method: &str, params: Option<Bytes>) -> Result<AgentAnswer, Gone> {

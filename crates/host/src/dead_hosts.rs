@@ -4,13 +4,14 @@
 //! (contract 6). Invariant: a session of a living host is never touched.
 
 use crate::clock;
-use crate::event::EventKind;
 use crate::host::{Host, ended_batch};
 use crate::host_file::DeadHost;
 use crate::journal;
 use crate::metrics;
-use crate::termination::{Cause, SessionFacts, TerminationInfo, chain};
+use crate::termination::{SessionFacts, chain};
 use acpd_eventlog::{Batch, CursorError, IndexUpdate, SessionRow, WriteError};
+use acpd_record::Cause;
+use acpd_record::EventKind;
 use acpd_supervisor::{Graces, Pending, Sweep, sweep, wait_until_gone};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -111,7 +112,7 @@ impl Host {
             }
         };
         let facts = SessionFacts { last_event_seq: Some(row.last_seq), ..facts };
-        let end = json!(TerminationInfo::daemon_lost(&facts, clock::now_ms()));
+        let end = json!(crate::termination::daemon_lost(&facts, clock::now_ms()));
         info["terminationInfo"] = end.clone();
         info[LOST_WITH] = json!(owner);
         ended_batch(&end, &info)

@@ -1,8 +1,9 @@
 //! Why the host did not do what a client asked. The gateway turns these into wire errors, in one table.
 
 use crate::agent::AgentStartError;
-use crate::termination::{TerminatedBy, TerminationInfo, chain};
+use crate::termination::chain;
 use acpd_eventlog::{CursorError, WriteError};
+use acpd_record::{TerminatedBy, TerminationInfo};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,14 +17,11 @@ use crate::attempts::Attempts;
 use crate::check::CheckCache;
 use crate::clock;
 use crate::error::HostError;
-use crate::event::EventKind;
 use crate::files::{FileSlots, Files, FilesSpec};
 use crate::host_file::HostFile;
-use crate::ids::SessionId;
 use crate::journal::{self, RunJournal};
 use crate::keyed_locks::KeyedLocks;
 use crate::named::NamedSession;
-use crate::permission::PermissionMode;
 use crate::registry::Registry;
 use crate::services::Services;
 use crate::session::{
@@ -37,6 +34,9 @@ use crate::termination::chain;
 use crate::transcript::Transcript;
 use crate::viewers::Viewers;
 use acpd_eventlog::{Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate, WriteError};
+use acpd_record::EventKind;
+use acpd_record::PermissionMode;
+use acpd_record::SessionId;
 use acpd_supervisor::{Pending, Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
 use bytes::Bytes;
@@ -219,7 +219,7 @@ impl Host {
         }
         let named = NamedSession::read(method::SESSION_NEW, &answer.body)?;
         let claim = named.claim(method::SESSION_NEW, agent).await?;
-        let id = SessionId::new();
+        let id = crate::ids::fresh_session_id();
         let mut snapshot = Snapshot::default();
         let state = Snapshot::state_in(&acp::view(&answer.body).unwrap_or_default());
         snapshot.see_state(&state);

@@ -5,12 +5,13 @@
 
 use crate::agent::AgentHandle;
 use crate::check::Doubts;
-use crate::ids::SessionId;
 use crate::metrics;
 use crate::session::ClientRef;
 use crate::setup::Creator;
-use crate::termination::{Cause, Reason, TerminationInfo, chain};
+use crate::termination::chain;
 use acpd_eventlog::WriteError;
+use acpd_record::SessionId;
+use acpd_record::{Cause, Reason, TerminationInfo};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;

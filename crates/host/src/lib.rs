@@ -17,7 +17,6 @@ mod check;
 mod clock;
 mod dead_hosts;
 mod error;
-mod event;
 mod files;
 mod fork;
 mod host;
@@ -52,23 +51,24 @@ pub use attempts::Attempt;
 pub use check::Unready;
 pub use clock::iso8601;
 pub use error::HostError;
-pub use event::EventKind;
 pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};
 pub use host::{CallerRefused, Host, HostOptions, NewSession, check_agent};
 pub use host_file::{HostFile, HostFileError};
-pub use ids::{SessionId, fresh_id};
+pub use ids::fresh_id;
 pub use listing::{SessionInfo, SessionState, SessionSummary};
 pub use metrics::describe_metrics;
-pub use permission::PermissionMode;
 pub use services::Offered;
 pub use session::{
     AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, OpenQuestion, Reply, ReplyTo,
-    SessionHandle, SessionStatus, update_kind,
+    SessionHandle, SessionStatus,
 };
 pub use setup::Creator;
 pub use spec::AgentSpec;
-pub use termination::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
 pub use viewers::{ViewerGuard, ViewerInfo};
 
+pub use acpd_record::{
+    Cause, EventKind, PermissionMode, Reason, SessionId, StderrInfo, TerminatedBy, TerminationInfo,
+    update_kind,
+};
 pub use acpd_supervisor::{Graces, Pending, TaskScope};
 pub use acpd_terminal::TerminalSettings;

@@ -6,7 +6,7 @@
 
 use crate::clock;
 use crate::listing::SessionState;
-use crate::termination::Cause;
+use acpd_record::Cause;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,7 +3,7 @@
 use crate::acp;
 use crate::agent::{AgentHandle, Claim};
 use crate::error::HostError;
-use crate::ids::SessionId;
+use acpd_record::SessionId;
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;

@@ -4,36 +4,10 @@
 //! option decides, never its place or its name: real agents order and name them as they like.
 
 use crate::acp::view;
+use acpd_record::PermissionMode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-
-/// Who answers an agent's permission requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum PermissionMode {
-    /// Ask the viewers.
-    #[default]
-    Default,
-    /// Allow edits, deletions and moves, ask for the rest.
-    AcceptEdits,
-    /// Allow whatever can be allowed.
-    BypassPermissions,
-    /// Reject.
-    Deny,
-}
-
-impl PermissionMode {
-    /// The name that clients and configuration use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AcceptEdits => "acceptEdits",
-            Self::BypassPermissions => "bypassPermissions",
-            Self::Deny => "deny",
-        }
-    }
-}
 
 /// What a permission request offers, in its order: ids and kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

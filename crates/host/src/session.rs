@@ -11,16 +11,15 @@ mod task;
 mod turns;
 
 pub(crate) use recalled::Recalled;
-pub use snapshot::update_kind;
-pub(crate) use snapshot::{Snapshot, is_history, is_state};
+pub(crate) use snapshot::Snapshot;
 pub(crate) use task::{Beginning, Past, SessionParts, SessionTask};
 
 use crate::agent::AgentRef;
 use crate::error::HostError;
-use crate::ids::SessionId;
-use crate::permission::PermissionMode;
-use crate::termination::{Cause, TerminationInfo};
 use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
+use acpd_record::PermissionMode;
+use acpd_record::SessionId;
+use acpd_record::{Cause, TerminationInfo};
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -260,7 +259,7 @@ impl SessionHandle {
                 // The task panicked; the record of that is made by whoever finds the session at the next start.
                 let facts = crate::termination::SessionFacts::default();
                 let message = "acpd failed inside this session".to_owned();
-                return Arc::new(TerminationInfo::of_failure(message, &facts, crate::clock::now_ms()));
+                return Arc::new(crate::termination::of_failure(message, &facts, crate::clock::now_ms()));
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::acp;
 use crate::error::HostError;
-use crate::permission::PermissionMode;
+use acpd_record::PermissionMode;
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde::Deserialize;

@@ -1,8 +1,8 @@
 //! How an agent is run: one entry of the configuration, complete.
 
 use crate::files::FileRules;
-use crate::permission::PermissionMode;
 use crate::services::Offered;
+use acpd_record::PermissionMode;
 use acpd_supervisor::Graces;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -5,8 +5,8 @@
 //! and the agent said is in it, and of tool calls the title and how they ended; thoughts, plans and what tools read or
 //! wrote are not. Not here: when an agent is given one.
 
-use crate::event::EventKind;
-use crate::session::update_kind;
+use acpd_record::EventKind;
+use acpd_record::update_kind;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 

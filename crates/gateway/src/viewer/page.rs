@@ -7,6 +7,7 @@ use crate::capabilities::ClientCapabilities;
 use crate::questions::Questions;
 use acpd_eventlog::Event;
 use acpd_host::{EventKind, OpenQuestion, TerminationInfo, method, update_kind};
+use acpd_record::{Json, SessionId};
 use acpd_wire::Message;
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memmem::Finder;
@@ -201,8 +202,9 @@ impl Page {
 
     pub(super) fn write_ended(&self, info: &TerminationInfo, out: &mut BytesMut) {
         self.write_left(out);
-        let params = info.ended_params(&self.id).to_string();
-        acpd_wire::write_notification(out, method::SESSION_ENDED, Some(params.as_bytes()));
+        let Some(id) = SessionId::parse(&self.id) else { return };
+        let params = Json::new(&info.ended_params(&id));
+        acpd_wire::write_notification(out, method::SESSION_ENDED, Some(params.get().as_bytes()));
     }
 }
 

@@ -7,7 +7,8 @@ use super::{AgentEnd, AgentInfo};
 use crate::clock;
 use crate::clock::iso8601;
 use crate::metrics;
-use crate::termination::{Reason, SessionFacts, TerminationInfo};
+use crate::termination::SessionFacts;
+use acpd_record::Reason;
 use acpd_supervisor::ExitStatus;
 use serde::Serialize;
 use serde_json::Value;
@@ -168,7 +169,7 @@ impl Running {
     pub(super) fn ended(self, end: &AgentEnd, owing: bool) {
         let by_itself = end.report.rungs.is_empty();
         let facts = SessionFacts { turn_active: owing, ..SessionFacts::default() };
-        let info = TerminationInfo::of_agent(end, None, &facts, clock::now_ms());
+        let info = crate::termination::of_agent(end, None, &facts, clock::now_ms());
         // What a process does while it is being stopped is no crash, unless that is why it is being stopped.
         let crashed = info.reason == Reason::Error
             && (by_itself || end.fault.is_some() || end.report.status == ExitStatus::Unknown);

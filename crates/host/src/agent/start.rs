@@ -10,7 +10,7 @@ use crate::metrics;
 use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
-use crate::termination::{TerminationInfo, chain};
+use crate::termination::chain;
 use acpd_supervisor::{Pending, ProgramSpec, StartError, Supervisor, TaskScope, program_environment};
 use bytes::Bytes;
 use serde_json::Value;
@@ -201,7 +201,7 @@ impl AgentStarter {
             }
             Err(error) => {
                 self.health.start_failed(&spec.name, chain(&error));
-                let info = Arc::new(TerminationInfo::of_start(&error, clock::now_ms()));
+                let info = Arc::new(crate::termination::of_start(&error, clock::now_ms()));
                 journal::agent_not_started(&spec.name, cwd, info.cause, &error);
                 Err(HostError::Start { agent: spec.name.clone(), info, source: Arc::new(error) })
             }

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::error::HostError;
 use crate::metrics;
 use crate::spec::AgentSpec;
-use crate::termination::TerminationInfo;
+use acpd_record::TerminationInfo;
 use acpd_supervisor::{Supervisor, TaskScope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -175,7 +175,7 @@ pub async fn check_agent(
         CancellationToken::new(),
     );
     start_agent(&starter, &Arc::new(spec.clone()), cwd).await.map_err(|error| {
-        let info = TerminationInfo::of_start(&error, clock::now_ms());
+        let info = crate::termination::of_start(&error, clock::now_ms());
         (error, info)
     })
 }

@@ -1,8 +1,8 @@
 //! How messages become events: the agent's session id out, acpd's in, the rest byte for byte.
 
 use crate::clock;
-use crate::event::EventKind;
 use acpd_eventlog::{Batch, IndexUpdate, PayloadWriter};
+use acpd_record::EventKind;
 use serde_json::Value;
 use std::ops::Range;
 

@@ -4,8 +4,8 @@
 //! Pure: events come in, in their order. Invariant: after the last event it is what the session's task knew then.
 
 use super::Snapshot;
-use crate::event::EventKind;
 use acpd_eventlog::Event;
+use acpd_record::EventKind;
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;

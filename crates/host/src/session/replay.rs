@@ -21,9 +21,9 @@
 //! Pure and bounded: the history comes in piece by piece, as far as it is asked for, and only a window of it is held.
 //! Not here: where it is read, and what becomes of the updates.
 
-use super::{is_history, update_kind};
 use crate::acp;
-use crate::event::EventKind;
+use acpd_record::EventKind;
+use acpd_record::{is_history, update_kind};
 use serde_json::{Value, json};
 use std::collections::{HashSet, VecDeque};
 

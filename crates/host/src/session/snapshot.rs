@@ -3,10 +3,9 @@
 //! Pure: updates and lifecycle answers come in, the current state can be read at any time. Chunks of text, which are
 //! nearly all of the traffic, are told apart by a look at their bytes and never parsed here.
 
-use memchr::memmem::Finder;
+use acpd_record::update_kind;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 /// The state of one session as its agent described it. Values are the agent's own, unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,46 +53,6 @@ impl Glance {
 
 /// Members that answers tell; all else comes by updates.
 const ANSWERED: [&str; 5] = ["modes", "currentModeId", "configOptions", "models", "tools"];
-
-/// The kind of a `session/update`, from a look at its line; None when it is not near the front.
-pub fn update_kind(line: &[u8]) -> Option<&str> {
-    // Made once: making one costs as much as searching a line.
-    static KEY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"sessionUpdate\""));
-    let front = &line[..line.len().min(1024)];
-    let end = KEY.find(front)? + KEY.needle().len();
-    let mut rest = front[end..].iter().enumerate().skip_while(|(_, byte)| **byte != b'"');
-    let (open, _) = rest.next()?;
-    let start = end + open + 1;
-    let length = front[start..].iter().position(|byte| *byte == b'"')?;
-    std::str::from_utf8(&front[start..start + length]).ok()
-}
-
-/// Whether an update belongs to the conversation itself, and so is part of a replay, or only to the present state.
-pub(crate) fn is_history(kind: &str) -> bool {
-    matches!(
-        kind,
-        "user_message_chunk"
-            | "agent_message_chunk"
-            | "agent_thought_chunk"
-            | "tool_call"
-            | "tool_call_update"
-            | "plan"
-            | "compaction_update"
-            | "compaction_summary_chunk"
-    )
-}
-
-/// Whether an update is about the present state, which a [`Snapshot`] keeps.
-pub(crate) fn is_state(kind: &str) -> bool {
-    matches!(
-        kind,
-        "available_commands_update"
-            | "current_mode_update"
-            | "config_option_update"
-            | "usage_update"
-            | "session_info_update"
-    )
-}
 
 impl Snapshot {
     /// Whether a `session/update` line says something that is not known yet.
@@ -332,14 +291,6 @@ mod tests {
             snapshot.see_line(&line(update));
         }
         snapshot.to_json()
-    }
-
-    #[test]
-    fn kinds_are_read_without_parsing() {
-        assert_eq!(update_kind(&line(&json!({"sessionUpdate": "plan"}))), Some("plan"));
-        assert_eq!(update_kind(br#"{"x":{ "sessionUpdate" : "a_b" }}"#), Some("a_b"));
-        assert_eq!(update_kind(b"{}"), None);
-        assert_eq!(update_kind(br#"{"sessionUpdate":""#), None);
     }
 
     // UP-4: the latest whole value counts

@@ -1,7 +1,9 @@
 //! Each way to end, and the exact shape of its record.
 
 use super::*;
+use acpd_record::SessionId;
 use acpd_supervisor::{Containment, Rung};
+use serde_json::json;
 use std::sync::Arc;
 
 fn ended(status: ExitStatus) -> AgentEnd {
@@ -22,7 +24,7 @@ fn facts(turn_active: bool) -> SessionFacts {
 }
 
 fn info(end: &AgentEnd, turn_active: bool) -> TerminationInfo {
-    TerminationInfo::of_agent(end, None, &facts(turn_active), 0)
+    of_agent(end, None, &facts(turn_active), 0)
 }
 
 // contract 1.2, TM-2: what counts as what
@@ -60,7 +62,7 @@ fn a_requested_end_is_not_the_agents_fault() {
     (report.rungs, report.leaked) = (vec![Rung::StdinClosed, Rung::Terminated, Rung::Killed], 2);
     report.stderr = StderrExcerpt { head: "noise".into(), tail: None, truncated: false, total_lines: 1 };
     end.report = Arc::new(report);
-    let got = TerminationInfo::of_agent(&end, Some(&requested), &facts(true), 0);
+    let got = of_agent(&end, Some(&requested), &facts(true), 0);
     let expected = json!({
         "reason": "completed", "terminatedBy": "daemon", "endedAt": "1970-01-01T00:00:00.000Z",
         "cause": "daemon_shutdown", "initiator": "editor", "turnActive": true, "leaked": true,
@@ -88,9 +90,10 @@ fn the_ended_payload_is_exact() {
             "head": "Error: module not found", "tail": "node exited", "truncated": true, "total_lines": 250,
         },
     }});
-    assert_eq!(info(&end, true).ended_params("s"), expected);
+    let id = SessionId::parse("s").expect("an id");
+    assert_eq!(json!(info(&end, true).ended_params(&id)), expected);
     let quiet = json!({"session_id": "s", "data": {"reason": "completed", "terminated_by": "agent"}});
-    assert_eq!(info(&ended(ExitStatus::Code(0)), false).ended_params("s"), quiet);
+    assert_eq!(json!(info(&ended(ExitStatus::Code(0)), false).ended_params(&id)), quiet);
 }
 
 // SU-8: a broken connection is the agent's fault, and no exit code is invented for it

@@ -5,13 +5,13 @@
 use super::{Outputs, SessionTask, ToAgent};
 use crate::acp::{self, method};
 use crate::error::HostError;
-use crate::event::EventKind;
 use crate::permission::{self, Choice};
 use crate::services::{Service, ServiceError};
 use crate::session::ingest::Record;
 use crate::session::questions::{AutoAnswer, Question, Refused, Topic};
 use crate::session::recalled;
 use crate::session::{AnswerRefused, ClientRef, OpenQuestion};
+use acpd_record::EventKind;
 use acpd_wire::{OwnedId, codes, splice};
 use bytes::{Bytes, BytesMut};
 use serde_json::{Value, json};

@@ -7,11 +7,12 @@ use super::{Outputs, SessionTask, ToAgent};
 use crate::acp;
 use crate::agent::{AgentEnd, Ticket};
 use crate::error::HostError;
-use crate::event::EventKind;
 use crate::session::ingest::Record;
 use crate::session::questions::AutoAnswer;
-use crate::termination::{Cause, RequestedEnd, TerminationInfo, chain};
+use crate::termination::{Complete, RequestedEnd, chain};
 use acpd_eventlog::{IndexUpdate, WriteError};
+use acpd_record::Cause;
+use acpd_record::EventKind;
 use bytes::Bytes;
 use serde_json::json;
 use std::sync::Arc;
@@ -176,18 +177,18 @@ impl SessionTask {
         let now = record.now_ms();
         let info = match (&self.failure, &end, requested) {
             (Some(error), Ended::Gone(end), _) => {
-                TerminationInfo::of_failure(chain(error), &self.facts, now).with_process(&end.report)
+                crate::termination::of_failure(chain(error), &self.facts, now).with_process(&end.report)
             }
             (None, Ended::Gone(end), requested) => {
-                TerminationInfo::of_agent(end, requested, &self.facts, now)
+                crate::termination::of_agent(end, requested, &self.facts, now)
             }
             (None, Ended::Released, Some(requested)) => {
-                TerminationInfo::of_release(requested, &self.facts, now)
+                crate::termination::of_release(requested, &self.facts, now)
             }
             (failure, Ended::Released, _) => {
                 let message =
                     failure.as_ref().map_or_else(|| "the session was released".to_owned(), |e| chain(e));
-                TerminationInfo::of_failure(message, &self.facts, now)
+                crate::termination::of_failure(message, &self.facts, now)
             }
         };
         self.parts.info["terminationInfo"] = json!(info);

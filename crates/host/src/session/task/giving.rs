@@ -6,8 +6,8 @@
 use super::{Outputs, SessionTask};
 use crate::acp;
 use crate::agent::Ticket;
-use crate::event::EventKind;
-use crate::session::update_kind;
+use acpd_record::EventKind;
+use acpd_record::update_kind;
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;

@@ -4,8 +4,8 @@
 use super::asking::AgentRequest;
 use super::{Outputs, SessionTask, ToAgent};
 use crate::acp;
-use crate::event::EventKind;
 use crate::services::{Served, Service, ServiceError, exit_status};
+use acpd_record::EventKind;
 use acpd_terminal::{TerminalEvent, TerminalId};
 use acpd_wire::{OwnedId, codes, write_error, write_result};
 use bytes::{Bytes, BytesMut};
