@@ -10,7 +10,6 @@ use crate::agent::{AgentAnswer, AgentHandle, Claim, History};
 use crate::attempts::Attempt;
 use crate::beforehand::{neither, tried_enough};
 use crate::clock;
-use crate::dead_hosts::LOST_WITH;
 use crate::error::HostError;
 use crate::fork::with_session;
 use crate::host::{Host, remember_state};
@@ -18,14 +17,14 @@ use crate::journal;
 use crate::named::NamedSession;
 use crate::refusal::{named_otherwise, sentence};
 use crate::session::{Recalled, SessionHandle, Snapshot};
-use crate::setup::{permission_mode, remember_mode, session_setup, stored_mode};
+use crate::setup::{permission_mode, session_setup};
 use crate::termination::chain;
 use crate::transcript::{Transcript, TranscriptRecorder};
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow, WriteError};
-use acpd_record::EventKind;
-use acpd_record::PermissionMode;
-use acpd_record::SessionId;
-use acpd_record::{Reason, TerminationInfo};
+use acpd_record::{
+    EventKind, Json, NativeSessionId, PermissionMode, Reason, RunNumber, SessionId, SessionMeta,
+    TerminationInfo,
+};
 use acpd_supervisor::Pending;
 use acpd_wire::codes;
 use bytes::Bytes;
@@ -58,7 +57,7 @@ pub struct Activated {
     /// Its run began now, on the process that was given.
     pub fresh: bool,
     /// How the run before ended, as `terminationInfo`, if this one began now.
-    pub earlier: Option<Value>,
+    pub earlier: Option<Json>,
 }
 
 /// What a run begins with once its agent has the session.
@@ -74,7 +73,7 @@ struct NextRun<'a> {
 /// The stored facts of an ended session on which its activation depends.
 pub(crate) struct Ended {
     row: SessionRow,
-    info: Value,
+    meta: SessionMeta,
     /// The agent's own session id as JSON text.
     native: Arc<str>,
     /// Its last run ended with an error; one that ended in good order is no crash loop.
@@ -93,7 +92,8 @@ impl Ended {
 
     /// What an agent says of it, for those who do not know the agent's own id.
     fn under_own_id(&self, said: &str) -> String {
-        named_otherwise(said, self.info["nativeSessionId"].as_str().unwrap_or_default(), &self.row.id)
+        let native = self.meta.native_session_id.as_ref().map(NativeSessionId::text).unwrap_or_default();
+        named_otherwise(said, &native, &self.row.id)
     }
 }
 
@@ -136,7 +136,7 @@ impl Host {
         let not_resumable = |reason: String| HostError::NotResumable { id: id.to_owned(), reason };
         let params = ended.agent_params(params)?;
         let setup = params.clone();
-        let mode = permission_mode(&params)?.or_else(|| stored_mode(&ended.info));
+        let mode = permission_mode(&params)?.or(ended.meta.permission_mode);
         if ended.failed {
             let counted = self.shared.attempts.count(id, Instant::now());
             counted.map_err(|wait| not_resumable(tried_enough(wait)))?;
@@ -148,7 +148,7 @@ impl Host {
         };
         let restored = attempt
             .unless_stopped(async {
-                self.wait_for_the_lost(&ended.info, agent.spec().graces).await;
+                self.wait_for_the_lost(&ended.meta, agent.spec().graces).await;
                 // Before the agent is asked, which may tell the history then: it is not for another session.
                 let claim = agent.claim(&ended.native).await;
                 let claim = claim.ok_or_else(|| {
@@ -205,17 +205,12 @@ impl Host {
         let state = Snapshot::state_in(&serde_json::from_slice(&answer.body).unwrap_or_default());
         snapshot.see_state(&state);
         if let Some(named) = &named {
-            ended.info["nativeSessionId"] = json!(named.native);
+            ended.meta.native_session_id = Some(named.native_id());
             ended.native = Arc::clone(&named.native_json);
         }
-        let info = ended.info.as_object_mut();
-        let earlier = info.and_then(|info| {
-            info.remove(LOST_WITH);
-            info.remove("terminationInfo")
-        });
-        remember_mode(&mut ended.info, mode);
-        ended.info["runs"] = json!(runs + 1);
-        snapshot.glance().describe(&mut ended.info);
+        let earlier = ended.meta.run_started(RunNumber(runs).next());
+        ended.meta.permission_mode = mode;
+        ended.meta.describe(snapshot.glance());
         let now = clock::now_ms();
         let mut batch = Batch::new();
         let mut run = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"], "by": client, "method": method});
@@ -227,7 +222,7 @@ impl Host {
         batch.update_index(IndexUpdate {
             updated_ms: now,
             ended: Some(false),
-            info: Some(ended.info.to_string().into_bytes()),
+            info: Some(ended.meta.write()),
             ..IndexUpdate::default()
         });
         appender.append_durable(batch).await?;
@@ -240,7 +235,7 @@ impl Host {
             snapshot,
             turns,
             transcript,
-            info: ended.info,
+            meta: ended.meta,
             mode,
             setup,
         };
@@ -314,16 +309,16 @@ impl Host {
         if row.agent != agent {
             return Err(not_resumable(&format!("it belongs to agent {}", row.agent)));
         }
-        let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
-        let end: Option<TerminationInfo> = serde_json::from_value(info["terminationInfo"].clone()).ok();
+        let meta = SessionMeta::read(&row.info);
+        let end: Option<TerminationInfo> = meta.termination().ok();
         if let Some(end) = end.as_ref().filter(|end| end.reason == Reason::Terminated) {
             return Err(HostError::Terminated { id: id.to_owned(), info: Arc::new(end.clone()) });
         }
         let reason = end.map(|end| end.reason);
-        let native = info["nativeSessionId"].as_str();
+        let native = meta.native_session_id.as_ref();
         let native = native.ok_or_else(|| not_resumable("the agent never named it"))?;
-        let native = json!(native).to_string().into();
-        Ok(Ended { row, info, native, failed: reason == Some(Reason::Error) })
+        let native = Arc::clone(native.as_json());
+        Ok(Ended { row, meta, native, failed: reason == Some(Reason::Error) })
     }
 
     /// Reads the whole history once: what a viewer needs to know, how many turns there were, and a transcript if one

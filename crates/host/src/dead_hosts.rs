@@ -10,10 +10,9 @@ use crate::journal;
 use crate::metrics;
 use crate::termination::{SessionFacts, chain};
 use acpd_eventlog::{Batch, CursorError, IndexUpdate, SessionRow, WriteError};
-use acpd_record::Cause;
-use acpd_record::EventKind;
+use acpd_record::{Cause, EventKind, SessionMeta};
 use acpd_supervisor::{Graces, Pending, Sweep, sweep, wait_until_gone};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
 /// How much longer than its graces the processes of a dead host may take.
@@ -99,7 +98,7 @@ impl Host {
 
     /// The end of a run whose host died, with what the log knows of it.
     async fn lost_batch(&self, row: &SessionRow, owner: &str) -> Batch {
-        let mut info: Value = serde_json::from_slice(&row.info).unwrap_or_else(|_| json!({}));
+        let mut meta = SessionMeta::read(&row.info);
         let facts = match self.facts_in_log(row).await {
             Ok(facts) => facts,
             Err(error) => {
@@ -112,10 +111,10 @@ impl Host {
             }
         };
         let facts = SessionFacts { last_event_seq: Some(row.last_seq), ..facts };
-        let end = json!(crate::termination::daemon_lost(&facts, clock::now_ms()));
-        info["terminationInfo"] = end.clone();
-        info[LOST_WITH] = json!(owner);
-        ended_batch(&end, &info)
+        let end = crate::termination::daemon_lost(&facts, clock::now_ms());
+        meta.ended(&end);
+        meta.lost_with = Some(owner.to_owned());
+        ended_batch(&end, &meta)
     }
 
     /// Whether a turn was running when the log broke off, how the last one ended, and when the run began.
@@ -144,8 +143,8 @@ impl Host {
 
     /// Waits until what a session was lost with is gone: two agents must not go on with one session side by side. The
     /// keepers of a dead host give its agents their graces; what takes longer is killed.
-    pub(crate) async fn wait_for_the_lost(&self, info: &Value, graces: Graces) {
-        let Some(owner) = info[LOST_WITH].as_str().map(str::to_owned) else { return };
+    pub(crate) async fn wait_for_the_lost(&self, meta: &SessionMeta, graces: Graces) {
+        let Some(owner) = meta.lost_with.clone() else { return };
         let within = graces.stdin + graces.term + SLACK;
         let waited = tokio::task::spawn_blocking(move || wait_until_gone(&owner, within)).await;
         if let Ok(killed @ 1..) = waited {
@@ -153,9 +152,6 @@ impl Host {
         }
     }
 }
-
-/// The member of a lost session's description that names the host it was lost with.
-pub(crate) const LOST_WITH: &str = "lostWith";
 
 /// Where a stored session is live, if it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

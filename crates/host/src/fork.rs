@@ -11,12 +11,10 @@ use crate::host::{Host, NewSession, Run};
 use crate::named::NamedSession;
 use crate::refusal::under_own_id;
 use crate::session::{Recalled, Snapshot};
-use crate::setup::{Creator, permission_mode, remember_mode, session_setup, stored_mode};
+use crate::setup::{Creator, permission_mode, session_setup};
 use crate::termination::chain;
 use acpd_eventlog::{Appender, Batch, Block, Event, IndexUpdate, SessionRow};
-use acpd_record::EventKind;
-use acpd_record::PermissionMode;
-use acpd_record::SessionId;
+use acpd_record::{EventKind, NativeSessionId, PermissionMode, SessionId, SessionMeta};
 use acpd_supervisor::Pending;
 use acpd_wire::{codes, member, span_of};
 use bytes::{Bytes, BytesMut};
@@ -26,7 +24,7 @@ use serde_json::{Value, json};
 /// A session that is to be forked.
 pub(crate) struct ForkOf {
     row: SessionRow,
-    info: Value,
+    meta: SessionMeta,
     /// The agent's own id of it.
     native: String,
     /// Where the fork works.
@@ -73,24 +71,23 @@ impl Host {
             return Err(missing());
         }
         let answer = self.ask_to_fork(&fork, agent).await?;
-        let ForkOf { row, info, cwd, mode, params: setup, .. } = fork;
+        let ForkOf { row, meta: source_meta, cwd, mode, params: setup, .. } = fork;
         let named = NamedSession::read(method::SESSION_FORK, &answer.body)?;
         let claim = named.claim(method::SESSION_FORK, agent).await?;
         let id = crate::ids::fresh_session_id();
-        let title = info["title"].clone();
-        let mut info = json!({"nativeSessionId": named.native, "forkedFrom": source});
-        remember_mode(&mut info, mode);
-        if title.is_string() {
-            info["title"] = title;
-        }
-        let mut appender = self.create_record(&id, agent, (&cwd, &Value::Null), &mut info, &creator).await?;
+        let mut meta = SessionMeta::default();
+        meta.native_session_id = Some(named.native_id());
+        meta.forked_from = SessionId::parse(source);
+        meta.permission_mode = mode;
+        meta.title = source_meta.title;
+        let mut appender = self.create_record(&id, agent, (&cwd, &Value::Null), &mut meta, &creator).await?;
         let filled = async {
             let Recalled { mut snapshot, turns, .. } =
                 self.copy_history(source, row.last_seq, &id, &mut appender).await?;
             snapshot.see_lifecycle(&serde_json::from_slice(&answer.body).unwrap_or_default());
             // What was copied may say otherwise.
-            snapshot.glance().describe(&mut info);
-            self.record_state(&snapshot, &info, &mut appender).await?;
+            meta.describe(snapshot.glance());
+            self.record_state(&snapshot, &meta, &mut appender).await?;
             Ok((snapshot, turns))
         };
         let (snapshot, turns) = match filled.await {
@@ -107,7 +104,7 @@ impl Host {
             snapshot,
             turns,
             transcript: None,
-            info,
+            meta,
             mode,
             setup,
         };
@@ -130,16 +127,16 @@ impl Host {
             let reason = format!("it belongs to agent {}; fork it on a connection to that agent", row.agent);
             return Err(not_resumable(reason));
         }
-        let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
-        let native = info["nativeSessionId"].as_str();
-        let native = native.ok_or_else(|| not_resumable("the agent never named it".to_owned()))?.to_owned();
+        let meta = SessionMeta::read(&row.info);
+        let native = meta.native_session_id.as_ref().map(NativeSessionId::text);
+        let native = native.ok_or_else(|| not_resumable("the agent never named it".to_owned()))?;
         let (cwd, params) = session_setup(params)?;
-        let mode = permission_mode(&params)?.or_else(|| stored_mode(&info));
+        let mode = permission_mode(&params)?.or(meta.permission_mode);
         let params = with_session(&params, json!(native).to_string().as_bytes());
         let params = params.ok_or_else(|| HostError::InvalidParams {
             message: "sessionId: the id of the session to fork is required".to_owned(),
         })?;
-        Ok(ForkOf { row, info, native, cwd, params, mode })
+        Ok(ForkOf { row, meta, native, cwd, params, mode })
     }
 
     /// OpenQuestions an agent to fork one of its sessions. Some know only those that are in their process: one that refuses is
@@ -226,7 +223,7 @@ impl Host {
     async fn record_state(
         &self,
         snapshot: &Snapshot,
-        info: &Value,
+        meta: &SessionMeta,
         appender: &mut Appender,
     ) -> Result<(), HostError> {
         let state = snapshot.state();
@@ -235,7 +232,7 @@ impl Host {
         }
         let (mut batch, now) = (Batch::new(), clock::now_ms());
         batch.push(EventKind::StateChanged.number(), now, Value::Object(state).to_string().as_bytes());
-        let info = Some(info.to_string().into_bytes());
+        let info = Some(meta.write());
         batch.update_index(IndexUpdate { updated_ms: now, info, ..IndexUpdate::default() });
         appender.append_durable(batch).await?;
         Ok(())

@@ -28,15 +28,13 @@ use crate::session::{
     AboutRun, Beginning, COMMANDS, EndOutcome, EndRequest, Past, SessionHandle, SessionParts, SessionStatus,
     SessionTask, Snapshot,
 };
-use crate::setup::{Creator, permission_mode, remember_mode, session_setup};
+use crate::setup::{Creator, permission_mode, session_setup};
 use crate::spec::AgentSpec;
 use crate::termination::chain;
 use crate::transcript::Transcript;
 use crate::viewers::Viewers;
 use acpd_eventlog::{Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate, WriteError};
-use acpd_record::EventKind;
-use acpd_record::PermissionMode;
-use acpd_record::SessionId;
+use acpd_record::{EventKind, PermissionMode, RunNumber, SessionId, SessionMeta, TerminationInfo};
 use acpd_supervisor::{Pending, Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
 use bytes::Bytes;
@@ -112,8 +110,8 @@ pub(crate) struct Run {
     pub(crate) turns: u64,
     /// What its agent is given with the next prompt, because it cannot know it.
     pub(crate) transcript: Option<Transcript>,
-    /// The session's description in the index.
-    pub(crate) info: serde_json::Value,
+    /// What the index knows of it.
+    pub(crate) meta: SessionMeta,
     pub(crate) mode: Option<PermissionMode>,
     /// The params of `session/new`, `load`, `resume` or `fork`: where the session works.
     pub(crate) setup: Bytes,
@@ -223,10 +221,11 @@ impl Host {
         let mut snapshot = Snapshot::default();
         let state = Snapshot::state_in(&acp::view(&answer.body).unwrap_or_default());
         snapshot.see_state(&state);
-        let mut info = json!({"nativeSessionId": named.native});
-        remember_mode(&mut info, mode);
-        snapshot.glance().describe(&mut info);
-        let appender = self.create_record(&id, agent, (&cwd, &state), &mut info, &creator).await?;
+        let mut meta = SessionMeta::default();
+        meta.native_session_id = Some(named.native_id());
+        meta.permission_mode = mode;
+        meta.describe(snapshot.glance());
+        let appender = self.create_record(&id, agent, (&cwd, &state), &mut meta, &creator).await?;
         let run = Run {
             created_by: creator.token,
             native: named.native_json.clone(),
@@ -234,7 +233,7 @@ impl Host {
             snapshot,
             turns: 0,
             transcript: None,
-            info,
+            meta,
             mode,
             setup,
         };
@@ -249,12 +248,12 @@ impl Host {
         id: &SessionId,
         agent: &AgentHandle,
         (cwd, state): (&str, &serde_json::Value),
-        info: &mut serde_json::Value,
+        meta: &mut SessionMeta,
         creator: &Creator,
     ) -> Result<Appender, HostError> {
         let started_ms = clock::now_ms();
-        info["client"] = json!(&*creator.client);
-        info["runs"] = json!(1);
+        meta.client = Some((*creator.client).to_owned());
+        meta.runs = Some(RunNumber(1));
         let mut events = Batch::new();
         // The environment and headers of MCP servers may hold secrets (SE-3), so parameters are not recorded.
         let created = json!({"agent": agent.name(), "cwd": cwd, "by": &*creator.client});
@@ -269,7 +268,7 @@ impl Host {
             owner: self.shared.host_file.id().to_owned(),
             created_by: creator.token.as_deref().map(str::to_owned),
             created_ms: started_ms,
-            info: info.to_string().into_bytes(),
+            info: meta.write(),
             events,
         };
         let appender = self.shared.log.create(new).await.inspect_err(|error| {
@@ -299,12 +298,12 @@ impl Host {
         let route = match agent.bind(run.claim, inputs_in, history).await {
             Ok(route) => route,
             Err(agent::Gone) => {
-                self.record_failed_start(id, appender, agent, run.info).await;
+                self.record_failed_start(id, appender, agent, run.meta).await;
                 return Err(HostError::AgentGone { info: Arc::new(agent.termination().await) });
             }
         };
         let doubts = self.shared.check_cache.doubts();
-        let journal = RunJournal::started(id.clone(), agent, &run.info, doubts);
+        let journal = RunJournal::started(id.clone(), agent, run.meta.runs, doubts);
         let began_after = appender.next_seq() - 1;
         let past =
             is_activated.then(|| Box::new(Past::new(self.shared.log.clone(), id.to_string(), began_after)));
@@ -342,7 +341,7 @@ impl Host {
             inputs,
             ended: publish,
             status,
-            info: run.info,
+            meta: run.meta,
             idle_timeout: spec.idle_timeout,
             permission_timeout: spec.permission_timeout,
             viewers,
@@ -376,14 +375,13 @@ impl Host {
         id: &SessionId,
         appender: Appender,
         agent: &AgentHandle,
-        mut info: serde_json::Value,
+        mut meta: SessionMeta,
     ) {
         let termination = agent.termination().await;
         let doubts = self.shared.check_cache.doubts();
-        RunJournal::started(id.clone(), agent, &info, doubts).ended(&termination, 0);
-        let end = json!(termination);
-        info["terminationInfo"] = end.clone();
-        if let Err(error) = appender.append_final(ended_batch(&end, &info)).await {
+        RunJournal::started(id.clone(), agent, meta.runs, doubts).ended(&termination, 0);
+        meta.ended(&termination);
+        if let Err(error) = appender.append_final(ended_batch(&termination, &meta)).await {
             tracing::error!(error = chain(&error), "the end of a session could not be recorded");
         }
     }
@@ -403,8 +401,7 @@ impl Host {
             Some(_) if !row.ended => return Err(HostError::UnknownSession { id: id.to_owned() }),
             _ => {}
         }
-        let info: serde_json::Value = serde_json::from_slice(&row.info).unwrap_or_default();
-        let info = serde_json::from_value(info["terminationInfo"].clone());
+        let info = SessionMeta::read(&row.info).termination();
         let unreadable = |error: serde_json::Error| HostError::History {
             detail: format!("how the session ended cannot be read: {error}"),
         };
@@ -545,15 +542,15 @@ pub(crate) fn remember_state(started: &mut serde_json::Value, state: &serde_json
 }
 
 /// The last event of a run, and what the index says from then on.
-pub(crate) fn ended_batch(end: &serde_json::Value, info: &serde_json::Value) -> Batch {
+pub(crate) fn ended_batch(end: &TerminationInfo, meta: &SessionMeta) -> Batch {
     let now = clock::now_ms();
     let mut batch = Batch::new();
-    batch.push(EventKind::Ended.number(), now, end.to_string().as_bytes());
+    batch.push(EventKind::Ended.number(), now, json!(end).to_string().as_bytes());
     batch.update_index(IndexUpdate {
         updated_ms: now,
         ended: Some(true),
         owner: Some(None),
-        info: Some(info.to_string().into_bytes()),
+        info: Some(meta.write()),
         ..IndexUpdate::default()
     });
     batch

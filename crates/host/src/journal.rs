@@ -10,9 +10,7 @@ use crate::session::ClientRef;
 use crate::setup::Creator;
 use crate::termination::chain;
 use acpd_eventlog::WriteError;
-use acpd_record::SessionId;
-use acpd_record::{Cause, Reason, TerminationInfo};
-use serde_json::Value;
+use acpd_record::{Cause, Reason, RunNumber, SessionId, TerminationInfo};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -89,12 +87,17 @@ pub(crate) enum TurnEnd<'a> {
 }
 
 impl RunJournal {
-    /// A run begins; `info` is the session's description in the index.
-    pub(crate) fn started(session: SessionId, agent: &AgentHandle, info: &Value, doubts: Doubts) -> Self {
+    /// A run begins.
+    pub(crate) fn started(
+        session: SessionId,
+        agent: &AgentHandle,
+        run: Option<RunNumber>,
+        doubts: Doubts,
+    ) -> Self {
         let now = Instant::now();
         let journal = Self {
             session,
-            run: info["runs"].as_u64().unwrap_or(1),
+            run: run.unwrap_or(RunNumber(1)).0,
             pid: agent.pid(),
             agent: agent.name().to_owned(),
             began: now,

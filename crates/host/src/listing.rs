@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::session::{Recalled, SessionHandle, SessionStatus};
 use crate::termination::chain;
 use acpd_eventlog::{Event, ListQuery, SessionRow};
+use acpd_record::{Json, NativeSessionId, SessionMeta};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -109,7 +110,7 @@ pub struct SessionSummary {
     pub native_session_id: Option<String>,
     /// How its last run ended, as `terminationInfo`.
     #[serde(rename = "terminationInfo", skip_serializing_if = "Option::is_none")]
-    pub termination: Option<Value>,
+    pub termination: Option<Json>,
     /// What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`,
     /// `forkedFrom`, and of a live one `agentPid`.
     pub metadata: Map<String, Value>,
@@ -131,23 +132,38 @@ pub struct SessionInfo {
 impl SessionSummary {
     /// As in a list (contract 7.3).
     fn without_stderr(mut self) -> Self {
-        if let Some(Value::Object(info)) = &mut self.termination {
+        self.termination = self.termination.map(|info| {
+            let mut members: Map<String, Value> = serde_json::from_str(info.get()).unwrap_or_default();
             // Whether there is some does not matter here.
-            let _stderr = info.remove("stderr");
-        }
+            match members.remove("stderr") {
+                Some(_stderr) => Json::new(&members),
+                None => info,
+            }
+        });
         self
     }
 
     /// acpd's own part of an ACP list entry.
-    pub fn meta(&self) -> Value {
-        let mut meta = json!({
-            "agent": self.agent, "createdAt": self.created_at, "ended": self.ended,
-            "eventCount": self.event_count, "state": self.state.as_str(),
-        });
-        if let (Some(info), Value::Object(meta)) = (&self.termination, &mut meta) {
-            meta.insert("terminationInfo".to_owned(), info.clone());
+    pub fn meta(&self) -> impl Serialize {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Meta<'a> {
+            agent: &'a str,
+            created_at: &'a str,
+            ended: bool,
+            event_count: u64,
+            state: SessionState,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            termination_info: Option<&'a Json>,
         }
-        meta
+        Meta {
+            agent: &self.agent,
+            created_at: &self.created_at,
+            ended: self.ended,
+            event_count: self.event_count,
+            state: self.state,
+            termination_info: self.termination.as_ref(),
+        }
     }
 }
 
@@ -237,8 +253,8 @@ impl Host {
         // The record of an end can be read a moment before its session knows that it was written.
         let session = self.shared.registry.get(&row.id).filter(|_| !row.ended);
         let live = session.as_ref().map(SessionHandle::status);
-        let info: Value = serde_json::from_slice(&row.info).unwrap_or_default();
-        let termination = Some(info["terminationInfo"].clone()).filter(Value::is_object);
+        let mut meta = SessionMeta::read(&row.info);
+        let termination = meta.termination_info.take().filter(|info| info.get().starts_with('{'));
         let state = match &live {
             Some(status) => SessionState::of(status),
             None if row.ended => SessionState::Ended,
@@ -248,12 +264,11 @@ impl Host {
                 None => SessionState::Ended,
             },
         };
-        let told = |name: &str| info[name].as_str().map(str::to_owned);
         let title = match live {
             Some(status) => status.title,
-            None => told("title"),
+            None => meta.title.take(),
         };
-        let metadata = metadata(&row, &info, session.as_ref());
+        let metadata = metadata(&row, &meta, session.as_ref());
         SessionSummary {
             position: (row.updated_ms, row.id.clone()),
             id: row.id,
@@ -266,9 +281,9 @@ impl Host {
             created_at: iso8601(row.created_ms),
             updated_at: iso8601(row.updated_ms),
             event_count: row.last_seq,
-            model: told("model"),
-            mode: told("mode"),
-            native_session_id: told("nativeSessionId"),
+            model: meta.model,
+            mode: meta.mode,
+            native_session_id: meta.native_session_id.as_ref().map(NativeSessionId::text),
             termination,
             metadata,
         }
@@ -276,16 +291,17 @@ impl Host {
 }
 
 /// What is of use to people and tools, and no secret.
-fn metadata(row: &SessionRow, info: &Value, session: Option<&SessionHandle>) -> Map<String, Value> {
+fn metadata(row: &SessionRow, meta: &SessionMeta, session: Option<&SessionHandle>) -> Map<String, Value> {
     let mut metadata = Map::new();
     let mut put = |name: &str, value: Value| {
         if !value.is_null() {
             metadata.insert(name.to_owned(), value);
         }
     };
-    for name in ["client", "runs", "forkedFrom", "permissionMode"] {
-        put(name, info[name].clone());
-    }
+    put("client", json!(meta.client));
+    put("runs", json!(meta.runs));
+    put("forkedFrom", json!(meta.forked_from));
+    put("permissionMode", json!(meta.permission_mode));
     put("createdBy", json!(row.created_by));
     if let Some(session) = session {
         put("permissionMode", json!(session.permission_mode().as_str()));

@@ -3,7 +3,7 @@
 use crate::acp;
 use crate::agent::{AgentHandle, Claim};
 use crate::error::HostError;
-use acpd_record::SessionId;
+use acpd_record::{NativeSessionId, SessionId};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
@@ -29,6 +29,11 @@ impl NamedSession {
         let native = acp::text(raw).ok_or_else(bad)?;
         let span = span_of(answer, raw).ok_or_else(bad)?;
         Ok(Self { native, native_json: raw.get().into(), span })
+    }
+
+    /// The agent's id.
+    pub(crate) fn native_id(&self) -> NativeSessionId {
+        NativeSessionId::of_text(&self.native)
     }
 
     /// Claims it on its process, before anything is recorded of it.

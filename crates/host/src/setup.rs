@@ -8,7 +8,6 @@ use acpd_record::PermissionMode;
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,18 +51,6 @@ pub(crate) fn session_setup(params: Option<Bytes>) -> Result<(String, Bytes), Ho
         }
     }
     Ok((cwd, completed.freeze()))
-}
-
-/// The mode that a session was given by a client outlives its runs (contract 2.1).
-pub(crate) fn remember_mode(info: &mut serde_json::Value, mode: Option<PermissionMode>) {
-    if let Some(mode) = mode {
-        info["permissionMode"] = json!(mode.as_str());
-    }
-}
-
-/// The mode that a session was given by a client, if any.
-pub(crate) fn stored_mode(info: &serde_json::Value) -> Option<PermissionMode> {
-    serde_json::from_value(info["permissionMode"].clone()).ok()
 }
 
 /// `_meta["sandboxagent.dev"].permissionMode`, if a client gave one (contract 2.1).

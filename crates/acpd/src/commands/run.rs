@@ -276,6 +276,7 @@ impl Conversation {
         let (Home::Here(local), Some(session)) = (&self.home, &self.session) else { return Ok(()) };
         // What cannot be looked at any more is not told.
         let ended = local.host.inspect(session).await.ok().and_then(|summary| summary.termination);
+        let ended = ended.map(|info| json!(info));
         self.report_leftovers(ended.as_ref())
     }
 

@@ -12,6 +12,7 @@ use acpd_host::{
     Activated, AgentHandle, AgentRef, Attached, Attempt, EndRequest, Host, HostError, META, Reason,
     SessionHandle, SessionSummary, method,
 };
+use acpd_record::Json;
 use acpd_wire::OwnedId;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -269,7 +270,7 @@ struct Joined {
     /// What is history to the client; all that follows it sees as it comes.
     until: u64,
     /// How the run before ended, if this one began for the client.
-    earlier: Option<Value>,
+    earlier: Option<Json>,
 }
 
 /// On what a session can be activated.
@@ -375,7 +376,7 @@ async fn show(
             }
             // PR-11: what was interrupted is seen by who goes on with it.
             if let Some(earlier) = earlier {
-                meta["previousTerminationInfo"] = earlier;
+                meta["previousTerminationInfo"] = json!(earlier);
             }
             if let Some(transcript) = attached.transcript {
                 meta["transcript"] = transcript;
@@ -389,7 +390,7 @@ async fn show(
         let mut meta = json!({"resumable": false, "reason": error.to_string()});
         // TM-3: a replay has no ends of runs in it, so the answer says how the last one ended.
         if let Some(info) = host.inspect(session).await?.termination {
-            meta["terminationInfo"] = info;
+            meta["terminationInfo"] = json!(info);
         }
         if let HostError::LiveElsewhere { pid: Some(pid), .. } = error {
             meta["pid"] = json!(pid);

@@ -3,7 +3,7 @@
 //! Pure: updates and lifecycle answers come in, the current state can be read at any time. Chunks of text, which are
 //! nearly all of the traffic, are told apart by a look at their bytes and never parsed here.
 
-use acpd_record::update_kind;
+use acpd_record::{Glance, update_kind};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -28,26 +28,6 @@ impl Text {
 
     fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or_default()
-    }
-}
-
-/// What a list shows of a session's state.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Glance {
-    title: Option<String>,
-    model: Option<String>,
-    mode: Option<String>,
-}
-
-impl Glance {
-    /// Puts it into the session's description in the index.
-    pub(crate) fn describe(self, info: &mut Value) {
-        for (name, value) in [("title", self.title), ("model", self.model), ("mode", self.mode)] {
-            match value {
-                Some(value) => info[name] = json!(value),
-                None => drop(info.as_object_mut().and_then(|info| info.remove(name))),
-            }
-        }
     }
 }
 
@@ -278,6 +258,7 @@ impl Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use acpd_record::SessionMeta;
 
     fn line(update: &Value) -> Vec<u8> {
         json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}})
@@ -365,9 +346,9 @@ mod tests {
         let glance = |result: &Value| {
             let mut snapshot = Snapshot::default();
             snapshot.see_lifecycle(result);
-            let mut info = json!({"title": "old", "mode": "old", "kept": 1});
-            snapshot.glance().describe(&mut info);
-            info
+            let mut meta = SessionMeta::read(br#"{"title": "old", "mode": "old", "kept": 1}"#);
+            meta.describe(snapshot.glance());
+            serde_json::to_value(&meta).expect("JSON")
         };
         assert_eq!(glance(&json!({})), json!({"kept": 1}));
         assert_eq!(glance(&json!({"configOptions": model("model")})), json!({"kept": 1, "model": "large"}));

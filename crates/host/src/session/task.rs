@@ -35,6 +35,7 @@ use acpd_eventlog::{Appender, IndexUpdate, WriteError};
 use acpd_record::EventKind;
 use acpd_record::PermissionMode;
 use acpd_record::SessionId;
+use acpd_record::SessionMeta;
 use acpd_record::TerminationInfo;
 use acpd_supervisor::TaskScope;
 use acpd_wire::{member, span_of};
@@ -61,7 +62,7 @@ pub(crate) struct SessionParts {
     pub(crate) inputs: mpsc::Receiver<SessionInput>,
     pub(crate) ended: watch::Sender<Option<Arc<TerminationInfo>>>,
     pub(crate) status: watch::Sender<SessionStatus>,
-    pub(crate) info: serde_json::Value,
+    pub(crate) meta: SessionMeta,
     /// How long the session may do nothing before it ends.
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) permission_mode: PermissionMode,
@@ -422,8 +423,8 @@ impl SessionTask {
 
     /// What a list shows of the session has changed; the index learns it together with the events.
     fn describe(&mut self, record: &mut Record) {
-        self.snapshot.glance().describe(&mut self.parts.info);
-        let info = Some(self.parts.info.to_string().into_bytes());
+        self.parts.meta.describe(self.snapshot.glance());
+        let info = Some(self.parts.meta.write());
         record.index(IndexUpdate { info, ..IndexUpdate::default() });
     }
 

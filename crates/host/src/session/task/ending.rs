@@ -191,12 +191,12 @@ impl SessionTask {
                 crate::termination::of_failure(message, &self.facts, now)
             }
         };
-        self.parts.info["terminationInfo"] = json!(info);
+        self.parts.meta.ended(&info);
         record.object(EventKind::Ended, &json!(info));
         record.index(IndexUpdate {
             ended: Some(true),
             owner: Some(None),
-            info: Some(self.parts.info.to_string().into_bytes()),
+            info: Some(self.parts.meta.write()),
             ..IndexUpdate::default()
         });
         let leftovers = match &end {
