@@ -95,7 +95,7 @@ pub(crate) fn initialize_params(offered: Offered) -> Vec<u8> {
         );
     let files =
         schema::FileSystemCapabilities::new().read_text_file(offered.files).write_text_file(offered.files);
-    // Whoever is there is asked; when nobody is, it is declined.
+    // The viewers are asked; without one, it is declined.
     let elicitation = schema::ElicitationCapabilities::new()
         .form(schema::ElicitationFormCapabilities::default())
         .url(schema::ElicitationUrlCapabilities::default());

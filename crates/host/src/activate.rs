@@ -182,7 +182,7 @@ impl Host {
         }
     }
 
-    /// The session stays as it was, and nobody's.
+    /// The session stays as it was, without an owner.
     async fn give_back(&self, appender: Appender, row: &SessionRow) {
         let index = IndexUpdate { updated_ms: row.updated_ms, owner: Some(None), ..IndexUpdate::default() };
         if let Err(error) = appender.append_final(Batch::index_only(index)).await {

@@ -101,7 +101,7 @@ pub struct AgentEnd {
 enum ReplyTo {
     /// To the session that is bound to this route.
     Session { route: RouteId, ticket: Ticket },
-    /// To whoever waits.
+    /// To the caller that waits.
     Caller(oneshot::Sender<AgentAnswer>),
 }
 
@@ -159,7 +159,7 @@ pub(crate) enum History {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// Speaks to one agent process. When the last handle is dropped the process is stopped, so whoever holds one
+/// Speaks to one agent process. When the last handle is dropped the process is stopped, so each holder of one
 /// counts as a user of the process.
 #[derive(Clone, Debug)]
 pub struct AgentHandle {
@@ -186,7 +186,7 @@ pub struct AgentRef {
 }
 
 impl AgentRef {
-    /// A handle, if the process has not ended and somebody still uses it.
+    /// A handle, if the process has not ended and is still in use.
     pub fn upgrade(&self) -> Option<AgentHandle> {
         let commands = self.commands.upgrade()?;
         self.end.borrow().is_none().then(|| AgentHandle { known: self.clone(), commands })

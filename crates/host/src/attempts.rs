@@ -1,7 +1,7 @@
 //! Activations under way, and how many of each session there were lately.
 //!
-//! One at a time per session: whoever comes second waits, and then finds it live. Whoever ends a session stops all who
-//! are still trying, so that an end is an end also for those who came a moment before it.
+//! One at a time per session: the second waits, and then finds it live. An end of the session stops all attempts, those
+//! that began a moment before it too.
 
 use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
@@ -63,12 +63,12 @@ impl Attempts {
 }
 
 impl Attempt {
-    /// Waits for its turn. Whoever had to wait looks again whether the session is live.
+    /// Waits for its turn. After a wait the session may be live.
     pub async fn wait_for_turn(&mut self) {
         self.lock = Some(self.taking.lock(&self.id).await);
     }
 
-    /// Does `work`, unless somebody ends the session meanwhile.
+    /// Does `work`, unless the session is ended meanwhile.
     ///
     /// # Errors
     /// Those of the work; [`HostError::NotResumable`] when it was stopped, and then the work is dropped.

@@ -1,6 +1,6 @@
 //! Whether the host could take on work now (contract 6, `GET /v1/ready`).
 //!
-//! Anybody may ask as often as he likes: it is found out once for all who ask at about the same moment. Invariant: the
+//! Checks at about the same moment share one answer, so they cost nothing however often they come. Invariant: the
 //! answer comes within [`WITHIN`], also from a log that does not answer, and is not older than [`FRESH`].
 
 use crate::host::Host;
@@ -67,7 +67,7 @@ pub(crate) struct CheckCache {
 }
 
 impl CheckCache {
-    /// For those who may see that something cannot be recorded.
+    /// For the parts that may see that something cannot be recorded.
     pub(crate) fn doubts(&self) -> Doubts {
         self.doubts.clone()
     }

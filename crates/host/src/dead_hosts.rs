@@ -15,7 +15,7 @@ use acpd_supervisor::{Graces, Pending, Sweep, sweep, wait_until_gone};
 use serde_json::Value;
 use std::time::Duration;
 
-/// How much longer than its graces the processes of a dead host may take.
+/// Time beyond their graces for the processes of a dead host.
 const SLACK: Duration = Duration::from_secs(1);
 
 impl Host {
@@ -96,7 +96,7 @@ impl Host {
         Ok(())
     }
 
-    /// The end of a run whose host died, with what the log knows of it.
+    /// The end of a run whose host died, with what the log says of it.
     async fn lost_batch(&self, row: &SessionRow, owner: &str) -> Batch {
         let mut meta = SessionMeta::read(&row.info);
         let facts = match self.facts_in_log(row).await {

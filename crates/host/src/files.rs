@@ -2,7 +2,7 @@
 //!
 //! Owned by the session, which hands over the raw `params` of a request and gets the raw `result`. Invariants: nothing
 //! outside the roots is read or written, whatever links are swapped meanwhile; a file is replaced as a whole or not at
-//! all; no request blocks an async thread. Not here: who is asked first when a client offers files itself, and what
+//! all; no request blocks an async thread. Not here: the choice between acpd and a client that offers files itself, and what
 //! the agent is told it may call.
 
 mod error;

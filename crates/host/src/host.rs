@@ -99,7 +99,7 @@ pub(crate) struct Shared {
 
 /// What a run of a session begins with.
 pub(crate) struct Run {
-    /// Whose the session is, if it is somebody's.
+    /// The token that owns the session, if one does.
     pub(crate) created_by: Option<Arc<str>>,
     /// The agent's session id as JSON text.
     pub(crate) native: Arc<str>,
@@ -189,7 +189,7 @@ impl Host {
         Box::pin(self.complete(async move { host.create_session(&agent, params, creator).await }))
     }
 
-    /// Runs `work` to its end though whoever asked for it may be gone: a session that was recorded gets its task, or
+    /// Runs `work` to its end though its caller may be gone: a session that was recorded gets its task, or
     /// its end.
     pub(crate) async fn complete<T: Send + 'static>(
         &self,
@@ -397,7 +397,7 @@ impl Host {
         let row = self.stored(id).await?;
         match &row.owner {
             Some(owner) if owner != self.shared.host_file.id() => return Err(self.live_elsewhere(id, owner)),
-            // It is just being created, and nobody was told of it yet.
+            // It is just being created, and no client knows its id yet.
             Some(_) if !row.ended => return Err(HostError::UnknownSession { id: id.to_owned() }),
             _ => {}
         }
@@ -408,8 +408,8 @@ impl Host {
         Err(HostError::SessionEnded { id: id.to_owned(), info: Arc::new(info.map_err(unreadable)?) })
     }
 
-    /// Whose a session is (contract 1.7): the name of the token under which it was created; None for nobody's. `sees`
-    /// says for whose sessions the caller may learn that they are there.
+    /// The owner of a session (contract 1.7): the name of the token under which it was created, or None. `sees`
+    /// says of which owners the caller may see sessions.
     ///
     /// # Errors
     /// When there is no such session for the caller, or the log cannot be read.
@@ -422,7 +422,7 @@ impl Host {
         if let Some(creator) = live.filter(|creator| sees(creator.as_deref())) {
             return Ok(creator);
         }
-        // A live one of somebody else takes as long as one that never was: the time must not tell them apart.
+        // A live one of another owner takes as long as one that never was: the time must not tell them apart.
         let creator = self.row(id).await?.created_by.map(Arc::from);
         match sees(creator.as_deref()) {
             true => Ok(creator),
@@ -521,7 +521,7 @@ impl Host {
         self.shared.scope.token().cancel();
     }
 
-    /// Waits for every task and closes the log; for whoever owns the process, after [`shutdown`](Self::shutdown)
+    /// Waits for every task and closes the log; for the owner of the process, after [`shutdown`](Self::shutdown)
     /// and after every connection was dropped.
     pub async fn finished(self) {
         self.shared.scope.finished().await;

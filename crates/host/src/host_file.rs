@@ -1,7 +1,7 @@
-//! The host files of a state directory: who lives here, and who died here (contract 6).
+//! The host files of a state directory: the hosts that live here, and those that died here (contract 6).
 //!
 //! Several acpd processes share a state directory. Each holds a lock on a file of its own for as long as it
-//! lives; the operating system lets go of it however the process ends. A file whose lock is free belongs to a
+//! lives; the operating system releases it however the process ends. A file whose lock is free belongs to a
 //! host that is gone.
 
 use rustix::fs::{FlockOperation, flock};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Locks by key; a key costs nothing while nobody holds or awaits its lock.
+/// Locks by key; a key costs nothing while its lock is neither held nor awaited.
 #[derive(Debug, Default)]
 pub(crate) struct KeyedLocks(Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>);
 

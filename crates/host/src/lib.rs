@@ -5,7 +5,7 @@
 //! happens in it and is the only writer of its event log. Commands come in through handles; facts go to the log,
 //! where every viewer reads them by sequence number.
 //!
-//! Invariant: a session ends exactly once per run, with a record that is durable before anybody is told.
+//! Invariant: a session ends exactly once per run, with a record that is durable before it is sent to any client.
 //! Boundary: knows agents, sessions and turns; knows no transport, no client connection and no terminal.
 
 mod acp;

@@ -21,7 +21,7 @@ pub enum SessionState {
     Idle,
     /// A turn is running.
     Running,
-    /// Somebody has to answer the agent's question first.
+    /// A question of the agent is to be answered first.
     Waiting,
     /// Its run is over.
     Ended,
@@ -90,7 +90,7 @@ pub struct SessionSummary {
     pub ended: bool,
     /// What it is doing.
     pub state: SessionState,
-    /// The name of the token under which it was created; None for nobody's (contract 1.7).
+    /// The name of the token under which it was created; None without one (contract 1.7).
     #[serde(skip)]
     pub created_by: Option<String>,
     /// ISO 8601.

@@ -1,4 +1,4 @@
-//! What a host counts, for whoever installs a recorder (contract 6, `GET /metrics`); without one it costs next to
+//! The metrics of a host, for an installed recorder (contract 6, `GET /metrics`); without one they cost next to
 //! nothing.
 //!
 //! Labels are bounded: names of entries, causes, states and stop reasons of the protocol, never a session. Not here:

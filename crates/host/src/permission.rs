@@ -24,7 +24,7 @@ pub(crate) struct Offer {
 pub(crate) enum Choice {
     /// It answers with this outcome.
     Answer(Value),
-    /// Somebody has to be asked.
+    /// The clients are asked.
     Ask,
 }
 

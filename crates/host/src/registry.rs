@@ -26,7 +26,7 @@ impl Registry {
     }
 
     /// A session whose run goes on. One whose end is recorded may be activated again, even while its task is still
-    /// telling everybody.
+    /// answering its clients.
     pub(crate) fn get(&self, id: &str) -> Option<SessionHandle> {
         self.sessions().get(id).filter(|session| session.ended_with().is_none()).cloned()
     }

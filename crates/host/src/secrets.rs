@@ -1,4 +1,4 @@
-//! Values that nobody should read in a record: found by the names that they stand under, and taken out of text (TM-1).
+//! Values that must not stand in a record: found by the names that they stand under, and taken out of text (TM-1).
 //!
 //! Pure. Known are the variables of an agent's environment and the `env` and `headers` of the MCP servers that its
 //! sessions are given. A net with a mesh, not a wall: what an agent prints in another form, such as encoded, is not
@@ -33,7 +33,7 @@ impl Secrets {
     pub(crate) fn of_environment(all: &[(OsString, OsString)], own: &[(OsString, OsString)]) -> Self {
         let mut secrets = Self::default();
         for (name, value) in all.iter().filter(|(name, _)| is_secret(&name.to_string_lossy())) {
-            // Names such as SSH_AUTH_SOCK and XAUTHORITY, which everybody inherits, stand for files.
+            // Names such as SSH_AUTH_SOCK and XAUTHORITY, which every program inherits, stand for files.
             let is_path = value.as_encoded_bytes().starts_with(b"/");
             if !is_path || own.iter().any(|(own, _)| own == name) {
                 secrets.add_value(value);

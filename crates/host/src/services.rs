@@ -1,7 +1,7 @@
 //! What acpd serves an agent by itself, as its client: files and terminals (contract 2.2, 2.3).
 //!
 //! One [`Services`] belongs to one run of a session. A request becomes a future; the session runs it beside everything
-//! else and gets the answer back, so that a command that runs for an hour holds nobody up. Not here: when an agent is
+//! else and gets the answer back, so that a command that runs for an hour delays nothing else. Not here: when an agent is
 //! answered and what is recorded of it, which is the session's business.
 
 mod error;

@@ -1,4 +1,4 @@
-//! One session: a handle for everybody, a task that decides.
+//! One session: a handle for all others, a task that decides.
 
 mod ingest;
 mod pending;
@@ -79,7 +79,7 @@ pub struct EndOutcome {
     pub info: Arc<TerminationInfo>,
     /// The last event of the run; what is said after the end is said after this one.
     pub after: u64,
-    /// It had ended before anybody asked.
+    /// It had ended before the request.
     pub already: bool,
 }
 
@@ -88,7 +88,7 @@ pub struct EndOutcome {
 pub struct SessionStatus {
     /// A turn is running.
     pub running: bool,
-    /// Somebody has to answer a question first.
+    /// A question is to be answered first.
     pub waiting: bool,
     /// Its title.
     pub title: Option<String>,
@@ -126,7 +126,7 @@ pub(crate) enum SessionCommand {
     Attach { reply: oneshot::Sender<Attached> },
 }
 
-/// Who asks.
+/// The client that asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientRef {
     /// What the client calls itself.
@@ -135,12 +135,12 @@ pub struct ClientRef {
     pub connection: Arc<str>,
 }
 
-/// A question of the agent that nobody has answered yet.
+/// An open question of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenQuestion {
     /// Its number: the event that shows it.
     pub number: u64,
-    /// It is an elicitation, for those who can fill in forms; else a permission request, for all.
+    /// It is an elicitation, for clients that can fill in forms; else a permission request, for all.
     pub form: bool,
     /// The only connection that is asked, if it is one only.
     pub only: Option<Arc<str>>,
@@ -170,7 +170,7 @@ pub struct Attached {
     pub open: Vec<OpenQuestion>,
     /// A turn is running.
     pub turn_active: bool,
-    /// How the last turn ended, whoever had asked for it (PR-12).
+    /// How the last turn ended, whichever client had prompted it (PR-12).
     pub last_stop_reason: Option<String>,
     /// How much of the history the agent knows from a transcript, if it could not resume or load the session.
     pub transcript: Option<serde_json::Value>,
@@ -220,7 +220,7 @@ impl SessionHandle {
         &self.about.id
     }
 
-    /// Whose it is: the name of the token under which it was created; None for nobody's (contract 1.7).
+    /// Its owner: the name of the token under which it was created, or None (contract 1.7).
     pub fn created_by(&self) -> Option<&Arc<str>> {
         self.about.created_by.as_ref()
     }
@@ -256,7 +256,7 @@ impl SessionHandle {
                 return Arc::clone(info);
             }
             if ended.changed().await.is_err() {
-                // The task panicked; the record of that is made by whoever finds the session at the next start.
+                // The task panicked; the record of that is made when the session is found at the next start.
                 let facts = crate::termination::SessionFacts::default();
                 let message = "acpd failed inside this session".to_owned();
                 return Arc::new(crate::termination::of_failure(message, &facts, crate::clock::now_ms()));
@@ -347,7 +347,7 @@ impl SessionHandle {
         self.status.borrow().clone()
     }
 
-    /// The error for whoever comes after the end.
+    /// The error for requests after the end.
     pub async fn ended_error(&self) -> HostError {
         HostError::SessionEnded { id: self.about.id.to_string(), info: self.ended().await }
     }

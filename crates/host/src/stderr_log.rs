@@ -70,7 +70,7 @@ fn entry(at: &str, pid: u32, line: &StderrLine, secrets: &Secrets) -> String {
             .push_str(&format!("{at} [{pid}] ({} lines came too fast and are not here)\n", line.lost_before));
     }
     if let Some(text) = &line.text {
-        // Whoever looks at it does so in a terminal, which must not take orders from an agent.
+        // It is read in a terminal, which must not take orders from an agent.
         let shown = secrets.redact(text).replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
         entry.push_str(&format!("{at} [{pid}] {shown}\n"));
     }
@@ -93,7 +93,7 @@ impl LogFile {
             flock(&file, FlockOperation::LockExclusive)?;
             let size = file.metadata()?.len();
             if !self.is_current(&file) {
-                // Somebody else has rotated it while we waited.
+                // Another process has rotated it meanwhile.
                 continue;
             }
             if size > 0 && size + text.len() as u64 > self.limit {

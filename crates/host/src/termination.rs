@@ -9,7 +9,7 @@ use crate::clock::iso8601;
 use acpd_record::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
 use acpd_supervisor::{ExitReport, ExitStatus, StderrExcerpt};
 
-/// Somebody wants a session to end.
+/// A request to end a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestedEnd {
     pub(crate) cause: Cause,
@@ -49,7 +49,7 @@ fn failed(by: TerminatedBy, cause: Option<Cause>, message: String, at_ms: i64) -
     TerminationInfo { message: Some(message), ..bare(Reason::Error, by, cause, at_ms) }
 }
 
-/// The end of a run whose agent process is gone. Whoever asked first is the cause, whatever the process did
+/// The end of a run whose agent process is gone. The first request is the cause, whatever the process did
 /// while it was being stopped.
 pub(crate) fn of_agent(
     end: &AgentEnd,

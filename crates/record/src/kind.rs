@@ -19,7 +19,7 @@ pub enum EventKind {
     Notification,
     /// A turn ended: its stop reason, or the error that answered the prompt.
     TurnEnded,
-    /// Somebody asked for the turn to end.
+    /// A cancel of the turn was requested.
     CancelRequested,
     /// The agent asked its client for something, and what it was answered.
     AgentRequest,
@@ -30,10 +30,10 @@ pub enum EventKind {
     /// The agent was given a transcript of the history with the prompt before, because it could not take the session up
     /// by itself: how much of the history that was.
     Transcript,
-    /// The agent asks for permission: `request` is its number, `message` the raw request. `unasked` when nobody has
-    /// to be asked.
+    /// The agent asks for permission: `request` is its number, `message` the raw request. `unasked` when no client
+    /// is asked.
     PermissionRequested,
-    /// The answer to a permission request, and `by` whom or what: a client, a mode, or a cause.
+    /// The answer to a permission request, and its source in `by`: a client, a mode, or a cause.
     PermissionResolved,
     /// The agent asks the user for something; as a permission request, with `only` the connection that is asked.
     ElicitationRequested,

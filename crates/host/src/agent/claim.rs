@@ -1,4 +1,4 @@
-//! Who has which of an agent's session ids.
+//! The agent's session ids that are in use.
 //!
 //! An agent that gives one id twice on one process would mix two sessions of acpd's, which may be of two people. So each
 //! id is claimed before anything is recorded of its session, and only a claim can be bound. Owned by the agent task.

@@ -39,7 +39,7 @@ pub struct AgentHealth {
     /// How long its oldest process has been running, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uptime_ms: Option<u64>,
-    /// Processes that were started after one that had ended though nobody had asked it to.
+    /// Processes that were started after one that had ended by itself.
     pub restart_count: u64,
     /// What went wrong with the last start that failed, or the last process that crashed; it stays.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ struct HealthRecord {
     running: BTreeMap<u64, Instant>,
     next: u64,
     restarts: u64,
-    /// A process ended though nobody had asked it to, and none was started since.
+    /// A process ended by itself, and none was started since.
     fell: bool,
     /// The last start failed, or the last process crashed.
     failed: bool,

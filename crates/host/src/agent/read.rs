@@ -1,4 +1,4 @@
-//! What a line of an agent is, before anybody acts on it.
+//! The kinds of lines from an agent, before anything acts on them.
 //!
 //! Pure: a line comes in, its kind goes out. An agent's stdout may carry noise (FR-7) and invalid bytes; neither
 //! ends the connection.
@@ -30,7 +30,7 @@ pub(super) enum Line {
     Withdrawal {
         id: OwnedId,
     },
-    /// `body` is where the result or error stands; no id means that nobody can be meant.
+    /// `body` is where the result or error stands; without an id it answers nothing.
     Answer {
         id: Option<OwnedId>,
         body: Range<usize>,

@@ -1,9 +1,9 @@
 //! A process that is kept ready, so that a session need not wait for a slow start (contract 1).
 //!
-//! One task per agent owns the process that waits. It gives it away to whoever asks and starts the next. One that dies
-//! while it waits is replaced, but not for ever: a process that keeps dying is left alone until somebody asks for one
-//! again. One that does not start is not tried again before that either. Invariant: what is given away was alive a
-//! moment before, and nobody else has it.
+//! One task per agent owns the process that waits. It gives it away at the first request and starts the next. One that
+//! dies while it waits is replaced, but not for ever: one that keeps dying is not replaced before the next request. One
+//! that does not start is not tried again before that either. Invariant: a process that is given away was alive a moment
+//! before, and has no other user.
 //!
 //! A spare starts where acpd runs, like the process that answers a client's `initialize`; the directory of a session
 //! reaches its agent in the parameters. Not here: shared processes, which need no spare.
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 /// Those who ask wait here for a task that never waits for long. Full: they wait, as they would for a start.
 const TAKES: usize = 8;
 
-/// Where the answer goes: a process, or why there is none; None sends whoever asks to start one.
+/// Where the answer goes: a process, or why there is none; at None the caller starts one.
 type Take = oneshot::Sender<Option<Result<AgentHandle, HostError>>>;
 
 /// The spares of a host, by their agents' names.
@@ -66,7 +66,7 @@ impl Spares {
     }
 
     /// The process that waits, or the one that is being started, or why it did not start; None when none is kept or
-    /// somebody else waits for it.
+    /// it has a waiter already.
     pub(crate) async fn take(&self, agent: &str) -> Option<Result<AgentHandle, HostError>> {
         let takes = self.kept().get(agent)?.takes.clone();
         let (take, answer) = oneshot::channel();
@@ -104,7 +104,7 @@ enum State {
     Starting(Start),
     /// One waits.
     Ready(AgentHandle),
-    /// None is kept until somebody asks, and not before this.
+    /// None is kept until the next request, and not before this.
     Resting(Instant),
 }
 
@@ -169,7 +169,7 @@ impl SpareTask {
         let now = Instant::now();
         self.state = match std::mem::replace(&mut self.state, State::Resting(now)) {
             State::Ready(agent) => match take.send(Some(Ok(agent))) {
-                // Whoever asked has left meanwhile.
+                // The caller has left meanwhile.
                 Err(Some(Ok(agent))) => State::Ready(agent),
                 _ => self.start(),
             },
@@ -204,7 +204,7 @@ impl SpareTask {
                 tracing::warn!(agent = self.spec.name, detail, "a spare process did not start");
                 State::Resting(Instant::now())
             }
-            // It was said to whoever waited.
+            // The waiter was told.
             None if failed => State::Resting(Instant::now()),
             None => self.start(),
         };

@@ -20,7 +20,7 @@ enum Fault {
     TooFar,
 }
 
-/// The text that was asked for. `stopped` says that nobody waits for it any more.
+/// The requested text. `stopped` says that it is not needed any more.
 pub(super) fn read(
     roots: &Roots,
     request: &ReadRequest,
@@ -184,7 +184,7 @@ mod tests {
         assert!(matches!(endless, Err(Fault::TooFar)));
     }
 
-    // contract 2.2: a read that nobody waits for does not go on for ever
+    // contract 2.2: a read without a waiter does not go on for ever
     #[test]
     fn an_endless_file_is_left_when_nobody_waits() {
         let left = std::cell::Cell::new(100);

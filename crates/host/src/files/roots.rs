@@ -122,8 +122,8 @@ impl Roots {
         self.0.iter().find(|root| is(&root.real) || is(&root.given))
     }
 
-    /// A path whose name is in no root may still be another name of one, through a link outside. Nobody is told
-    /// anything of it unless it is.
+    /// A path whose name is in no root may still be another name of one, through a link outside. An agent learns
+    /// nothing of it unless it is.
     fn enter_by_another_name(&self, path: &VecDeque<Part>) -> Option<(&Root, VecDeque<Part>)> {
         let mut names: Vec<&OsString> = Vec::new();
         for part in path {

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// The bits of a mode that a replaced file keeps. Not the set-user-id bits: the kernel takes them away too when
-/// somebody writes to a file, and what is written here is an agent's.
+/// a file is written, and what is written here is an agent's.
 const KEPT_MODE: u32 = 0o1777;
 
 /// Gives the file this content and no other. `stopped` says that it is not waited for any more.
@@ -62,7 +62,7 @@ fn open_or_make(root: &Dir, path: &Path) -> io::Result<Dir> {
         directory = match directory.open_dir(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 match directory.create_dir(name) {
-                    // Somebody else needs it too.
+                    // Another request made it meanwhile.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     made => made?,
                 }
@@ -103,7 +103,7 @@ fn replace(
     new.replace(name)
 }
 
-/// Somebody else's file stays theirs, if the system lets us; else it becomes ours, as with any editor.
+/// Another user's file keeps its owner, if the system allows it; else it becomes ours, as with any editor.
 fn keep_owner(new: &TempFile<'_>, old: &Metadata) -> io::Result<()> {
     let ours = new.as_file().metadata()?;
     let (uid, gid) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));

@@ -1,4 +1,4 @@
-//! Which agents a host can start, and which process it gives to whoever needs one: a spare, the shared one, or one
+//! Which agents a host can start, and which process it gives for a session: a spare, the shared one, or one
 //! that it starts.
 //!
 //! Invariant: a process goes on with the entry that it was started with; what is asked for now is started, or given,
@@ -97,7 +97,7 @@ impl Host {
                 None => started,
             });
         }
-        // Whoever comes while it starts gets the same process.
+        // Requests while it starts get the same process.
         let _one_at_a_time = self.shared.starting.lock(agent).await;
         let running = self.shared_agents().get(agent).and_then(AgentRef::upgrade);
         if let Some(running) = running {

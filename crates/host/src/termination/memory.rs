@@ -2,7 +2,7 @@
 //!
 //! Pure. Two kinds are told: the kernel killed the agent, and says that it killed for lack of memory in the agent's
 //! control group meanwhile; or the agent's own runtime gave up, with words that stand for nothing else. An end that
-//! somebody asked for is never one of them, and neither is what an agent only says without dying of it.
+//! was requested is never one of them, and neither are such words of an agent that lives on.
 
 use acpd_supervisor::{ExitReport, ExitStatus};
 
@@ -94,7 +94,7 @@ mod tests {
             let mut report = report(status, "");
             report.oom_kills = kills;
             assert_eq!(ran_out(&report).is_some(), expected, "{report:?}");
-            // Whoever asked for the end is its cause.
+            // A requested end has the request as its cause.
             report.rungs = vec![Rung::Killed];
             assert_eq!(ran_out(&report), None);
         }
