@@ -43,7 +43,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-/// How long a client that has taken nothing for too long may take to read why it was let go of.
+/// How long a client that has taken nothing for too long may take to read why it was closed.
 const FAREWELL: Duration = Duration::from_secs(30);
 /// How long connections may take to end after their streams did.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -111,7 +111,7 @@ impl HttpServer {
         scope.spawn("pulse", async move { served.run_until_cancelled(pulse.keep()).await });
         let watched = self.shared.host.clone();
         scope.spawn("readiness", async move { watched.watch().await });
-        // Who has stalled is told so, if it reads again in time.
+        // A stalled client is told so, if it reads again in time.
         let patience = self.shared.settings().viewer_stall + FAREWELL;
         let router = self.router();
         let connections = acpd_host::TaskScope::default();

@@ -1,4 +1,4 @@
-//! Who is calling: the name, the scope and the allowance of a token (contract 1.7).
+//! The caller: the name, the scope and the allowance of a token (contract 1.7).
 //!
 //! Made when tokens are loaded and shared by all requests of that token. It is not a session's own notion: the host
 //! only keeps the name of the token that a session was created under.
@@ -49,11 +49,11 @@ impl Allowance {
         Self { sessions: usize::MAX, connections: usize::MAX, requests_per_second: None };
 }
 
-/// Somebody who may call. Cheap to clone.
+/// A caller. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Identity {
     known: Arc<Known>,
-    /// Cancelled when whoever calls may not call any more.
+    /// Cancelled when the caller is not admitted any more.
     revoked: CancellationToken,
 }
 
@@ -90,7 +90,7 @@ impl Drop for SessionPermit {
 }
 
 impl Identity {
-    /// Whoever needs no token: the owner of the Unix socket, and of a daemon that has no tokens.
+    /// A caller that needs no token: the owner of the Unix socket, and of a daemon that has no tokens.
     pub fn local(allowance: Allowance) -> Self {
         Self::new(None, Scope::Admin, true, allowance)
     }
@@ -119,12 +119,12 @@ impl Identity {
         Self { revoked, ..self }
     }
 
-    /// Cancelled when whoever calls may not call any more: what it has open ends.
+    /// Cancelled when the caller is not admitted any more: what it has open ends.
     pub(crate) fn revoked(&self) -> &CancellationToken {
         &self.revoked
     }
 
-    /// Takes over what `before` has open, if it may do and see the same; false if it is somebody else.
+    /// Takes over what `before` has open, if it may do and see the same; false if it is another caller.
     pub(crate) fn succeed(&mut self, before: &Self) -> bool {
         let (new, old) = (&self.known, &before.known);
         if (&new.name, new.scope, new.sees_all) != (&old.name, old.scope, old.sees_all) {
@@ -163,7 +163,7 @@ impl Identity {
         self.known.scope >= scope
     }
 
-    /// For a list: whose sessions exist for it; None for everybody's.
+    /// For a list: the owner whose sessions exist for it; None for all.
     pub fn only_its_own(&self) -> Option<String> {
         self.known.name.as_deref().filter(|_| !self.known.sees_all).map(str::to_owned)
     }
@@ -179,7 +179,7 @@ impl Identity {
     }
 
     /// Counts a session that is about to be live, beside those that are; None at the limit. `live` is asked afterwards:
-    /// who is counted here no more is live by then.
+    /// one that is counted here no more is live by then.
     pub(crate) fn begin_session(&self, live: impl FnOnce() -> usize) -> Option<SessionPermit> {
         let before = self.known.beginning.fetch_add(1, Ordering::SeqCst);
         let permit = SessionPermit(Arc::clone(&self.known.beginning));
@@ -254,7 +254,7 @@ mod tests {
         assert!(who.begin_session(|| 1).is_some() && who.begin_session(|| 2).is_none());
     }
 
-    // HT-12: what is open stays counted when only limits change; another scope is somebody else
+    // HT-12: what is open stays counted when only limits change; another scope is another caller
     #[test]
     fn a_successor_goes_on_counting() {
         let allowance = |connections| Allowance { connections, ..Allowance::UNLIMITED };

@@ -4,8 +4,8 @@
 //! negotiates, finds the session a message is for, and passes it on. Every session a client is attached to has a
 //! viewer, which follows the session's log and keeps answers in order with events.
 //!
-//! Invariant: what a client sees was recorded before; every request gets one answer; a slow client slows nobody
-//! else. Boundary: knows clients and frames; decides nothing about sessions.
+//! Invariant: what a client sees was recorded before; every request gets one answer; a slow client slows no
+//! other. Boundary: knows clients and frames; decides nothing about sessions.
 
 mod capabilities;
 mod connection;

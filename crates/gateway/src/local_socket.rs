@@ -1,4 +1,4 @@
-//! The Unix socket of the daemon that serves a state directory (contract 6): where it is, and who may hold it.
+//! The Unix socket of the daemon that serves a state directory (contract 6): its path, and the right to hold it.
 //!
 //! One daemon at a time: a lock beside the socket says so, however the last one ended. Only the owner of the directory
 //! can open the socket, and a client says nothing to what may be another user's.
@@ -48,7 +48,7 @@ pub struct LocalSocket {
 
 impl Drop for LocalSocket {
     fn drop(&mut self) {
-        // While the lock is held: afterwards it may be another daemon's, as this process's number may be anybody's.
+        // While the lock is held: afterwards it may be another daemon's, as this process's number may be reused.
         let _gone = std::fs::remove_file(&self.path);
         let _stays = self.lock.set_len(0);
     }
@@ -110,7 +110,7 @@ pub enum ConnectError {
         /// Its owner.
         owner: u32,
     },
-    /// Anybody could have put a socket there.
+    /// Any user could have put a socket there.
     #[error(
         "others can write in the state directory {} (mode {mode:04o}), so that what listens there may be theirs: \
          `chmod 700 {}`", dir.display(), dir.display()
@@ -179,7 +179,7 @@ enum Judged {
     Open,
 }
 
-/// Whether a directory is one in which only its owner can have put a socket, and the owner is no stranger.
+/// Whether a directory is one in which only its owner can have put a socket, and that one is trusted.
 fn judge(ours: u32, owner: u32, mode: u32) -> Judged {
     if owner != ours && owner != 0 && ours != 0 {
         return Judged::Foreign;
@@ -232,10 +232,10 @@ mod tests {
         let dir = scratch.path().join("deep".repeat(40));
         std::fs::create_dir(&dir).expect("a directory");
         assert!(connect_local(&dir).await.is_err());
-        let (held, listener) = LocalSocket::listen(&dir).expect("nobody listens");
+        let (held, listener) = LocalSocket::listen(&dir).expect("the socket is free");
         let mode = std::fs::metadata(local_socket_path(&dir)).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let taken = LocalSocket::listen(&dir).expect_err("somebody listens").to_string();
+        let taken = LocalSocket::listen(&dir).expect_err("the socket is taken").to_string();
         assert!(taken.contains(&format!("pid {}", std::process::id())), "{taken}");
         let mut client = connect_local(&dir).await.expect("it is listened to");
         let (mut served, _) = listener.accept().await.expect("a client");

@@ -1,8 +1,8 @@
 //! What waits to be written to one client: whole lines, bounded.
 //!
 //! A line belongs to the connection or to one session. On a pipe or a WebSocket that makes no difference: one queue,
-//! in order. Over HTTP each has a stream of its own ([`Streams`]), and who does not read one does not hold up another.
-//! Full, or read by nobody: whoever sends waits. That is a viewer, whose log waits for it at no cost, or the task of one
+//! in order. Over HTTP each has a stream of its own ([`Streams`]), and an unread one does not hold up another.
+//! Full or unread: the sender waits. That is a viewer, whose log waits for it at no cost, or the task of one
 //! request; never a session and never the agent.
 
 mod closing;
@@ -44,7 +44,7 @@ enum Queue {
 #[derive(Clone, Debug)]
 enum Address {
     Connection,
-    /// An answer that no event precedes: to the session's stream if somebody reads it, else to the connection's.
+    /// An answer that no event precedes: to the session's stream if it has a reader, else to the connection's.
     About(Arc<str>),
     /// What a viewer writes, in its order.
     Viewer(Arc<Viewing>),
@@ -82,7 +82,7 @@ pub fn outbox() -> (Outbox, mpsc::Receiver<Bytes>) {
     (Outbox { queue: Queue::One(sender), address: Address::Connection }, receiver)
 }
 
-/// Makes an outbox for a client that reads streams; the token is cancelled when nobody can send any more.
+/// Makes an outbox for a client that reads streams; the token is cancelled when no sender is left.
 pub(crate) fn streaming_outbox(streams: Arc<Streams>) -> (Outbox, CancellationToken) {
     let dry = CancellationToken::new();
     let sender = Sender { streams, dry: dry.clone() };
@@ -122,7 +122,7 @@ impl Outbox {
         Self { queue: self.queue.clone(), address }
     }
 
-    /// Waits until somebody reads. A viewer need not read the log before.
+    /// Waits for a reader. A viewer need not read the log before.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.

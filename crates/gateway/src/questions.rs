@@ -1,7 +1,7 @@
 //! The agent's questions that one client was asked and has not answered: acpd's own requests to that client.
 //!
 //! Each client is asked under an id of its own (FR-2), which is never the agent's. Shared by the connection, which takes
-//! the answers, and its viewers, which ask; nobody waits while holding it.
+//! the answers, and its viewers, which ask; it is never held across a wait.
 
 use acpd_host::OpenQuestion;
 use acpd_wire::{member, span_of, splice, write_notification};
@@ -82,7 +82,7 @@ impl Questions {
         refused[at].1 < REFUSALS
     }
 
-    /// Somebody answered a question: the client need not.
+    /// A question was answered: the client need not answer it.
     pub(crate) fn resolved(&self, session: &str, number: u64, out: &mut BytesMut) {
         self.withdraw(|position| position.session == session && position.number == number, out);
     }
@@ -155,7 +155,7 @@ mod tests {
         );
     }
 
-    // PE-2, PE-3: what somebody else answered, and what is not watched any more, is withdrawn
+    // PE-2, PE-3: what another client answered, and what is not watched any more, is withdrawn
     #[test]
     fn what_needs_no_answer_is_withdrawn() {
         let questions = Questions::default();

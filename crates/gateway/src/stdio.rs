@@ -59,7 +59,7 @@ impl StdioLines {
     /// Reads no more, and waits until the last piece was written; not for long when the client does not read.
     pub async fn finish(self) {
         self.gone.cancel();
-        // Whoever sends holds the queue until the last piece was put into it; then the writer runs dry and ends.
+        // The senders hold the queue until the last piece was put into it; then the writer runs dry and ends.
         if tokio::time::timeout(FLUSH, self.writer).await.is_err() {
             tracing::warn!("the client did not read its last messages");
             // Those who wait for room in the queue end with the writer, or acpd would not.

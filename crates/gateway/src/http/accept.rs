@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    // contract 1.6: a stream is for who asks for it, and not for who takes anything
+    // contract 1.6: a stream is for a request that names it, and not for one that takes anything
     #[test]
     fn the_usual_form_is_for_those_who_do_not_care() {
         for (said, expected) in [

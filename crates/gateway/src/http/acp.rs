@@ -49,7 +49,7 @@ impl Acp {
         acp
     }
 
-    /// Whether a session is there for somebody.
+    /// Whether a session is there for a caller.
     async fn exists(&self, session: &str, identity: &Identity) -> bool {
         self.shared.host.created_by(session, |creator| identity.sees(creator)).await.is_ok()
     }

@@ -99,8 +99,8 @@ impl Exchange {
     /// The client says no more.
     pub(super) fn closed(&mut self, now: Instant) -> End {
         match &mut self.turn {
-            // The body may be there and not yet taken; one that breaks off is known as such when the time is over. Who reads
-            // a stream and closes has left: nothing else would tell before the next event.
+            // The body may be there and not yet taken; one that breaks off is known as such when the time is over. A reader
+            // of a stream that closes has left: nothing else would show it before the next event.
             Turn::Answer { streams: false, closed } => {
                 closed.get_or_insert(now);
                 End::Waits

@@ -32,7 +32,7 @@ fn is_at_home(shared: &Shared, peer: Peer, uri: &Uri, headers: &HeaderMap) -> Re
             "acpd is not called that; add the name to allowed_hosts in [server] if it is meant",
         )
     };
-    // HTTP/2 has it in the address of the request. Whoever gives more than one name must mean the same by them.
+    // HTTP/2 has it in the address of the request. If there is more than one name, they must be the same.
     let mut given = uri.authority().cloned();
     for host in headers.get_all(header::HOST) {
         let host: Authority =
@@ -76,7 +76,7 @@ fn is_own(name: &str, local: IpAddr) -> bool {
     }
 }
 
-/// A name or an address, and perhaps the number of a port; nobody's name, and nothing behind.
+/// A name or an address, and perhaps the number of a port; no user's name, and nothing behind.
 fn is_plain(host: &Authority) -> bool {
     match host.as_str().strip_prefix(host.host()).map(|rest| rest.strip_prefix(':')) {
         Some(Some(port)) => port.parse::<u16>().is_ok(),
@@ -89,7 +89,7 @@ pub(super) fn is_allowed_origin(allowed: &[String], origin: &HeaderValue) -> boo
     allowed.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes())
 }
 
-/// Finds out who calls; everything behind this has an [`Identity`](crate::Identity) in its extensions (SC-1).
+/// Identifies the caller; everything behind this has an [`Identity`](crate::Identity) in its extensions (SC-1).
 pub(super) async fn check_token(
     State(shared): State<Arc<Shared>>,
     mut request: Request,

@@ -1,4 +1,4 @@
-//! Whether acpd is there, and whether it is of use: for those who have no token.
+//! Whether acpd is there, and whether it is of use: for callers without a token.
 
 use super::settings::Shared;
 use crate::wire_error::one_line;

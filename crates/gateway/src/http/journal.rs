@@ -120,7 +120,7 @@ mod tests {
             (4, "unauthorized", Seen::FirstLeftOut),
             (5, "foreign_host", Seen::Told),
             (6, "unauthorized", Seen::LeftOut),
-            // The one who waits to tell of the others is late; they are still counted for it.
+            // The report of the others is late; they are still counted for it.
             (61, "unauthorized", Seen::LeftOut),
         ] {
             assert_eq!(refusals.see(kind, at(second)), seen, "{kind} after {second} s");

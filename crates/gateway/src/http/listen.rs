@@ -1,4 +1,4 @@
-//! Sockets: accepts, speaks HTTP/1.1 or HTTP/2 as the client does, and lets go in order.
+//! Sockets: accepts, speaks HTTP/1.1 or HTTP/2 as the client does, and closes in order.
 //!
 //! Owned by [`HttpServer`](super::HttpServer). A socket that takes nothing for too long is given up here, below HTTP,
 //! so that no client can hold one for ever.
@@ -23,8 +23,8 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Sockets of one listener's clients. At the limit nobody is accepted there until one closes; the Unix socket has its
-/// own, so that whoever has the machine can still look.
+/// Sockets of one listener's clients. At the limit none is accepted there until one closes; the Unix socket has its
+/// own, so that the owner of the machine can still look.
 const SOCKETS: usize = 16 * 1024;
 /// How long a client may take for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ const BUFFER: usize = 64 * 1024;
 const AHEAD: usize = 256 * 1024;
 /// Requests of one HTTP/2 connection at a time, streams of events among them.
 const STREAMS: u32 = 1024;
-/// Out of file descriptors, most likely: there will be some when somebody leaves.
+/// Out of file descriptors, most likely: there will be some when a client leaves.
 const BREATH: Duration = Duration::from_millis(100);
 /// How often it is said that clients cannot be accepted.
 const COMPLAIN_AGAIN: Duration = Duration::from_secs(60);
@@ -70,7 +70,7 @@ pub(super) struct Door {
     /// When a refusal at the Unix socket was last told.
     pub(super) refused: Arc<Mutex<Complaint>>,
     pub(super) scope: TaskScope,
-    /// Cancelled when nobody is accepted any more.
+    /// Cancelled when no client is accepted any more.
     pub(super) quit: CancellationToken,
     /// Cancelled when streams end, and connections with them.
     pub(super) stop: CancellationToken,

@@ -1,4 +1,4 @@
-//! Who is at the other end of the Unix socket: by user and process, as the operating system says (contract 1.7, 7.2).
+//! The peer at the other end of the Unix socket: by user and process, as the operating system says (contract 1.7, 7.2).
 //!
 //! The socket's mode keeps other users out already; this holds also where it was widened. A client that is refused is told
 //! why, whatever is asked. Not here: whose process it is, which the host knows.
@@ -25,7 +25,7 @@ pub(super) enum PeerRefused {
     Nameless(#[from] std::io::Error),
 }
 
-/// Lets in who may use the socket.
+/// Admits a peer that may use the socket.
 pub(super) fn admit(host: &Host, stream: &UnixStream) -> Result<(), PeerRefused> {
     let peer = stream.peer_cred()?;
     let ours = geteuid().as_raw();

@@ -1,7 +1,7 @@
 //! What can be measured, for Prometheus: `GET /metrics` (contract 6).
 //!
-//! The other crates say what happens through the `metrics` facade, which costs nothing where nobody listens; the daemon
-//! listens here. Every family whose labels are known begins at 0, so that the first failure is an increase.
+//! The other crates say what happens through the `metrics` facade, which costs nothing without a recorder; the daemon
+//! installs it here. Every family whose labels are known begins at 0, so that the first failure is an increase.
 
 mod process;
 mod registry;

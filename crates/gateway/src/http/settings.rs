@@ -27,7 +27,7 @@ pub struct HttpSettings {
     pub viewer_stall: Duration,
     /// How long an ACP connection over HTTP stays without a reader.
     pub connection_idle: Duration,
-    /// What whoever needs no token may hold.
+    /// What a caller that needs no token may hold.
     pub local: Allowance,
 }
 
@@ -65,7 +65,7 @@ impl Shared {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whoever needs no token.
+    /// A caller that needs no token.
     pub(crate) fn local(&self) -> Identity {
         self.local.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

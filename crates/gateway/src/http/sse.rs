@@ -14,7 +14,7 @@ pub(super) struct Sse;
 impl Sse {
     /// Its media type.
     pub(super) const KIND: &str = "text/event-stream";
-    /// How long a stream may be silent: then a comment is written, so that nobody between takes it for dead (HT-9).
+    /// How long a stream may be silent: then a comment is written, so that no proxy takes it for closed (HT-9).
     pub(super) const KEEPALIVE: Duration = Duration::from_secs(15);
 
     /// Whether the caller wants a stream, where JSON is the usual answer.

@@ -1,6 +1,6 @@
 //! The tokens that are known, as hashes; what a request presents is compared in constant time (contract 1.7).
 //!
-//! Can be replaced while requests come in; who is known no more is revoked, and what it has open ends. A token itself
+//! Can be replaced while requests come in; one that is taken out is revoked, and what it has open ends. A token itself
 //! is never stored, logged or shown.
 
 use crate::identity::Identity;
@@ -21,7 +21,7 @@ pub fn hash_token(token: &str) -> TokenHash {
 #[derive(Clone)]
 struct Known {
     bearers: Arc<[(TokenHash, Identity)]>,
-    /// Whoever reaches acpd may call, until this is cancelled by the first token. It never comes back: taking tokens out
+    /// Every caller is admitted, until this is cancelled by the first token. It never comes back: taking tokens out
     /// is no way to open the door.
     open: Option<CancellationToken>,
 }
@@ -32,7 +32,7 @@ impl Default for Known {
     }
 }
 
-/// Who is known by which token.
+/// The identity of each token.
 #[derive(Clone, Default)]
 pub struct Tokens(Arc<RwLock<Known>>);
 
@@ -56,12 +56,12 @@ impl Tokens {
         known.bearers = bearers.into();
     }
 
-    /// Whether there never was one, so that whoever reaches acpd may call: until this is cancelled.
+    /// Whether there never was one, so that every caller is admitted: until this is cancelled.
     pub(super) fn open(&self) -> Option<CancellationToken> {
         self.known().open
     }
 
-    /// Whether nobody may call, because the last one was taken out.
+    /// Whether no caller is admitted, because the last one was taken out.
     pub fn admit_nobody(&self) -> bool {
         let known = self.known();
         known.open.is_none() && known.bearers.is_empty()

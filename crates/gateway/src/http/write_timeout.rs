@@ -17,7 +17,7 @@ pub(super) struct Turns(Mutex<Known>);
 #[derive(Debug)]
 struct Known {
     exchange: Exchange,
-    /// Who waits for the peer to say more.
+    /// The read that waits for the peer to say more.
     reader: Option<Waker>,
 }
 
@@ -243,7 +243,11 @@ mod tests {
         turns.update(Exchange::requested);
         let begun = Instant::now();
         assert_eq!(stream.read(&mut [0; 8]).await.expect("no error"), 0);
-        assert_eq!(begun.elapsed().as_secs(), 5, "nobody works for ever for a peer that may be gone");
+        assert_eq!(
+            begun.elapsed().as_secs(),
+            5,
+            "a peer that may be gone does not keep its request for ever"
+        );
     }
 
     // UP-2: no client holds a socket for ever, and none loses it because this process was stopped

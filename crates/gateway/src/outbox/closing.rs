@@ -11,7 +11,7 @@ pub(crate) enum Closing {
     Stalled,
     /// The client has ended the connection.
     Deleted,
-    /// Nobody read anything of the connection for too long.
+    /// Nothing of the connection was read for too long.
     Expired,
     /// The client's token is not known any more.
     Revoked,

@@ -1,7 +1,7 @@
 //! How much all clients over HTTP together have kept for them, to be given again.
 //!
-//! Each client's streams count themselves. Above the limit nothing is refused: whoever looks after all of them is woken
-//! and has them forget, the oldest first, whosever it is.
+//! Each client's streams count themselves. Above the limit nothing is refused: the task that watches them all is woken
+//! and has them forget, the oldest first, of whichever client.
 
 use super::Streams;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ impl Keeping {
         Self { limit, bytes: AtomicUsize::new(0), over: Notify::new() }
     }
 
-    /// Somebody keeps `after` bytes instead of `before`.
+    /// A client keeps `after` bytes instead of `before`.
     pub(super) fn change(&self, before: usize, after: usize) {
         // Wraps around where it became less.
         self.bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);

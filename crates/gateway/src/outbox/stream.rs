@@ -18,7 +18,7 @@ const QUEUE: usize = 512 * 1024;
 /// Bytes after which no more is put together. A reader that takes less in the time it has is a stalled one.
 const PIECE: usize = 128 * 1024;
 /// What the last reader was given this long before its end may have gone into a dead socket (HT-8), or into that of a
-/// client that took nothing any more: nobody misses a comment sooner, of which one is due every 15 s.
+/// client that took nothing any more: a missing comment is not noticed sooner, as one is due every 15 s.
 const DOUBTFUL: Duration = Duration::from_secs(30);
 
 /// The one reader of a stream.
@@ -100,7 +100,7 @@ impl Stream {
         self.readers > 0
     }
 
-    /// Nothing is in it that anybody could still want.
+    /// Nothing is in it that could still be read.
     pub(super) fn is_blank(&self) -> bool {
         self.reader.is_none() && self.waiting.is_empty() && self.recent.bytes() == 0
     }

@@ -3,7 +3,7 @@
 //! What belongs to a session waits for the reader of its stream, for ever if need be. A client that asks for something of
 //! a session without ever having opened its stream gets all of it on the connection's, until it opens one. Invariants:
 //! the lines of a viewer reach the client's readers in their order, also where they change streams; what waits and what
-//! is kept to be given again is bounded. One lock, never held while anybody waits.
+//! is kept to be given again is bounded. One lock, never held across a wait.
 
 use super::closing::Closing;
 use super::event_id::EventId;
@@ -64,7 +64,7 @@ impl From<CannotResume> for OpenRefused {
 /// What was found when streams were looked after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Swept {
-    /// Since when nobody reads and the client says nothing, if so.
+    /// Since when it has no reader and the client says nothing, if so.
     pub(crate) idle_since: Option<Instant>,
     /// Readers that were closed because they took nothing.
     pub(crate) stalled: u64,
@@ -92,13 +92,13 @@ pub(crate) struct Streams {
 struct Table {
     connection: Stream,
     sessions: HashMap<Arc<str>, Session>,
-    /// The answer to `initialize` goes to whoever waits for it here.
+    /// The answer to `initialize` goes to the request that waits for it here.
     first: Option<oneshot::Sender<Bytes>>,
     /// Set once: nothing is taken any more.
     closed: Option<Closing>,
     /// Bytes that are kept to be given again.
     kept: usize,
-    /// Since when nobody reads anything and the client says nothing.
+    /// Since when no stream has a reader and the client says nothing.
     idle_since: Instant,
 }
 
@@ -188,7 +188,7 @@ impl Streams {
         push(&mut session.stream, lines)
     }
 
-    /// What a viewer waits for before it reads on; None when somebody reads what it writes, or nobody ever will.
+    /// What a viewer waits for before it reads on; None when a reader is there, or none will ever be.
     pub(super) fn unread(&self, session: &str) -> Option<OwnedNotified> {
         let table = self.table();
         let session = table.sessions.get(session).filter(|_| table.closed.is_none())?;
@@ -287,7 +287,7 @@ impl Streams {
         match table.sessions.get(id) {
             Some(session) if session.confirmed || session.stream.has_reader() => return Ok(()),
             Some(_) => {}
-            // Nobody was given anything there.
+            // No reader was given anything there.
             None if seen.is_some() => return Err(OpenRefused::Foreign),
             None if table.sessions.len() + 1 >= self.limits.streams => return Err(OpenRefused::Full),
             None => {}
@@ -305,7 +305,7 @@ impl Streams {
         table.closed.get_or_insert(closing);
         table.first = None;
         for stream in table.streams_mut() {
-            // Nobody comes back.
+            // No reader comes back.
             stream.recent.shrink_to(0);
             stream.ready.notify_waiters();
             stream.room.notify_waiters();

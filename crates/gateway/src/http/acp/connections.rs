@@ -1,7 +1,7 @@
 //! The connections of clients over HTTP, by the id that each was given.
 //!
 //! An id is random and of use to the identity it was given to only (SC-3). A connection ends when its client says so, when
-//! nobody has read anything of it for too long, and with the daemon; its sessions live on.
+//! none of its events were read for too long, and with the daemon; its sessions live on.
 
 use super::super::metrics::count_stalls;
 use super::super::problem::{Kind, Problem};
@@ -72,7 +72,7 @@ impl Connection {
 pub(super) struct Connections {
     table: Mutex<HashMap<String, Arc<Connection>>>,
     keeping: Arc<Keeping>,
-    /// Somebody is there to be looked after.
+    /// The first connection is there.
     occupied: Notify,
 }
 
@@ -121,7 +121,7 @@ pub(super) fn fresh_id() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Starts to serve a new client, who does not know its id yet; the receiver gets the answer to its first request.
+/// Starts to serve a new client, which does not know its id yet; the receiver gets the answer to its first request.
 pub(super) fn start(
     acp: &Arc<Acp>,
     options: ConnectionOptions,
@@ -197,7 +197,7 @@ async fn run(
     drop(permit);
 }
 
-/// Looks after all connections until the daemon stops: ends what nobody reads, closes readers that have stalled.
+/// Watches all connections until the daemon stops: ends the unread ones, closes readers that have stalled.
 pub(super) async fn sweep(acp: Arc<Acp>) {
     let stop = acp.shared.stop.clone();
     let sweeping = async {

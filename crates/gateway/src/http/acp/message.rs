@@ -36,7 +36,7 @@ pub(super) enum Misaddressed {
     Missing,
 }
 
-/// The message on one row. What is white space between the parts of JSON would end a line for whoever reads lines.
+/// The message on one row. What is white space between the parts of JSON would end a line for a reader of lines.
 pub(super) fn on_one_row(text: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &text).is_none() {
         return text;

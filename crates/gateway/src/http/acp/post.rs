@@ -40,7 +40,7 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     let announced = announced.and_then(|length| length.parse().ok());
     let connection = connection_id(&head.headers).and_then(|id| acp.connections.find(id, &identity));
     let most = acp.shared.settings().message_bytes;
-    // Whoever has none, or has lost it, may only initialize one.
+    // A client without one, or one that has lost it, may only initialize one.
     let most = if connection.is_ok() { most } else { most.min(INITIALIZE) };
     let line = on_one_row(body::read(body, announced, most, (&acp.bodies, &acp.shared.pulse)).await?);
     let message = match Message::parse(&line) {

@@ -1,7 +1,7 @@
 //! The events of a session: as a stream that follows (SSE), or page by page (contract 1.6).
 //!
 //! A stream is one task that reads the log and fills a small queue, which HTTP empties. A reader that takes nothing
-//! for too long is let go with a reason; it comes back with the id of the last event it saw. Nobody else waits for it.
+//! for too long is closed with a reason; it comes back with the id of the last event it saw. No other waits for it.
 
 use super::super::metrics::{ViewerCount, count_stalls};
 use super::super::problem::Problem;
@@ -183,7 +183,7 @@ impl Follower {
         let closed = self.follow().await;
         let patience = self.shared.settings().viewer_stall;
         let words = match closed {
-            // Whoever has seen the end needs no other.
+            // A reader that has seen the end needs no other.
             Ok(()) | Err(Closed::Gone) => return,
             Err(Closed::Stalled) => {
                 count_stalls("sse", 1);
@@ -253,7 +253,7 @@ impl Follower {
         }
     }
 
-    /// When the daemon stops, nobody waits for a slow reader.
+    /// When the daemon stops, nothing waits for a slow reader.
     async fn last_moment(&self) {
         self.shared.stop.cancelled().await;
         tokio::time::sleep(LAST_EVENTS).await;

@@ -186,7 +186,7 @@ async fn end(shared: &Shared, initiator: &str, id: &str, request: EndRequest) ->
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What the record of an end calls who asked for it; acpd's own commands say who they are.
+/// The initiator in the record of an end; acpd's own commands name themselves.
 fn initiator(identity: &Identity, headers: &HeaderMap) -> String {
     let program = headers.get(header::USER_AGENT).and_then(|program| program.to_str().ok());
     let is_ours = program.is_some_and(|program| program.starts_with("acpd/"));

@@ -54,7 +54,7 @@ fn last_id(events: &Bytes) -> EventId {
 async fn a_session_that_nobody_reads_holds_up_nothing() {
     let (streams, outbox) = streams().await;
     let viewer = outbox.viewer("s", true);
-    assert!(viewer.is_read().now_or_never().is_none(), "nobody reads it");
+    assert!(viewer.is_read().now_or_never().is_none(), "it has no reader");
     let mut connection = streams.open(None, None).expect("it opens");
     assert!(viewer.is_read().now_or_never().is_none(), "not for this session");
     outbox.send(line("1")).await.expect("it is open");
@@ -77,7 +77,7 @@ async fn a_session_that_is_asked_for_without_a_stream_comes_on_the_connections()
     streams.heard(Some("new"));
     viewer.is_read().now_or_never().expect("the connection's reader has it");
     viewer.send(line("2")).await.expect("there is room");
-    // A load of a session whose stream nobody has opened.
+    // A load of a session whose stream was not opened.
     let loaded = outbox.viewer("old", false);
     loaded.send(line("3")).await.expect("there is room");
     // It opens them after all: what comes on the new one stays behind what is on its way on the other.
@@ -119,7 +119,7 @@ async fn streams_are_counted() {
     assert_eq!(open("h").err(), Some(OpenRefused::Full));
     drop(viewers);
     streams.sweep(Instant::now(), begun);
-    assert!(open("h").is_ok(), "nobody needs the others any more");
+    assert!(open("h").is_ok(), "the others are not needed any more");
 }
 
 // HT-6: what is missing is given again, from another reader's cursor on; another stream's cursor is none of this one's
@@ -190,7 +190,7 @@ async fn all_clients_keep_so_many_bytes() {
     tokio::time::advance(Duration::from_secs(60)).await;
     second.1.send(line(&"x".repeat(1200))).await.expect("there is room");
     reader.next(Duration::MAX).await.expect("an event");
-    assert!(keeping.too_much().now_or_never().is_some(), "whoever looks after them is woken");
+    assert!(keeping.too_much().now_or_never().is_some(), "the task that watches them is woken");
     make_room();
     assert_eq!(second.0.open(None, before(ids[1])).err(), Some(OpenRefused::Forgotten));
     assert!(second.0.open(None, Some(ids[1])).is_ok(), "it had to give up no more than that");
@@ -230,7 +230,7 @@ async fn silence_is_broken_by_a_comment() {
     assert_eq!((comment.as_deref(), begun.elapsed().as_secs()), (Some(&b":\n\n"[..]), 15));
 }
 
-// HT-7, UP-2: who is replaced and who has stalled learns it, and the others go on
+// HT-7, UP-2: a reader that is replaced or has stalled learns it, and the others go on
 #[tokio::test(start_paused = true)]
 async fn a_reader_is_told_why_it_ends() {
     let begun = Instant::now();
@@ -262,7 +262,7 @@ async fn a_reader_is_told_why_it_ends() {
     assert_eq!(streams.open(None, None).err(), Some(OpenRefused::Gone));
 }
 
-// HT-10: idle is who has no reader and says nothing
+// HT-10: a client without a reader that says nothing is idle
 #[tokio::test(start_paused = true)]
 async fn a_connection_is_idle_without_a_reader() {
     let (streams, _outbox) = streams().await;

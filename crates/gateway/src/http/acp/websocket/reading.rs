@@ -34,7 +34,7 @@ pub(super) struct Reader<S> {
     pub(super) owed: mpsc::Sender<oneshot::Sender<()>>,
     /// Pings since it last did.
     pub(super) pings: usize,
-    /// Cancelled when the client is gone, or is let go of.
+    /// Cancelled when the client is gone, or is closed.
     pub(super) gone: CancellationToken,
     pub(super) life: Arc<Life>,
 }

@@ -169,7 +169,7 @@ async fn a_first_message_that_is_none_ends_it() {
     assert!(matches!(socket.next().await, Some(Ok(Message::Ping(_)))), "later ones are answered");
 }
 
-// WS-1, HT-12: to answer pings is not enough; who does not initialize holds no connection
+// WS-1, HT-12: to answer pings is not enough; a client that does not initialize holds no connection
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_initialize_is_let_go_of() {
     let stop = CancellationToken::new();
@@ -206,7 +206,7 @@ async fn the_close_code_says_why() {
     assert_eq!(serving.await.expect("no panic"), Some(()));
 }
 
-// WS-2, UP-2: a client that takes nothing is let go of after its time, and told why when it reads again
+// WS-2, UP-2: a client that takes nothing is closed after its time, and told why when it reads again
 #[tokio::test(start_paused = true)]
 async fn a_client_that_takes_nothing_is_let_go_of() {
     let stop = CancellationToken::new();

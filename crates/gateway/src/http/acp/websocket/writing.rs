@@ -1,6 +1,6 @@
 //! Lines for a client, to text frames.
 //!
-//! Many lines are put together and written at once. A client that takes nothing for too long is let go of, and told why
+//! Many lines are put together and written at once. A client that takes nothing for too long is closed, and told why
 //! if it reads again.
 
 use super::Care;
