@@ -1,6 +1,6 @@
 //! Reads one session's events from any sequence number on, and then follows it.
 //!
-//! Owned by whoever reads. It gives every committed event after its start exactly once and in order, from memory
+//! Owned by its reader. It gives every committed event after its start exactly once and in order, from memory
 //! while it keeps up and from the file otherwise, a bounded piece at a time. A slow cursor is behind; it never holds
 //! up the writer and never loses anything.
 

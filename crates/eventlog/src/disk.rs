@@ -18,7 +18,7 @@ use crate::schema::{self, PAGE_BYTES};
 /// Pages in the write-ahead file after which it is checkpointed: 16 MiB.
 const CHECKPOINT_PAGES: u64 = 16 * 1024 * 1024 / PAGE_BYTES;
 
-/// Pages in the write-ahead file after which the writer waits a little for readers to let go of it: 64 MiB.
+/// Pages in the write-ahead file after which the writer waits a little for readers to release it: 64 MiB.
 const PATIENCE_PAGES: u64 = 4 * CHECKPOINT_PAGES;
 
 /// How long it then waits for readers; another process may hold one for ever.
@@ -87,7 +87,7 @@ impl DiskBudget {
         Ok(budget)
     }
 
-    /// Fails when the log is not where it was: what is written then goes to a file that nobody finds again.
+    /// Fails when the log is not where it was: what is written then goes to a file that is not found again.
     pub(crate) fn check_place(&self) -> io::Result<()> {
         match file_id(&self.database) {
             Ok(found) if self.file.is_none_or(|file| file == found) => Ok(()),

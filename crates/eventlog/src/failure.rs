@@ -1,6 +1,6 @@
 //! Why something could not be written, and how SQLite's codes are told apart.
 //!
-//! The error is cloneable, because it is told to everyone who waits and again to everyone who comes later.
+//! The error is cloneable, because it answers every waiting write and every later one.
 //! It is not about reading (`QueryError`, `CursorError`) and not about opening (`OpenError`).
 
 use std::io;

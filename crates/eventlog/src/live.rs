@@ -75,7 +75,7 @@ impl LiveSessions {
         live.close();
     }
 
-    /// Ends them all: nobody writes any more.
+    /// Ends them all: nothing is written any more.
     pub(crate) fn end_all(&self) {
         for (_, live) in self.0.lock().expect("nothing panics under this lock").drain() {
             if live.failure().is_none() {

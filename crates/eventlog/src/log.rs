@@ -64,13 +64,13 @@ pub struct NewSession {
     pub cwd: String,
     /// The host that has it live.
     pub owner: String,
-    /// Whose it is, if it is somebody's; it stays so.
+    /// Its owner for good, if it has one.
     pub created_by: Option<String>,
     /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,
     /// The host's own description, opaque here.
     pub info: Vec<u8>,
-    /// What it begins with, in the same commit: nobody finds the session without it.
+    /// What it begins with, in the same commit: the session is not found without it.
     pub events: Batch,
 }
 
@@ -312,7 +312,7 @@ fn refuse_live(writer: &Writer, id: &str) -> Result<(), WriteError> {
 mod tests {
     use super::*;
 
-    // architecture 5: an owner sees the end of what it owns; nobody waits in vain
+    // architecture 5: an owner sees the end of what it owns; no caller waits in vain
     #[tokio::test]
     async fn the_death_of_the_writer_reaches_everybody() {
         let dir = tempfile::TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! What the event log counts, for whoever installs a recorder; without one it costs next to nothing. Told once per
+//! The metrics of the event log, for an installed recorder; without one they cost next to nothing. Counted once per
 //! commit, never per event.
 
 use std::time::Duration;

@@ -25,7 +25,7 @@ pub struct SessionRow {
     pub cwd: String,
     /// The host that has it live, if one has.
     pub owner: Option<String>,
-    /// Whose it is, if it is somebody's.
+    /// Its owner, if it has one.
     pub created_by: Option<String>,
     /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,

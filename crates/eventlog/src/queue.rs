@@ -1,7 +1,7 @@
 //! What waits for the writer thread: batches and jobs, in order, bounded.
 //!
 //! The bound counts bytes, and each entry has a price of its own, so it bounds the number too. Policy when it is
-//! full: whoever brings something waits for room, first come first served. Room is held until the commit.
+//! full: a new entry waits for a permit, first come first served. The permit is held until the commit.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -20,7 +20,7 @@ const QUEUE_BYTES: usize = 32 * 1024 * 1024;
 const ENTRY_BYTES: usize = 512;
 
 /// A group is closed when it has so many bytes: enough to make the commit's own cost vanish, little enough that
-/// nobody waits long for it.
+/// no writer waits long for it.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
 /// Room in the queue, held until the commit.

@@ -20,7 +20,7 @@ use crate::inspection;
 use crate::schema;
 use crate::thread::Thread;
 
-/// More would only compete for the same disk; whoever is over it waits.
+/// More would only compete for the same disk; a read over the limit waits.
 const READERS: usize = 4;
 
 /// Why a read did not happen.

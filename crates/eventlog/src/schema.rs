@@ -58,7 +58,7 @@ const STEPS: &[&str] = &[
 ",
     "
     ALTER TABLE session ADD COLUMN created_by TEXT;
-    -- Most sessions have none, and nobody looks for those.
+    -- Most sessions have none, and no list asks for those.
     CREATE INDEX session_by_creator ON session (created_by, updated_ms DESC, id) WHERE created_by IS NOT NULL;
 ",
     "
@@ -124,7 +124,7 @@ pub enum OpenError {
         mode: String,
     },
     /// The file exists and can not be opened now.
-    #[error("cannot open {path}: check its permissions, the free disk space and who else uses it")]
+    #[error("cannot open {path}: check its permissions, the free disk space and other processes that use it")]
     Sqlite {
         /// The file.
         path: PathBuf,

@@ -249,7 +249,7 @@ impl Writer {
         let mut parts = parts.into_iter();
         while let Some(part) = parts.next() {
             let written = self.attempt(std::slice::from_ref(&part));
-            // Whoever holds the lock this long holds it for the others too, and each would wait as long again.
+            // A lock that is held this long is held for the others too, and each would wait as long again.
             let hopeless =
                 written.as_ref().err().filter(|error| matches!(error, WriteError::Busy { .. })).cloned();
             self.settle(part, written.map(|written| written.first() == Some(&true)));
@@ -359,7 +359,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// However the thread ends, nobody waits for it in vain.
+    /// However the thread ends, no caller waits for it in vain.
     fn drop(&mut self) {
         self.queue.abandon();
         self.live.end_all();
@@ -414,6 +414,6 @@ impl<'a> Part<'a> {
 }
 
 fn answer(reply: Option<Reply>, result: &Result<(), WriteError>) {
-    // Whoever no longer waits does not need the answer.
+    // A caller that no longer waits does not need the answer.
     reply.map(|reply| reply.send(result.clone()).ok());
 }

@@ -116,7 +116,7 @@ impl Keeper {
     fn serve(&mut self) -> io::Result<()> {
         loop {
             self.look()?;
-            // Whoever started it may be gone before it was told of the start, and nothing wakes us for that.
+            // The starter may be gone before it was told of the start, and nothing wakes us for that.
             if self.control.lost && self.ladder.used().is_empty() {
                 self.climb(LadderInput::Stop);
             }
@@ -160,7 +160,7 @@ impl Keeper {
     }
 
     /// Reaps what died, but not the leader: as long as it is a zombie, its process group id cannot be reused, so
-    /// the group can be killed without hitting a stranger. It may die at any moment, also between the look at it
+    /// the group can be killed without hitting another process. It may die at any moment, also between the look at it
     /// and the reaping of others.
     fn look(&mut self) -> io::Result<()> {
         let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
@@ -259,7 +259,7 @@ impl Control {
     }
 }
 
-/// Signals that whoever started the daemon had it ignore (`nohup`, a shell's `&`) would be ignored by the program as
+/// Signals that the daemon inherited as ignored (`nohup`, a shell's `&`) would be ignored by the program as
 /// well. One that has a handler here has its default action there.
 fn take_back_ignored() -> io::Result<()> {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return Ok(()) };

@@ -64,9 +64,9 @@ impl Rung {
 /// What can happen to a ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LadderInput {
-    /// Somebody wants the program to end. A second request jumps to SIGKILL.
+    /// The program is to end. A second request jumps to SIGKILL.
     Stop,
-    /// Somebody wants the program to end now.
+    /// The program is to end now.
     Kill,
     /// Time has passed.
     Tick,
@@ -112,7 +112,7 @@ pub struct Ladder {
 }
 
 impl Ladder {
-    /// A ladder on which nobody stands yet.
+    /// A ladder before its first rung.
     pub fn new(graces: Graces, leftovers: Leftovers) -> Self {
         Self { graces, leftovers, state: State::Running, used: Vec::new() }
     }

@@ -1,9 +1,9 @@
 //! Which programs of a supervisor run, and whether a process belongs to one of them.
 //!
 //! A process belongs to a program when the program's keeper is among its ancestors, or when it carries the program's mark:
-//! the one still tells of a program that has taken the mark out of its environment, the other of a process whose keeper
-//! was killed. Only marks and keepers of this supervisor count, so that what belongs to another one below or above is a
-//! stranger. Not here: what follows from it.
+//! the one still shows a program that has taken the mark out of its environment, the other a process whose keeper
+//! was killed. Only marks and keepers of this supervisor count, so that what belongs to another one below or above is
+//! foreign. Not here: what follows from it.
 
 use crate::procfs;
 use crate::sweep::{MARK, ProcessMark};
@@ -59,7 +59,7 @@ impl Kept {
     pub(crate) fn lineage(&self, host: &str, pid: u32) -> Lineage {
         let parent_of = |pid| Some(procfs::stat(as_pid(pid)?)?.1);
         let Some(line) = line_of(pid, parent_of) else {
-            // Where nothing can be seen at all, nothing is known of anybody.
+            // Where nothing can be seen at all, nothing is known of any process.
             let sees = parent_of(std::process::id()).is_some();
             return if sees { Lineage::Gone } else { Lineage::Stranger };
         };

@@ -1,4 +1,4 @@
-//! What the supervisor counts, for whoever installs a recorder; without one it costs next to nothing.
+//! The metrics of the supervisor, for an installed recorder; without one they cost next to nothing.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 

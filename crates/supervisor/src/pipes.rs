@@ -80,7 +80,7 @@ impl Stdin {
         self.shared.closed.is_cancelled()
     }
 
-    /// Waits until nobody can read any more what is written: the program closed its stdin or is dead.
+    /// Waits until what is written cannot be read any more: the program closed its stdin or has ended.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -125,7 +125,7 @@ pub struct Stdout {
     is_pty: bool,
     cut: CancellationToken,
     after_cut: usize,
-    /// Tells the process task that nobody reads any more.
+    /// Tells the process task that reading is over.
     _done: DropGuard,
 }
 
@@ -170,7 +170,7 @@ impl Stdout {
                         () = self.cut.cancelled() => {}
                     }
                 }
-                // What a pseudo-terminal says when nobody holds the other end any more.
+                // What a pseudo-terminal says when its other end is closed.
                 Err(error) if self.is_pty && error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
                     return Ok(0);
                 }

@@ -37,7 +37,7 @@ pub(crate) fn keeper_bound(graces: Graces) -> Duration {
     graces.stdin + graces.term + KEEPER_SLACK
 }
 
-/// A program may stop its keeper, which then hears nothing.
+/// A program may stop its keeper, which then reads nothing.
 pub(crate) fn wake(keeper: &Child) {
     let pid = keeper.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     if let Some(pid) = pid {
@@ -254,7 +254,7 @@ impl ProcessTask {
         }
     }
 
-    /// Somebody killed the keeper. The program died with it; the rest is found by its mark.
+    /// The keeper was killed. The program died with it; the rest is found by its mark.
     async fn keeper_lost(&mut self) -> Ended {
         let _gone = self.started.keeper.start_kill();
         let _status = self.started.keeper.wait().await;

@@ -1,4 +1,4 @@
-//! What `/proc` tells of a process. Elsewhere it tells nothing.
+//! The facts about a process in `/proc`. On other systems there are none.
 
 use rustix::process::Pid;
 

@@ -45,7 +45,7 @@ pub struct ExitReport {
     pub status: ExitStatus,
     /// How many descendants outlived the program and the grace, and were killed.
     pub leaked: u32,
-    /// The rungs of the ladder that were used, in order; empty when nobody asked it to stop.
+    /// The rungs of the ladder that were used, in order; empty when it was not asked to stop.
     pub rungs: Vec<Rung>,
     /// How many processes the kernel killed for lack of memory while the program ran, in the memory control group that
     /// it was started in; 0 where that cannot be known.

@@ -26,7 +26,7 @@ use tokio::net::unix::{OwnedReadHalf, pipe};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-/// An exec may hang on a dead network file system; nobody waits for it longer than this.
+/// An exec may hang on a dead network file system; no caller waits for it longer than this.
 const START_BOUND: Duration = Duration::from_secs(30);
 
 /// Why a program does not run.
@@ -174,7 +174,7 @@ impl Supervisor {
             Ok(Some(FromKeeper::Exited { .. }) | None) => keeper_failed(io::ErrorKind::UnexpectedEof.into()),
             Err(error) => keeper_failed(error),
         };
-        // The keeper takes this as a request to stop whatever it has started, which hears it too.
+        // The keeper takes this as a request to stop whatever it has started, which gets it too.
         drop((reports, write, opened));
         starting.end().await;
         Err(failed)

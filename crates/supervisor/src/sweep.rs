@@ -112,7 +112,7 @@ pub(crate) fn sweep_each(which: &Sweep) -> HashMap<ProcessMark, u32> {
     counts
 }
 
-/// What a sweep knows of the processes there are. The environment of one that it does not cover is read once.
+/// What a sweep has found out about the running processes. The environment of one that it does not cover is read once.
 #[derive(Debug, Default)]
 struct Look {
     settled: HashSet<Pid>,

@@ -1,7 +1,7 @@
-//! Lines of stderr for somebody who wants them all, such as a log file.
+//! All lines of stderr for a second reader, such as a log file.
 //!
-//! Owner: the process task. Invariant: stderr is drained whoever reads here; what does not fit is dropped and counted,
-//! never waited for. Not the excerpt, which is kept without a tap too.
+//! Owner: the process task. Invariant: stderr is drained whatever the reader does; what does not fit is dropped and
+//! counted, never waited for. Not the excerpt, which is kept without a tap too.
 
 use tokio::sync::mpsc;
 
@@ -23,7 +23,7 @@ pub(crate) struct StderrTap {
 }
 
 impl StderrTap {
-    /// `lines` is None when nobody wants any.
+    /// `lines` is None without a reader.
     pub(crate) fn new(lines: Option<mpsc::Sender<StderrLine>>) -> Self {
         Self { lines, lost: 0 }
     }
@@ -64,6 +64,6 @@ mod tests {
         tap.finish().await;
         assert_eq!(lines.recv().await, Some(StderrLine { lost_before: 1, text: None }));
         assert_eq!(lines.recv().await, None);
-        tap.give("nobody reads");
+        tap.give("no reader");
     }
 }

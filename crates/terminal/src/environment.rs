@@ -1,12 +1,12 @@
-//! The environment of a command: the user's own, made fit for nobody to be watching.
+//! The environment of a command: the user's own, made fit to run unwatched.
 
 use acpd_supervisor::program_environment;
 use std::ffi::{OsStr, OsString};
 
-/// Commands must not wait for somebody who turns pages or types a password.
+/// Commands must not wait for a page to be turned or a password to be typed.
 const UNATTENDED: &[(&str, &str)] = &[("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")];
 
-/// What a pseudo-terminal calls itself, when nobody says.
+/// What a pseudo-terminal calls itself, by default.
 const PTY_TERM: (&str, &str) = ("TERM", "xterm-256color");
 
 type Variables = Vec<(OsString, OsString)>;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// The task answers each at once, so that a caller waits for room no longer than for an answer.
 pub(crate) const QUESTIONS: usize = 16;
 
-/// There is no such terminal: never was, is released, or is somebody else's.
+/// There is no such terminal: never was, is released, or has another owner.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("terminal not found")]
 pub struct TerminalNotFound {
@@ -85,7 +85,7 @@ impl TerminalHandle {
         }
     }
 
-    /// Waits until the command is gone and its output read; answers at once when that has passed. Everybody who
+    /// Waits until the command is gone and its output read; answers at once when that has passed. Each caller that
     /// waits is answered, also when the terminal is killed or released meanwhile.
     ///
     /// # Cancel safety
@@ -103,7 +103,7 @@ impl TerminalHandle {
     /// has ended, or is being killed already, it changes nothing. The terminal stays.
     ///
     /// # Cancel safety
-    /// Once polled, the command is killed whether anybody waits or not.
+    /// Once polled, the command is killed whether the caller waits or not.
     pub async fn kill(&self) -> TerminalReport {
         self.kill.cancel();
         self.wait_for_exit().await

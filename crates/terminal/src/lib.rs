@@ -2,12 +2,12 @@
 //!
 //! Theory of operation: [`Terminals::create`] starts a task that starts a command through the supervisor and owns
 //! it from then on. The task alone reads the command's output, keeps its tail in bounded memory, answers questions
-//! and decides, by a state machine without clock or IO, when the command has to stop. Handles ask; who waits for
-//! the end watches a value, so any number can. What the command writes also goes to a feed, a bounded channel in
+//! and decides, by a state machine without clock or IO, when the command has to stop. Handles ask; a wait for
+//! the end watches a value, so there can be many. What the command writes also goes to a feed, a bounded channel in
 //! which it is told piece by piece: a reader that cannot keep up misses pieces, never the end, and never slows the
 //! command.
 //!
-//! Invariants: whoever waits is answered with what the operating system said; after a release nothing of the
+//! Invariants: every wait is answered with what the operating system said; after a release nothing of the
 //! command lives; no lock is held across a wait.
 //! Boundary: knows commands and their output; no JSON-RPC, no sessions, only the keys of owners.
 

@@ -36,9 +36,9 @@ impl TerminalState {
 /// What can happen to a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LifeInput {
-    /// Somebody wants the command to end. Changes nothing after the first time, or after the end.
+    /// The command is to end. Changes nothing after the first time, or after the end.
     Kill,
-    /// Nobody needs the terminal any more.
+    /// The terminal is not needed any more.
     Release,
     /// Time has passed.
     Tick,
@@ -54,7 +54,7 @@ pub(crate) enum LifeInput {
 pub(crate) enum LifeOutput {
     /// Begin to stop the command.
     Stop,
-    /// Tell everybody that it ended so.
+    /// Answer all waits with how it ended.
     Report(TerminalState),
 }
 

@@ -1,4 +1,4 @@
-//! What terminals count, for whoever installs a recorder; without one it costs next to nothing.
+//! The metrics of terminals, for an installed recorder; without one they cost next to nothing.
 
 use metrics::{Unit, describe_gauge, gauge};
 

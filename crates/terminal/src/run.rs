@@ -31,7 +31,7 @@ impl Terminals {
     ) -> Result<RunOutcome, StartError> {
         let terminal = self.start(spec, Some(timeout)).await?;
         let report = terminal.wait_for_exit().await;
-        // Nobody else could release it.
+        // There is no other owner that could release it.
         let output = terminal.output(None).await.map(|snapshot| snapshot.output).unwrap_or_default();
         Ok(match report.state {
             TerminalState::TimedOut => RunOutcome::TimedOut(report.status, output),

@@ -16,7 +16,7 @@ pub struct TerminalSettings {
     /// How long commands of these names may run, whatever the default says. The name is the last part of the
     /// command's path; None: for ever.
     pub command_timeouts: HashMap<OsString, Option<Duration>>,
-    /// Bytes of output that are shown where nobody says how many. So many are kept at least. Default: 1 MiB.
+    /// Bytes of output that are shown by default. So many are kept at least. Default: 1 MiB.
     pub output_byte_limit: usize,
     /// Bytes of output that can be asked for at most. Default: 10 MiB.
     pub output_byte_ceiling: usize,

@@ -21,7 +21,7 @@ impl TerminalId {
     }
 }
 
-/// An id as somebody else says it; whether there is such a terminal is another question.
+/// An id as a message has it; whether there is such a terminal is another question.
 impl From<&str> for TerminalId {
     fn from(text: &str) -> Self {
         Self(text.into())

@@ -1,7 +1,7 @@
 //! The terminal task: one command, from its start to its release.
 //!
 //! Owner of the process and of its output. One loop picks an event and handles it; nothing is awaited in between
-//! but the next event. Output is read always, so the command is never held up by who reads it.
+//! but the next event. Output is read always, so the command is never held up by its readers.
 
 use crate::decoder::Decoder;
 use crate::event::TerminalEvent;
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
 }
 
 /// Makes the two ends of a terminal, which is released by `shutdown` at the latest. The answer says whether the
-/// command was started; when nobody waits for it any more, the terminal is released.
+/// command was started; when it is not waited for any more, the terminal is released.
 pub(crate) fn terminal(
     supervisor: Supervisor,
     plan: Plan,
@@ -134,7 +134,7 @@ struct Running {
     limits: OutputLimits,
     decoder: Decoder,
     tail: Tail,
-    /// None when nobody reads it, or after its last event.
+    /// None without a reader, or after its last event.
     feed: Option<OpenFeed>,
     questions: mpsc::Receiver<Question>,
     asked_to_kill: bool,
@@ -184,7 +184,7 @@ impl OpenFeed {
 enum Event {
     Question(Question),
     Kill,
-    /// Asked for, or nobody is left who could ask for anything.
+    /// Asked for, or no handle is left.
     Release,
     /// The host ends.
     Shutdown,
@@ -269,7 +269,7 @@ impl Running {
             Event::Tick => {
                 self.live(LifeInput::Tick);
                 if self.farewell.is_some_and(|until| now() >= until) && self.feed.take().is_some() {
-                    tracing::warn!(terminal = self.id.as_str(), "nobody took the last of a command's output");
+                    tracing::warn!(terminal = self.id.as_str(), "the end of a command's output was not read");
                 }
             }
         }

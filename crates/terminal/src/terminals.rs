@@ -34,7 +34,7 @@ pub enum CreateError {
     /// The command does not run.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Its owner let go of everything while the command was being started.
+    /// Its owner released all its terminals while the command was being started.
     #[error("terminal was released before its command was started")]
     Released,
 }
@@ -90,7 +90,7 @@ impl Terminals {
         guard.keep().map_err(|_| CreateError::Released)
     }
 
-    /// Starts a command for nobody but the caller.
+    /// Starts a command for the caller alone.
     pub(crate) async fn start(
         &self,
         spec: TerminalSpec,
@@ -115,14 +115,14 @@ impl Terminals {
         self.table.all_of(owner)
     }
 
-    /// Lets go of a terminal: its id is invalid at once, its command is killed if it runs, whoever waits for it is
+    /// Releases a terminal: its id is invalid at once, its command is killed if it runs, all that wait for it are
     /// answered. Returns when nothing of it lives.
     ///
     /// # Errors
     /// There is none of that id, or it is another owner's.
     ///
     /// # Cancel safety
-    /// Once polled, the terminal is released whether anybody waits or not.
+    /// Once polled, the terminal is released whether the caller waits or not.
     pub async fn release(
         &self,
         owner: &str,
@@ -136,7 +136,7 @@ impl Terminals {
     /// Releases all terminals of `owner`, also those that are being started. Returns when nothing of them lives.
     ///
     /// # Cancel safety
-    /// Once polled, the terminals are released whether anybody waits or not.
+    /// Once polled, the terminals are released whether the caller waits or not.
     pub async fn release_all(&self, owner: &str) {
         let handles = self.table.remove_all(owner);
         for handle in &handles {

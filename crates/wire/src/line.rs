@@ -1,6 +1,6 @@
 //! Cuts a byte stream into lines, in bounded memory.
 //!
-//! Owner: whoever reads a pipe or socket; one buffer for each stream.
+//! Owner: the reader of a pipe or socket; one buffer for each stream.
 //! Invariants: every byte is scanned once, whatever the chunks; a line is a slice of the read buffer, not a copy; an
 //! unfinished line never grows past the limit plus one read; a big allocation goes when its line has been taken.
 //! Not here: what a line means. Blank lines and noise come out like any other.
@@ -81,7 +81,7 @@ impl LineBuffer {
     }
 
     /// A read that filled what it was offered is offered more the next time, one that did not about twice what it
-    /// brought; the rest of a flow that has dried up is let go.
+    /// brought; the buffer shrinks after a burst.
     fn follow_the_stream(&mut self) {
         let arrived = std::mem::take(&mut self.arrived);
         if arrived == 0 {

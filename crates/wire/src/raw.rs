@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(member(params, "ä").unwrap().get(), "1");
     }
 
-    // contract 1.7: who may act on a session is decided on the id that the agent will see
+    // contract 1.7: the right to act on a session is decided on the id that the agent will see
     #[test]
     fn a_duplicated_member_is_none() {
         assert!(member(raw(r#"{"sessionId":"a","sessionId":"b"}"#), "sessionId").is_none());

@@ -2,7 +2,7 @@
 //!
 //! Owner: the task that owns the connection; one pair of tables for each connection, so ids never leak between hops.
 //! Invariants: an id that is closed cannot be closed again; what is drained comes out oldest first.
-//! Not here: the answers themselves, and time. Whoever closes or drains an entry answers it.
+//! Not here: the answers themselves, and time. The caller that closes or drains an entry answers it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -114,7 +114,7 @@ impl<T> Incoming<T> {
         Ok(())
     }
 
-    /// Closes a request: whoever gets the entry owes the one response. `None` when it is closed already or was never open.
+    /// Closes a request: the caller owes the one response. `None` when it is closed already or was never open.
     pub fn close(&mut self, id: &OwnedId) -> Option<T> {
         self.open.remove(id).map(|(_, entry)| entry)
     }

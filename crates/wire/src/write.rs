@@ -45,7 +45,7 @@ pub fn write_error(out: &mut impl BufMut, id: RawId<'_>, code: i64, message: &st
     out.put_slice(b"}}\n");
 }
 
-/// An error object of somebody else as the answer to a request.
+/// An error object of another peer as the answer to a request.
 pub fn write_error_raw(out: &mut impl BufMut, id: RawId<'_>, error: &[u8]) {
     put_answer(out, id, br#","error":"#);
     put_on_one_line(out, error);

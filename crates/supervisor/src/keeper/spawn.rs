@@ -1,5 +1,5 @@
 //! Starts the program of a keeper. The only file with `unsafe` code: what runs between fork and exec, and
-//! descriptors that nobody owns.
+//! descriptors without an owner.
 
 use super::protocol::{Pipes, SpawnFailure, WireProgram};
 use rustix::process::{Pid, Signal};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Closes what this process inherited beyond stdin, stdout and stderr. A careless parent of the daemon may leak
-/// descriptors, and neither the program nor a keeper that outlives the daemon should hold a stranger's pipe open.
+/// descriptors, and neither the program nor a keeper that outlives the daemon should hold another program's pipe open.
 pub(super) fn close_inherited() {
     let Ok(open) = std::fs::read_dir("/dev/fd") else { return };
     let numbers: Vec<i32> = open

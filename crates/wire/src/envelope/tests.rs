@@ -133,7 +133,7 @@ fn noise() {
     }
 }
 
-// FR-7: an empty line is no error to anybody
+// FR-7: an empty line is no error
 #[test]
 fn blank_lines() {
     for line in ["", " ", "\t \r", "\n"] {
@@ -143,7 +143,7 @@ fn blank_lines() {
     }
 }
 
-// issue 2: one invalid byte is tolerated by whoever wants to
+// issue 2: one invalid byte is tolerated on request
 #[test]
 fn invalid_utf8_can_be_repaired() {
     let line = b"{\"method\":\"m\",\"params\":{\"text\":\"caf\xe9\"}}";
