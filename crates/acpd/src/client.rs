@@ -71,7 +71,7 @@ impl Client {
     pub(crate) fn over(link: Link, scope: &TaskScope) -> Self {
         let (sender, arrivals) = mpsc::channel(ARRIVALS);
         let (said, pieces) = mpsc::channel(PIECES);
-        // Whoever hangs up here wants no more answers.
+        // A client that hangs up here wants no more answers.
         let link = scope.spawn("link", link.carry(arrivals, said, Duration::ZERO));
         // A message of the daemon is bounded already.
         let lines = LineBuffer::new(usize::MAX / 2);

@@ -1,6 +1,6 @@
 //! The keyboard while a question is asked: keys one by one, without echo.
 //!
-//! Owned by whoever asks, for as long as it asks. Invariants: the terminal's mode is changed only while a keyboard is
+//! Owned by an open question. Invariants: the terminal's mode is changed only while a keyboard is
 //! open and is put back when it is dropped, on every way out; what was typed before a question answers nothing; no
 //! thread waits for input. Not here: what a key means.
 
@@ -25,7 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 /// How long an escape waits for the rest of a sequence: longer than a terminal or a slow line tears one, shorter than
-/// anybody notices.
+/// a person notices.
 const TORN: Duration = Duration::from_millis(60);
 /// Rows of a terminal that does not tell its size.
 const ROWS: u16 = 24;
@@ -34,7 +34,7 @@ const ROWS: u16 = 24;
 #[derive(Debug)]
 pub(crate) enum Typed {
     Key(Key),
-    /// The process was stopped and goes on; meanwhile somebody else had the terminal and its screen.
+    /// The process was stopped and goes on; meanwhile another program had the terminal and its screen.
     Continued,
     /// The terminal is gone.
     Gone,

@@ -13,7 +13,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
 
 /// Edits (insert, remove, replace, case aside) between two words.
 fn distance(left: &str, right: &str) -> usize {
-    // Nobody's slip is this long, and the cost grows with the product of the lengths.
+    // No slip is this long, and the cost grows with the product of the lengths.
     if left.len() > 64 || right.len() > 64 {
         return usize::MAX;
     }

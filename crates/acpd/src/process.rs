@@ -45,7 +45,7 @@ pub fn run_process() -> ExitCode {
             Command::ExampleAgent { .. } => unreachable!("it was taken off above"),
         }
     });
-    // A thread may still be blocked in a read of stdin; nobody waits for it.
+    // A thread may still be blocked in a read of stdin; it is not waited for.
     runtime.shutdown_background();
     // Before the error that it ends with, if there is one.
     drop(log);

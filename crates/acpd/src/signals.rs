@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) struct StopSignals {
     term: Signal,
     interrupt: Signal,
-    /// None when whoever started us has asked for its being ignored, as `nohup` does.
+    /// None when it was inherited as ignored, as from `nohup`.
     hangup: Option<Signal>,
 }
 

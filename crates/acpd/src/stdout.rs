@@ -1,17 +1,17 @@
-//! Writing results to stdout, which may be a terminal, a file, or a pipe that somebody closes.
+//! Writing results to stdout, which may be a terminal, a file, or a pipe that is closed early.
 
 use crate::exit::Failure;
 use rustix::termios::tcgetwinsize;
 use std::io::{ErrorKind, IsTerminal, Write};
 
-/// Whether anybody still reads.
+/// Whether the output is still read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
     There,
     Gone,
 }
 
-/// Prints whole lines. Whoever closes the pipe has read enough: that is no failure.
+/// Prints whole lines. A reader that closes the pipe has read enough: that is no failure.
 pub(crate) fn print(text: &str) -> Result<Reader, Failure> {
     let mut out = anstream::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {

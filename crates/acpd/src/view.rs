@@ -104,7 +104,7 @@ pub struct Failed<'a> {
 pub enum Step {
     /// The start of the agent or of the session: no turn had begun.
     Start,
-    /// The agent does nothing for who is not logged in to it.
+    /// The agent does nothing without a login.
     Login,
     /// The turn.
     Turn,
@@ -148,7 +148,7 @@ impl<O: Write, E: Write> View<O, E> {
         }
     }
 
-    /// The agent of that configured name is being started; of an unknown one, when somebody else has the configuration.
+    /// The agent of that configured name is being started; of an unknown one, when a daemon has the configuration.
     pub fn starting<'a>(&mut self, agent: impl Into<Option<&'a str>>) -> io::Result<()> {
         self.agent = agent.into().map(|agent| line(agent, 60));
         self.phase = Phase::Starting;
@@ -261,7 +261,7 @@ impl<O: Write, E: Write> View<O, E> {
         self.page.block(Block::Note, Paragraph::GoesOn, &[said])
     }
 
-    /// Nothing more is shown of the turn, though nobody knows how it ended.
+    /// Nothing more is shown of the turn; its end is unknown.
     pub fn interrupted(&mut self) -> io::Result<()> {
         self.close_turn()
     }

@@ -1,6 +1,6 @@
 //! What `fork` leaves behind: this program again, asleep, holding our standard output and error open.
 //!
-//! Invariants: a sleeper ends by itself after 1,000 seconds; nobody here ever waits for one.
+//! Invariants: a sleeper ends by itself after 1,000 seconds; none is ever waited for here.
 //! Not process supervision: leaving orphans is the purpose.
 
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ pub(crate) fn note_way_here(own_arguments: &[OsString]) {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the agent plays a program that nobody supervises; the keeper is what it tries"
+    reason = "the agent plays an unsupervised program; the keeper is what it tests"
 )]
 fn this_program(flag: &str) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);

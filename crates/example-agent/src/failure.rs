@@ -1,4 +1,4 @@
-//! JSON-RPC errors that the agent answers with, owned by whoever refuses a request.
+//! JSON-RPC errors that the agent answers with, owned by the code that refuses a request.
 //!
 //! Invariant: codes are those of JSON-RPC and ACP; messages are one sentence without line breaks.
 //! Not an error type of the program: nothing here stops the agent.

@@ -1,4 +1,4 @@
-//! What a session's lines mean: one record per line, folded into the session's past. Owned by nobody, all values.
+//! What a session's lines mean: one record per line, folded into the session's past. Without an owner, all values.
 //!
 //! Invariants: a replay sends what was sent live, in the same order and with the same message ids; a line that
 //! cannot be read (torn by a kill, written by a newer version) is skipped, never fatal.

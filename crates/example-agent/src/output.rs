@@ -2,7 +2,7 @@
 //!
 //! Invariants: a line is written whole before the next begins; nothing is buffered between calls, so what was
 //! sent before an exit has been sent. Losing the reader ends the agent as the end of its input would.
-//! Not a queue: a full pipe blocks whoever writes.
+//! Not a queue: a full pipe blocks the writer.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,7 +81,7 @@ impl Output {
             match rustix::io::write(rustix::stdio::stdout(), bytes) {
                 Ok(written) => bytes = &bytes[written..],
                 Err(Errno::INTR) => {}
-                // Whoever started us may have left its end in this mode.
+                // The parent may have left its end in this mode.
                 Err(Errno::AGAIN) => {
                     let stdout = rustix::stdio::stdout();
                     let mut writable = [PollFd::new(&stdout, PollFlags::OUT)];

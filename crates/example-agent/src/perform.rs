@@ -197,7 +197,7 @@ fn numbered_lines(text: &str, count: u64) -> Vec<u8> {
     (1..=count).flat_map(|number| format!("{text} {number}\n").into_bytes()).collect()
 }
 
-/// A stderr that nobody reads any more is no reason to stop.
+/// A stderr that is not read any more is no reason to stop.
 fn to_stderr(bytes: &[u8]) {
     std::io::stderr().write_all(bytes).ok();
 }

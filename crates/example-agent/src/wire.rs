@@ -38,7 +38,7 @@ pub(crate) enum Incoming {
         id: Option<Raw>,
         failure: Failure,
     },
-    /// Nothing to do and nobody to tell.
+    /// Nothing to do and nothing to answer.
     Ignored,
 }
 

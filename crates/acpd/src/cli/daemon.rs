@@ -5,7 +5,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Which daemon, and how it knows who asks.
+/// The daemon, and the caller's token for it.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Connect {
     /// Talk to the daemon at this URL (http://HOST:PORT, https://HOST:PORT, unix:PATH); default: the one that

@@ -153,7 +153,7 @@ struct Conversation {
     interrupted: bool,
     /// The session's run is over: there is nothing to close.
     ended: bool,
-    /// Nobody reads what is shown any more.
+    /// The output is not read any more.
     unread: bool,
     outcome: Option<Result<(), Failure>>,
 }
@@ -232,7 +232,7 @@ impl Conversation {
         }
     }
 
-    /// Goes on until the turn is over, or nobody wants to know.
+    /// Goes on until the turn is over, or the output is not read any more.
     async fn talk(
         &mut self,
         mut phase: Phase,
@@ -297,7 +297,7 @@ impl Conversation {
 
     /// The person wants the turn to end; the second time, at once.
     async fn interrupt(&mut self, phase: Phase) -> Result<Phase, Failure> {
-        // A session that nobody was told of would live on in the daemon.
+        // A session without any client would live on in the daemon.
         let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New(_)));
         if self.interrupted || !(is_to_come || self.session.is_some()) {
             if let Home::Here(local) = &self.home {
@@ -431,7 +431,7 @@ impl Conversation {
     }
 }
 
-/// Whoever reads the answer has closed the pipe.
+/// The reader of the answer has closed the pipe.
 fn closed(error: std::io::Error) -> Failure {
     match error.kind() {
         std::io::ErrorKind::BrokenPipe => Failure::Told,

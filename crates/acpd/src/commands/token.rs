@@ -1,4 +1,4 @@
-//! `acpd token`: who may talk to the daemon.
+//! `acpd token`: access to the daemon.
 //!
 //! A new token is printed once and never again: the configuration gets its hash. The file is only ever added to, so
 //! that what people wrote there stays as it is.
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Random bytes in a token: nobody guesses 256 bits.
+/// Random bytes in a token: 256 bits cannot be guessed.
 const RANDOM: usize = 32;
 
 pub(crate) fn token(args: cli::Token) -> Result<(), Failure> {

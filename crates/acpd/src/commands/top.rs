@@ -1,6 +1,6 @@
 //! `acpd top`: the sessions of a daemon, once a second, in place.
 //!
-//! Owned by the person who looks. Invariants: the screen and the mode of the terminal are as they were on every way out,
+//! Owned by the command. Invariants: the screen and the mode of the terminal are as they were on every way out,
 //! also by a signal; nothing unfiltered of an agent gets there; a daemon that is away is waited for.
 
 mod rates;
@@ -60,7 +60,7 @@ async fn look(daemon: &Daemon) -> Result<Look, DaemonError> {
     Ok(Look { health, sessions, more, at: Instant::now() })
 }
 
-/// Who waits for a person comes first; in each state, the latest change.
+/// Sessions that wait for a person come first; in each state, the latest change.
 fn urgency(session: &Session) -> u8 {
     match session.state.as_str() {
         "waiting" => 0,
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(lines[1], "the daemon is away;…".chars().take(20).collect::<String>());
     }
 
-    // contract 6: who waits for a person is on top
+    // contract 6: a session that waits for a person is on top
     #[test]
     fn waiting_sessions_come_first() {
         let mut sessions = ["idle", "running", "new", "waiting"].map(|state| session(state, state)).to_vec();

@@ -109,7 +109,7 @@ pub(super) fn at(file: &Path, text: &str, span: Range<usize>, message: String, s
 }
 
 fn excerpt(line: &str, number: usize, column: usize, width: usize) -> String {
-    // A window around the mark, for the line that somebody generated.
+    // A window around the mark, for a generated line.
     let skipped = if column + width > SHOWN { column.saturating_sub(SHOWN / 4) } else { 0 };
     let visible = |c: char| if c.is_control() { ' ' } else { c };
     let shown: String = line.chars().skip(skipped).take(SHOWN).map(visible).collect();

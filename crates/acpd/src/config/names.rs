@@ -275,7 +275,7 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-/// The values of `env` are often keys to somebody's account; only the names may reach a log.
+/// The values of `env` are often keys to an account; only the names may reach a log.
 impl fmt::Debug for Agent {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Agent")

@@ -1,7 +1,7 @@
 //! `ACPD_SECTION_KEY` variables over the file's keys, put into the parsed table before it is read.
 //!
 //! Each gets a span behind the end of the text, so that an error about it leads back to the variable. A variable
-//! that names a section but no key of it is an error; `ACPD_` names of no section are somebody else's.
+//! that names a section but no key of it is an error; `ACPD_` names of no section belong to other programs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

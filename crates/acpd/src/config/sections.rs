@@ -37,7 +37,7 @@ pub struct Config {
     /// `[agents.NAME]`: the agents by name, without the built-in `example` unless the file has one of that name.
     #[serde(deserialize_with = "named")]
     pub agents: BTreeMap<String, Agent>,
-    /// `[tokens.NAME]`: who may talk to the daemon, by name.
+    /// `[tokens.NAME]`: access to the daemon, by name.
     #[serde(deserialize_with = "named")]
     pub tokens: BTreeMap<String, Token>,
     /// The file that was read; `None` when there was none. Not a key.
@@ -63,7 +63,7 @@ pub struct Server {
     /// Address and port of the daemon; `localhost` may stand for 127.0.0.1. Default `127.0.0.1:2273`.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// The agent for whoever names none: a configured one or `example`. Default `example`.
+    /// The agent of a client that names none: a configured one or `example`. Default `example`.
     #[serde(deserialize_with = "name")]
     pub default_agent: String,
     /// Names that clients may call the daemon by, beside the address it listens on and `localhost`: the name of a
@@ -137,11 +137,11 @@ pub struct Timeouts {
     pub permission: Wait,
     /// How long a session may do nothing before its process is stopped. Default `never`.
     pub idle: Wait,
-    /// How long a client may take nothing of what waits for it before it is let go, with a reason; it loses nothing when
+    /// How long a client may take nothing of what waits for it before it is closed, with a reason; nothing is lost when
     /// it comes back. Default 30 s.
     #[serde(deserialize_with = "bounded")]
     pub viewer_stall: Duration,
-    /// How long an ACP connection over HTTP is kept while nobody reads its events. Default 5 min.
+    /// How long an ACP connection over HTTP is kept while its events are not read. Default 5 min.
     #[serde(deserialize_with = "bounded")]
     pub connection_idle: Duration,
 }
@@ -324,7 +324,7 @@ fn spare<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
 #[serde(rename_all = "camelCase")]
 #[value(rename_all = "camelCase")]
 pub enum PermissionMode {
-    /// Ask whoever is attached.
+    /// Ask the attached clients.
     #[default]
     Default,
     /// Allow edits, deletions and moves; ask for the rest.

@@ -504,7 +504,7 @@ fn the_file_is_looked_up_in_order() {
     assert_eq!(loaded(&sources).0, 1);
 }
 
-// contract 6: a file that somebody names must be there
+// contract 6: a file that is named must be there
 #[test]
 fn a_named_file_must_exist() {
     let mut sources = Sources { file: Some("/nowhere/acpd.toml".into()), ..Sources::default() };

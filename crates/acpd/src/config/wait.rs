@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use thiserror::Error as ThisError;
 
-/// Longer than anybody means, and short enough that adding it to a clock cannot overflow.
+/// Longer than any useful time, and short enough that adding it to a clock cannot overflow.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 const EXPECTED: &str = r#"a duration such as "250ms", "1s", "5m", "2h" or "never""#;

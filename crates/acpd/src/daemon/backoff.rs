@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The first wait: a daemon that restarts is back in less than a second.
 const FIRST: Duration = Duration::from_millis(100);
-/// The longest: what a person who waits for it still calls "at once".
+/// The longest: still "at once" for a waiting person.
 const MOST: Duration = Duration::from_secs(5);
 
 /// Counts failures.

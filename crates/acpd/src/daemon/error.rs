@@ -14,7 +14,7 @@ const SHOWN: usize = 300;
 /// What went wrong between acpd and a daemon.
 #[derive(Debug, Error)]
 pub(crate) enum DaemonError {
-    /// Nobody listens there.
+    /// No daemon listens there.
     #[error("no daemon answers at {at}")]
     Absent {
         at: String,

@@ -198,7 +198,7 @@ impl Follower {
         self.stream = None;
         self.away = true;
         let mut spread = [0];
-        // Without it everybody waits half as long.
+        // Without it all wait half as long.
         let _unspread = getrandom::fill(&mut spread);
         let wait = self.backoff.failed(spread[0]);
         self.not_before = Some(Instant::now() + wait);

@@ -1,7 +1,7 @@
 //! ACP with a daemon over a WebSocket: lines in, lines out.
 //!
 //! Owned by a front end, which gives a queue of lines for each direction. Invariants: the directions are independent,
-//! each bounded by its queue; a message is one line, also when it came in several; whoever hangs up is given the last
+//! each bounded by its queue; a message is one line, also when it came in several; one that hangs up is given the last
 //! answers for a moment, and then leaves without ending anything. Not here: what a line says, but for the ids by which
 //! open requests are known.
 
@@ -32,7 +32,7 @@ use tokio_tungstenite::tungstenite::{Error as WsError, Message as Frame, Utf8Byt
 
 /// The longest message: the longest line that can be configured, and what our ids add to it.
 const MESSAGE: usize = (1 << 30) + (1 << 20);
-/// How often the daemon hears that we are there, and so has to answer.
+/// How often the daemon gets a ping, which it has to answer.
 const PING: Duration = Duration::from_secs(20);
 /// The daemon is gone when it has said nothing for so long, not even to a ping.
 const SILENCE: Duration = Duration::from_secs(65);
@@ -48,7 +48,7 @@ type Socket = WebSocketStream<TokioIo<Upgraded>>;
 pub(crate) enum LinkEnd {
     /// We left.
     Left,
-    /// Nobody reads what the daemon says.
+    /// The daemon's messages are not read.
     Unread,
     /// The daemon closed it, with these words.
     Closed(String),
@@ -233,7 +233,7 @@ async fn feed(
     };
     let mut line = BytesMut::new();
     write_error(&mut line, RawId::NULL, refused.0, &refused.1, None);
-    // Who does not read any more is noticed by whoever receives.
+    // The receiver notices a reader that has gone.
     let _unread = pieces.send(line.freeze()).await;
     Ok(())
 }
@@ -264,7 +264,7 @@ async fn receive_all(
                 return LinkEnd::Closed(format!("the daemon at {at} closed the connection{words}"));
             }
             Ok(Some(Ok(Frame::Text(text)))) => text,
-            // Pongs, and what nobody has sent yet.
+            // Pongs, and frames that are not in use yet.
             Ok(Some(Ok(_))) => continue,
         };
         if let Ok(Message::Response { id: Some(id), .. }) = Message::parse(text.as_bytes()) {
@@ -284,7 +284,7 @@ fn lost(at: &str, error: &WsError) -> String {
 fn as_line(text: &str) -> Bytes {
     let mut line = BytesMut::with_capacity(text.len() + 1);
     match text.contains(['\n', '\r']) {
-        // Nobody writes such, but whoever does writes JSON all the same.
+        // Unusual, but JSON all the same.
         true => line.extend_from_slice(text.replace(['\n', '\r'], " ").as_bytes()),
         false => line.extend_from_slice(text.as_bytes()),
     }

@@ -72,8 +72,8 @@ fn daemon_at(address: Address, connect: &Connect) -> Result<Daemon, Failure> {
 
 /// The daemon that serves a state directory through its socket, if one answers there.
 ///
-/// A socket that nobody listens on is one that a daemon left behind when it was killed. One that takes a connection and
-/// does not answer is an error: hosting the sessions beside a daemon that may well live is what nobody asked for.
+/// A socket without a listener was left behind by a daemon that was killed. One that takes a connection and
+/// does not answer is an error: the sessions are not hosted beside a daemon that may well live.
 pub(crate) async fn find_daemon(state_dir: &Path) -> Result<Option<Daemon>, Failure> {
     let daemon = Daemon::new(Address::Local(state_dir.to_owned()), None, None);
     match daemon.get_within::<Value>("/v1/health", THERE).await {

@@ -21,7 +21,7 @@ const ANSWER: usize = 512 << 20;
 /// The longest problem document; what is longer comes from no daemon.
 const PROBLEM: usize = 64 << 10;
 
-/// A daemon, and what it needs to know of who asks.
+/// A daemon, and what it needs to know of its caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Daemon {
     address: Address,
@@ -103,7 +103,7 @@ impl Daemon {
         }
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| self.lost(e))?;
-        // It ends with the answer, or when nobody reads that any more.
+        // It ends with the answer, or when that is not read any more.
         self.scope.spawn("connection to a daemon", async move {
             if let Err(error) = connection.with_upgrades().await {
                 tracing::debug!(%error, "the connection to the daemon ended");

@@ -99,7 +99,7 @@ impl<O: Write, E: Write> View<O, E> {
         }
     }
 
-    /// The screen is somebody else's for a while.
+    /// The screen is for another use for a while.
     pub(crate) fn leave_screen(&mut self) -> io::Result<()> {
         self.page.set_menu(Vec::new())
     }
@@ -110,7 +110,7 @@ impl<O: Write, E: Write> View<O, E> {
         self.draw_menu()
     }
 
-    /// A question that nobody could be asked was answered with `choice`, if there was one that refuses.
+    /// A question without a person to ask was answered with `choice`, if there was one that refuses.
     pub(crate) fn not_asked(
         &mut self,
         question: &Question,
@@ -154,7 +154,7 @@ impl<O: Write, E: Write> View<O, E> {
     }
 }
 
-/// What is said of a question that nobody could be asked, for a reader without a view.
+/// What is said of a question without a person to ask, for a reader without a view.
 pub(crate) fn not_asked(question: &Question, choice: Option<&Choice>, why: &str) -> String {
     let call = super::Calls::default().asked(&question.call, None, super::paint::Paint::new(false));
     refusal(&call, question, choice, why).join(": ")

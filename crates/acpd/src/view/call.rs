@@ -25,7 +25,7 @@ const SHOWN_REASON: usize = 3;
 /// Lines of text that are kept: of a plan, of a reason.
 const TEXT_LINES: usize = 40;
 const TEXT_WIDTH: usize = 300;
-/// Characters of a command that are shown. Whoever allows it should see all of it, but not the rest of the day.
+/// Characters of a command that are shown. All of it should be seen before it is allowed, within reason.
 const COMMAND: usize = 4_000;
 /// Members of the raw input that are shown, and characters of each.
 const INPUT_LINES: usize = 8;
@@ -159,7 +159,7 @@ impl Call {
         self.text.lines.iter().filter(said).take(SHOWN_REASON).map(cut).collect()
     }
 
-    /// What somebody decides by who is asked for permission. A command is there in full; of changes and text there are
+    /// What the decision about a permission needs. A command is there in full; of changes and text there are
     /// about `room` lines. And whether the changes are there in full.
     pub(super) fn question(&self, room: usize, paint: Paint) -> (Vec<String>, bool) {
         let kind = paint.kind(format_args!("{:<6}", self.kind()));

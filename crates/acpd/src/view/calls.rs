@@ -29,7 +29,7 @@ pub(super) enum Change {
     Finished,
     /// Nothing to show.
     Nothing,
-    /// No id: nobody can tell which call it is about.
+    /// No id: the call that it is about is not known.
     Unreadable,
 }
 

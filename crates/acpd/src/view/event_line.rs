@@ -174,7 +174,7 @@ fn names(list: &Value, member: &str) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What nobody has words for.
+/// A value without words of its own.
 fn short(value: &Value) -> String {
     let mut value = value.clone();
     if let Value::Object(members) = &mut value {

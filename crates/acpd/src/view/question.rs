@@ -1,4 +1,4 @@
-//! A permission request of an agent, as far as somebody decides by it.
+//! A permission request of an agent, as far as the decision needs it.
 //!
 //! Pure. Invariants: an option is told by its kind, never by its place or name; its id is kept as it came, all that is
 //! shown of it is clean. Not here: what the tool call is about, see [`call`](super::call).

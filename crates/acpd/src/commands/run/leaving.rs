@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 impl Conversation {
-    /// Closes the session, so that nothing is left running that nobody asked for; or says that it lives on, when the
+    /// Closes the session, so that nothing is left running without need; or says that it lives on, when the
     /// person leaves in the middle of the turn, or the daemon is lost.
     pub(super) async fn leave_daemon(&mut self, signals: &mut StopSignals) -> Result<(), Failure> {
         let Some(session) = self.session.clone() else {
@@ -75,7 +75,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// How the session ended that was asked to close just now, in words; tells of what it left behind.
+    /// How the session ended that was asked to close just now, in words, with what it left behind.
     async fn look_at_the_end(&mut self, session: &str) -> Result<String, Failure> {
         let ended = match (&self.home, &self.show) {
             // With `--json` it would be told to no reader; a daemon that does not answer has said what matters.
@@ -89,12 +89,12 @@ impl Conversation {
     }
 
     async fn client_trouble(&mut self) -> Option<String> {
-        // What still comes is for nobody; the connection ends behind it.
+        // What still comes is dropped; the connection ends behind it.
         while self.client.next().await.is_some() {}
         self.client.trouble().await
     }
 
-    /// Tells the person, whoever reads stdout.
+    /// Tells the person, whatever reads stdout.
     pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
         match &self.show {
             _ if self.unread => Ok(()),
@@ -134,7 +134,7 @@ fn lost(session: &str, reach: &str) -> String {
 mod tests {
     use super::*;
 
-    // contract 1.2, contract 6: whoever has ended a session is named to those whose turn ended with it
+    // contract 1.2, contract 6: the client that ended a session is named to those whose turn ended with it
     #[test]
     fn another_end_is_told_apart_from_ours() {
         let told = |cause: &str, by: &str| spoken_end(Some(&json!({"cause": cause, "initiator": by})));

@@ -1,7 +1,7 @@
-//! What an agent asks during `acpd run`: the person at the terminal answers, or nobody can and it is refused.
+//! What an agent asks during `acpd run`: the person at the terminal answers; without one it is refused.
 //!
 //! Owned by the conversation. Invariants: every question gets one answer; one is on the screen, the others wait in
-//! their order; the keyboard is open while one is there and not longer. Nothing is allowed that nobody allowed.
+//! their order; the keyboard is open while one is there and not longer. Nothing is allowed without an answer.
 
 use super::{Conversation, Show, closed};
 use crate::exit::Failure;
@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 /// The agent's open questions. The host bounds how many there are.
 pub(super) struct Questions {
-    /// Why nobody can be asked, if so.
-    nobody: Option<String>,
+    /// Why no person can be asked, if so.
+    unattended: Option<String>,
     open: VecDeque<(OwnedId, Question)>,
     keyboard: Option<Keyboard>,
     /// How long questions were on the screen, and since when one is.
@@ -29,7 +29,7 @@ pub(super) struct Questions {
 }
 
 impl Questions {
-    /// Looks whether there is somebody to ask.
+    /// Looks whether there is a person to ask.
     pub(super) fn new(json: bool, screen: Screen) -> Self {
         let why = match () {
             () if json => Some("--json shows updates only"),
@@ -38,8 +38,8 @@ impl Questions {
             () if !screen.terminal => Some("this terminal cannot move its cursor, says TERM"),
             () => None,
         };
-        let nobody = why.map(str::to_owned);
-        Self { nobody, open: VecDeque::new(), keyboard: None, asked: Duration::ZERO, asking: None }
+        let unattended = why.map(str::to_owned);
+        Self { unattended, open: VecDeque::new(), keyboard: None, asked: Duration::ZERO, asking: None }
     }
 
     /// How long the person was asked.
@@ -85,7 +85,7 @@ impl Conversation {
             return Ok(());
         }
         let Some(question) = Question::read(params) else {
-            // Not an error, which would answer nothing: acpd goes on to ask whoever else is there.
+            // Not an error, which would answer nothing: acpd goes on to ask the other clients.
             self.client.answer(&id, &cancelled()).await;
             return Ok(());
         };
@@ -107,7 +107,7 @@ impl Conversation {
         };
         let key = match typed {
             Typed::Key(key) => key,
-            Typed::Gone => return self.nobody("the terminal is gone").await.map(|()| false),
+            Typed::Gone => return self.become_unattended("the terminal is gone").await.map(|()| false),
             Typed::Continued => {
                 let back = keyboard.enter_again();
                 view.back_on_screen().map_err(closed)?;
@@ -163,7 +163,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The turn is over: nobody waits for answers.
+    /// The turn is over: answers are not needed any more.
     pub(super) fn forget_questions(&mut self) {
         self.questions.close();
         self.questions.open.clear();
@@ -175,12 +175,12 @@ impl Conversation {
             self.questions.close();
             return Ok(());
         };
-        if self.questions.nobody.is_some() {
+        if self.questions.unattended.is_some() {
             return self.refuse_all().await;
         }
         let question = question.clone();
         let (Ok(rows), Show::View(view)) = (self.questions.listen(), &mut self.show) else {
-            return self.nobody("the terminal cannot be read").await;
+            return self.become_unattended("the terminal cannot be read").await;
         };
         view.ask(question, rows).map_err(closed)
     }
@@ -188,23 +188,23 @@ impl Conversation {
     async fn still_there(&mut self, back: std::io::Result<()>) -> Result<(), Failure> {
         match back {
             Ok(()) => Ok(()),
-            Err(error) => self.nobody(&format!("the terminal cannot be read: {error}")).await,
+            Err(error) => self.become_unattended(&format!("the terminal cannot be read: {error}")).await,
         }
     }
 
-    /// From now on nobody can be asked.
-    async fn nobody(&mut self, why: &str) -> Result<(), Failure> {
+    /// From now on no person can be asked.
+    async fn become_unattended(&mut self, why: &str) -> Result<(), Failure> {
         self.questions.close();
-        self.questions.nobody = Some(why.to_owned());
+        self.questions.unattended = Some(why.to_owned());
         if let Show::View(view) = &mut self.show {
             view.take_back(why).map_err(closed)?;
         }
         self.refuse_all().await
     }
 
-    /// PE-4: what nobody can be asked is refused in the agent's own words.
+    /// PE-4: without a person questions are refused in the agent's own words.
     async fn refuse_all(&mut self) -> Result<(), Failure> {
-        let why = self.questions.nobody.clone().unwrap_or_default();
+        let why = self.questions.unattended.clone().unwrap_or_default();
         for (id, question) in std::mem::take(&mut self.questions.open) {
             let choice = question.rejection();
             let told = match &mut self.show {

@@ -1,4 +1,4 @@
-//! Permission questions: on a terminal, and where nobody can be asked.
+//! Permission questions: on a terminal, and without a person to ask.
 
 use super::*;
 use crate::keyboard::Key;
@@ -199,7 +199,7 @@ fn a_command_is_shown_in_full() {
     assert!(cut.ends_with("yyy\n      ... 115 more characters are not shown"), "{cut}");
 }
 
-// PE-4: where nobody can be asked, what was refused is said once, and what would allow it
+// PE-4: without a person to ask, what was refused is said once, and what would allow it
 #[test]
 fn a_refusal_without_a_person_is_told() {
     let edit = question(&json!({"toolCallId": "a", "title": "Write", "kind": "edit"}));
