@@ -142,7 +142,7 @@ pub enum HostError {
     #[error("acpd failed in the middle of this; its log says more")]
     Broken,
     /// The host is shutting down.
-    #[error("acpd is shutting down")]
+    #[error("server shutting down; reload sessions after restart")]
     ShuttingDown,
 }
 

@@ -106,7 +106,7 @@ fn check_exposure(config: &Config, listen: SocketAddr) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{listen} can be reached from other machines, and there is no token: whoever connects could run commands \
+        "{listen} can be reached from other machines, and there is no token: any client could run commands \
          here; make one with `acpd token new NAME --scope control`, or listen on 127.0.0.1"
     ))
 }
@@ -150,7 +150,7 @@ fn reload(
     tokens.replace(known_tokens(&config));
     if tokens.admit_nobody() {
         tracing::warn!(
-            "the last token was taken out: over TCP nobody may call until there is one, or a restart"
+            "the last token was taken out: requests over TCP are rejected until a token is added or acpd restarts"
         );
     }
     local.host.set_agents(agent_specs(&config));

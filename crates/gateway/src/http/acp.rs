@@ -88,7 +88,7 @@ pub(super) fn routes<S: Clone + Send + Sync + 'static>(acp: Arc<Acp>) -> Router<
 
 async fn answer(State(acp): State<Arc<Acp>>, request: Request) -> Response {
     let Some(identity) = request.extensions().get::<Identity>().cloned() else {
-        return Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, "nobody knows who calls")
+        return Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, "the request has no identity")
             .into_response();
     };
     let answered = match *request.method() {

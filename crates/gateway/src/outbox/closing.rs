@@ -41,10 +41,10 @@ impl Closing {
             Self::Replaced => "another request has taken this stream over",
             Self::Stalled => "nothing was read for too long; come back with Last-Event-ID",
             Self::Deleted => "the client has ended the connection",
-            Self::Expired => "nobody has read anything of this connection for too long",
+            Self::Expired => "no events of this connection were read for too long; initialize a new one",
             Self::Revoked => "the token is not known any more",
-            Self::Shutdown => "acpd ends; the sessions can be loaded again",
-            Self::Internal => "acpd has failed to serve this connection; the sessions can be loaded again",
+            Self::Shutdown => "server shutting down; reload sessions after restart",
+            Self::Internal => "internal error in this connection; reconnect and reload sessions",
         }
     }
 

@@ -189,7 +189,9 @@ impl Follower {
                 count_stalls("sse", 1);
                 Sse::closed("stalled", &format!("nothing was taken for {patience:?}"))
             }
-            Err(Closed::Shutdown) => Sse::closed("shutdown", "acpd is shutting down"),
+            Err(Closed::Shutdown) => {
+                Sse::closed("shutdown", "server shutting down; reconnect with Last-Event-ID after restart")
+            }
             Err(Closed::Revoked) => Sse::closed("revoked", "the token is not known any more"),
             Err(Closed::Unreadable(why)) => Sse::closed("history_unreadable", &why),
         };

@@ -55,8 +55,12 @@ impl Ending {
             }
             Self::Silent => (CloseCode::Policy, "silent: no pong came for too long"),
             Self::Revoked => (CloseCode::Policy, "revoked: the token is not known any more"),
-            Self::Shutdown => (CloseCode::Away, "shutdown: acpd ends; the sessions can be loaded again"),
-            Self::Internal => (CloseCode::Error, "acpd has failed to serve this connection"),
+            Self::Shutdown => {
+                (CloseCode::Away, "shutdown: server shutting down; reload sessions after restart")
+            }
+            Self::Internal => {
+                (CloseCode::Error, "internal error in this connection; reconnect and reload sessions")
+            }
         };
         CloseFrame { code, reason: reason.into() }
     }
