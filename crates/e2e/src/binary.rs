@@ -1,4 +1,4 @@
-//! Where the binary under test is. Owned by nobody; read once per start.
+//! Where the binary under test is. Without an owner; read once per start.
 //!
 //! Invariant: it is the one of the same build as the tests, never one from `PATH`.
 

@@ -43,7 +43,7 @@ enum Input {
 impl Drop for Input {
     fn drop(&mut self) {
         if let Self::Socket(socket) = self {
-            // It is read elsewhere, so closing this end alone tells nobody. One that is closed already is as good.
+            // It is read elsewhere, so closing this end alone has no effect. One that is closed already is as good.
             let _closed = socket.shutdown(Shutdown::Write);
         }
     }

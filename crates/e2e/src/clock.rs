@@ -25,7 +25,7 @@ impl Deadline {
     }
 }
 
-/// Looks until something is so; for what tells nobody when it comes.
+/// Looks until something is so; for what comes without a signal.
 ///
 /// # Panics
 /// When a test has waited long enough.

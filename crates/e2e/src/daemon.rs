@@ -25,7 +25,7 @@ pub struct Daemon {
     ended: bool,
 }
 
-/// A connection to a daemon, for whoever knows no more of it than where it listens; otherwise [`Daemon::connect`].
+/// A connection to a daemon, for a test that knows only its address; otherwise [`Daemon::connect`].
 ///
 /// # Panics
 /// When it does not accept.

@@ -1,4 +1,4 @@
-//! A gate in a script: whoever comes to it waits there until the test lets it through.
+//! A gate in a script: a program that comes to it waits there until the test opens it.
 
 use crate::until;
 use rustix::fd::OwnedFd;
@@ -11,7 +11,7 @@ pub struct Gate {
     path: PathBuf,
 }
 
-/// Somebody who stands at a gate.
+/// A program that waits at a gate.
 #[derive(Debug)]
 pub struct Arrival {
     gate: OwnedFd,
@@ -32,20 +32,20 @@ impl Gate {
         format!("read -r go <'{}'", self.path.display())
     }
 
-    /// Waits until somebody has come to it.
+    /// Waits until a program has come to it.
     ///
     /// # Panics
-    /// When nobody comes.
+    /// When none comes.
     pub fn arrival(&self) -> Arrival {
         // It opens when there is a reader.
         let open = || open(&self.path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()).ok();
-        Arrival { gate: until("somebody comes to the gate", open) }
+        Arrival { gate: until("a program comes to the gate", open) }
     }
 
     /// Lets one through, once it has come.
     ///
     /// # Panics
-    /// When nobody comes.
+    /// When none comes.
     pub fn let_one_through(&self) {
         self.arrival().go();
     }

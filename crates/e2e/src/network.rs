@@ -2,7 +2,7 @@
 //! in on whichever stream it reads as lines.
 //!
 //! They behave as the official clients do: a session's stream is opened before anything is asked of the session, and as
-//! soon as an answer names it. Nobody judges order between streams here.
+//! soon as an answer names it. The order between streams is not judged here.
 
 use crate::client::Client;
 use crate::daemon::Daemon;
@@ -45,7 +45,7 @@ impl Daemon {
                     return;
                 }
             }
-            // Whoever is gone already needs no goodbye.
+            // A peer that is gone already needs no goodbye.
             let _gone = lock(&sender).try_frame(Opcode::Close, true, &1000u16.to_be_bytes());
         });
         std::thread::spawn(move || {

@@ -19,7 +19,7 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// Waits for the end of a process that may be anybody's child. False when it did not come in time.
+/// Waits for the end of a process of any parent. False when it did not come in time.
 pub(crate) fn ends_within(pid: u32, within: Duration) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return true };

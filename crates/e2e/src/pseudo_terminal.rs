@@ -1,6 +1,6 @@
 //! `acpd` on a pseudo-terminal: what it shows there, keys that are pressed, and the mode of the terminal.
 //!
-//! Owned by one test. Invariant: waits for what is shown or for the end, with a bound. It is nobody's controlling
+//! Owned by one test. Invariant: waits for what is shown or for the end, with a bound. It is no process's controlling
 //! terminal: keys reach the program as keys, never as signals.
 
 use crate::{Deadline, PATIENCE, Scratch, acpd};
@@ -108,7 +108,7 @@ impl OnTerminal {
     pub fn resize(&self, columns: u16, rows: u16) {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&self.terminal.program, size).expect("it has a size");
-        // It is nobody's controlling terminal, so that the system tells nobody.
+        // It is no process's controlling terminal, so the system sends no signal.
         self.signal(Signal::WINCH);
     }
 

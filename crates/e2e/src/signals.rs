@@ -1,4 +1,4 @@
-//! Signals that whoever started the tests had them ignore, as `nohup` and a shell's `&` do.
+//! Signals that the tests inherited as ignored, as from `nohup` and a shell's `&`.
 
 use std::sync::{Arc, Once};
 
