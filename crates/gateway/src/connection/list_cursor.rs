@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// A place in a list, and the list it belongs to.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ListCursor {
-    /// The last entry of the page before.
+    /// The last entry of the page before. Its name in the cursor is that of earlier versions, whose cursors clients may hold.
+    #[serde(rename = "place")]
     pub(crate) position: (i64, String),
     /// The filter.
     pub(crate) agent: Option<String>,
@@ -43,6 +44,10 @@ mod tests {
                 position: (7, "s-é".into()), agent: Some("a".into()), cwd: None, ended: Some(true)
             };
         assert_eq!(ListCursor::decode(&cursor.encode()), Some(cursor));
+        let earlier = r#"{"place":[7,"s"],"agent":null,"cwd":null,"ended":null}"#;
+        let earlier =
+            ListCursor::decode(&earlier.bytes().map(|byte| format!("{byte:02x}")).collect::<String>());
+        assert_eq!(earlier.map(|cursor| cursor.position), Some((7, "s".into())));
         for garbage in ["", "x", "zz", "7b7", "7b7d", "é"] {
             assert_eq!(ListCursor::decode(garbage), None, "{garbage}");
         }
