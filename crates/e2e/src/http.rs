@@ -197,9 +197,9 @@ impl Event {
         serde_json::from_str(self.data.as_ref().expect("it has data")).expect("it is JSON")
     }
 
-    fn read(text: &[u8]) -> Self {
+    fn read(text: &str) -> Self {
         let mut event = Self::default();
-        for line in String::from_utf8_lossy(text).lines() {
+        for line in text.lines() {
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
             let value = Some(value.strip_prefix(' ').unwrap_or(value).to_owned());
             match name {
@@ -228,13 +228,21 @@ impl Events {
     /// # Panics
     /// When nothing comes.
     pub fn next_event(&mut self) -> Option<Event> {
+        self.next_text().map(|text| Event::read(&text))
+    }
+
+    /// The lines of the next event or comment as they came; None at the end of the stream.
+    ///
+    /// # Panics
+    /// When nothing comes, or no text.
+    pub fn next_text(&mut self) -> Option<String> {
         let mut text = Vec::new();
         loop {
             let before = text.len();
             // A connection that breaks is the end of the stream as well, one that is silent is not.
             match self.lines.read_until(b'\n', &mut text) {
                 Ok(0) => return None,
-                Ok(1) if before > 0 => return Some(Event::read(&text)),
+                Ok(1) if before > 0 => return Some(String::from_utf8(text).expect("a stream is text")),
                 Ok(_) => {}
                 Err(error) => {
                     let silent = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
