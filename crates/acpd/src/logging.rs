@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// Takes the place of the level: `TARGET=LEVEL`, `TARGET` or `LEVEL`, with commas between.
 const VARIABLE: &str = "ACPD_LOG";
 
-/// What tells an operator of sessions. A command that hosts its own session says itself how that ended.
+/// The log lines about sessions. A command that hosts its own session says itself how that ended.
 const FOR_OPERATORS: &str = "acpd_host::journal";
 
 /// Starts logging as the command line says; what `ACPD_LOG` says goes over it. A daemon's lines are written by a thread

@@ -274,7 +274,7 @@ impl<O: Write, E: Write> View<O, E> {
         self.page.block(Block::Ending, Paragraph::Ends, &lines)
     }
 
-    /// The agent's name, when only its own answer tells it.
+    /// The agent's name, when only its own answer has it.
     pub fn named(&mut self, agent: &str) {
         self.agent.get_or_insert_with(|| line(agent, 60));
     }

@@ -1,6 +1,6 @@
 //! The newest blocks of all sessions, so that a reader that keeps up never touches the file.
 //!
-//! The writer thread puts blocks in right after their commit and before it tells anyone; the oldest go first when
+//! The writer thread puts blocks in right after their commit and before readers are woken; the oldest go first when
 //! the bound is reached. Blocks never change, so a cached one can not be stale. A session's blocks are in order but
 //! not always adjacent (a session may be written without an appender in between): a miss is no proof of absence.
 

@@ -102,7 +102,7 @@ impl WriteError {
             _ if source.is_damage() => Self::Damaged { source },
             Some(ErrorCode::DiskFull) => Self::DiskFull { source },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { source },
-            // SQLite tells only ENOSPC apart; a quota and a file size limit look like a broken disk to it.
+            // SQLite distinguishes only ENOSPC; a quota and a file size limit look like a broken disk to it.
             Some(ErrorCode::SystemIoFailure) if disk::is_full(database) => Self::DiskFull { source },
             _ => Self::Io { source },
         }

@@ -8,7 +8,7 @@ use rusqlite::ErrorCode;
 pub struct SqliteFault(rusqlite::Error);
 
 impl SqliteFault {
-    /// What kind it is, as far as SQLite tells.
+    /// What kind it is, as far as SQLite reports it.
     pub(crate) fn code(&self) -> Option<ErrorCode> {
         self.0.sqlite_error_code()
     }

@@ -137,14 +137,14 @@ fn write_from(file: &File, have: u64) -> io::Result<()> {
     file.write_all_at(&bytes, have)
 }
 
-/// What this process may still write to the disk that a file is on, in bytes, as far as the file system tells; a quota
+/// What this process may still write to the disk that a file is on, in bytes, as the file system reports it; a quota
 /// or a limit on the size of files is not in it. The file, or its directory, is there.
 pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(path).or_else(|error| match path.parent() {
         Some(dir) => rustix::fs::statvfs(dir),
         None => Err(error),
     });
-    // One that tells nothing has all zeros, as FUSE's default.
+    // One that reports nothing has all zeros, as FUSE's default.
     let found = found.ok().filter(|found| found.f_blocks > 0 && found.f_frsize > 0)?;
     // Some of it is kept for root.
     let blocks = if rustix::process::geteuid().is_root() { found.f_bfree } else { found.f_bavail };

@@ -1,4 +1,4 @@
-//! The writer thread: takes what is queued, commits it in one transaction, then tells those who wait.
+//! The writer thread: takes what is queued, commits it in one transaction, then answers the waiting callers.
 //!
 //! Owned by the log, which joins it. Invariants: it is the only writer of this process; nothing is published before
 //! its commit; an error of one session ends the writing of that session and of no other. Reading is not done here.

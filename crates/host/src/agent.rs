@@ -373,7 +373,7 @@ impl AgentHandle {
     }
 
     /// Claims the agent's session id `native` (as JSON text) for one session of acpd's; None when another one has it. Of
-    /// a process that is gone there is none to have it: [`bind`](Self::bind) tells.
+    /// a process that is gone there is none to have it: [`bind`](Self::bind) says so.
     pub(crate) async fn claim(&self, native: &str) -> Option<Claim> {
         let claim = Claim::new(native);
         let (free, is_free) = oneshot::channel();
@@ -407,7 +407,7 @@ impl AgentHandle {
         let _gone = self.send(Command::Unbind(route)).await;
     }
 
-    /// Gives up on the connection: the process is stopped and its end tells `fault`.
+    /// Gives up on the connection: the process is stopped and its end has `fault`.
     pub(crate) async fn fail(&self, fault: AgentFault) {
         if self.send(Command::Fault(fault)).await.is_err() {
             self.known.process.stop();

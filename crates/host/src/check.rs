@@ -84,7 +84,7 @@ impl Doubts {
 }
 
 impl Host {
-    /// Whether it could take on work now. Answers within a second, and tells the metrics.
+    /// Whether it could take on work now. Answers within a second, and sets the metric.
     ///
     /// # Errors
     /// Why it could not.

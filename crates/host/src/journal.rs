@@ -1,4 +1,4 @@
-//! What a host tells its operator of sessions: one function for each line of the log (docs/operations.md has the table).
+//! The log lines of a host about its sessions, one function for each (docs/operations.md has the table).
 //!
 //! Every line carries the ids by which it is found again. Invariants: nothing of what is said in a session is told, and
 //! no line is written per message of an agent. Not here: trouble that has no session, which is told where it is handled.

@@ -99,7 +99,7 @@ pub struct SessionSummary {
     pub updated_at: String,
     /// Events in its log.
     pub event_count: u64,
-    /// The model that it works with, if its agent tells.
+    /// The model that it works with, if its agent names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The id of its mode, if its agent has modes.

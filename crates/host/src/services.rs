@@ -98,7 +98,7 @@ impl Services {
         offered.then_some(service)
     }
 
-    /// Serves a request; a terminal tells `feed` what it says. Requests take effect in the order in which their futures are
+    /// Serves a request; a terminal's output goes to `feed`. Requests take effect in the order in which their futures are
     /// first polled.
     ///
     /// # Cancel safety

@@ -53,11 +53,11 @@ pub struct Process {
     pub stdin: Stdin,
     /// What the program writes.
     pub stdout: Stdout,
-    /// Stops it and tells how it ended.
+    /// Stops it and reports how it ended.
     pub handle: ProcessHandle,
 }
 
-/// Stops a program and tells how it ended. When the last handle is dropped the program is stopped.
+/// Stops a program and reports how it ended. When the last handle is dropped the program is stopped.
 #[derive(Clone, Debug)]
 pub struct ProcessHandle {
     pid: u32,

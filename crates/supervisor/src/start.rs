@@ -206,7 +206,7 @@ impl Supervisor {
         env.push((MARK.into(), marks));
         let mut graces = spec.graces;
         if !spec.streams.has_stdin() {
-            // That rung says nothing to this program.
+            // That rung has no effect on this program.
             graces.stdin = Duration::ZERO;
         }
         WireProgram {

@@ -29,7 +29,7 @@ impl Unfinished {
     /// # Cancel safety
     /// It can be called again.
     async fn end(&mut self) {
-        // Its program may have stopped it, and it would hear nothing.
+        // Its program may have stopped it, and it would read nothing.
         wake(&self.keeper);
         match tokio::time::timeout(self.bound, self.keeper.wait()).await {
             // Then it has no child left.
@@ -79,7 +79,7 @@ impl Drop for Starting {
         if tokio::runtime::Handle::try_current().is_ok() {
             self.scope.spawn("unfinished start", async move { unfinished.end().await });
         } else {
-            // Nothing runs here any more: the keeper ends by itself, if it can hear that this side is gone.
+            // Nothing runs here any more: the keeper ends by itself, if it can see that this side is gone.
             wake(&unfinished.keeper);
         }
     }

@@ -1,4 +1,4 @@
-//! What a terminal tells its feed.
+//! The events in a terminal's feed.
 //!
 //! The feed is a bounded channel that the caller of `create` brings; several terminals may share one. What comes
 //! first may be the output of a terminal whose id the caller is only just being told.

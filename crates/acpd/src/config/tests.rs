@@ -586,7 +586,7 @@ fn the_sample_for_operators_is_complete() {
             assert!(shown.get(&key).is_some(), "{key} of {head} is missing in deploy/config.toml");
         }
     }
-    // The defaults that it tells are the defaults.
+    // The defaults that it shows are the defaults.
     assert_eq!((config.timeouts, config.files), (Timeouts::default(), Files::default()));
     assert_eq!(config.compat, Compat::default());
     assert_eq!(

@@ -152,7 +152,7 @@ impl Link {
             match sent {
                 Err(end) => end,
                 // What the daemon still says on its way out is read, for a moment. When writing has failed, reading
-                // tells best why.
+                // says best why.
                 Ok(sent) => match (sent, tokio::time::timeout(LEAVE, &mut incoming).await) {
                     (Ok(()), _) => LinkEnd::Left,
                     (Err(_), Ok(end)) => end,

@@ -1,4 +1,4 @@
-//! Whom to trust when a daemon speaks TLS: a file of certificates that was named, else the system's.
+//! The roots of trust when a daemon speaks TLS: a file of certificates that was named, else the system's.
 
 use super::error::DaemonError;
 use rustls::pki_types::pem::PemObject;

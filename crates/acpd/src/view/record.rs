@@ -144,7 +144,7 @@ mod tests {
         session_record(&session, now, Screen::default()).join("\n")
     }
 
-    // contract 1.2, contract 6: acpd sessions show tells the whole record of an end, with all of its stderr
+    // contract 1.2, contract 6: acpd sessions show prints the whole record of an end, with all of its stderr
     #[test]
     fn the_whole_record_is_told() {
         let lines = |from: u32| (from..from + 50).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");

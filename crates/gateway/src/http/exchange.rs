@@ -1,6 +1,6 @@
 //! Whose turn it is on a connection of HTTP/1.1: what its client owes, and what it means when it says no more.
 //!
-//! Pure; time comes in. The socket tells what bytes come, the service what requests they make.
+//! Pure; time comes in. The socket reports the bytes, the service the requests.
 
 use std::time::Duration;
 use tokio::time::Instant;

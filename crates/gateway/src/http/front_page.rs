@@ -1,4 +1,4 @@
-//! `GET /` in a browser: what acpd is, and where to look. It tells nothing that a token protects, and runs no script.
+//! `GET /` in a browser: what acpd is, and where to look. It shows nothing that a token protects, and runs no script.
 
 use super::accept;
 use axum::extract::Request;

@@ -186,7 +186,7 @@ mod tests {
         (peer, WriteTimeout::new(stream, PATIENCE, pulse, Arc::clone(&turns)), turns)
     }
 
-    // HT-12: who says nothing, not enough, or too slowly holds no socket; who has asked may be silent
+    // HT-12: a peer that sends nothing, not enough, or too slowly holds no socket; after a request it may be silent
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_does_not_say_its_head_is_given_up() {
         for said in [&b""[..], b"PRI * HTTP", b"GET / HTTP/1.1\r\nHost: x\r\n"] {

@@ -5,7 +5,7 @@ use acpd_wire::codes;
 use serde_json::{Value, json};
 use std::io;
 
-/// Why a file was not read or written. `path` is as the agent wrote it: no message tells where a link leads, nor
+/// Why a file was not read or written. `path` is as the agent wrote it: no message shows where a link leads, nor
 /// whether there is anything outside the session's directories.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {

@@ -44,7 +44,7 @@ struct Named {
 }
 
 impl Services {
-    /// The terminal tells `feed` what it says.
+    /// The terminal's output goes to `feed`.
     pub(super) async fn create(
         &self,
         params: &[u8],

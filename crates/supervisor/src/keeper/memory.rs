@@ -56,7 +56,7 @@ fn counters(groups: &str, mounts: &str) -> Vec<PathBuf> {
     let own = of(&|_, controllers| controllers.split(',').any(|name| name == "memory"));
     let (group, filesystem, files): (_, _, &[&str]) = match own {
         Some(group) => (Some(group), "cgroup", &["memory.oom_control"]),
-        // What is said of the group alone tells more than what is said of all below it.
+        // The figures of the group alone say more than those of all below it.
         None => (of(&|number, _| number == "0"), "cgroup2", &["memory.events.local", "memory.events"]),
     };
     let Some(group) = group else { return Vec::new() };

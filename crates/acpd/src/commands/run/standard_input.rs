@@ -18,7 +18,7 @@ pub(super) async fn whole(prompt: Prompt) -> Result<String, Failure> {
     match prompt {
         Prompt::Words(words) => Ok(words),
         Prompt::WordsAndStdin(words) => {
-            // One more tells whether there is more.
+            // One more shows whether there is more.
             let text = read(APPENDED + 1).await?;
             if text.len() as u64 > APPENDED {
                 return Err(Failure::Usage(format!(

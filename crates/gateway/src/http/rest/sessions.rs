@@ -86,7 +86,7 @@ pub(super) async fn list(
             Some(cursor.ok_or_else(|| Problem::bad_request(wrong))?.position)
         }
     };
-    // One more than a page tells whether there is another.
+    // One more than a page shows whether there is another.
     let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
     let created_by = identity.only_its_own();
     let filter = (agent.clone(), cwd.clone(), ended);
