@@ -5,13 +5,16 @@
 
 use crate::capabilities::ClientCapabilities;
 use crate::questions::Questions;
-use acpd_eventlog::Event;
-use acpd_host::{EventKind, OpenQuestion, TerminationInfo, method, update_kind};
-use acpd_record::{Json, SessionId};
+use acpd_eventlog::Event as StoredEvent;
+use acpd_host::{OpenQuestion, method};
+use acpd_record::{
+    ConnectionId, Event, EventKind, Json, Prompt, Question, QuestionNumber, SessionId, TerminalNews,
+    TerminationInfo, update_kind,
+};
 use acpd_wire::Message;
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memmem::Finder;
-use serde::Deserialize;
+use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
@@ -26,35 +29,12 @@ pub(super) struct Page {
     /// What the client was asked.
     questions: Questions,
     /// Questions of this run that were answered: what a client is asked when it attaches may be older than that.
-    resolved: HashSet<u64>,
+    resolved: HashSet<QuestionNumber>,
     history_until: u64,
     /// Events up to this one were written before, or are not asked for.
     skip_until: u64,
     /// The running turn was prompted through this connection.
     own_turn: bool,
-}
-
-/// A `prompt` event.
-#[derive(Deserialize)]
-struct PromptEvent<'a> {
-    turn: u64,
-    #[serde(default)]
-    via: Option<String>,
-    #[serde(borrow)]
-    prompt: Vec<&'a RawValue>,
-}
-
-/// An event that asks something of the client, or says that it was answered.
-#[derive(Deserialize)]
-struct QuestionEvent<'a> {
-    #[serde(default)]
-    request: u64,
-    #[serde(default)]
-    unasked: bool,
-    #[serde(default)]
-    only: Option<String>,
-    #[serde(borrow, default)]
-    message: Option<&'a RawValue>,
 }
 
 impl Page {
@@ -80,74 +60,70 @@ impl Page {
         self.history_until
     }
 
-    pub(super) fn write(&mut self, event: &Event<'_>, out: &mut BytesMut) {
-        let history = event.seq <= self.history_until;
-        let kind = EventKind::from_number(event.kind);
-        if kind == Some(EventKind::Ended) {
+    pub(super) fn write(&mut self, stored: &StoredEvent<'_>, out: &mut BytesMut) {
+        let history = stored.seq <= self.history_until;
+        if stored.kind == EventKind::Ended.number() {
             self.resolved.clear();
         }
-        if event.seq <= self.skip_until {
+        if stored.seq <= self.skip_until {
             return;
         }
-        match kind {
-            Some(EventKind::Update) => {
-                // UP-3: notices are seen as they come and never again.
-                if history && update_kind(event.payload) == Some("notice") {
-                    return;
-                }
-                if let Some(line) = self.client.filter_update(event.payload)
-                    && names_a_session(event.payload)
-                {
-                    put_line(out, &line);
-                }
+        let Ok(event) = Event::read(stored.kind, stored.payload) else { return };
+        match event {
+            Event::Update(message) => self.write_update(message.line(), history, out),
+            Event::Notification(message) if !history && is_the_agents(message.line()) => {
+                put_line(out, message.line());
             }
-            Some(EventKind::Notification) if !history && is_the_agents(event.payload) => {
-                put_line(out, event.payload);
+            Event::PermissionRequested(question) | Event::FileForwarded(question) if !history => {
+                self.show(&question, false, out);
             }
-            Some(EventKind::PermissionRequested) if !history => self.show(event.payload, false, out),
-            Some(EventKind::ElicitationRequested) if !history => self.show(event.payload, true, out),
-            Some(EventKind::FileForwarded) if !history => self.show(event.payload, false, out),
-            Some(
-                EventKind::PermissionResolved | EventKind::ElicitationResolved | EventKind::FileResolved,
-            ) => {
-                if let Ok(resolved) = serde_json::from_slice::<QuestionEvent<'_>>(event.payload) {
-                    self.resolved.insert(resolved.request);
-                    self.questions.resolved(&self.id, resolved.request, out);
-                }
+            Event::ElicitationRequested(question) if !history => self.show(&question, true, out),
+            Event::PermissionResolved(resolution)
+            | Event::ElicitationResolved(resolution)
+            | Event::FileResolved(resolution) => {
+                self.resolved.insert(resolution.request);
+                self.questions.resolved(&self.id, resolution.request.0, out);
             }
-            Some(EventKind::ElicitationCompleted) if !history => {
-                if let Ok(QuestionEvent { only, message: Some(message), .. }) =
-                    serde_json::from_slice(event.payload)
-                    && only.as_deref() == Some(&*self.via)
-                {
-                    put_line(out, message.get().as_bytes());
-                }
+            Event::ElicitationCompleted(completed) if !history && self.is_it(completed.only.as_ref()) => {
+                put_line(out, completed.message.get().as_bytes());
             }
             // PR-3: the prompter's own echo is for the prompter, who does not get the message otherwise.
-            Some(EventKind::Echo) if !history && self.own_turn => put_line(out, event.payload),
-            Some(EventKind::Terminal) if self.client.watches_terminals() => {
-                self.write_terminal(event.payload, history, out);
+            Event::Echo(message) if !history && self.own_turn => put_line(out, message.line()),
+            Event::Terminal(news) if self.client.watches_terminals() => {
+                self.write_terminal(&news, history, out);
             }
-            Some(EventKind::Prompt) => self.write_prompt(event.payload, history, out),
-            Some(EventKind::Ended) if !history => {
-                if let Ok(info) = serde_json::from_slice(event.payload) {
-                    self.write_ended(&info, out);
-                }
-            }
+            Event::Prompt(prompt) => self.write_prompt(&prompt, history, out),
+            Event::Ended(info) if !history => self.write_ended(&info, out),
             // Of use to REST, not part of an ACP conversation.
             _ => {}
         }
     }
 
-    /// A question of the agent, if this client is one who is asked.
-    fn show(&mut self, payload: &[u8], form: bool, out: &mut BytesMut) {
-        let Ok(QuestionEvent { request, unasked: false, only, message: Some(message) }) =
-            serde_json::from_slice(payload)
-        else {
+    /// Whether a connection is this one.
+    fn is_it(&self, connection: Option<&ConnectionId>) -> bool {
+        connection.is_some_and(|connection| connection.as_str() == &*self.via)
+    }
+
+    fn write_update(&self, line: &[u8], history: bool, out: &mut BytesMut) {
+        // UP-3: notices are seen as they come and never again.
+        if history && update_kind(line) == Some("notice") {
             return;
-        };
-        let message = Bytes::copy_from_slice(message.get().as_bytes());
-        self.ask(&OpenQuestion { number: request, form, only: only.map(Into::into), message }, out);
+        }
+        if let Some(shown) = self.client.filter_update(line)
+            && names_a_session(line)
+        {
+            put_line(out, &shown);
+        }
+    }
+
+    /// A question of the agent, if this client is one who is asked.
+    fn show(&mut self, question: &Question<'_>, form: bool, out: &mut BytesMut) {
+        if question.unasked {
+            return;
+        }
+        let only = question.only.as_ref().map(|only| only.as_str().into());
+        let message = Bytes::copy_from_slice(question.message.get().as_bytes());
+        self.ask(&OpenQuestion { number: question.request.0, form, only, message }, out);
     }
 
     fn ask(&self, question: &OpenQuestion, out: &mut BytesMut) {
@@ -163,7 +139,9 @@ impl Page {
 
     /// What a client that has just attached still has to be asked.
     pub(super) fn write_open(&mut self, open: &[OpenQuestion], out: &mut BytesMut) {
-        for question in open.iter().filter(|question| !self.resolved.contains(&question.number)) {
+        for question in
+            open.iter().filter(|question| !self.resolved.contains(&QuestionNumber(question.number)))
+        {
             self.ask(question, out);
         }
     }
@@ -174,25 +152,30 @@ impl Page {
     }
 
     /// TE-10: what a terminal said, as it comes; of the past, what it said in the end.
-    fn write_terminal(&self, payload: &[u8], history: bool, out: &mut BytesMut) {
-        let Ok(serde_json::Value::Object(mut params)) = serde_json::from_slice(payload) else { return };
-        if history && !params.contains_key("finalOutput") {
+    fn write_terminal(&self, news: &TerminalNews<'_>, history: bool, out: &mut BytesMut) {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(flatten)]
+            news: &'a TerminalNews<'a>,
+            session_id: &'a str,
+        }
+        if history && matches!(news, TerminalNews::Output(_)) {
             return;
         }
-        params.insert("sessionId".to_owned(), json!(self.id));
-        let params = json!(params).to_string();
-        acpd_wire::write_notification(out, method::TERMINAL, Some(params.as_bytes()));
+        let params = Json::new(&Params { news, session_id: &self.id });
+        acpd_wire::write_notification(out, method::TERMINAL, Some(params.get().as_bytes()));
     }
 
     /// PR-3: the user's message, once, for everybody but who sent it.
-    fn write_prompt(&mut self, payload: &[u8], history: bool, out: &mut BytesMut) {
-        let Ok(prompt) = serde_json::from_slice::<PromptEvent<'_>>(payload) else { return };
-        self.own_turn = !history && prompt.via.as_deref() == Some(&*self.via);
+    fn write_prompt(&mut self, prompt: &Prompt<'_>, history: bool, out: &mut BytesMut) {
+        let Ok(blocks) = serde_json::from_str::<Vec<&RawValue>>(prompt.prompt.get()) else { return };
+        self.own_turn = !history && self.is_it(prompt.via.as_ref());
         if self.own_turn {
             return;
         }
         let (id, message) = (json!(self.id), json!(format!("acpd-prompt-{}", prompt.turn)));
-        for content in prompt.prompt {
+        for content in blocks {
             let params = format!(
                 "{{\"sessionId\":{id},\"update\":{{\"sessionUpdate\":\"user_message_chunk\",\"messageId\":{message},\"content\":{content}}}}}"
             );
@@ -230,7 +213,7 @@ mod tests {
 
     fn written(page: &mut Page, seq: u64, kind: EventKind, payload: &str) -> String {
         let mut out = BytesMut::new();
-        let event = Event { seq, kind: kind.number(), at_ms: 0, payload: payload.as_bytes() };
+        let event = StoredEvent { seq, kind: kind.number(), at_ms: 0, payload: payload.as_bytes() };
         page.write(&event, &mut out);
         String::from_utf8(out.to_vec()).expect("text")
     }
