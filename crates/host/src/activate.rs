@@ -12,18 +12,19 @@ use crate::beforehand::{neither, tried_enough};
 use crate::clock;
 use crate::error::HostError;
 use crate::fork::with_session;
-use crate::host::{Host, remember_state};
+use crate::host::Host;
 use crate::journal;
 use crate::named::NamedSession;
+use crate::recording;
 use crate::refusal::{named_otherwise, sentence};
-use crate::session::{Recalled, SessionHandle, Snapshot};
+use crate::session::SessionHandle;
 use crate::setup::{permission_mode, session_setup};
 use crate::termination::chain;
 use crate::transcript::{Transcript, TranscriptRecorder};
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{
-    EventKind, Json, NativeSessionId, PermissionMode, Reason, RunNumber, SessionId, SessionMeta,
-    TerminationInfo,
+    AgentState, Event, Json, NativeSessionId, PermissionMode, Position, Projection, Reason, RunStarted,
+    SessionId, SessionMeta, TerminationInfo,
 };
 use acpd_supervisor::Pending;
 use acpd_wire::codes;
@@ -200,25 +201,27 @@ impl Host {
         let NextRun { mut ended, restored, claim, mode, setup, client } = next;
         let Restored { method, answer, named } = restored;
         let last = appender.next_seq() - 1;
-        let (recalled, transcript) = self.rebuild(id, last, named.is_some()).await?;
-        let Recalled { mut snapshot, turns, runs, .. } = recalled;
-        let state = Snapshot::state_in(&serde_json::from_slice(&answer.body).unwrap_or_default());
-        snapshot.see_state(&state);
+        let (mut projection, transcript) = self.rebuild(id, &ended.meta, last, named.is_some()).await?;
+        let (state, agent_info) = (AgentState::of_lifecycle(&answer.body), agent.info().own_info());
+        let started = Event::RunStarted(RunStarted {
+            pid: agent.pid(),
+            agent_info: Some(agent_info.raw()),
+            by: Some(client.into()),
+            method: Some(method.into()),
+            transcript: transcript.as_ref().map(Transcript::facts),
+            state: Some(state).filter(|state| !state.is_empty()),
+        });
+        let now = clock::now_ms();
+        projection.apply(Position { seq: last + 1, at_ms: now }, &started);
         if let Some(named) = &named {
             ended.meta.native_session_id = Some(named.native_id());
             ended.native = Arc::clone(&named.native_json);
         }
-        let earlier = ended.meta.run_started(RunNumber(runs).next());
+        let earlier = ended.meta.run_started(projection.runs());
         ended.meta.permission_mode = mode;
-        ended.meta.describe(snapshot.glance());
-        let now = clock::now_ms();
+        ended.meta.describe(projection.snapshot().glance());
         let mut batch = Batch::new();
-        let mut run = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"], "by": client, "method": method});
-        if let Some(transcript) = &transcript {
-            run["transcript"] = transcript.facts();
-        }
-        remember_state(&mut run, &state);
-        batch.push(EventKind::RunStarted.number(), now, run.to_string().as_bytes());
+        recording::push(&mut batch, now, &started);
         batch.update_index(IndexUpdate {
             updated_ms: now,
             ended: Some(false),
@@ -232,8 +235,7 @@ impl Host {
             created_by: ended.row.created_by.map(Arc::from),
             native: ended.native,
             claim,
-            snapshot,
-            turns,
+            projection: Box::new(projection),
             transcript,
             meta: ended.meta,
             mode,
@@ -242,7 +244,7 @@ impl Host {
         let history = match named {
             // It knows nothing that it could replay.
             Some(_) => History::Keep,
-            None => History::Drop(Box::new(run.snapshot.clone()), answer.position),
+            None => History::Drop(Box::new(run.projection.snapshot().clone()), answer.position),
         };
         let session = self.begin_run(&id, agent, appender, run, history).await?;
         Ok(Activated { session, fresh: true, earlier })
@@ -321,24 +323,24 @@ impl Host {
         Ok(Ended { row, meta, native, failed: reason == Some(Reason::Error) })
     }
 
-    /// Reads the whole history once: what a viewer needs to know, how many turns there were, and a transcript if one
+    /// Reads the whole history once: what it says of the session, and a transcript if one
     /// is needed and anything was said.
     async fn rebuild(
         &self,
         id: &str,
+        meta: &SessionMeta,
         last: u64,
         with_transcript: bool,
-    ) -> Result<(Recalled, Option<Transcript>), HostError> {
+    ) -> Result<(Projection, Option<Transcript>), HostError> {
         let mut transcript = with_transcript.then(TranscriptRecorder::default);
-        let mut recalled = self
-            .recall(id, last, |event| {
+        let projection = self
+            .recall(id, meta, last, |event| {
                 if let Some(transcript) = &mut transcript {
-                    transcript.see(EventKind::from_number(event.kind), event.payload);
+                    transcript.see(event);
                 }
             })
             .await?;
-        recalled.turn_ended();
-        Ok((recalled, transcript.and_then(TranscriptRecorder::finish)))
+        Ok((projection, transcript.and_then(TranscriptRecorder::finish)))
     }
 }
 

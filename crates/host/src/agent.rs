@@ -24,8 +24,8 @@ pub(crate) use start::{AgentStarter, start as start_agent};
 
 use crate::acp::method;
 use crate::secrets::Secrets;
-use crate::session::Snapshot;
 use crate::spec::AgentSpec;
+use acpd_record::Snapshot;
 use acpd_supervisor::{ExitReport, ProcessHandle};
 use acpd_wire::OwnedId;
 use bytes::Bytes;

@@ -4,15 +4,15 @@
 //! (contract 6). Invariant: a session of a living host is never touched.
 
 use crate::clock;
+use crate::error::HostError;
 use crate::host::{Host, ended_batch};
 use crate::host_file::DeadHost;
 use crate::journal;
 use crate::metrics;
 use crate::termination::{SessionFacts, chain};
-use acpd_eventlog::{Batch, CursorError, IndexUpdate, SessionRow, WriteError};
-use acpd_record::{Cause, EventKind, SessionMeta};
+use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
+use acpd_record::{Cause, RunNumber, SessionMeta};
 use acpd_supervisor::{Graces, Pending, Sweep, sweep, wait_until_gone};
-use serde_json::Value;
 use std::time::Duration;
 
 /// Time beyond their graces for the processes of a dead host.
@@ -99,7 +99,7 @@ impl Host {
     /// The end of a run whose host died, with what the log says of it.
     async fn lost_batch(&self, row: &SessionRow, owner: &str) -> Batch {
         let mut meta = SessionMeta::read(&row.info);
-        let facts = match self.facts_in_log(row).await {
+        let facts = match self.facts_in_log(row, &meta).await {
             Ok(facts) => facts,
             Err(error) => {
                 tracing::warn!(
@@ -107,10 +107,10 @@ impl Host {
                     error = chain(&error),
                     "the history of a lost session cannot be read"
                 );
-                SessionFacts { started_ms: Some(row.created_ms), ..SessionFacts::default() }
+                let (started_ms, last_event_seq) = (Some(row.created_ms), Some(row.last_seq));
+                SessionFacts { started_ms, last_event_seq, ..SessionFacts::default() }
             }
         };
-        let facts = SessionFacts { last_event_seq: Some(row.last_seq), ..facts };
         let end = crate::termination::daemon_lost(&facts, clock::now_ms());
         meta.ended(&end);
         meta.lost_with = Some(owner.to_owned());
@@ -118,27 +118,15 @@ impl Host {
     }
 
     /// Whether a turn was running when the log broke off, how the last one ended, and when the run began.
-    async fn facts_in_log(&self, row: &SessionRow) -> Result<SessionFacts, CursorError> {
-        let mut facts = SessionFacts { started_ms: Some(row.created_ms), ..SessionFacts::default() };
-        let mut cursor = self.shared.log.cursor(&row.id, 0).await?;
-        while cursor.position() < row.last_seq {
-            let Some(block) = cursor.next().await? else { break };
-            for event in block.events() {
-                match EventKind::from_number(event.kind) {
-                    Some(EventKind::RunStarted) => {
-                        facts = SessionFacts { started_ms: Some(event.at_ms), ..SessionFacts::default() };
-                    }
-                    Some(EventKind::Prompt) => facts.turn_active = true,
-                    Some(EventKind::TurnEnded) => {
-                        facts.turn_active = false;
-                        let ended: Value = serde_json::from_slice(event.payload).unwrap_or_default();
-                        facts.last_stop_reason = ended["stopReason"].as_str().map(str::to_owned);
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(facts)
+    async fn facts_in_log(&self, row: &SessionRow, meta: &SessionMeta) -> Result<SessionFacts, HostError> {
+        let projection = self.recall(&row.id, meta, row.last_seq, |_| {}).await?;
+        let began = (projection.runs() != RunNumber(0)).then(|| projection.run_started_ms());
+        Ok(SessionFacts {
+            turn_active: projection.running_turn().is_some(),
+            last_stop_reason: projection.last_stop_reason().map(str::to_owned),
+            started_ms: Some(began.unwrap_or(row.created_ms)),
+            last_event_seq: Some(row.last_seq),
+        })
     }
 
     /// Waits until what a session was lost with is gone: two agents must not go on with one session side by side. The

@@ -3,21 +3,24 @@
 //! The agent forks its own session; acpd copies what it has recorded of the conversation up to now. The source is not
 //! touched. What the agent replays for the new session is dropped, because the copy has it.
 
+mod history_copy;
+
 use crate::acp::method;
 use crate::agent::{AgentAnswer, AgentHandle, History};
 use crate::clock;
 use crate::error::HostError;
 use crate::host::{Host, NewSession, Run};
+use crate::journal;
 use crate::named::NamedSession;
 use crate::refusal::under_own_id;
-use crate::session::{Recalled, Snapshot};
 use crate::setup::{Creator, permission_mode, session_setup};
 use crate::termination::chain;
-use acpd_eventlog::{Appender, Batch, Block, Event, IndexUpdate, SessionRow};
-use acpd_record::{EventKind, NativeSessionId, PermissionMode, SessionId, SessionMeta};
+use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow};
+use acpd_record::{AgentState, NativeSessionId, PermissionMode, Projection, SessionId, SessionMeta};
 use acpd_supervisor::Pending;
 use acpd_wire::{codes, member, span_of};
 use bytes::{Bytes, BytesMut};
+use history_copy::HistoryCopy;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -79,18 +82,12 @@ impl Host {
         meta.native_session_id = Some(named.native_id());
         meta.forked_from = SessionId::parse(source);
         meta.permission_mode = mode;
-        meta.title = source_meta.title;
-        let mut appender = self.create_record(&id, agent, (&cwd, &Value::Null), &mut meta, &creator).await?;
-        let filled = async {
-            let Recalled { mut snapshot, turns, .. } =
-                self.copy_history(source, row.last_seq, &id, &mut appender).await?;
-            snapshot.see_lifecycle(&serde_json::from_slice(&answer.body).unwrap_or_default());
-            // What was copied may say otherwise.
-            meta.describe(snapshot.glance());
-            self.record_state(&snapshot, &meta, &mut appender).await?;
-            Ok((snapshot, turns))
-        };
-        let (snapshot, turns) = match filled.await {
+        meta.title.clone_from(&source_meta.title);
+        let (mut appender, projection) =
+            self.create_record(&id, agent, (&cwd, AgentState::default()), &mut meta, &creator).await?;
+        let copy = HistoryCopy::new(&id, source_meta.forked_from.is_some(), projection);
+        let filled = self.copy_history(&row, copy, &answer.body, &mut meta, &mut appender);
+        let projection = match filled.await {
             Ok(filled) => filled,
             Err(error) => {
                 self.discard_partial_fork(appender).await;
@@ -101,15 +98,14 @@ impl Host {
             created_by: creator.token,
             native: named.native_json.clone(),
             claim,
-            snapshot,
-            turns,
+            projection: Box::new(projection),
             transcript: None,
             meta,
             mode,
             setup,
         };
         let initial_events = appender.next_seq() - 1;
-        let history = History::Drop(Box::new(run.snapshot.clone()), answer.position);
+        let history = History::Drop(Box::new(run.projection.snapshot().clone()), answer.position);
         let session = self.begin_run(&id, agent, appender, run, history).await?;
         Ok(NewSession { session, result: named.result_for(&answer.body, &id), initial_events })
     }
@@ -197,66 +193,37 @@ impl Host {
         }
     }
 
-    /// Copies the conversation up to `last`, under the new id.
+    /// Copies the conversation of `source`, and records what it does not tell of the state that a fork begins with.
     async fn copy_history(
         &self,
-        source: &str,
-        last: u64,
-        id: &SessionId,
+        source: &SessionRow,
+        mut copy: HistoryCopy,
+        answer: &[u8],
+        meta: &mut SessionMeta,
         appender: &mut Appender,
-    ) -> Result<Recalled, HostError> {
-        let mut recalled = Recalled::default();
-        let mut cursor = self.shared.log.cursor(source, 0).await?;
-        while cursor.position() < last {
-            let unknown = || HostError::UnknownSession { id: source.to_owned() };
+    ) -> Result<Projection, HostError> {
+        let mut cursor = self.shared.log.cursor(&source.id, 0).await?;
+        while cursor.position() < source.last_seq {
+            let unknown = || HostError::UnknownSession { id: source.id.clone() };
             let block = cursor.next().await?.ok_or_else(unknown)?;
-            let batch = copy_block(&block, last, id, &mut recalled);
+            let mut batch = Batch::new();
+            for event in block.events().take_while(|event| event.seq <= source.last_seq) {
+                copy.take(&event, clock::now_ms(), &mut batch);
+            }
             if !batch.is_empty() {
                 appender.append_durable(batch).await?;
             }
         }
-        recalled.turn_ended();
-        Ok(recalled)
-    }
-
-    /// Records what the conversation itself does not tell of the state that a fork begins with.
-    async fn record_state(
-        &self,
-        snapshot: &Snapshot,
-        meta: &SessionMeta,
-        appender: &mut Appender,
-    ) -> Result<(), HostError> {
-        let state = snapshot.state();
-        if state.is_empty() {
-            return Ok(());
-        }
+        journal::history_read(&source.id, copy.source());
         let (mut batch, now) = (Batch::new(), clock::now_ms());
-        batch.push(EventKind::StateChanged.number(), now, Value::Object(state).to_string().as_bytes());
+        let projection = copy.finish(&AgentState::of_lifecycle(answer), now, &mut batch);
+        // What was copied may say otherwise.
+        meta.describe(projection.snapshot().glance());
         let info = Some(meta.write());
         batch.update_index(IndexUpdate { updated_ms: now, info, ..IndexUpdate::default() });
         appender.append_durable(batch).await?;
-        Ok(())
+        Ok(projection)
     }
-}
-
-fn copy_block(block: &Block, last: u64, id: &SessionId, recalled: &mut Recalled) -> Batch {
-    let mut batch = Batch::new();
-    for event in block.events().filter(|event| event.seq <= last) {
-        recalled.see(&event);
-        match EventKind::from_number(event.kind) {
-            Some(EventKind::Update) => {
-                copy(&mut batch, &event, with_params_session(event.payload, id).as_deref());
-            }
-            Some(EventKind::Prompt | EventKind::TurnEnded) => copy(&mut batch, &event, None),
-            // The rest is about the source's own runs.
-            _ => {}
-        }
-    }
-    batch
-}
-
-fn copy(batch: &mut Batch, event: &Event<'_>, rewritten: Option<&[u8]>) {
-    batch.push(event.kind, clock::now_ms(), rewritten.unwrap_or(event.payload));
 }
 
 /// `params` with another `sessionId`.
@@ -265,14 +232,5 @@ pub(crate) fn with_session(params: &[u8], id_json: &[u8]) -> Option<Bytes> {
     let span = span_of(params, member(raw, "sessionId")?)?;
     let mut out = BytesMut::new();
     acpd_wire::splice(&mut out, params, &[(span, id_json)]);
-    Some(out.freeze())
-}
-
-/// A message with another `params.sessionId`.
-fn with_params_session(line: &[u8], id: &SessionId) -> Option<Bytes> {
-    let raw: &RawValue = serde_json::from_slice(line).ok()?;
-    let span = span_of(line, member(member(raw, "params")?, "sessionId")?)?;
-    let mut out = BytesMut::new();
-    acpd_wire::splice(&mut out, line, &[(span, id.as_json().as_bytes())]);
     Some(out.freeze())
 }

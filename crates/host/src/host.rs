@@ -8,7 +8,7 @@ use agents::Entries;
 pub use agents::check_agent;
 pub use callers::CallerRefused;
 
-use crate::acp::{self, method};
+use crate::acp::method;
 use crate::agent::{
     self, AgentHandle, AgentRef, AgentStarter, Claim, History, MethodMemory, SESSION_INPUTS, SessionInput,
     Spares,
@@ -22,11 +22,12 @@ use crate::host_file::HostFile;
 use crate::journal::{self, RunJournal};
 use crate::keyed_locks::KeyedLocks;
 use crate::named::NamedSession;
+use crate::recording;
 use crate::registry::Registry;
 use crate::services::Services;
 use crate::session::{
     AboutRun, Beginning, COMMANDS, EndOutcome, EndRequest, Past, SessionHandle, SessionParts, SessionStatus,
-    SessionTask, Snapshot,
+    SessionTask,
 };
 use crate::setup::{Creator, permission_mode, session_setup};
 use crate::spec::AgentSpec;
@@ -34,12 +35,14 @@ use crate::termination::chain;
 use crate::transcript::Transcript;
 use crate::viewers::Viewers;
 use acpd_eventlog::{Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate, WriteError};
-use acpd_record::{EventKind, PermissionMode, RunNumber, SessionId, SessionMeta, TerminationInfo};
+use acpd_record::{
+    AgentState, Created, Event, Glance, PermissionMode, Position, Projection, RunNumber, RunStarted,
+    SessionId, SessionMeta, TerminationInfo,
+};
 use acpd_supervisor::{Pending, Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
@@ -105,9 +108,8 @@ pub(crate) struct Run {
     pub(crate) native: Arc<str>,
     /// No other session on its process has that id.
     pub(crate) claim: Claim,
-    pub(crate) snapshot: Snapshot,
-    /// Turns of earlier runs.
-    pub(crate) turns: u64,
+    /// What its log says of it, up to the start of the run.
+    pub(crate) projection: Box<Projection>,
     /// What its agent is given with the next prompt, because it cannot know it.
     pub(crate) transcript: Option<Transcript>,
     /// What the index knows of it.
@@ -218,20 +220,17 @@ impl Host {
         let named = NamedSession::read(method::SESSION_NEW, &answer.body)?;
         let claim = named.claim(method::SESSION_NEW, agent).await?;
         let id = crate::ids::fresh_session_id();
-        let mut snapshot = Snapshot::default();
-        let state = Snapshot::state_in(&acp::view(&answer.body).unwrap_or_default());
-        snapshot.see_state(&state);
+        let state = AgentState::of_lifecycle(&answer.body);
         let mut meta = SessionMeta::default();
         meta.native_session_id = Some(named.native_id());
         meta.permission_mode = mode;
-        meta.describe(snapshot.glance());
-        let appender = self.create_record(&id, agent, (&cwd, &state), &mut meta, &creator).await?;
+        let (appender, projection) =
+            self.create_record(&id, agent, (&cwd, state), &mut meta, &creator).await?;
         let run = Run {
             created_by: creator.token,
             native: named.native_json.clone(),
             claim,
-            snapshot,
-            turns: 0,
+            projection: Box::new(projection),
             transcript: None,
             meta,
             mode,
@@ -247,20 +246,35 @@ impl Host {
         &self,
         id: &SessionId,
         agent: &AgentHandle,
-        (cwd, state): (&str, &serde_json::Value),
+        (cwd, state): (&str, AgentState),
         meta: &mut SessionMeta,
         creator: &Creator,
-    ) -> Result<Appender, HostError> {
+    ) -> Result<(Appender, Projection), HostError> {
         let started_ms = clock::now_ms();
         meta.client = Some((*creator.client).to_owned());
         meta.runs = Some(RunNumber(1));
-        let mut events = Batch::new();
         // The environment and headers of MCP servers may hold secrets (SE-3), so parameters are not recorded.
-        let created = json!({"agent": agent.name(), "cwd": cwd, "by": &*creator.client});
-        events.push(EventKind::Created.number(), started_ms, created.to_string().as_bytes());
-        let mut started = json!({"pid": agent.pid(), "agentInfo": agent.info().result["agentInfo"]});
-        remember_state(&mut started, state);
-        events.push(EventKind::RunStarted.number(), started_ms, started.to_string().as_bytes());
+        let created = Event::Created(Created {
+            agent: agent.name().into(),
+            cwd: cwd.into(),
+            by: Some((&*creator.client).into()),
+            forked_from: meta.forked_from.clone(),
+        });
+        let agent_info = agent.info().own_info();
+        let started = Event::RunStarted(RunStarted {
+            pid: agent.pid(),
+            agent_info: Some(agent_info.raw()),
+            state: Some(state).filter(|state| !state.is_empty()),
+            ..RunStarted::default()
+        });
+        let (mut events, mut projection) = (Batch::new(), Projection::default());
+        for (seq, event) in (1..).zip([&created, &started]) {
+            projection.apply(Position { seq, at_ms: started_ms }, event);
+            recording::push(&mut events, started_ms, event);
+        }
+        // The title of a fork is that of its source.
+        let title = meta.title.take();
+        meta.describe(Glance { title, ..projection.snapshot().glance() });
         let new = acpd_eventlog::NewSession {
             id: id.to_string(),
             agent: agent.name().to_owned(),
@@ -276,7 +290,7 @@ impl Host {
             self.doubt();
         })?;
         journal::session_created(id.as_str(), agent.name(), cwd, creator);
-        Ok(appender)
+        Ok((appender, projection))
     }
 
     /// Starts the task of a session whose agent has it.
@@ -291,7 +305,7 @@ impl Host {
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (inputs_in, inputs) = mpsc::channel::<SessionInput>(SESSION_INPUTS);
         let (publish, ended) = watch::channel(None);
-        let title = run.snapshot.title().map(str::to_owned);
+        let title = run.projection.snapshot().title().map(str::to_owned);
         let (status, status_seen) = watch::channel(SessionStatus { running: false, waiting: false, title });
         let spec = Arc::clone(agent.spec());
         let is_activated = matches!(history, History::Drop(..));
@@ -323,9 +337,8 @@ impl Host {
             agent: spec.name.as_str().into(),
         };
         let beginning = Beginning {
-            snapshot: run.snapshot,
+            projection: run.projection,
             past,
-            turns_before: run.turns,
             transcript: run.transcript,
             started_ms: clock::now_ms(),
             cancel_timeout: spec.cancel_timeout,
@@ -534,18 +547,11 @@ impl Host {
     }
 }
 
-/// What a run begins with, as far as its agent told it in an answer.
-pub(crate) fn remember_state(started: &mut serde_json::Value, state: &serde_json::Value) {
-    if state.as_object().is_some_and(|state| !state.is_empty()) {
-        started["state"] = state.clone();
-    }
-}
-
 /// The last event of a run, and what the index says from then on.
 pub(crate) fn ended_batch(end: &TerminationInfo, meta: &SessionMeta) -> Batch {
     let now = clock::now_ms();
     let mut batch = Batch::new();
-    batch.push(EventKind::Ended.number(), now, json!(end).to_string().as_bytes());
+    recording::push(&mut batch, now, &Event::Ended(Box::new(end.clone())));
     batch.update_index(IndexUpdate {
         updated_ms: now,
         ended: Some(true),

@@ -10,7 +10,7 @@ use crate::session::ClientRef;
 use crate::setup::Creator;
 use crate::termination::chain;
 use acpd_eventlog::WriteError;
-use acpd_record::{Cause, Reason, RunNumber, SessionId, TerminationInfo};
+use acpd_record::{Cause, Projection, Reason, RunNumber, SessionId, TerminationInfo};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -36,6 +36,18 @@ pub(crate) fn session_deleted(session: &str, client: &str) {
 pub(crate) fn lost(session: &str, agent: &str) {
     let cause = Cause::DaemonLost.as_str();
     tracing::warn!(session, agent, cause, "run ended with the acpd that hosted it");
+}
+
+/// A whole history was read.
+pub(crate) fn history_read(session: &str, projection: &Projection) {
+    let skipped = projection.skipped();
+    if skipped > 0 {
+        tracing::warn!(
+            session,
+            skipped,
+            "events of a history cannot be read or do not follow, and are passed over"
+        );
+    }
 }
 
 /// A process does not become an agent.

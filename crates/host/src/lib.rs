@@ -29,6 +29,7 @@ mod metrics;
 mod named;
 mod permission;
 mod rate_limit;
+mod recording;
 mod refusal;
 mod registry;
 mod secrets;

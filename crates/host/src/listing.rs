@@ -5,10 +5,12 @@ use crate::clock::iso8601;
 use crate::dead_hosts::Owner;
 use crate::error::HostError;
 use crate::host::Host;
-use crate::session::{Recalled, SessionHandle, SessionStatus};
+use crate::journal;
+use crate::recording;
+use crate::session::{SessionHandle, SessionStatus};
 use crate::termination::chain;
-use acpd_eventlog::{Event, ListQuery, SessionRow};
-use acpd_record::{Json, NativeSessionId, SessionMeta};
+use acpd_eventlog::{ListQuery, SessionRow};
+use acpd_record::{Event, Json, NativeSessionId, Projection, SessionMeta};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -126,7 +128,7 @@ pub struct SessionInfo {
     #[serde(flatten)]
     pub summary: SessionSummary,
     /// Contract 1.5: the latest of what its agent said of its state, and what is open.
-    pub snapshot: Value,
+    pub snapshot: Json,
 }
 
 impl SessionSummary {
@@ -204,34 +206,37 @@ impl Host {
             let summary = self.inspect(id).await?;
             // Else it has ended meanwhile.
             if !summary.ended {
-                return Ok(SessionInfo { summary, snapshot: attached.snapshot });
+                return Ok(SessionInfo { summary, snapshot: Json::new(&attached.snapshot) });
             }
         }
         let row = self.stored(id).await?;
         let last = row.last_seq;
         let _one_of_few = self.shared.readings.acquire().await.expect("it is never closed");
-        let recalled = self.recall(id, last, |_| {}).await?;
-        Ok(SessionInfo { summary: self.summary(row), snapshot: recalled.to_json() })
+        let projection = self.recall(id, &SessionMeta::read(&row.info), last, |_| {}).await?;
+        Ok(SessionInfo { summary: self.summary(row), snapshot: projection.shown(last) })
     }
 
     /// What the log says of a session up to event `last`; `also` sees each event too.
     pub(crate) async fn recall(
         &self,
         id: &str,
+        meta: &SessionMeta,
         last: u64,
         mut also: impl FnMut(&Event<'_>) + Send,
-    ) -> Result<Recalled, HostError> {
-        let mut recalled = Recalled::default();
+    ) -> Result<Projection, HostError> {
+        let mut projection = Projection::new(meta.forked_from.is_some());
         let mut cursor = self.shared.log.cursor(id, 0).await?;
         // Of a session that is live here, the cursor would wait for more.
         while cursor.position() < last {
             let Some(block) = cursor.next().await? else { break };
-            for event in block.events().take_while(|event| event.seq <= last) {
-                recalled.see(&event);
-                also(&event);
+            for stored in block.events().take_while(|event| event.seq <= last) {
+                if let Some(event) = recording::read(&mut projection, &stored) {
+                    also(&event);
+                }
             }
         }
-        Ok(recalled)
+        journal::history_read(id, &projection);
+        Ok(projection)
     }
 
     /// What is stored of a session; one whose host has died is recorded as lost first.

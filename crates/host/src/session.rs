@@ -4,14 +4,11 @@ mod ingest;
 mod pending;
 mod prompt;
 mod questions;
-mod recalled;
 mod replay;
 mod snapshot;
 mod task;
 mod turns;
 
-pub(crate) use recalled::Recalled;
-pub(crate) use snapshot::Snapshot;
 pub(crate) use task::{Beginning, Past, SessionParts, SessionTask};
 
 use crate::agent::AgentRef;

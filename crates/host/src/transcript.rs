@@ -5,9 +5,12 @@
 //! and the agent said is in it, and of tool calls the title and how they ended; thoughts, plans and what tools read or
 //! wrote are not. Not here: when an agent is given one.
 
-use acpd_record::EventKind;
-use acpd_record::update_kind;
+use acpd_record::{Event, TranscriptFacts, update_kind};
+use acpd_wire::member;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// The most that an agent is given, in bytes of text: some 16,000 tokens, which fits beside a prompt everywhere.
@@ -77,42 +80,49 @@ pub(crate) struct Transcript {
 
 impl TranscriptRecorder {
     /// Takes the next event of the session.
-    pub(crate) fn see(&mut self, kind: Option<EventKind>, payload: &[u8]) {
-        let event = || serde_json::from_slice::<Value>(payload).unwrap_or_default();
-        match kind {
-            Some(EventKind::Prompt) => self.see_prompt(&event()["prompt"]),
-            Some(EventKind::Update) => match update_kind(payload) {
+    pub(crate) fn see(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Prompt(prompt) => self.see_prompt(prompt.prompt),
+            Event::Update(message) => match update_kind(message.line()) {
                 Some("agent_message_chunk") => {
-                    self.append("Agent", &spoken(&event()["params"]["update"]["content"]));
+                    let chunk = update_of::<Chunk<'_>>(message.line());
+                    self.append("Agent", &chunk.map(|chunk| chunk.content.spoken()).unwrap_or_default());
                 }
-                Some("tool_call" | "tool_call_update") => self.see_call(&event()["params"]["update"]),
+                Some("tool_call" | "tool_call_update") => {
+                    if let Some(call) = update_of(message.line()) {
+                        self.see_call(&call);
+                    }
+                }
                 _ => {}
             },
             _ => {}
         }
     }
 
-    fn see_prompt(&mut self, blocks: &Value) {
-        let blocks: Vec<String> = blocks.as_array().into_iter().flatten().map(spoken).collect();
+    fn see_prompt(&mut self, blocks: &RawValue) {
+        let blocks: Vec<&RawValue> = serde_json::from_str(blocks.get()).unwrap_or_default();
+        let read =
+            |block: &RawValue| serde_json::from_str::<Block<'_>>(block.get()).unwrap_or_default().spoken();
+        let blocks: Vec<String> = blocks.into_iter().map(read).collect();
         self.begin(Message { heading: "User".to_owned(), ..Message::default() });
         self.append("User", &blocks.join("\n"));
     }
 
-    fn see_call(&mut self, update: &Value) {
-        let Some(id) = update["toolCallId"].as_str() else { return };
+    fn see_call(&mut self, update: &ToolCall<'_>) {
+        let id = &*update.tool_call_id;
         let known = self.messages.iter().rposition(|message| message.call.as_deref() == Some(id));
         let place = known.unwrap_or_else(|| {
             self.begin(Message { call: Some(id.to_owned()), ..Message::default() });
             self.messages.len() - 1
         });
         let call = &mut self.messages[place];
-        if let Some(title) = update["title"].as_str() {
+        if let Some(title) = update.title.as_deref() {
             let title = &title[..title.floor_char_boundary(TITLE)];
             call.heading = format!("Tool call: {}", title.replace(['\n', '\r'], " "));
         } else if call.heading.is_empty() {
             "Tool call".clone_into(&mut call.heading);
         }
-        if let Some(status) = update["status"].as_str() {
+        if let Some(status) = update.status.as_deref() {
             status[..status.floor_char_boundary(TITLE)].clone_into(&mut call.text);
         }
     }
@@ -178,25 +188,73 @@ impl TranscriptRecorder {
     }
 }
 
-/// What a content block says, in words.
-fn spoken(block: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    match block["type"].as_str() {
-        Some("text") => text(&block["text"]),
-        Some("resource_link") => format!("[{}]", text(&block["uri"])),
-        Some("resource") => format!("[{}]", text(&block["resource"]["uri"])),
-        Some(kind) => format!("[{kind}]"),
-        None => String::new(),
+/// The update of a `session/update` line, as far as it is of use here.
+fn update_of<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
+    let update = member(member(serde_json::from_slice(line).ok()?, "params")?, "update")?;
+    serde_json::from_str(update.get()).ok()
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    content: Block<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolCall<'a> {
+    #[serde(borrow)]
+    tool_call_id: Cow<'a, str>,
+    #[serde(borrow, default)]
+    title: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    status: Option<Cow<'a, str>>,
+}
+
+/// A content block.
+#[derive(Default, Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    uri: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    resource: Option<Resource<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Resource<'a> {
+    #[serde(borrow, default)]
+    uri: Option<Cow<'a, str>>,
+}
+
+impl Block<'_> {
+    /// What it says, in words.
+    fn spoken(self) -> String {
+        match &*self.kind {
+            "" => String::new(),
+            "text" => self.text.unwrap_or_default().into_owned(),
+            "resource_link" => format!("[{}]", self.uri.unwrap_or_default()),
+            "resource" => {
+                format!("[{}]", self.resource.and_then(|resource| resource.uri).unwrap_or_default())
+            }
+            kind => format!("[{kind}]"),
+        }
     }
 }
 
 impl Transcript {
     /// What is told of it: how much of the history is in it, and how much is not.
-    pub(crate) fn facts(&self) -> Value {
-        json!({
-            "messages": self.messages, "omittedMessages": self.omitted, "bytes": self.text.len(),
-            "truncated": self.omitted > 0 || self.cut,
-        })
+    pub(crate) fn facts(&self) -> TranscriptFacts {
+        TranscriptFacts {
+            messages: self.messages,
+            omitted_messages: self.omitted,
+            bytes: self.text.len() as u64,
+            truncated: self.omitted > 0 || self.cut,
+            turn: None,
+        }
     }
 
     /// A content block for a prompt: a resource for agents that take one, which tells it from what the user says.

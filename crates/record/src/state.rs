@@ -48,7 +48,7 @@ impl AgentState {
     }
 
     /// Takes over what `later` says.
-    pub(crate) fn merge(&mut self, later: &Self) {
+    pub fn merge(&mut self, later: &Self) {
         let [modes, config_options, models, current_mode_id, tools] = self.members();
         for (known, said) in [
             (modes, &later.modes),

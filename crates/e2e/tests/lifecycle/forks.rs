@@ -1,7 +1,7 @@
 //! `session/fork`: a session of its own with the history of another (SE-18).
 
 use crate::asking::{TERMINATE, entry, listed, meta, of, take_part, taking, updates};
-use crate::stored::{PROMPT, UPDATE, of_kind, stored};
+use crate::stored::{PROMPT, TURN_ENDED, UPDATE, of_kind, stored};
 use acpd_e2e::{Client, Gate, PATIENCE, Scratch, taking_shell_agent};
 use serde_json::json;
 
@@ -105,6 +105,32 @@ fn any_session_can_be_forked() {
     }
     client.is_alone(PATIENCE);
     client.finish();
+}
+
+// SE-18: the log of a fork is whole: a turn that was cut off in its source, or that runs there, ends in the fork
+#[test]
+fn every_turn_of_a_fork_has_ended() {
+    let (scratch, mut client, source) = on("example");
+    let cut_off = client.prompt(&source, "begun\nexit 3");
+    client.error(&cut_off);
+    take_part(&mut client, &scratch, "session/load", &source);
+    let running = client.prompt(&source, "again\nhang");
+    client.until_text("again");
+    let copy = fork(&mut client, &scratch, &source);
+    client.notify("session/cancel", &of(&source));
+    assert_eq!(client.result(&running), json!({"stopReason": "cancelled"}));
+    assert_eq!(client.turn(&copy, "on"), "end_turn");
+    client.finish();
+    let events = stored(&scratch, &copy);
+    assert_eq!(events[0].json()["forkedFrom"], source.as_str());
+    let turns: Vec<u16> =
+        events.iter().map(|event| event.kind).filter(|kind| [PROMPT, TURN_ENDED].contains(kind)).collect();
+    assert_eq!(turns, [PROMPT, TURN_ENDED].repeat(3));
+    let error = json!({"code": -32603, "message": "the turn had not ended when the session was forked"});
+    for (turn, ended) in (1..).zip(&of_kind(&events, TURN_ENDED)[..2]) {
+        let ended: serde_json::Value = serde_json::from_str(ended).unwrap();
+        assert_eq!(ended, json!({"turn": turn, "error": error}));
+    }
 }
 
 // SE-18, contract 1.5: a fork has the state of its source, and can be closed and taken up like any other

@@ -9,6 +9,7 @@ use serde_json::Value;
 pub(crate) const RUN_STARTED: u16 = 2;
 pub(crate) const PROMPT: u16 = 3;
 pub(crate) const UPDATE: u16 = 4;
+pub(crate) const TURN_ENDED: u16 = 6;
 pub(crate) const ENDED: u16 = 9;
 
 /// One event.

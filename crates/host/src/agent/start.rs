@@ -11,6 +11,7 @@ use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
 use crate::termination::chain;
+use acpd_record::Json;
 use acpd_supervisor::{Pending, ProgramSpec, StartError, Supervisor, TaskScope, program_environment};
 use bytes::Bytes;
 use serde_json::Value;
@@ -133,6 +134,11 @@ impl AgentInfo {
     /// Whether the agent loads a session, with a replay.
     pub fn has_load(&self) -> bool {
         self.result["agentCapabilities"]["loadSession"] == Value::Bool(true)
+    }
+
+    /// What it calls itself: null when it does not.
+    pub(crate) fn own_info(&self) -> Json {
+        Json::new(&self.result["agentInfo"])
     }
 
     /// Name and version, for people.

@@ -13,8 +13,7 @@ use super::{
 };
 use crate::acp::error_code;
 use crate::secrets::Secrets;
-use crate::session::Snapshot;
-use acpd_record::{is_history, is_state, update_kind};
+use acpd_record::{Snapshot, is_history, is_state, update_kind};
 use acpd_supervisor::{ExitReport, Process, ProcessHandle, Stdin, Stdout};
 use acpd_wire::{LineBuffer, Outgoing, OwnedId, codes};
 use bytes::{Bytes, BytesMut};

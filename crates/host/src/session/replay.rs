@@ -22,8 +22,7 @@
 //! Not here: where it is read, and what becomes of the updates.
 
 use crate::acp;
-use acpd_record::EventKind;
-use acpd_record::{is_history, update_kind};
+use acpd_record::{Event, is_history, update_kind};
 use serde_json::{Value, json};
 use std::collections::{HashSet, VecDeque};
 
@@ -243,16 +242,16 @@ impl Replay {
     }
 
     /// The next event of the history.
-    pub(crate) fn feed(&mut self, kind: u16, payload: &[u8]) {
-        match EventKind::from_number(kind) {
-            Some(EventKind::Prompt) => {
+    pub(crate) fn feed(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Prompt(prompt) => {
                 self.push(Item::Turn);
-                let prompt: Value = acp::view(payload).unwrap_or_default();
-                for block in prompt["prompt"].as_array().into_iter().flatten() {
+                let blocks: Vec<Value> = serde_json::from_str(prompt.prompt.get()).unwrap_or_default();
+                for block in &blocks {
                     self.push_said(Said::of_content(Role::User, block));
                 }
             }
-            Some(EventKind::Update) => self.push_said(Said::of_line(payload)),
+            Event::Update(message) => self.push_said(Said::of_line(message.line())),
             _ => {}
         }
     }

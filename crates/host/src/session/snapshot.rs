@@ -3,7 +3,7 @@
 //! Pure: updates and lifecycle answers come in, the current state can be read at any time. Chunks of text, which are
 //! nearly all of the traffic, are told apart by a look at their bytes and never parsed here.
 
-use acpd_record::{Glance, update_kind};
+use acpd_record::{Glance, Projection, update_kind};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -34,12 +34,17 @@ impl Text {
 /// Members that answers tell; all else comes by updates.
 const ANSWERED: [&str; 5] = ["modes", "currentModeId", "configOptions", "models", "tools"];
 
+/// All that is shown under a name of its own.
+const SHOWN: [&str; 8] =
+    ["availableCommands", "configOptions", "currentModeId", "models", "modes", "plan", "tools", "usage"];
+
 impl Snapshot {
-    /// Whether a `session/update` line says something that is not known yet.
-    pub(crate) fn would_change(&self, line: &[u8]) -> bool {
-        let mut changed = self.clone();
-        changed.see_line(line);
-        changed != *self
+    /// That of a session whose run begins.
+    pub(crate) fn of(projection: &Projection) -> Self {
+        let shown: Map<String, Value> = serde_json::from_str(projection.shown(0).get()).unwrap_or_default();
+        let latest = SHOWN.iter().filter_map(|name| Some((*name, Text::of(shown.get(*name)?))));
+        let title = projection.snapshot().title().map(str::to_owned);
+        Self { title, latest: latest.collect(), open_calls: Map::new() }
     }
 
     /// Looks at a `session/update` line and keeps what matters. True when what a list shows changed.
@@ -116,40 +121,9 @@ impl Snapshot {
         }
     }
 
-    /// The answer to `session/new`, `load`, `resume` or `fork`.
-    pub(crate) fn see_lifecycle(&mut self, result: &Value) {
-        self.see_state(&Self::state_in(result));
-    }
-
-    /// What the answer to `session/new`, `load`, `resume` or `fork` says of the state.
-    pub(crate) fn state_in(result: &Value) -> Value {
-        let mut state = Map::new();
-        for name in ["modes", "configOptions", "models"] {
-            if let Some(value) = result.get(name).filter(|value| !value.is_null()) {
-                state.insert(name.to_owned(), value.clone());
-            }
-        }
-        if let Some(mode) = result["modes"].get("currentModeId") {
-            state.insert("currentModeId".to_owned(), mode.clone());
-        }
-        if result["_meta"]["tools"].is_array() {
-            state.insert("tools".to_owned(), result["_meta"]["tools"].clone());
-        }
-        Value::Object(state)
-    }
-
-    /// What is known from answers, as [`Snapshot::see_state`] takes it.
+    /// What is known from answers, as the log has it.
     pub(crate) fn state(&self) -> Map<String, Value> {
         self.values_of(&ANSWERED)
-    }
-
-    /// Takes over what is known from answers.
-    pub(crate) fn see_state(&mut self, state: &Value) {
-        for name in ANSWERED {
-            if let Some(value) = state.get(name) {
-                self.latest.insert(name, Text::of(value));
-            }
-        }
     }
 
     /// What a list shows.
@@ -255,133 +229,14 @@ impl Snapshot {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use acpd_record::SessionMeta;
+/// An open permission request as clients see it in a snapshot: its number and the raw message.
+pub(super) fn entry(request: u64, message: &[u8]) -> Value {
+    json!({"request": request, "message": serde_json::from_slice::<Value>(message).unwrap_or_default()})
+}
 
-    fn line(update: &Value) -> Vec<u8> {
-        json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}})
-            .to_string()
-            .into_bytes()
-    }
-
-    fn seen(updates: &[Value]) -> Value {
-        let mut snapshot = Snapshot::default();
-        for update in updates {
-            snapshot.see_line(&line(update));
-        }
-        snapshot.to_json()
-    }
-
-    // UP-4: the latest whole value counts
-    #[test]
-    fn the_latest_value_counts() {
-        let got = seen(&[
-            json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "a"}]}),
-            json!({"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "b"}]}),
-            json!({"sessionUpdate": "plan", "entries": [{"content": "x"}]}),
-            json!({"sessionUpdate": "usage_update", "used": 1, "size": 2}),
-            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}),
-        ]);
-        let expected = json!({
-            "availableCommands": [{"name": "b"}], "plan": [{"content": "x"}], "usage": {"used": 1, "size": 2},
-            "openToolCalls": [],
-        });
-        assert_eq!(got, expected);
-    }
-
-    // SE-11: title follows session_info_update; null clears, absent leaves it
-    #[test]
-    fn the_title_follows() {
-        let mut snapshot = Snapshot::default();
-        let mut see = |update: Value| snapshot.see_line(&line(&update));
-        assert!(see(json!({"sessionUpdate": "session_info_update", "title": "one"})));
-        assert!(!see(json!({"sessionUpdate": "session_info_update", "updatedAt": "x"})));
-        assert!(!see(json!({"sessionUpdate": "session_info_update", "title": "one"})));
-        assert!(see(json!({"sessionUpdate": "session_info_update", "title": null})));
-        assert_eq!(snapshot.title(), None);
-    }
-
-    // UP-4: a tool call is open until it is completed or failed, and members replace
-    #[test]
-    fn open_calls_are_merged_and_closed() {
-        let call = |id: &str, more: Value| {
-            let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id});
-            if let (Value::Object(update), Value::Object(more)) = (&mut update, more) {
-                update.extend(more);
-            }
-            update
-        };
-        let got = seen(&[
-            call("1", json!({"title": "a", "status": "pending", "content": [1]})),
-            call("2", json!({"status": "in_progress"})),
-            call("1", json!({"status": "in_progress", "content": []})),
-            call("2", json!({"status": "completed"})),
-        ]);
-        let open = json!([{"toolCallId": "1", "title": "a", "status": "in_progress", "content": []}]);
-        assert_eq!(got["openToolCalls"], open);
-    }
-
-    // SE-7: what a replay says of the state is news or not
-    #[test]
-    fn news_is_what_changes_something() {
-        let mut snapshot = Snapshot::default();
-        let plan = line(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"}));
-        assert!(snapshot.would_change(&plan));
-        snapshot.see_line(&plan);
-        assert!(!snapshot.would_change(&plan));
-        assert!(snapshot.would_change(&line(&json!({"sessionUpdate": "session_info_update", "title": "x"}))));
-        assert!(!snapshot.would_change(&line(&json!({"sessionUpdate": "session_info_update"}))));
-    }
-
-    // contract 1.3: the model and the mode of a list entry, however the agent tells them
-    #[test]
-    fn model_and_mode_are_found_wherever_they_are() {
-        let model = |category: &str| {
-            json!([
-                {"id": "a", "currentValue": "no"}, {"id": "m", "category": category, "currentValue": "large"},
-            ])
-        };
-        let glance = |result: &Value| {
-            let mut snapshot = Snapshot::default();
-            snapshot.see_lifecycle(result);
-            let mut meta = SessionMeta::read(br#"{"title": "old", "mode": "old", "kept": 1}"#);
-            meta.describe(snapshot.glance());
-            serde_json::to_value(&meta).expect("JSON")
-        };
-        assert_eq!(glance(&json!({})), json!({"kept": 1}));
-        assert_eq!(glance(&json!({"configOptions": model("model")})), json!({"kept": 1, "model": "large"}));
-        assert_eq!(glance(&json!({"configOptions": model("mode")})), json!({"kept": 1, "mode": "large"}));
-        let by_id = json!({"configOptions": [{"id": "model", "currentValue": "small"}]});
-        assert_eq!(glance(&by_id), json!({"kept": 1, "model": "small"}));
-        let both = json!({"modes": {"currentModeId": "plan"}, "models": {"currentModelId": "x"}});
-        assert_eq!(glance(&both), json!({"kept": 1, "mode": "plan", "model": "x"}));
-    }
-
-    // contract 1.5: what was known from answers is known again from what is stored of it
-    #[test]
-    fn what_answers_told_can_be_stored() {
-        let mut snapshot = Snapshot::default();
-        snapshot.see_lifecycle(&json!({
-            "sessionId": "x", "modes": {"currentModeId": "a", "availableModes": []}, "configOptions": [],
-            "_meta": {"tools": ["t"], "other": 1},
-        }));
-        snapshot.set_mode(&json!("b"));
-        let mut again = Snapshot::default();
-        again.see_state(&Value::Object(snapshot.state()));
-        assert_eq!(again, snapshot);
-        assert_eq!(again.to_json()["modes"]["currentModeId"], "b");
-        assert_eq!(again.to_json()["tools"], json!(["t"]));
-    }
-
-    // UP-6: mode and modes agree
-    #[test]
-    fn a_mode_update_reaches_the_modes() {
-        let mut snapshot = Snapshot::default();
-        snapshot.see_lifecycle(&json!({"modes": {"currentModeId": "a", "availableModes": []}}));
-        snapshot.see_line(&line(&json!({"sessionUpdate": "current_mode_update", "currentModeId": "b"})));
-        assert_eq!(snapshot.to_json()["modes"]["currentModeId"], "b");
-        assert_eq!(snapshot.lifecycle_result()["modes"]["currentModeId"], "b");
-    }
+/// Everything of contract 1.5.
+pub(super) fn with_open_requests(snapshot: &Snapshot, open: Vec<Value>) -> Value {
+    let mut all = snapshot.to_json();
+    all["openPermissionRequests"] = Value::Array(open);
+    all
 }

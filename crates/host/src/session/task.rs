@@ -19,8 +19,9 @@ use serving::{ServiceEvent, Serving};
 use super::ingest::Record;
 use super::pending::{PendingRequests, Replies};
 use super::questions::{AutoAnswer, OpenQuestions};
+use super::snapshot::Snapshot;
 use super::turns::{Step, Turns};
-use super::{Attached, SessionCommand, SessionStatus, Snapshot, prompt};
+use super::{Attached, SessionCommand, SessionStatus, prompt};
 use crate::acp::method;
 use crate::agent::{AgentHandle, FromAgent, RouteId, SessionInput, Ticket};
 use crate::error::HostError;
@@ -34,6 +35,7 @@ use crate::viewers::Viewers;
 use acpd_eventlog::{Appender, IndexUpdate, WriteError};
 use acpd_record::EventKind;
 use acpd_record::PermissionMode;
+use acpd_record::Projection;
 use acpd_record::SessionId;
 use acpd_record::SessionMeta;
 use acpd_record::TerminationInfo;
@@ -80,11 +82,9 @@ pub(crate) struct SessionParts {
 
 /// What a run begins with, and changes from then on.
 pub(crate) struct Beginning {
-    pub(crate) snapshot: Snapshot,
+    pub(crate) projection: Box<Projection>,
     /// The history that the agent may replay, if it took the session up.
     pub(crate) past: Option<Box<Past>>,
-    /// Turns of earlier runs.
-    pub(crate) turns_before: u64,
     pub(crate) transcript: Option<Transcript>,
     pub(crate) started_ms: i64,
     pub(crate) cancel_timeout: Option<Duration>,
@@ -140,14 +140,14 @@ enum Event {
 
 impl SessionTask {
     pub(crate) fn new(parts: SessionParts, beginning: Beginning) -> Self {
-        let Beginning { snapshot, past, turns_before, transcript, started_ms, cancel_timeout } = beginning;
+        let Beginning { projection, past, transcript, started_ms, cancel_timeout } = beginning;
         let facts = SessionFacts { started_ms: Some(started_ms), ..SessionFacts::default() };
         Self {
             turns: Turns::new(cancel_timeout),
             pending: PendingRequests::default(),
             facts,
-            turn: turns_before,
-            transcript_facts: transcript.as_ref().map(|transcript| Box::new(transcript.facts())),
+            turn: projection.turns().0,
+            transcript_facts: transcript.as_ref().map(|transcript| Box::new(json!(transcript.facts()))),
             transcript,
             given: None,
             past,
@@ -157,7 +157,7 @@ impl SessionTask {
             turn_via: "".into(),
             turn_content: Vec::new(),
             ending: None,
-            snapshot,
+            snapshot: Snapshot::of(&projection),
             late: Vec::new(),
             released: false,
             idle_at: None,

@@ -1,6 +1,7 @@
 //! The replay, by tables and by any way of cutting it.
 
 use super::*;
+use acpd_record::EventKind;
 use proptest::prelude::*;
 
 fn update(kind: &str, text: &str) -> String {
@@ -64,7 +65,10 @@ impl Telling {
         loop {
             match self.replay.judge(&said) {
                 Verdict::More => match self.recorded.0.next() {
-                    Some((kind, payload)) => self.replay.feed(kind, payload.as_bytes()),
+                    Some((kind, payload)) => {
+                        let event = Event::read(kind, payload.as_bytes()).expect("its own shape");
+                        self.replay.feed(&event);
+                    }
                     None => self.replay.fed(),
                 },
                 verdict => return verdict,

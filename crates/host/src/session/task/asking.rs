@@ -9,7 +9,7 @@ use crate::permission::{self, Choice};
 use crate::services::{Service, ServiceError};
 use crate::session::ingest::Record;
 use crate::session::questions::{AutoAnswer, Question, Refused, Topic};
-use crate::session::recalled;
+use crate::session::snapshot;
 use crate::session::{AnswerRefused, ClientRef, OpenQuestion};
 use acpd_record::EventKind;
 use acpd_wire::{OwnedId, codes, splice};
@@ -311,8 +311,8 @@ impl SessionTask {
         let committed = self.parts.appender.committed().seq();
         let open = self.questions.open().iter();
         let open = open.filter(|asked| asked.number <= committed && asked.topic == Topic::Permission);
-        let open = open.map(|asked| recalled::entry(asked.number, &asked.message)).collect();
-        recalled::with_open_requests(&self.snapshot, open)
+        let open = open.map(|asked| snapshot::entry(asked.number, &asked.message)).collect();
+        snapshot::with_open_requests(&self.snapshot, open)
     }
 
     pub(super) fn open_questions(&self) -> Vec<OpenQuestion> {

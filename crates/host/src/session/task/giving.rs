@@ -6,8 +6,7 @@
 use super::{Outputs, SessionTask};
 use crate::acp;
 use crate::agent::Ticket;
-use acpd_record::EventKind;
-use acpd_record::update_kind;
+use acpd_record::{EventKind, TranscriptFacts, TurnNumber, update_kind};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
@@ -25,9 +24,8 @@ impl SessionTask {
             return;
         };
         pending.params = Some(params);
-        let mut given = transcript.facts();
-        given["turn"] = self.turn.into();
-        out.record.object(EventKind::Transcript, &given);
+        let facts = TranscriptFacts { turn: Some(TurnNumber(self.turn)), ..transcript.facts() };
+        out.record.object(EventKind::Transcript, &serde_json::json!(facts));
         self.given = Some(Box::new(block));
     }
 

@@ -136,7 +136,9 @@ impl Past {
         match block {
             Some(block) => {
                 for event in block.events().take_while(|event| event.seq <= self.until) {
-                    self.replay.feed(event.kind, event.payload);
+                    if let Ok(event) = acpd_record::Event::read(event.kind, event.payload) {
+                        self.replay.feed(&event);
+                    }
                 }
             }
             None => self.replay.fed(),
