@@ -100,7 +100,7 @@ impl SessionMeta {
 mod tests {
     use super::*;
 
-    // contract 1.3, ADR 0002: members of a later version survive a rewrite, and odd ones do no harm
+    // contract 1.3: members of a later version survive a rewrite, and odd ones do no harm
     #[test]
     fn what_is_not_known_is_kept() {
         let stored = r#"{"nativeSessionId":"n","title":7,"client":"c","runs":2,"later":{"a":[1.0]}}"#;

@@ -13,9 +13,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("supervisor", &[]),
     ("eventlog", &[]),
     ("terminal", &["supervisor"]),
-    ("host", &["wire", "supervisor", "terminal", "eventlog"]),
-    ("gateway", &["host", "wire", "eventlog"]),
-    ("acpd", &["gateway", "host", "wire", "supervisor", "terminal", "eventlog", "example-agent"]),
+    ("record", &["wire"]),
+    ("host", &["record", "wire", "supervisor", "terminal", "eventlog"]),
+    ("gateway", &["host", "record", "wire", "eventlog"]),
+    ("acpd", &["gateway", "host", "record", "wire", "supervisor", "terminal", "eventlog", "example-agent"]),
     // Shares nothing with the engine that it is there to test.
     ("example-agent", &[]),
     ("e2e", &[]),

@@ -1,3 +1,5 @@
+//! The fold over logs as hosts write them, and over logs that no host should have written.
+
 use super::*;
 use crate::legality::Illegal;
 use proptest::prelude::*;
@@ -165,7 +167,7 @@ fn a_hole_is_seen() {
     assert_eq!(projection.check(4, &update), Err(Illegal::Gap { seq: 4, last: 2 }));
 }
 
-// contract 1 (fork): earlier versions copied a turn that was running without an end
+// contract 1: earlier versions copied a turn that was running without an end
 #[test]
 fn a_fork_may_begin_with_an_unfinished_turn() {
     let second = (3, r#"{"turn":2,"prompt":[]}"#);

@@ -1,3 +1,5 @@
+//! What a late viewer is shown, after each kind of update.
+
 use super::*;
 use serde_json::json;
 
