@@ -302,7 +302,7 @@ impl Host {
 
     /// The stored facts of a session that is to be activated on `agent`.
     pub(crate) async fn ended_session(&self, id: &str, agent: &str) -> Result<Ended, HostError> {
-        let row = self.stored(id).await?;
+        let row = self.recovered(id).await?;
         let not_resumable =
             |reason: &str| HostError::NotResumable { id: id.to_owned(), reason: reason.to_owned() };
         if let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.host_file.id()) {

@@ -117,7 +117,7 @@ impl Host {
         agent: &str,
         params: Option<Bytes>,
     ) -> Result<ForkOf, HostError> {
-        let row = self.stored(source).await?;
+        let row = self.recovered(source).await?;
         let not_resumable = |reason: String| HostError::NotResumable { id: source.to_owned(), reason };
         if row.agent != agent {
             let reason = format!("it belongs to agent {}; fork it on a connection to that agent", row.agent);

@@ -34,7 +34,7 @@ use crate::spec::AgentSpec;
 use crate::termination::chain;
 use crate::transcript::Transcript;
 use crate::viewers::Viewers;
-use acpd_eventlog::{Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate, WriteError};
+use acpd_eventlog::{Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{
     AgentState, Created, Event, Glance, PermissionMode, Position, Projection, RunNumber, RunStarted,
     SessionId, SessionMeta, TerminationInfo,
@@ -84,14 +84,14 @@ pub(crate) struct Shared {
     terminals: Arc<Terminals>,
     file_slots: FileSlots,
     spares: Spares,
-    scope: TaskScope,
+    pub(crate) scope: TaskScope,
     pub(crate) registry: Registry,
     pub(crate) attempts: Attempts,
     /// Processes that serve all sessions of their agent, by the agent's name.
     shared_agents: Mutex<BTreeMap<String, AgentRef>>,
     starting: KeyedLocks,
     /// Cancelled when the host shuts down: no run begins any more, and what is being started is not waited for.
-    closing: CancellationToken,
+    pub(crate) closing: CancellationToken,
     pub(crate) host_file: HostFile,
     /// Histories that are read at once, for those who look at a session.
     pub(crate) readings: Semaphore,
@@ -117,6 +117,15 @@ pub(crate) struct Run {
     pub(crate) mode: Option<PermissionMode>,
     /// The params of `session/new`, `load`, `resume` or `fork`: where the session works.
     pub(crate) setup: Bytes,
+}
+
+/// A session that was found.
+#[derive(Debug)]
+pub struct Found {
+    /// The name of the token under which it was created, or None.
+    pub created_by: Option<Arc<str>>,
+    /// What is stored of it, if that had to be read.
+    pub(crate) row: Option<SessionRow>,
 }
 
 /// A session that was just created.
@@ -169,6 +178,7 @@ impl Host {
         });
         let host = Self { shared };
         host.recover_dead_hosts().await;
+        host.keep_recovering();
         host
     }
 
@@ -407,7 +417,7 @@ impl Host {
         if let Some(session) = self.shared.registry.get(id) {
             return Ok(session);
         }
-        let row = self.stored(id).await?;
+        let row = self.recovered(id).await?;
         match &row.owner {
             Some(owner) if owner != self.shared.host_file.id() => return Err(self.live_elsewhere(id, owner)),
             // It is just being created, and no client knows its id yet.
@@ -421,24 +431,20 @@ impl Host {
         Err(HostError::SessionEnded { id: id.to_owned(), info: Arc::new(info.map_err(unreadable)?) })
     }
 
-    /// The owner of a session (contract 1.7): the name of the token under which it was created, or None. `sees`
-    /// says of which owners the caller may see sessions.
+    /// Finds a session and its owner (contract 1.7): the token under which it was created, or None. `sees` says of which
+    /// owners the caller may see sessions.
     ///
     /// # Errors
     /// When there is no such session for the caller, or the log cannot be read.
-    pub async fn created_by(
-        &self,
-        id: &str,
-        sees: impl Fn(Option<&str>) -> bool,
-    ) -> Result<Option<Arc<str>>, HostError> {
+    pub async fn find(&self, id: &str, sees: impl Fn(Option<&str>) -> bool) -> Result<Found, HostError> {
         let live = self.shared.registry.get(id).map(|session| session.created_by().map(Arc::clone));
-        if let Some(creator) = live.filter(|creator| sees(creator.as_deref())) {
-            return Ok(creator);
+        if let Some(created_by) = live.filter(|creator| sees(creator.as_deref())) {
+            return Ok(Found { created_by, row: None });
         }
         // A live one of another owner takes as long as one that never was: the time must not tell them apart.
-        let creator = self.row(id).await?.created_by.map(Arc::from);
-        match sees(creator.as_deref()) {
-            true => Ok(creator),
+        let row = self.row(id).await?;
+        match sees(row.created_by.as_deref()) {
+            true => Ok(Found { created_by: row.created_by.as_deref().map(Arc::from), row: Some(row) }),
             false => Err(HostError::UnknownSession { id: id.to_owned() }),
         }
     }

@@ -86,6 +86,12 @@ impl HostFile {
         DeadHost::take(self.path.parent()?.join(host))
     }
 
+    /// Whether that host is gone, and no process takes care of it. Another process may look at the same time.
+    pub(crate) fn is_dead(&self, host: &str) -> bool {
+        let file = self.path.parent().map(|hosts| File::open(hosts.join(host)));
+        matches!(file, Some(Ok(file)) if flock(&file, FlockOperation::NonBlockingLockShared).is_ok())
+    }
+
     /// Hosts that are gone, each with the lock that keeps other processes from taking care of it too.
     pub(crate) fn dead(&self) -> Vec<DeadHost> {
         let Some(Ok(entries)) = self.path.parent().map(std::fs::read_dir) else { return Vec::new() };
@@ -143,9 +149,10 @@ mod tests {
         let path = two.path.clone();
         drop(two);
         std::fs::write(&path, "1\n").expect("written");
+        assert_eq!((one.is_dead(&two_id), one.is_dead(one.id())), (true, false));
         let dead = one.dead();
         assert_eq!(dead.iter().map(|host| host.id.as_str()).collect::<Vec<_>>(), [two_id.as_str()]);
-        assert_eq!(one.dead().len(), 0, "it is being taken care of");
+        assert!(one.dead().is_empty() && !one.is_dead(&two_id), "it is being taken care of");
         dead.into_iter().for_each(DeadHost::forget);
         assert!(!path.exists());
     }

@@ -2,9 +2,8 @@
 //! anything. What of a session is not in its row is asked of its task, or read from its log.
 
 use crate::clock::iso8601;
-use crate::dead_hosts::Owner;
 use crate::error::HostError;
-use crate::host::Host;
+use crate::host::{Found, Host};
 use crate::journal;
 use crate::recording;
 use crate::session::{SessionHandle, SessionStatus};
@@ -176,15 +175,12 @@ impl Host {
     /// # Errors
     /// When the log cannot be read.
     pub async fn list(&self, query: ListQuery) -> Result<Vec<SessionSummary>, HostError> {
-        let mut rows = self.shared.log.list(query.clone()).await.map_err(|error| unreadable(&error))?;
-        let mut have_died = false;
-        for row in &rows {
-            have_died |= self.resolve_owner(row).await == Owner::HasDied;
+        let rows = self.shared.log.list(query).await.map_err(|error| unreadable(&error))?;
+        let mut sessions = Vec::with_capacity(rows.len());
+        for row in rows {
+            sessions.push(self.summary(row).await.without_stderr());
         }
-        if have_died {
-            rows = self.shared.log.list(query).await.map_err(|error| unreadable(&error))?;
-        }
-        Ok(rows.into_iter().map(|row| self.summary(row).without_stderr()).collect())
+        Ok(sessions)
     }
 
     /// One session.
@@ -192,28 +188,33 @@ impl Host {
     /// # Errors
     /// When there is none of that id, or the log cannot be read.
     pub async fn inspect(&self, id: &str) -> Result<SessionSummary, HostError> {
-        Ok(self.summary(self.stored(id).await?))
+        Ok(self.summary(self.row(id).await?).await)
     }
 
-    /// One session, with its state; as it was at its end, if it has ended.
+    /// One session, with its state; as it was at its end, if it has ended. `found` is what was found of it just now.
     ///
     /// # Errors
     /// When there is none of that id, or the log cannot be read.
-    pub async fn session_info(&self, id: &str) -> Result<SessionInfo, HostError> {
-        if let Some(session) = self.shared.registry.get(id)
-            && let Ok(attached) = session.attach().await
-        {
-            let summary = self.inspect(id).await?;
-            // Else it has ended meanwhile.
-            if !summary.ended {
-                return Ok(SessionInfo { summary, snapshot: Json::new(&attached.snapshot) });
-            }
+    pub async fn session_info(&self, id: &str, found: Found) -> Result<SessionInfo, HostError> {
+        let attached = match self.shared.registry.get(id) {
+            Some(session) => session.attach().await.ok(),
+            None => None,
+        };
+        // Read before it was attached to, it may be older than what is shown beside it.
+        let row = match found.row.filter(|_| attached.is_none()) {
+            Some(row) => row,
+            None => self.row(id).await?,
+        };
+        if let Some(attached) = attached.filter(|_| !row.ended) {
+            let snapshot = Json::new(&attached.snapshot);
+            return Ok(SessionInfo { summary: self.summary(row).await, snapshot });
         }
-        let row = self.stored(id).await?;
         let last = row.last_seq;
-        let _one_of_few = self.shared.readings.acquire().await.expect("it is never closed");
-        let projection = self.recall(id, &SessionMeta::read(&row.info), last, |_| {}).await?;
-        Ok(SessionInfo { summary: self.summary(row), snapshot: projection.shown(last) })
+        let projection = {
+            let _one_of_few = self.shared.readings.acquire().await.expect("it is never closed");
+            self.recall(id, &SessionMeta::read(&row.info), last, |_| {}).await?
+        };
+        Ok(SessionInfo { summary: self.summary(row).await, snapshot: projection.shown(last) })
     }
 
     /// What the log says of a session up to event `last`; `also` sees each event too.
@@ -239,26 +240,22 @@ impl Host {
         Ok(projection)
     }
 
-    /// What is stored of a session; one whose host has died is recorded as lost first.
-    pub(crate) async fn stored(&self, id: &str) -> Result<SessionRow, HostError> {
-        let row = self.row(id).await?;
-        if self.resolve_owner(&row).await != Owner::HasDied {
-            return Ok(row);
-        }
-        self.row(id).await
-    }
-
     /// What is stored of a session as it stands there.
     pub(crate) async fn row(&self, id: &str) -> Result<SessionRow, HostError> {
         let row = self.shared.log.get(id).await.map_err(|error| unreadable(&error))?;
         row.ok_or_else(|| HostError::UnknownSession { id: id.to_owned() })
     }
 
-    fn summary(&self, row: SessionRow) -> SessionSummary {
+    /// What clients are shown of a row. One whose host has died is shown as it will be recorded.
+    async fn summary(&self, mut row: SessionRow) -> SessionSummary {
+        let mut meta = SessionMeta::read(&row.info);
+        if let Some(end) = self.unrecorded_end(&row, &meta).await {
+            meta.ended(&end);
+            row.ended = true;
+        }
         // The record of an end can be read a moment before its session knows that it was written.
         let session = self.shared.registry.get(&row.id).filter(|_| !row.ended);
         let live = session.as_ref().map(SessionHandle::status);
-        let mut meta = SessionMeta::read(&row.info);
         let termination = meta.termination_info.take().filter(|info| info.get().starts_with('{'));
         let state = match &live {
             Some(status) => SessionState::of(status),

@@ -15,11 +15,11 @@ async fn a_session_stays_whose_it_was() {
     let session = host.new_session(&agent, setup(&scratch), creator(Some("ci"))).await.unwrap().session;
     let id = session.id().to_string();
     let of = async |host: &acpd_host::Host| {
-        host.created_by(&id, |_| true).await.unwrap().map(|name| name.to_string())
+        host.find(&id, |_| true).await.unwrap().created_by.map(|name| name.to_string())
     };
     assert_eq!(session.created_by().map(|name| &**name), Some("ci"));
     assert_eq!(of(&host).await.as_deref(), Some("ci"));
-    let foreign = host.created_by(&id, |creator| creator == Some("other")).await;
+    let foreign = host.find(&id, |creator| creator == Some("other")).await;
     assert!(matches!(foreign, Err(HostError::UnknownSession { .. })), "{foreign:?}");
     session.end(EndRequest::Close, "test".into()).await;
     assert_eq!(of(&host).await.as_deref(), Some("ci"));
@@ -33,7 +33,7 @@ async fn a_session_stays_whose_it_was() {
 
     let host = open(&scratch, []).await;
     assert_eq!(of(&host).await.as_deref(), Some("ci"));
-    let unknown = host.created_by("no-such-session", |_| true).await;
+    let unknown = host.find("no-such-session", |_| true).await;
     assert!(matches!(unknown, Err(HostError::UnknownSession { .. })), "{unknown:?}");
     close(host).await;
 }
@@ -54,7 +54,7 @@ async fn a_fork_belongs_to_whoever_forks() {
     let agent = host.connect("a", None).await.unwrap();
     let nobodys = host.new_session(&agent, setup(&scratch), creator(None)).await.unwrap().session;
     assert_eq!(
-        (nobodys.created_by(), host.created_by(nobodys.id().as_str(), |_| true).await.unwrap()),
+        (nobodys.created_by(), host.find(nobodys.id().as_str(), |_| true).await.unwrap().created_by),
         (None, None)
     );
 

@@ -3,7 +3,7 @@
 use crate::hosted::{ask, close, creator, entry, example, open, prompt, session, setup, turn, until};
 use acpd_e2e::{Scratch, shell_agent};
 use acpd_eventlog::{EventLog, ListQuery, Options};
-use acpd_host::{EndRequest, EventKind, Host, PermissionMode};
+use acpd_host::{EndRequest, EventKind, Host, HostError, PermissionMode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ const STATE: &str =
     "title One\nmode plan\nplan a,b\ncommands x,y\nusage 1 9\ntools read,write\ntitle Two\nusage 2 9";
 
 async fn info(host: &Host, id: &str) -> Value {
-    serde_json::to_value(host.session_info(id).await.expect("it is there")).expect("it is JSON")
+    let found = host.find(id, |_| true).await.expect("it is there");
+    serde_json::to_value(host.session_info(id, found).await.expect("it is there")).expect("it is JSON")
 }
 
 /// Waits for the commit of the first event of a kind: an answer that nobody waits behind may be a moment faster.
@@ -126,6 +127,45 @@ fn everything_is_known_after_a_kill() {
             (&info["state"], &info["terminationInfo"]["cause"]),
             (&json!("ended"), &json!("daemon_lost"))
         );
+        close(host).await;
+    });
+}
+
+// contract 1.2, contract 1.3: a session whose host has died is shown as lost, and is recorded as lost when it is acted on
+#[test]
+fn a_look_at_a_lost_session_records_nothing() {
+    let scratch = Scratch::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let host = open(&scratch, []).await;
+        let (mut client, id) = scratch.session("example");
+        client.prompt(&id, "begun\nhang");
+        client.until_text("begun");
+        client.signal(Signal::KILL);
+        client.read_to_end();
+        scratch.mark().only_left(&[], acpd_e2e::PATIENCE).expect("the keepers end the agent");
+        let log = EventLog::open(&scratch.state(), Options::default()).expect("the log opens");
+        let before = log.get(&id).await.unwrap().expect("it is there");
+
+        let listed = json!(host.list(ListQuery::default()).await.unwrap());
+        let lost = info(&host, &id).await;
+        for shown in [&listed[0], &lost] {
+            let (state, end) = (&shown["state"], &shown["terminationInfo"]);
+            assert_eq!((state, &shown["ended"]), (&json!("ended"), &json!(true)));
+            assert_eq!((&end["cause"], &end["turnActive"]), (&json!("daemon_lost"), &json!(true)));
+        }
+        assert_eq!(log.get(&id).await.unwrap().as_ref(), Some(&before));
+
+        let error = host.session(&id).await.expect_err("it has ended");
+        assert!(matches!(error, HostError::SessionEnded { .. }), "{error}");
+        let after = log.get(&id).await.unwrap().expect("it is there");
+        assert_eq!((after.ended, after.owner, after.last_seq), (true, None, before.last_seq + 1));
+        let mut recorded = info(&host, &id).await;
+        assert_eq!(recorded["terminationInfo"]["cause"], "daemon_lost");
+        // When it was found is the only difference.
+        recorded["terminationInfo"]["endedAt"] = lost["terminationInfo"]["endedAt"].clone();
+        assert_eq!(recorded["terminationInfo"], lost["terminationInfo"]);
+        log.close().await;
         close(host).await;
     });
 }

@@ -47,9 +47,12 @@ impl Connection {
         if identity.may(required)
             && let Some(id) = &session
         {
-            match self.host.created_by(id, |creator| identity.sees(creator)).await {
+            match self.host.find(id, |creator| identity.sees(creator)).await {
                 // One's own may be ended for good, any only by an admin.
-                Ok(creator) if method == method::SESSION_TERMINATE && creator.as_ref() != identity.name() => {
+                Ok(found)
+                    if method == method::SESSION_TERMINATE
+                        && found.created_by.as_ref() != identity.name() =>
+                {
                     required = Scope::Admin;
                 }
                 // Whoever does not see all must not learn from another complaint that a session is there.

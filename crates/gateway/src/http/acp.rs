@@ -51,7 +51,7 @@ impl Acp {
 
     /// Whether a session is there for a caller.
     async fn exists(&self, session: &str, identity: &Identity) -> bool {
-        self.shared.host.created_by(session, |creator| identity.sees(creator)).await.is_ok()
+        self.shared.host.find(session, |creator| identity.sees(creator)).await.is_ok()
     }
 
     /// How a client's connection is served.

@@ -11,7 +11,7 @@ mod sessions;
 use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::identity::{Identity, Scope};
-use acpd_host::HostError;
+use acpd_host::{Found, HostError};
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query};
@@ -70,13 +70,13 @@ async fn check_visible(
     identity: &Identity,
     session: &str,
     required: Scope,
-) -> Result<Option<Arc<str>>, Problem> {
-    let creator = match shared.host.created_by(session, |creator| identity.sees(creator)).await {
-        Ok(creator) => creator,
+) -> Result<Found, Problem> {
+    let found = match shared.host.find(session, |creator| identity.sees(creator)).await {
+        Ok(found) => found,
         Err(HostError::UnknownSession { .. }) => return Err(Problem::session_not_found(session)),
         Err(error) => return Err(error.into()),
     };
-    check_scope(identity, required).map(|()| creator)
+    check_scope(identity, required).map(|()| found)
 }
 
 pub(super) fn check_scope(identity: &Identity, required: Scope) -> Result<(), Problem> {

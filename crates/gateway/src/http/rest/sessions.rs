@@ -116,8 +116,8 @@ pub(super) async fn show(
     Extension(identity): Extension<Identity>,
     SessionPath(id): SessionPath,
 ) -> Result<Json<SessionInfo>, Problem> {
-    check_visible(&shared, &identity, &id, Scope::Observe).await?;
-    Ok(Json(shared.host.session_info(&id).await?))
+    let found = check_visible(&shared, &identity, &id, Scope::Observe).await?;
+    Ok(Json(shared.host.session_info(&id, found).await?))
 }
 
 /// `POST /v1/sessions/{id}/terminate`: ends it for good.
@@ -135,7 +135,7 @@ pub(super) async fn terminate(
     headers: HeaderMap,
     SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
-    let creator = check_visible(&shared, &identity, &id, Scope::Control).await?;
+    let creator = check_visible(&shared, &identity, &id, Scope::Control).await?.created_by;
     if creator.as_ref() != identity.name() {
         super::check_scope(&identity, Scope::Admin)?;
     }

@@ -1,7 +1,8 @@
 //! Recovery of what other hosts of the state directory left when they died: processes, and sessions that look live.
 //!
-//! Looked for when a host opens, and whenever a session turns out to be another host's: that one may have died since
-//! (contract 6). Invariant: a session of a living host is never touched.
+//! Looked for when a host opens, now and then, and before a session of another host is acted on: that one may have died
+//! since (contract 6). Who only reads sees such a session as it will be recorded. Invariant: a session of a living host is
+//! never touched.
 
 use crate::clock;
 use crate::error::HostError;
@@ -11,14 +12,35 @@ use crate::journal;
 use crate::metrics;
 use crate::termination::{SessionFacts, chain};
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
-use acpd_record::{Cause, RunNumber, SessionMeta};
+use acpd_record::{Cause, RunNumber, SessionMeta, TerminationInfo};
 use acpd_supervisor::{Graces, Pending, Sweep, sweep, wait_until_gone};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Time beyond their graces for the processes of a dead host.
 const SLACK: Duration = Duration::from_secs(1);
 
+/// How often hosts that died are looked for.
+const INTERVAL: Duration = Duration::from_secs(60);
+
 impl Host {
+    /// Looks for dead hosts now and then, until this one shuts down.
+    pub(crate) fn keep_recovering(&self) {
+        // It keeps nothing of the host alive.
+        let (shared, closing) = (Arc::downgrade(&self.shared), self.shared.closing.clone());
+        let looking = async move {
+            loop {
+                tokio::select! {
+                    () = closing.cancelled() => return,
+                    () = tokio::time::sleep(INTERVAL) => {}
+                }
+                let Some(shared) = shared.upgrade() else { return };
+                Host { shared }.recover_dead_hosts().await;
+            }
+        };
+        self.shared.scope.spawn("recovery", looking);
+    }
+
     /// Ends the processes of all hosts that are gone, and records their live sessions as lost.
     pub(crate) async fn recover_dead_hosts(&self) {
         let _one_at_a_time = self.shared.recovering.lock().await;
@@ -27,24 +49,52 @@ impl Host {
         }
         // A host that could not record the end of a session when it left has left no file.
         let owners = self.shared.log.owners().await.unwrap_or_default();
-        for owner in owners.iter().filter(|owner| self.shared.host_file.pid_of(owner).is_none()) {
+        let file = &self.shared.host_file;
+        for owner in owners.iter().filter(|owner| *owner != file.id() && file.pid_of(owner).is_none()) {
             self.record_lost(owner).await;
         }
     }
 
-    /// Whether another host has the session and lives. If it does not, the session is recorded as lost before this
-    /// returns, so what was read of it has to be read again.
-    pub(crate) async fn resolve_owner(&self, row: &SessionRow) -> Owner {
-        let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.host_file.id()) else {
-            return Owner::NoOther;
-        };
-        let _one_at_a_time = self.shared.recovering.lock().await;
-        match self.shared.host_file.dead_host(owner) {
-            Some(dead) => self.recover_host(dead).await,
-            None if self.shared.host_file.pid_of(owner).is_none() => drop(self.record_lost(owner).await),
-            None => return Owner::Lives,
+    /// What is stored of a session that is about to be acted on. If its host has died, it is recorded as lost first.
+    pub(crate) async fn recovered(&self, id: &str) -> Result<SessionRow, HostError> {
+        let row = self.row(id).await?;
+        let Some(owner) = self.other_owner(&row) else { return Ok(row) };
+        {
+            let _one_at_a_time = self.shared.recovering.lock().await;
+            match self.shared.host_file.dead_host(owner) {
+                Some(dead) => self.recover_host(dead).await,
+                None if self.shared.host_file.pid_of(owner).is_none() => {
+                    self.record_lost(owner).await;
+                }
+                None => return Ok(row),
+            }
         }
-        Owner::HasDied
+        self.row(id).await
+    }
+
+    /// How the run of a stored session has ended that another host had, if that has died and nothing of it is recorded
+    /// yet. Writes nothing.
+    pub(crate) async fn unrecorded_end(
+        &self,
+        row: &SessionRow,
+        meta: &SessionMeta,
+    ) -> Option<TerminationInfo> {
+        let owner = self.other_owner(row).filter(|_| !row.ended)?;
+        {
+            let _one_at_a_time = self.shared.recovering.lock().await;
+            let file = &self.shared.host_file;
+            if !file.is_dead(owner) && file.pid_of(owner).is_some() {
+                return None;
+            }
+        }
+        let _one_of_few = self.shared.readings.acquire().await.expect("it is never closed");
+        // When it was found does not count: the next look would find it at another time.
+        Some(self.lost_end(row, meta, row.updated_ms).await)
+    }
+
+    /// The other host that has the session, or had when it died.
+    fn other_owner<'a>(&self, row: &'a SessionRow) -> Option<&'a str> {
+        row.owner.as_deref().filter(|owner| *owner != self.shared.host_file.id())
     }
 
     async fn recover_host(&self, dead: DeadHost) {
@@ -96,25 +146,27 @@ impl Host {
         Ok(())
     }
 
-    /// The end of a run whose host died, with what the log says of it.
+    /// The end of a run whose host died, as the log and the index get it.
     async fn lost_batch(&self, row: &SessionRow, owner: &str) -> Batch {
         let mut meta = SessionMeta::read(&row.info);
-        let facts = match self.facts_in_log(row, &meta).await {
-            Ok(facts) => facts,
-            Err(error) => {
-                tracing::warn!(
-                    session = row.id,
-                    error = chain(&error),
-                    "the history of a lost session cannot be read"
-                );
-                let (started_ms, last_event_seq) = (Some(row.created_ms), Some(row.last_seq));
-                SessionFacts { started_ms, last_event_seq, ..SessionFacts::default() }
-            }
-        };
-        let end = crate::termination::daemon_lost(&facts, clock::now_ms());
+        let end = self.lost_end(row, &meta, clock::now_ms()).await;
         meta.ended(&end);
         meta.lost_with = Some(owner.to_owned());
         ended_batch(&end, &meta)
+    }
+
+    /// The end of a run whose host died, with what the log knows of it.
+    async fn lost_end(&self, row: &SessionRow, meta: &SessionMeta, at_ms: i64) -> TerminationInfo {
+        let facts = self.facts_in_log(row, meta).await.unwrap_or_else(|error| {
+            tracing::warn!(
+                session = row.id,
+                error = chain(&error),
+                "the history of a lost session cannot be read"
+            );
+            let (started_ms, last_event_seq) = (Some(row.created_ms), Some(row.last_seq));
+            SessionFacts { started_ms, last_event_seq, ..SessionFacts::default() }
+        });
+        crate::termination::daemon_lost(&facts, at_ms)
     }
 
     /// Whether a turn was running when the log broke off, how the last one ended, and when the run began.
@@ -139,15 +191,4 @@ impl Host {
             tracing::warn!(killed, "ended processes that a dead host had left");
         }
     }
-}
-
-/// Where a stored session is live, if it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// Not in another host.
-    NoOther,
-    /// In a host that lives.
-    Lives,
-    /// In a host that was found dead.
-    HasDied,
 }
