@@ -6,6 +6,7 @@
 
 use std::io;
 
+use crate::block::Events;
 use crate::failure::WriteError;
 
 /// The largest payload of one event, in bytes. SQLite holds at most 1,000,000,000 bytes in a row.
@@ -100,6 +101,11 @@ impl Batch {
             Some(index) => index.merge(update),
             None => self.index = Some(update),
         }
+    }
+
+    /// Its events, as if the first were number `first`.
+    pub fn events(&self, first: u64) -> Events<'_> {
+        Events::new(first, &self.records)
     }
 
     /// How many events are in it.

@@ -57,7 +57,7 @@ impl Block {
 
     /// Its events in order.
     pub fn events(&self) -> Events<'_> {
-        Events { next: self.first, records: &self.records }
+        Events::new(self.first, &self.records)
     }
 
     /// The payload of one of its events, shared instead of copied.
@@ -101,6 +101,12 @@ impl Block {
 pub struct Events<'a> {
     next: u64,
     records: &'a [u8],
+}
+
+impl<'a> Events<'a> {
+    pub(crate) fn new(first: u64, records: &'a [u8]) -> Self {
+        Self { next: first, records }
+    }
 }
 
 impl<'a> Iterator for Events<'a> {

@@ -30,6 +30,11 @@ impl Json {
         serde_json::from_str(raw.get()).ok().as_ref().map(Self::of)
     }
 
+    /// Whether it is the same value, however it is written.
+    pub fn says_the_same_as(&self, raw: &RawValue) -> bool {
+        Self::compact(raw).is_some_and(|other| self.value() == other.value())
+    }
+
     pub(crate) fn of(value: &Value) -> Self {
         Self::new(value)
     }

@@ -75,6 +75,11 @@ impl SessionMeta {
         (self.title, self.model, self.mode) = (title, model, mode);
     }
 
+    /// What a list shows.
+    pub fn glance(&self) -> Glance {
+        Glance { title: self.title.clone(), model: self.model.clone(), mode: self.mode.clone() }
+    }
+
     /// How its last run ended.
     ///
     /// # Errors

@@ -44,6 +44,8 @@ pub struct RunningTurn {
     prompt: Json,
     /// Terminals that were created in it.
     pub terminals: Vec<Box<str>>,
+    /// It is to end.
+    cancel_requested: bool,
     /// It was answered without the agent, which ignored its cancellation.
     pub(crate) given_up: bool,
 }
@@ -116,11 +118,12 @@ impl Projection {
             | Event::FileResolved(resolution) => self.questions.resolved(resolution),
             Event::ElicitationCompleted(completed) => self.questions.completed(completed),
             Event::StateChanged(changed) => self.snapshot.see_state(&changed.state),
-            Event::CancelRequested(_)
-            | Event::Echo(_)
-            | Event::Transcript(_)
-            | Event::Terminal(_)
-            | Event::Other { .. } => {}
+            Event::CancelRequested(_) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.cancel_requested = true;
+                }
+            }
+            Event::Echo(_) | Event::Transcript(_) | Event::Terminal(_) | Event::Other { .. } => {}
         }
     }
 
@@ -144,6 +147,7 @@ impl Projection {
             number: prompt.turn,
             prompt: content,
             terminals: Vec::new(),
+            cancel_requested: false,
             given_up: false,
         }));
     }
@@ -262,6 +266,11 @@ impl Projection {
         self.questions.open.get(&number)
     }
 
+    /// A question that no client is asked any more, and whose resolution is still to come.
+    pub fn settled_question(&self, number: QuestionNumber) -> Option<&OpenQuestion> {
+        self.questions.settled(number)
+    }
+
     /// The connection that was asked to open the URL of an elicitation.
     pub fn url_at(&self, elicitation: &str) -> Option<&ConnectionId> {
         self.questions.url_at(elicitation)
@@ -279,6 +288,16 @@ impl Projection {
 }
 
 impl RunningTurn {
+    /// A client asked for its end.
+    pub fn cancel_requested(&self) -> bool {
+        self.cancel_requested
+    }
+
+    /// It was answered without the agent, which ignored its cancellation.
+    pub fn given_up(&self) -> bool {
+        self.given_up
+    }
+
     /// Whether a `session/update` line repeats a part of its prompt (PR-3).
     pub fn is_echoed_by(&self, line: &[u8]) -> bool {
         let message: Value = serde_json::from_slice(line).unwrap_or_default();

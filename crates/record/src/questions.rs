@@ -7,7 +7,7 @@ use acpd_wire::{OwnedId, RawId, member};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a question asks for.
@@ -49,8 +49,8 @@ pub struct OpenQuestion {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Questions {
     pub(crate) open: BTreeMap<QuestionNumber, OpenQuestion>,
-    /// Those that no client is asked any more, or never was, and whose resolution is the next that is told of them.
-    settled: BTreeSet<QuestionNumber>,
+    /// Those that no client is asked any more, or never was, and that are not resolved yet.
+    settled: BTreeMap<QuestionNumber, OpenQuestion>,
     /// Connections that were asked to open a URL, by the elicitation's id.
     urls: BTreeMap<String, ConnectionId>,
 }
@@ -75,10 +75,6 @@ fn elicitation_id(message: &RawValue) -> Option<String> {
 
 impl Questions {
     pub(crate) fn asked(&mut self, topic: Topic, question: &Question<'_>) {
-        if question.unasked {
-            self.settled.insert(question.request);
-            return;
-        }
         if let (Topic::Elicitation, Some(only)) = (topic, &question.only)
             && let Some(id) = elicitation_id(question.message)
         {
@@ -86,7 +82,8 @@ impl Questions {
         }
         let agent_id = member(question.message, "id").and_then(RawId::new).map(|id| id.to_owned());
         let (only, message) = (question.only.clone(), question.message.get().into());
-        self.open.insert(question.request, OpenQuestion { topic, only, agent_id, message });
+        let into = if question.unasked { &mut self.settled } else { &mut self.open };
+        into.insert(question.request, OpenQuestion { topic, only, agent_id, message });
     }
 
     pub(crate) fn resolved(&mut self, resolution: &Resolution<'_>) {
@@ -100,18 +97,22 @@ impl Questions {
         }
     }
 
-    /// No client is asked any more; how each was resolved is told yet.
+    /// No client is asked any more; the resolutions are still to come.
     pub(crate) fn settle(&mut self) {
-        self.settled.extend(std::mem::take(&mut self.open).into_keys());
+        self.settled.append(&mut self.open);
     }
 
-    /// Nothing more is told of them.
+    /// No resolution comes any more.
     pub(crate) fn forget_settled(&mut self) {
-        self.settled = BTreeSet::new();
+        self.settled = BTreeMap::new();
+    }
+
+    pub(crate) fn settled(&self, number: QuestionNumber) -> Option<&OpenQuestion> {
+        self.settled.get(&number)
     }
 
     pub(crate) fn is_unresolved(&self, number: QuestionNumber) -> bool {
-        self.open.contains_key(&number) || self.settled.contains(&number)
+        self.open.contains_key(&number) || self.settled.contains_key(&number)
     }
 
     /// The connection that was asked to open a URL.
