@@ -3,10 +3,11 @@
 //! Pure. Agents are always offered the same (IN-4), so what a client did not ask for is kept from it here.
 
 use acpd_host::{AgentHandle, AgentInfo, META, ViewerInfo, method, update_kind};
+use acpd_record::ConnectionId;
 use memchr::memmem::Finder;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 // Made once: making one costs as much as searching a line.
 static BOOLEAN: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"boolean\""));
@@ -66,9 +67,9 @@ impl ClientCapabilities {
     }
 
     /// What a session has to know of a client with these.
-    pub(crate) fn viewer_info(&self, connection: &Arc<str>) -> ViewerInfo {
+    pub(crate) fn viewer_info(&self, connection: &ConnectionId) -> ViewerInfo {
         ViewerInfo {
-            connection: Arc::clone(connection),
+            connection: connection.clone(),
             forms: self.forms,
             urls: self.urls,
             reads: self.reads,

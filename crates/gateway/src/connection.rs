@@ -394,7 +394,7 @@ impl Connection {
         // A session that is about to be joined again keeps its viewer, which knows what was told.
         let joining: HashSet<&String> = self.joining.values().collect();
         self.viewers.retain(|id, watched| joining.contains(id) || !watched.is_over());
-        let via = Arc::clone(&self.client.connection);
+        let via = self.client.connection.clone();
         let questions = self.questions.clone();
         let (client, gone) = (self.capabilities, self.gone.clone());
         let (handle, viewer) = Viewer::new(&id, via, attachment, outbox, client, questions, gone);

@@ -4,6 +4,7 @@
 //! the answers, and its viewers, which ask; it is never held across a wait.
 
 use acpd_host::OpenQuestion;
+use acpd_record::QuestionNumber;
 use acpd_wire::{member, span_of, splice, write_notification};
 use bytes::{BufMut, BytesMut};
 use serde_json::json;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventPosition {
     pub(crate) session: String,
-    pub(crate) number: u64,
+    pub(crate) number: QuestionNumber,
 }
 
 /// What the answer of a client is an answer to.
@@ -83,7 +84,7 @@ impl Questions {
     }
 
     /// A question was answered: the client need not answer it.
-    pub(crate) fn resolved(&self, session: &str, number: u64, out: &mut BytesMut) {
+    pub(crate) fn resolved(&self, session: &str, number: QuestionNumber, out: &mut BytesMut) {
         self.withdraw(|position| position.session == session && position.number == number, out);
     }
 
@@ -123,7 +124,7 @@ fn put_request(message: &[u8], id: u64, out: &mut BytesMut) -> bool {
 mod tests {
     use super::*;
 
-    fn question(number: u64) -> OpenQuestion {
+    fn question(number: QuestionNumber) -> OpenQuestion {
         let message = r#"{"jsonrpc":"2.0","id":"agent's","method":"m","params":{"x":1.0,"id":2}}"#;
         OpenQuestion { number, form: false, only: None, message: message.into() }
     }
@@ -138,16 +139,20 @@ mod tests {
     #[test]
     fn each_client_is_asked_under_an_id_of_its_own() {
         let questions = Questions::default();
-        let first = written(|out| questions.ask("s", &question(5), out));
+        let first = written(|out| questions.ask("s", &question(QuestionNumber(5)), out));
         assert_eq!(
             first,
             "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"x\":1.0,\"id\":2}}\n"
         );
-        assert_eq!(written(|out| questions.ask("s", &question(5), out)), "", "it is open there");
-        assert!(written(|out| questions.ask("t", &question(5), out)).contains("\"id\":2,"));
+        assert_eq!(
+            written(|out| questions.ask("s", &question(QuestionNumber(5)), out)),
+            "",
+            "it is open there"
+        );
+        assert!(written(|out| questions.ask("t", &question(QuestionNumber(5)), out)).contains("\"id\":2,"));
         assert_eq!(
             questions.answered(1),
-            AskedQuestion::Open(EventPosition { session: "s".into(), number: 5 })
+            AskedQuestion::Open(EventPosition { session: "s".into(), number: QuestionNumber(5) })
         );
         assert_eq!(
             (questions.answered(1), questions.answered(3)),
@@ -160,14 +165,14 @@ mod tests {
     fn what_needs_no_answer_is_withdrawn() {
         let questions = Questions::default();
         for (session, number) in [("s", 1), ("s", 2), ("t", 1)] {
-            written(|out| questions.ask(session, &question(number), out));
+            written(|out| questions.ask(session, &question(QuestionNumber(number)), out));
         }
-        let withdrawn = written(|out| questions.resolved("s", 1, out));
+        let withdrawn = written(|out| questions.resolved("s", QuestionNumber(1), out));
         assert_eq!(
             withdrawn,
             "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":1}}\n"
         );
-        assert_eq!(written(|out| questions.resolved("s", 1, out)), "");
+        assert_eq!(written(|out| questions.resolved("s", QuestionNumber(1), out)), "");
         assert!(written(|out| questions.left("s", out)).contains("\"requestId\":2"));
         assert_eq!(questions.answered(2), AskedQuestion::Over);
         assert!(matches!(questions.answered(3), AskedQuestion::Open(_)));

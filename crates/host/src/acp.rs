@@ -110,20 +110,6 @@ pub(crate) fn initialize_params(offered: Offered) -> Vec<u8> {
     serde_json::to_vec(&request).expect("the schema's own types are JSON")
 }
 
-/// What the host reads of `session/prompt`.
-#[derive(Deserialize)]
-pub(crate) struct PromptView<'a> {
-    #[serde(borrow)]
-    pub(crate) prompt: Vec<ContentView<'a>>,
-}
-
-/// The kind of one content block.
-#[derive(Deserialize)]
-pub(crate) struct ContentView<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(crate) kind: Cow<'a, str>,
-}
-
 /// What the host reads of the answer to a prompt.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

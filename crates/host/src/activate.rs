@@ -75,8 +75,8 @@ struct NextRun<'a> {
 pub(crate) struct Ended {
     row: SessionRow,
     meta: SessionMeta,
-    /// The agent's own session id as JSON text.
-    native: Arc<str>,
+    /// The agent's own session id.
+    native: NativeSessionId,
     /// Its last run ended with an error; one that ended in good order is no crash loop.
     pub(crate) failed: bool,
 }
@@ -87,7 +87,7 @@ impl Ended {
         let stored =
             || Bytes::from(json!({"sessionId": "", "cwd": self.row.cwd, "mcpServers": []}).to_string());
         let (_, params) = session_setup(Some(params.unwrap_or_else(stored)))?;
-        with_session(&params, self.native.as_bytes())
+        with_session(&params, self.native.as_json().as_bytes())
             .ok_or_else(|| HostError::InvalidParams { message: "sessionId: a string is required".to_owned() })
     }
 
@@ -151,7 +151,7 @@ impl Host {
             .unless_stopped(async {
                 self.wait_for_the_lost(&ended.meta, agent.spec().graces).await;
                 // Before the agent is asked, which may tell the history then: it is not for another session.
-                let claim = agent.claim(&ended.native).await;
+                let claim = agent.claim(ended.native.as_json()).await;
                 let claim = claim.ok_or_else(|| {
                     not_resumable(format!("agent {} uses its id for another live session", agent.name()))
                 })?;
@@ -214,8 +214,8 @@ impl Host {
         let now = clock::now_ms();
         projection.apply(Position { seq: last + 1, at_ms: now }, &started);
         if let Some(named) = &named {
-            ended.meta.native_session_id = Some(named.native_id());
-            ended.native = Arc::clone(&named.native_json);
+            ended.meta.native_session_id = Some(named.native.clone());
+            ended.native = named.native.clone();
         }
         let earlier = ended.meta.run_started(projection.runs());
         ended.meta.permission_mode = mode;
@@ -319,7 +319,7 @@ impl Host {
         let reason = end.map(|end| end.reason);
         let native = meta.native_session_id.as_ref();
         let native = native.ok_or_else(|| not_resumable("the agent never named it"))?;
-        let native = Arc::clone(native.as_json());
+        let native = native.clone();
         Ok(Ended { row, meta, native, failed: reason == Some(Reason::Error) })
     }
 

@@ -24,8 +24,9 @@ pub(crate) use start::{AgentStarter, start as start_agent};
 
 use crate::acp::method;
 use crate::secrets::Secrets;
+use crate::session::ClientRequest;
 use crate::spec::AgentSpec;
-use acpd_record::Snapshot;
+use acpd_record::{Snapshot, TurnNumber};
 use acpd_supervisor::{ExitReport, ProcessHandle};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
@@ -81,7 +82,14 @@ pub(crate) enum SessionInput {
 
 /// Names a request of a session until it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Ticket(pub(crate) u64);
+pub(crate) enum Ticket {
+    /// The prompt of a turn.
+    Turn(TurnNumber),
+    /// Another request of a client.
+    Client(ClientRequest),
+    /// The session's own request that the agent close it.
+    Close,
+}
 
 /// Why the connection failed though the process did not end by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

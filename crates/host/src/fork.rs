@@ -79,7 +79,7 @@ impl Host {
         let claim = named.claim(method::SESSION_FORK, agent).await?;
         let id = crate::ids::fresh_session_id();
         let mut meta = SessionMeta::default();
-        meta.native_session_id = Some(named.native_id());
+        meta.native_session_id = Some(named.native.clone());
         meta.forked_from = SessionId::parse(source);
         meta.permission_mode = mode;
         meta.title.clone_from(&source_meta.title);
@@ -96,7 +96,7 @@ impl Host {
         };
         let run = Run {
             created_by: creator.token,
-            native: named.native_json.clone(),
+            native: named.native.clone(),
             claim,
             projection: Box::new(projection),
             transcript: None,

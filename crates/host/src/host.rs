@@ -26,8 +26,8 @@ use crate::recording;
 use crate::registry::Registry;
 use crate::services::Services;
 use crate::session::{
-    AboutRun, Beginning, COMMANDS, EndOutcome, EndRequest, Past, SessionHandle, SessionParts, SessionStatus,
-    SessionTask,
+    AboutRun, COMMANDS, EndOutcome, EndRequest, Handover, Limits, Past, RunFacts, SessionCore, SessionHandle,
+    SessionParts, SessionStatus, SessionTask,
 };
 use crate::setup::{Creator, permission_mode, session_setup};
 use crate::spec::AgentSpec;
@@ -36,8 +36,8 @@ use crate::transcript::Transcript;
 use crate::viewers::Viewers;
 use acpd_eventlog::{Appender, Batch, Cursor, CursorError, EventLog, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{
-    AgentState, Created, Event, Glance, PermissionMode, Position, Projection, RunNumber, RunStarted,
-    SessionId, SessionMeta, TerminationInfo,
+    AgentState, Created, Event, Glance, NativeSessionId, PermissionMode, Position, Projection, RunNumber,
+    RunStarted, SessionId, SessionMeta, TerminationInfo,
 };
 use acpd_supervisor::{Pending, Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
@@ -104,8 +104,8 @@ pub(crate) struct Shared {
 pub(crate) struct Run {
     /// The token that owns the session, if one does.
     pub(crate) created_by: Option<Arc<str>>,
-    /// The agent's session id as JSON text.
-    pub(crate) native: Arc<str>,
+    /// The agent's own id of it.
+    pub(crate) native: NativeSessionId,
     /// No other session on its process has that id.
     pub(crate) claim: Claim,
     /// What its log says of it, up to the start of the run.
@@ -232,13 +232,13 @@ impl Host {
         let id = crate::ids::fresh_session_id();
         let state = AgentState::of_lifecycle(&answer.body);
         let mut meta = SessionMeta::default();
-        meta.native_session_id = Some(named.native_id());
+        meta.native_session_id = Some(named.native.clone());
         meta.permission_mode = mode;
         let (appender, projection) =
             self.create_record(&id, agent, (&cwd, state), &mut meta, &creator).await?;
         let run = Run {
             created_by: creator.token,
-            native: named.native_json.clone(),
+            native: named.native.clone(),
             claim,
             projection: Box::new(projection),
             transcript: None,
@@ -337,26 +337,33 @@ impl Host {
         let agent_ref = agent.downgrade();
         let session = SessionHandle::new(about, agent_ref, commands, ended, status_seen, viewers.clone());
         let setup = FilesSpec::of_session(&run.setup, spec.files);
-        let services = Services {
-            forwards_files: setup.rules.forward,
+        let facts = RunFacts {
+            id: id.clone(),
+            native: run.native,
+            permission_mode,
+            prompt: agent.info().prompt,
+            is_shared: agent.is_shared(),
             offered: spec.offered,
+            forwards_files: setup.rules.forward,
+            limits: Limits {
+                cancel: spec.cancel_timeout,
+                permission: spec.permission_timeout,
+                idle: spec.idle_timeout,
+                settle: spec.graces.stdin.min(SETTLE),
+            },
+        };
+        let services = Services {
             cwd: setup.directories.first().cloned().unwrap_or_else(|| self.shared.cwd.clone()),
             files: Files::open(setup, &self.shared.file_slots).await,
             terminals: Arc::clone(&self.shared.terminals),
             owner: id.to_string(),
             agent: spec.name.as_str().into(),
         };
-        let beginning = Beginning {
-            projection: run.projection,
-            past,
-            transcript: run.transcript,
-            started_ms: clock::now_ms(),
-            cancel_timeout: spec.cancel_timeout,
-        };
+        let handover = Handover::new(run.transcript);
+        let core =
+            SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, SessionTask::now());
         let parts = SessionParts {
-            id: id.clone(),
             journal,
-            native: run.native,
             agent: agent.clone(),
             route,
             appender,
@@ -364,18 +371,13 @@ impl Host {
             inputs,
             ended: publish,
             status,
-            meta: run.meta,
-            idle_timeout: spec.idle_timeout,
-            permission_timeout: spec.permission_timeout,
             viewers,
             services,
             scope: self.shared.scope.child(tracing::Span::current()),
-            permission_mode,
-            settle: spec.graces.stdin.min(SETTLE),
         };
         self.shared.registry.insert(session.clone());
         let (registry, key) = (self.shared.registry.clone(), id.clone());
-        let running = Box::new(SessionTask::new(parts, beginning))
+        let running = Box::new(SessionTask::new(core, parts, past))
             .run()
             .map(move |()| registry.remove(key.as_str(), began_after));
         self.shared.scope.spawn_lasting("session", running);

@@ -6,11 +6,11 @@
 use crate::agent::AgentHandle;
 use crate::check::Doubts;
 use crate::metrics;
-use crate::session::ClientRef;
+use crate::session::{Note, TurnEnd};
 use crate::setup::Creator;
 use crate::termination::chain;
 use acpd_eventlog::WriteError;
-use acpd_record::{Cause, Projection, Reason, RunNumber, SessionId, TerminationInfo};
+use acpd_record::{Cause, Projection, Reason, RunNumber, SessionId, TerminationInfo, TurnNumber};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -85,19 +85,6 @@ pub(crate) struct RunJournal {
     doubts: Doubts,
 }
 
-/// How a turn ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum TurnEnd<'a> {
-    /// The agent answered with a stop reason.
-    Stopped(Option<&'a str>),
-    /// The agent answered with an error, of this code.
-    Failed(Option<i64>),
-    /// It was cancelled, and the agent took no notice.
-    GivenUp,
-    /// The agent was never asked: it does not read.
-    Refused,
-}
-
 impl RunJournal {
     /// A run begins.
     pub(crate) fn started(
@@ -122,20 +109,36 @@ impl RunJournal {
         journal
     }
 
-    /// A turn begins.
-    pub(crate) fn turn_started(&mut self, turn: u64, client: &ClientRef) {
-        self.turn_began = Instant::now();
-        metrics::turn_started();
-        let (session, run, connection) = (&self.session, self.run, &client.connection);
-        tracing::debug!(%session, run, turn, client = &*client.name, %connection, "turn started");
+    /// What the session's core has to say.
+    pub(crate) fn note(&mut self, note: Note) {
+        let (session, run) = (&self.session, self.run);
+        match note {
+            Note::TurnStarted { turn, client } => {
+                self.turn_began = Instant::now();
+                metrics::turn_started();
+                let (client, connection) = (&*client.name, &client.connection);
+                tracing::debug!(%session, run, %turn, client, %connection, "turn started");
+            }
+            Note::TurnEnded { turn, end } => self.turn_ended(turn, &end),
+            Note::Asked { turn, question, topic } => {
+                tracing::info!(%session, run, %turn, %question, topic = topic.as_str(), "question waiting");
+            }
+            Note::Answered { question, topic, client } => {
+                let (topic, client, connection) = (topic.as_str(), &*client.name, &client.connection);
+                tracing::info!(%session, run, %question, topic, client, %connection, "question answered");
+            }
+            Note::Unanswered { question, topic, cause } => {
+                let topic = topic.as_str();
+                tracing::info!(%session, run, %question, topic, cause, "question closed without an answer");
+            }
+        }
     }
 
-    /// A turn is over.
-    pub(crate) fn turn_ended(&self, turn: u64, end: TurnEnd<'_>) {
+    fn turn_ended(&self, turn: TurnNumber, end: &TurnEnd) {
         let took = self.turn_began.elapsed();
         let (session, run, duration_ms) = (&self.session, self.run, milliseconds(took));
         let stop_reason = match end {
-            TurnEnd::Stopped(reason) => reason,
+            TurnEnd::Stopped(reason) => reason.as_deref(),
             TurnEnd::GivenUp => Some("cancelled"),
             TurnEnd::Failed(_) | TurnEnd::Refused => None,
         };
@@ -143,36 +146,18 @@ impl RunJournal {
         match end {
             TurnEnd::Stopped(_) => {
                 let stop_reason = stop_reason.unwrap_or("none");
-                tracing::info!(%session, run, turn, stop_reason, duration_ms, "turn ended");
+                tracing::info!(%session, run, %turn, stop_reason, duration_ms, "turn ended");
             }
             TurnEnd::GivenUp => {
-                tracing::warn!(%session, run, turn, stop_reason, duration_ms, "turn ended; the agent ignored its cancel");
+                tracing::warn!(%session, run, %turn, stop_reason, duration_ms, "turn ended; the agent ignored its cancel");
             }
             TurnEnd::Failed(code) => {
-                tracing::info!(%session, run, turn, code, duration_ms, "turn ended with an error of the agent");
+                tracing::info!(%session, run, %turn, code, duration_ms, "turn ended with an error of the agent");
             }
             TurnEnd::Refused => {
-                tracing::warn!(%session, run, turn, duration_ms, "turn refused: the agent does not read");
+                tracing::warn!(%session, run, %turn, duration_ms, "turn refused: the agent does not read");
             }
         }
-    }
-
-    /// People are asked; `question` is the number of the event.
-    pub(crate) fn asked(&self, turn: u64, question: u64, topic: &'static str) {
-        let (session, run) = (&self.session, self.run);
-        tracing::info!(%session, run, turn, question, topic, "question waiting");
-    }
-
-    /// A client has answered.
-    pub(crate) fn answered(&self, question: u64, topic: &'static str, client: &ClientRef) {
-        let (session, run, connection) = (&self.session, self.run, &client.connection);
-        tracing::info!(%session, run, question, topic, client = &*client.name, %connection, "question answered");
-    }
-
-    /// There was no answer, and there will be none.
-    pub(crate) fn unanswered(&self, question: u64, topic: &'static str, cause: &'static str) {
-        let (session, run) = (&self.session, self.run);
-        tracing::info!(%session, run, question, topic, cause, "question closed without an answer");
     }
 
     /// The session cannot be recorded any more.

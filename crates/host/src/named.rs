@@ -8,14 +8,11 @@ use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde_json::value::RawValue;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// A session as its agent named it.
 pub(crate) struct NamedSession {
-    /// The agent's id.
-    pub(crate) native: String,
-    /// The same as JSON text, as the agent wrote it.
-    pub(crate) native_json: Arc<str>,
+    /// The agent's id, as the agent wrote it.
+    pub(crate) native: NativeSessionId,
     span: Range<usize>,
 }
 
@@ -26,19 +23,14 @@ impl NamedSession {
             || HostError::BadAnswer { method: method.to_owned(), detail: "it names no sessionId".to_owned() };
         let result: &RawValue = acp::view(answer).ok_or_else(bad)?;
         let raw = member(result, "sessionId").ok_or_else(bad)?;
-        let native = acp::text(raw).ok_or_else(bad)?;
+        let native = NativeSessionId::of_json(raw.get()).ok_or_else(bad)?;
         let span = span_of(answer, raw).ok_or_else(bad)?;
-        Ok(Self { native, native_json: raw.get().into(), span })
-    }
-
-    /// The agent's id.
-    pub(crate) fn native_id(&self) -> NativeSessionId {
-        NativeSessionId::of_text(&self.native)
+        Ok(Self { native, span })
     }
 
     /// Claims it on its process, before anything is recorded of it.
     pub(crate) async fn claim(&self, method: &str, agent: &AgentHandle) -> Result<Claim, HostError> {
-        agent.claim(&self.native_json).await.ok_or_else(|| HostError::BadAnswer {
+        agent.claim(self.native.as_json()).await.ok_or_else(|| HostError::BadAnswer {
             method: method.to_owned(),
             detail: "it names a sessionId that another live session on its process has".to_owned(),
         })

@@ -5,8 +5,8 @@
 
 use crate::acp::view;
 use acpd_record::PermissionMode;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// What a permission request offers, in its order: ids and kinds.
@@ -23,7 +23,7 @@ pub(crate) struct Offer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// It answers with this outcome.
-    Answer(Value),
+    Answer(Bytes),
     /// The clients are asked.
     Ask,
 }
@@ -90,7 +90,7 @@ impl Offer {
     }
 
     /// A refusal in the agent's own words; without one, the request is cancelled (PE-4).
-    pub(crate) fn rejection(&self) -> Value {
+    pub(crate) fn rejection(&self) -> Bytes {
         self.first(["reject_once", "reject_always"]).map_or_else(cancelled, selected)
     }
 
@@ -118,13 +118,27 @@ impl std::fmt::Display for Offer {
     }
 }
 
-fn selected(id: &str) -> Value {
-    json!({"outcome": {"outcome": "selected", "optionId": id}})
+/// The result that chooses an option.
+#[derive(Serialize)]
+struct Selected<'a> {
+    outcome: Outcome<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome<'a> {
+    outcome: &'static str,
+    option_id: &'a str,
+}
+
+fn selected(id: &str) -> Bytes {
+    let selected = Selected { outcome: Outcome { outcome: "selected", option_id: id } };
+    serde_json::to_vec(&selected).expect("it is JSON").into()
 }
 
 /// The answer to a request whose turn is cancelled.
-pub(crate) fn cancelled() -> Value {
-    json!({"outcome": {"outcome": "cancelled"}})
+pub(crate) fn cancelled() -> Bytes {
+    Bytes::from_static(br#"{"outcome":{"outcome":"cancelled"}}"#)
 }
 
 #[cfg(test)]
@@ -153,7 +167,10 @@ mod tests {
     fn choose(mode: PermissionMode, params: &[u8]) -> Option<String> {
         match offer(params).choose(mode) {
             Choice::Answer(answer) if answer == cancelled() => Some("cancelled".to_owned()),
-            Choice::Answer(answer) => Some(answer["outcome"]["optionId"].as_str().expect("an id").to_owned()),
+            Choice::Answer(answer) => {
+                let answer: serde_json::Value = serde_json::from_slice(&answer).expect("JSON");
+                Some(answer["outcome"]["optionId"].as_str().expect("an id").to_owned())
+            }
             Choice::Ask => None,
         }
     }

@@ -11,9 +11,11 @@ pub(crate) use error::ServiceError;
 pub(crate) use terminal::exit_status;
 
 use crate::files::Files;
-use acpd_terminal::{TerminalEvent, TerminalId, Terminals};
+use acpd_record::{Json, SessionId};
+use acpd_terminal::{TerminalEvent, Terminals};
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -53,24 +55,20 @@ pub(crate) enum Service {
 pub(crate) struct Served {
     /// The raw result.
     pub(crate) result: Bytes,
-    /// The terminal that was created.
-    pub(crate) created: Option<TerminalId>,
     /// What the log says of the answer; nothing of what would only fill it.
-    pub(crate) summary: Value,
+    pub(crate) summary: Json,
 }
 
 impl Served {
-    fn plain(result: &Value) -> Self {
-        Self { result: result.to_string().into(), created: None, summary: result.clone() }
+    fn plain(result: &impl Serialize) -> Self {
+        let summary = Json::new(result);
+        Self { result: Bytes::copy_from_slice(summary.get().as_bytes()), summary }
     }
 }
 
 /// The services of one session.
 #[derive(Clone, Debug)]
 pub(crate) struct Services {
-    pub(crate) offered: Offered,
-    /// Clients that serve files themselves are asked first.
-    pub(crate) forwards_files: bool,
     pub(crate) files: Files,
     pub(crate) terminals: Arc<Terminals>,
     /// The owner of its terminals.
@@ -82,22 +80,6 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// The service behind a method, if the agent is offered it.
-    pub(crate) fn of_method(&self, method: &str) -> Option<Service> {
-        let (service, offered) = match method {
-            "fs/read_text_file" => (Service::Read, self.offered.files),
-            WRITE => (Service::Write, self.offered.files),
-            "terminal/create" => (Service::Create, self.offered.terminals),
-            "terminal/output" => (Service::Output, self.offered.terminals),
-            "terminal/wait_for_exit" => (Service::Wait, self.offered.terminals),
-            "terminal/kill" => (Service::Kill, self.offered.terminals),
-            "terminal/release" => (Service::Release, self.offered.terminals),
-            "_acpd/terminal/resize" => (Service::Resize, self.offered.terminals),
-            _ => return None,
-        };
-        offered.then_some(service)
-    }
-
     /// Serves a request; a terminal's output goes to `feed`. Requests take effect in the order in which their futures are
     /// first polled.
     ///
@@ -114,11 +96,11 @@ impl Services {
             Service::Read => {
                 let result = self.files.read(params).await?;
                 let bytes = result.len();
-                Ok(Served { result, created: None, summary: json!({"resultBytes": bytes}) })
+                Ok(Served { result, summary: Json::new(&ReadSummary { result_bytes: bytes }) })
             }
             Service::Write => {
                 self.files.write(params).await?;
-                Ok(Served::plain(&json!({})))
+                Ok(Served::plain(&Nothing {}))
             }
             Service::Create => self.create(&params, feed).await,
             Service::Output => self.output(&params).await,
@@ -131,6 +113,22 @@ impl Services {
 }
 
 impl Service {
+    /// The service behind a method, if the agent is offered it.
+    pub(crate) fn of_method(method: &str, offered: Offered) -> Option<Self> {
+        let (service, is_offered) = match method {
+            "fs/read_text_file" => (Self::Read, offered.files),
+            WRITE => (Self::Write, offered.files),
+            "terminal/create" => (Self::Create, offered.terminals),
+            "terminal/output" => (Self::Output, offered.terminals),
+            "terminal/wait_for_exit" => (Self::Wait, offered.terminals),
+            "terminal/kill" => (Self::Kill, offered.terminals),
+            "terminal/release" => (Self::Release, offered.terminals),
+            "_acpd/terminal/resize" => (Self::Resize, offered.terminals),
+            _ => return None,
+        };
+        is_offered.then_some(service)
+    }
+
     /// Whether its requests are worth an event each. Agents look at output many times a second, and what they see is in
     /// the log already.
     pub(crate) fn is_recorded(self) -> bool {
@@ -139,17 +137,49 @@ impl Service {
 
     /// The request as the log has it, if that is not the agent's own: without the content of a file, which may be large
     /// and is in the file.
-    pub(crate) fn recorded_message(self, params: &[u8], session: &str) -> Option<Value> {
+    pub(crate) fn recorded_message(self, params: &[u8], session: &SessionId) -> Option<Json> {
+        #[derive(Deserialize)]
+        struct Write<'a> {
+            #[serde(borrow)]
+            path: Option<&'a RawValue>,
+            content: String,
+            #[serde(borrow, default, rename = "_meta")]
+            meta: Option<&'a RawValue>,
+        }
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Recorded<'a> {
+            session_id: &'a SessionId,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            path: Option<&'a RawValue>,
+            #[serde(skip_serializing_if = "Option::is_none", rename = "_meta")]
+            meta: Option<&'a RawValue>,
+            content_bytes: usize,
+        }
+        #[derive(Serialize)]
+        struct Message<'a> {
+            method: &'static str,
+            params: Recorded<'a>,
+        }
         if self != Self::Write {
             return None;
         }
-        let mut params: Value = serde_json::from_slice(params).ok()?;
-        let content = params.as_object_mut()?.remove("content")?;
-        params["contentBytes"] = json!(content.as_str().map_or(0, str::len));
-        params["sessionId"] = json!(session);
-        Some(json!({"method": WRITE, "params": params}))
+        let Write { path, content, meta } = serde_json::from_slice(params).ok()?;
+        let params = Recorded { session_id: session, path, meta, content_bytes: content.len() };
+        Some(Json::new(&Message { method: WRITE, params }))
     }
 }
+
+/// What the log has of a read: what is in a file is in the file.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReadSummary {
+    result_bytes: usize,
+}
+
+/// The result of a request that has nothing to say.
+#[derive(Serialize)]
+struct Nothing {}
 
 #[cfg(test)]
 mod tests {
@@ -158,10 +188,13 @@ mod tests {
     #[test]
     fn the_content_of_a_file_is_not_recorded() {
         let params = br#"{"sessionId":"s","path":"/a","content":"secret words"}"#;
-        let expected = json!({"sessionId": "ours", "path": "/a", "contentBytes": 12});
-        let recorded = Service::Write.recorded_message(params, "ours");
-        assert_eq!(recorded, Some(json!({"method": WRITE, "params": expected})));
-        assert_eq!(Service::Read.recorded_message(params, "ours"), None);
-        assert_eq!(Service::Write.recorded_message(b"{}", "ours"), None);
+        let ours = SessionId::parse("ours").expect("an id");
+        let recorded = Service::Write.recorded_message(params, &ours).expect("it is a write");
+        assert_eq!(
+            recorded.get(),
+            r#"{"method":"fs/write_text_file","params":{"sessionId":"ours","path":"/a","contentBytes":12}}"#
+        );
+        assert_eq!(Service::Read.recorded_message(params, &ours), None);
+        assert_eq!(Service::Write.recorded_message(b"{}", &ours), None);
     }
 }

@@ -1,22 +1,27 @@
 //! One session: a handle for all others, a task that decides.
 
-mod ingest;
-mod pending;
+mod core;
+mod effects;
 mod prompt;
 mod questions;
 mod replay;
-mod snapshot;
+mod requests;
 mod task;
+mod transcribing;
 mod turns;
 
-pub(crate) use task::{Beginning, Past, SessionParts, SessionTask};
+pub(crate) use self::core::{Limits, RunFacts, SessionCore};
+pub(crate) use effects::{Note, TurnEnd};
+pub(crate) use task::{Past, SessionParts, SessionTask};
+pub(crate) use transcribing::Handover;
 
 use crate::agent::AgentRef;
 use crate::error::HostError;
 use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
-use acpd_record::PermissionMode;
-use acpd_record::SessionId;
-use acpd_record::{Cause, TerminationInfo};
+use acpd_record::{
+    Cause, ConnectionId, Json, LifecycleState, PermissionMode, QuestionNumber, SessionId, TerminationInfo,
+    Topic, TranscriptFacts,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -105,16 +110,22 @@ impl EndRequest {
 #[derive(Debug)]
 pub(crate) enum SessionCommand {
     /// A request for the agent, the prompt among them. `params` has acpd's session id.
-    Request { method: String, params: Option<Bytes>, client: ClientRef, number: u64, reply: ReplyTo },
+    Request {
+        method: String,
+        params: Option<Bytes>,
+        client: ClientRef,
+        request: ClientRequest,
+        reply: ReplyTo,
+    },
     /// A notification for the agent, `session/cancel` among them.
     Notify { method: String, params: Option<Bytes>, client: ClientRef },
     /// The client withdrew its request.
-    Withdraw { number: u64 },
+    Withdraw { request: ClientRequest },
     /// End the session; answered with its last event when it has ended.
     End { request: EndRequest, initiator: Arc<str>, done: oneshot::Sender<u64> },
     /// A client answers a question of the agent with a raw result, or with an error.
     Answer {
-        number: u64,
+        number: QuestionNumber,
         result: Option<Bytes>,
         client: ClientRef,
         reply: oneshot::Sender<Result<(), AnswerRefused>>,
@@ -129,20 +140,31 @@ pub struct ClientRef {
     /// What the client calls itself.
     pub name: Arc<str>,
     /// Its connection; no two connections have the same, in any process.
-    pub connection: Arc<str>,
+    pub connection: ConnectionId,
 }
 
 /// An open question of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenQuestion {
     /// Its number: the event that shows it.
-    pub number: u64,
+    pub number: QuestionNumber,
     /// It is an elicitation, for clients that can fill in forms; else a permission request, for all.
     pub form: bool,
     /// The only connection that is asked, if it is one only.
-    pub only: Option<Arc<str>>,
+    pub only: Option<ConnectionId>,
     /// The raw request, under the session's own id and the agent's request id.
     pub message: Bytes,
+}
+
+impl OpenQuestion {
+    pub(crate) fn new(number: QuestionNumber, question: &acpd_record::OpenQuestion) -> Self {
+        Self {
+            number,
+            form: question.topic == Topic::Elicitation,
+            only: question.only.clone(),
+            message: Bytes::copy_from_slice(question.message.as_bytes()),
+        }
+    }
 }
 
 /// Why a client's answer does not count.
@@ -160,9 +182,9 @@ pub struct Attached {
     /// The last event that can be read now.
     pub seq: u64,
     /// Members of the answer to `session/load` and `session/resume`: current modes and config options.
-    pub result: serde_json::Map<String, serde_json::Value>,
+    pub result: LifecycleState,
     /// Everything of contract 1.5.
-    pub snapshot: serde_json::Value,
+    pub snapshot: Json,
     /// What it has to be asked.
     pub open: Vec<OpenQuestion>,
     /// A turn is running.
@@ -170,12 +192,17 @@ pub struct Attached {
     /// How the last turn ended, whichever client had prompted it (PR-12).
     pub last_stop_reason: Option<String>,
     /// How much of the history the agent knows from a transcript, if it could not resume or load the session.
-    pub transcript: Option<serde_json::Value>,
+    pub transcript: Option<TranscriptFacts>,
 }
 
 /// Names a request of a client to its session, so that it can be withdrawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientRequest(u64);
+
+impl ClientRequest {
+    /// One whose connection was lost with an earlier host.
+    pub(crate) const LOST: Self = Self(u64::MAX);
+}
 
 /// What does not change while a run lasts.
 #[derive(Debug)]
@@ -272,9 +299,9 @@ impl SessionHandle {
         client: ClientRef,
         reply: ReplyTo,
     ) -> Result<ClientRequest, HostError> {
-        let number = self.requests.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.send(SessionCommand::Request { method, params, client, number, reply }).await?;
-        Ok(ClientRequest(number))
+        let request = ClientRequest(self.requests.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        self.send(SessionCommand::Request { method, params, client, request, reply }).await?;
+        Ok(request)
     }
 
     /// Passes a notification to the session.
@@ -302,7 +329,7 @@ impl SessionHandle {
     /// When the session has ended.
     pub async fn answer(
         &self,
-        number: u64,
+        number: QuestionNumber,
         result: Option<Bytes>,
         client: ClientRef,
     ) -> Result<oneshot::Receiver<Result<(), AnswerRefused>>, HostError> {
@@ -314,7 +341,7 @@ impl SessionHandle {
     /// Withdraws a request; it is answered all the same, once.
     pub async fn withdraw(&self, request: ClientRequest) {
         // An ended session has answered it already.
-        let _ended = self.send(SessionCommand::Withdraw { number: request.0 }).await;
+        let _ended = self.send(SessionCommand::Withdraw { request }).await;
     }
 
     /// Ends the session and waits until it has ended, which the stop ladder bounds.

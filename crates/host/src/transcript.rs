@@ -5,11 +5,10 @@
 //! and the agent said is in it, and of tool calls the title and how they ended; thoughts, plans and what tools read or
 //! wrote are not. Not here: when an agent is given one.
 
-use acpd_record::{Event, TranscriptFacts, update_kind};
+use acpd_record::{Event, Json, SessionId, TranscriptFacts, update_kind};
 use acpd_wire::member;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
@@ -246,7 +245,7 @@ impl Block<'_> {
 }
 
 impl Transcript {
-    /// What is told of it: how much of the history is in it, and how much is not.
+    /// How much of the history is in it, and how much is not.
     pub(crate) fn facts(&self) -> TranscriptFacts {
         TranscriptFacts {
             messages: self.messages,
@@ -258,13 +257,26 @@ impl Transcript {
     }
 
     /// A content block for a prompt: a resource for agents that take one, which tells it from what the user says.
-    pub(crate) fn block(&self, session: &str, embedded_context: bool) -> Value {
-        match embedded_context {
-            true => json!({"type": "resource", "resource": {
-                "uri": format!("acpd://sessions/{session}/transcript"), "mimeType": "text/markdown", "text": self.text,
-            }}),
-            false => json!({"type": "text", "text": self.text}),
+    pub(crate) fn block(&self, session: &SessionId, embedded_context: bool) -> Json {
+        #[derive(Serialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum Block<'a> {
+            Resource { resource: Resource<'a> },
+            Text { text: &'a str },
         }
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Resource<'a> {
+            uri: String,
+            mime_type: &'static str,
+            text: &'a str,
+        }
+        let text = self.text.as_str();
+        let uri = format!("acpd://sessions/{session}/transcript");
+        Json::new(&match embedded_context {
+            true => Block::Resource { resource: Resource { uri, mime_type: "text/markdown", text } },
+            false => Block::Text { text },
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! A viewer is listed as long as its guard lives. The session looks when it has a question that not every
 //! client understands, and when the only viewer that was asked has left.
 
+use acpd_record::ConnectionId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -10,7 +11,7 @@ use tokio::sync::Notify;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewerInfo {
     /// Its connection; no two connections have the same.
-    pub connection: Arc<str>,
+    pub connection: ConnectionId,
     /// It can fill in forms (ACP page "elicitation", mode `form`).
     pub forms: bool,
     /// It can open a URL (mode `url`).
@@ -57,16 +58,20 @@ impl Viewers {
     }
 
     /// A viewer of which `can` is true: on the connection `first`, if that is there, or else the one that came first.
-    pub(crate) fn one(&self, first: &str, can: impl Fn(&ViewerInfo) -> bool) -> Option<Arc<str>> {
+    pub(crate) fn one(
+        &self,
+        first: Option<&ConnectionId>,
+        can: impl Fn(&ViewerInfo) -> bool,
+    ) -> Option<ConnectionId> {
         let table = self.table();
         let able = || table.listed.iter().map(|(_, viewer)| viewer).filter(|viewer| can(viewer));
-        let found = able().find(|viewer| *viewer.connection == *first).or_else(|| able().next());
-        found.map(|viewer| Arc::clone(&viewer.connection))
+        let found = able().find(|viewer| Some(&viewer.connection) == first).or_else(|| able().next());
+        found.map(|viewer| viewer.connection.clone())
     }
 
     /// Whether a connection is listed.
-    pub(crate) fn has(&self, connection: &str) -> bool {
-        self.any(|viewer| *viewer.connection == *connection)
+    pub(crate) fn has(&self, connection: &ConnectionId) -> bool {
+        self.any(|viewer| viewer.connection == *connection)
     }
 
     /// Waits until a viewer has left since this was awaited last.
@@ -101,14 +106,18 @@ mod tests {
     #[test]
     fn one_is_chosen_but_none_that_left() {
         let viewers = Viewers::default();
-        assert_eq!(viewers.one("a", |_| true), None);
+        let first = |viewers: &Viewers, id: &str| {
+            let found = viewers.one(Some(&id.into()), |viewer| viewer.urls);
+            found.map(|id| id.as_str().to_owned())
+        };
+        assert_eq!(viewers.one(None, |_| true), None);
         let a = viewers.add(viewer("a", false));
         let b = viewers.add(viewer("b", true));
         let _c = viewers.add(viewer("c", true));
         assert!(viewers.any(|viewer| viewer.urls) && !viewers.any(|viewer| viewer.forms));
-        assert_eq!(viewers.one("a", |viewer| viewer.urls).as_deref(), Some("b"));
-        assert_eq!(viewers.one("c", |viewer| viewer.urls).as_deref(), Some("c"));
+        assert_eq!(first(&viewers, "a").as_deref(), Some("b"));
+        assert_eq!(first(&viewers, "c").as_deref(), Some("c"));
         drop((a, b));
-        assert_eq!(viewers.one("a", |viewer| viewer.urls).as_deref(), Some("c"));
+        assert_eq!(first(&viewers, "a").as_deref(), Some("c"));
     }
 }

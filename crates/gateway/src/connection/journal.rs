@@ -8,6 +8,7 @@ use crate::connection::ConnectionOptions;
 use crate::refusal_window::RefusalWindow;
 use crate::wire_error::WireError;
 use acpd_host::ClientRef;
+use acpd_record::ConnectionId;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -18,7 +19,7 @@ const CHARS: usize = 100;
 /// One connection, as its lines name it.
 #[derive(Debug)]
 pub(super) struct ConnectionJournal {
-    connection: Arc<str>,
+    connection: ConnectionId,
     /// What it came by.
     transport: &'static str,
     /// What it calls itself, if it has said so.
@@ -57,7 +58,7 @@ impl ConnectionJournal {
     pub(super) fn opened(client: &ClientRef, options: &ConnectionOptions) -> Self {
         let began = Instant::now();
         let journal = Self {
-            connection: Arc::clone(&client.connection),
+            connection: client.connection.clone(),
             transport: options.transport,
             client: None,
             token: options.identity.name().cloned(),

@@ -12,10 +12,11 @@ use acpd_host::{
     Activated, AgentHandle, AgentRef, Attached, Attempt, EndRequest, Host, HostError, META, Reason,
     SessionHandle, SessionSummary, method,
 };
-use acpd_record::Json;
+use acpd_record::{Json, LifecycleState, TranscriptFacts};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -224,7 +225,7 @@ impl Connection {
             };
             let change = match attachment {
                 Ok((mut parts, result)) => {
-                    let result = Bytes::from(Value::Object(result).to_string());
+                    let result = Bytes::from(serde_json::to_vec(&result).expect("it is JSON"));
                     let result = Bytes::copy_from_slice(&capabilities.filter_result(&result));
                     parts.attachment.answer.line = answer_line(&id, &Ok(result));
                     parts.spare = spare;
@@ -356,46 +357,93 @@ async fn find_live(host: &Host, session: &str) -> Result<Option<Joined>, HostErr
     }
 }
 
-/// Where the client joins, and the members of its answer.
+/// The answer to `session/load` and `session/resume`.
+#[derive(Default, Serialize)]
+struct JoinResult {
+    #[serde(flatten)]
+    state: LifecycleState,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<OwnMeta<JoinMeta>>,
+}
+
+/// acpd's own part of an answer.
+#[derive(Serialize)]
+struct OwnMeta<T> {
+    #[serde(rename = "sandboxagent.dev")]
+    own: T,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum JoinMeta {
+    Live(LiveMeta),
+    ReadOnly(ReadOnlyMeta),
+}
+
+/// What the client goes on with.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LiveMeta {
+    turn_active: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_stop_reason: Option<String>,
+    /// PR-11: what was interrupted is seen by the client that goes on with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_termination_info: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transcript: Option<TranscriptFacts>,
+}
+
+/// Why the session can only be read.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReadOnlyMeta {
+    resumable: bool,
+    reason: String,
+    /// TM-3: a replay has no ends of runs in it, so the answer says how the last one ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    termination_info: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+}
+
+/// Where the client joins, and its answer.
 async fn show(
     host: &Host,
     session: &str,
     joined: Option<Joined>,
     unresumable: Option<HostError>,
     replay: bool,
-) -> Result<(Attaching, Map<String, Value>), HostError> {
-    let mut result = Map::new();
+) -> Result<(Attaching, JoinResult), HostError> {
+    let mut result = JoinResult::default();
     let mut questions = Vec::new();
     let (live, until) = match joined {
         Some(Joined { live, attached, until, earlier }) => {
-            result = attached.result;
+            result.state = attached.result;
             questions = attached.open;
-            let mut meta = json!({"turnActive": attached.turn_active});
-            if let Some(reason) = attached.last_stop_reason {
-                meta["lastStopReason"] = json!(reason);
-            }
-            // PR-11: what was interrupted is seen by who goes on with it.
-            if let Some(earlier) = earlier {
-                meta["previousTerminationInfo"] = json!(earlier);
-            }
-            if let Some(transcript) = attached.transcript {
-                meta["transcript"] = transcript;
-            }
-            result.insert("_meta".to_owned(), json!({META: meta}));
+            let own = JoinMeta::Live(LiveMeta {
+                turn_active: attached.turn_active,
+                last_stop_reason: attached.last_stop_reason,
+                previous_termination_info: earlier,
+                transcript: attached.transcript,
+            });
+            result.meta = Some(OwnMeta { own });
             (Some(live), until)
         }
         None => (None, host.inspect(session).await?.event_count),
     };
     if let Some(error) = &unresumable {
-        let mut meta = json!({"resumable": false, "reason": error.to_string()});
-        // TM-3: a replay has no ends of runs in it, so the answer says how the last one ended.
-        if let Some(info) = host.inspect(session).await?.termination {
-            meta["terminationInfo"] = json!(info);
-        }
-        if let HostError::LiveElsewhere { pid: Some(pid), .. } = error {
-            meta["pid"] = json!(pid);
-        }
-        result.insert("_meta".to_owned(), json!({META: meta}));
+        let pid = match error {
+            HostError::LiveElsewhere { pid, .. } => *pid,
+            _ => None,
+        };
+        let own = JoinMeta::ReadOnly(ReadOnlyMeta {
+            resumable: false,
+            reason: error.to_string(),
+            termination_info: host.inspect(session).await?.termination,
+            pid,
+        });
+        result.meta = Some(OwnMeta { own });
     }
     let from = if replay { 0 } else { until };
     let cursor = host.cursor(session, from).await?;

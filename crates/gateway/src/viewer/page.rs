@@ -18,13 +18,13 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 pub(super) struct Page {
     /// The session's id.
     id: String,
     /// The connection; prompts that came through it are not shown to it.
-    via: Arc<str>,
+    via: ConnectionId,
     client: ClientCapabilities,
     /// What the client was asked.
     questions: Questions,
@@ -40,7 +40,7 @@ pub(super) struct Page {
 impl Page {
     pub(super) fn new(
         id: &str,
-        via: Arc<str>,
+        via: ConnectionId,
         client: ClientCapabilities,
         questions: Questions,
         history_until: u64,
@@ -82,7 +82,7 @@ impl Page {
             | Event::ElicitationResolved(resolution)
             | Event::FileResolved(resolution) => {
                 self.resolved.insert(resolution.request);
-                self.questions.resolved(&self.id, resolution.request.0, out);
+                self.questions.resolved(&self.id, resolution.request, out);
             }
             Event::ElicitationCompleted(completed) if !history && self.is_it(completed.only.as_ref()) => {
                 put_line(out, completed.message.get().as_bytes());
@@ -101,7 +101,7 @@ impl Page {
 
     /// Whether a connection is this one.
     fn is_it(&self, connection: Option<&ConnectionId>) -> bool {
-        connection.is_some_and(|connection| connection.as_str() == &*self.via)
+        connection == Some(&self.via)
     }
 
     fn write_update(&self, line: &[u8], history: bool, out: &mut BytesMut) {
@@ -123,12 +123,12 @@ impl Page {
         }
         let only = question.only.as_ref().map(|only| only.as_str().into());
         let message = Bytes::copy_from_slice(question.message.get().as_bytes());
-        self.ask(&OpenQuestion { number: question.request.0, form, only, message }, out);
+        self.ask(&OpenQuestion { number: question.request, form, only, message }, out);
     }
 
     fn ask(&self, question: &OpenQuestion, out: &mut BytesMut) {
         let is_asked = match &question.only {
-            Some(only) => **only == *self.via,
+            Some(only) => *only == self.via,
             None if question.form => self.client.has_forms(),
             None => self.client.can_answer(),
         };
@@ -139,9 +139,7 @@ impl Page {
 
     /// What a client that has just attached still has to be asked.
     pub(super) fn write_open(&mut self, open: &[OpenQuestion], out: &mut BytesMut) {
-        for question in
-            open.iter().filter(|question| !self.resolved.contains(&QuestionNumber(question.number)))
-        {
+        for question in open.iter().filter(|question| !self.resolved.contains(&question.number)) {
             self.ask(question, out);
         }
     }

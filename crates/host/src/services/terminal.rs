@@ -1,11 +1,10 @@
 //! `terminal/*`: what an agent writes, in the words of terminals, and back (contract 2.3).
 
-use super::{Served, ServiceError, Services};
-use crate::acp::META;
+use super::{Nothing, Served, ServiceError, Services};
+use acpd_record::ExitStatus;
 use acpd_supervisor::WindowSize;
 use acpd_terminal::{TerminalEvent, TerminalHandle, TerminalId, TerminalReport, TerminalSpec};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 
@@ -22,7 +21,55 @@ struct Create {
     #[serde(default)]
     output_byte_limit: Option<u64>,
     #[serde(default, rename = "_meta")]
-    meta: Value,
+    meta: Option<CreateMeta>,
+}
+
+#[derive(Default, Deserialize)]
+struct CreateMeta {
+    #[serde(default, rename = "sandboxagent.dev")]
+    own: Option<OwnMeta>,
+}
+
+#[derive(Default, Deserialize)]
+struct OwnMeta {
+    #[serde(default)]
+    pty: Option<Window>,
+}
+
+/// The size of a window, in cells.
+#[derive(Default, Deserialize)]
+struct Window {
+    #[serde(default)]
+    cols: i64,
+    #[serde(default)]
+    rows: i64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Created<'a> {
+    terminal_id: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output<'a> {
+    output: &'a str,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_status: Option<ExitStatus>,
+    /// Older agents look for it here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<Option<i32>>,
+}
+
+/// How a command ended, as ACP has it and where older agents look for it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Waited {
+    exit_code: Option<i32>,
+    signal: Option<String>,
+    exit_status: ExitStatus,
 }
 
 #[derive(Deserialize)]
@@ -38,9 +85,9 @@ struct Named {
     #[serde(default)]
     output_byte_limit: Option<u64>,
     #[serde(default)]
-    cols: Option<u16>,
+    cols: Option<i64>,
     #[serde(default)]
-    rows: Option<u16>,
+    rows: Option<i64>,
 }
 
 impl Services {
@@ -61,55 +108,51 @@ impl Services {
         spec.env = variables.map(|variable| (variable.name.into(), variable.value.into())).collect();
         spec.label = Some(self.agent.clone());
         spec.output_byte_limit = create.output_byte_limit;
-        spec.pty = window(&create.meta[META]["pty"])?;
+        let window = create.meta.and_then(|meta| meta.own).and_then(|own| own.pty);
+        spec.pty = window.map(size).transpose()?;
         let id = self.terminals.create(&self.owner, spec, Some(feed)).await?;
-        let served = Served::plain(&json!({"terminalId": id.as_str()}));
-        Ok(Served { created: Some(id), ..served })
+        Ok(Served::plain(&Created { terminal_id: id.as_str() }))
     }
 
     pub(super) async fn output(&self, params: &[u8]) -> Result<Served, ServiceError> {
         let (terminal, named) = self.named(params)?;
         let snapshot = terminal.output(named.output_byte_limit).await?;
-        let mut result = json!({"output": snapshot.output.text, "truncated": snapshot.output.truncated});
-        if let Some(report) = &snapshot.report {
-            result["exitStatus"] = exit_status(report);
-            // Older agents look for it here.
-            result["exitCode"] = json!(report.exit_code());
-        }
-        Ok(Served { summary: Value::Null, ..Served::plain(&result) })
+        let report = snapshot.report.as_ref();
+        Ok(Served::plain(&Output {
+            output: &snapshot.output.text,
+            truncated: snapshot.output.truncated,
+            exit_status: report.map(exit_status),
+            exit_code: report.map(|report| report.exit_code()),
+        }))
     }
 
     pub(super) async fn wait(&self, params: &[u8]) -> Result<Served, ServiceError> {
         let (terminal, _) = self.named(params)?;
-        let report = terminal.wait_for_exit().await;
-        let mut result = exit_status(&report);
-        // Older agents look for it here.
-        result["exitStatus"] = exit_status(&report);
-        Ok(Served::plain(&result))
+        let exit_status = exit_status(&terminal.wait_for_exit().await);
+        let ExitStatus { exit_code, signal } = exit_status.clone();
+        Ok(Served::plain(&Waited { exit_code, signal, exit_status }))
     }
 
     pub(super) async fn kill(&self, params: &[u8]) -> Result<Served, ServiceError> {
         let (terminal, _) = self.named(params)?;
         terminal.kill().await;
-        Ok(Served::plain(&json!({})))
+        Ok(Served::plain(&Nothing {}))
     }
 
     pub(super) async fn release(&self, params: &[u8]) -> Result<Served, ServiceError> {
         let named: Named = parse(params)?;
         self.terminals.release(&self.owner, &TerminalId::from(named.terminal_id.as_str())).await?;
-        Ok(Served::plain(&json!({})))
+        Ok(Served::plain(&Nothing {}))
     }
 
     pub(super) async fn resize(&self, params: &[u8]) -> Result<Served, ServiceError> {
         let (terminal, named) = self.named(params)?;
-        let size = match (named.cols, named.rows) {
-            (Some(cols), Some(rows)) => window(&json!({"cols": cols, "rows": rows}))?,
-            _ => None,
+        let (Some(cols), Some(rows)) = (named.cols, named.rows) else {
+            return Err(ServiceError::invalid("cols, rows", "both are required, 1 to 65535"));
         };
-        let size =
-            size.ok_or_else(|| ServiceError::invalid("cols, rows", "both are required, 1 to 65535"))?;
+        let size = size(Window { cols, rows })?;
         terminal.resize(size).await?;
-        Ok(Served::plain(&json!({})))
+        Ok(Served::plain(&Nothing {}))
     }
 
     fn named(&self, params: &[u8]) -> Result<(TerminalHandle, Named), ServiceError> {
@@ -119,23 +162,17 @@ impl Services {
     }
 }
 
-/// The size of a window; None when none is asked for.
-fn window(size: &Value) -> Result<Option<WindowSize>, ServiceError> {
-    if size.is_null() {
-        return Ok(None);
-    }
-    let cells = |name: &str| {
-        size[name].as_u64().and_then(|cells| u16::try_from(cells).ok()).filter(|cells| *cells > 0)
-    };
-    match (cells("cols"), cells("rows")) {
-        (Some(cols), Some(rows)) => Ok(Some(WindowSize { cols, rows })),
+fn size(window: Window) -> Result<WindowSize, ServiceError> {
+    let cells = |cells: i64| u16::try_from(cells).ok().filter(|cells| *cells > 0);
+    match (cells(window.cols), cells(window.rows)) {
+        (Some(cols), Some(rows)) => Ok(WindowSize { cols, rows }),
         _ => Err(ServiceError::invalid("pty", "cols and rows are required, 1 to 65535")),
     }
 }
 
 /// ACP's `exitStatus`: the code or the signal, as the operating system says it.
-pub(crate) fn exit_status(report: &TerminalReport) -> Value {
-    json!({"exitCode": report.exit_code(), "signal": report.signal()})
+pub(crate) fn exit_status(report: &TerminalReport) -> ExitStatus {
+    ExitStatus { exit_code: report.exit_code(), signal: report.signal().map(str::to_owned) }
 }
 
 fn parse<'a, T: Deserialize<'a>>(params: &'a [u8]) -> Result<T, ServiceError> {

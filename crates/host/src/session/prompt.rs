@@ -1,18 +1,68 @@
-//! What a prompt may contain (PR-2). Pure.
+//! What a prompt may contain (PR-2), read once, where it enters the session. Pure.
 
-use crate::acp::{PromptView, view};
+use crate::acp::view;
 use crate::agent::PromptCapabilities;
 use crate::error::HostError;
+use acpd_wire::{span_of, splice};
+use bytes::{Bytes, BytesMut};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::ops::Range;
 
-/// Refuses content that the agent has not said it takes; text and resource links always pass.
-pub(super) fn check(params: &[u8], agent: PromptCapabilities) -> Result<(), HostError> {
-    let invalid = |message: String| Err(HostError::InvalidParams { message });
-    let Some(PromptView { prompt }) = view(params) else {
-        return invalid(
-            "prompt: an array of content blocks is required, each an object with a type".to_owned(),
-        );
+/// The params of a prompt that was read.
+#[derive(Debug)]
+pub(super) struct PromptParams {
+    /// Under the agent's session id.
+    pub(super) params: Bytes,
+    /// Where the content blocks stand in them.
+    pub(super) content: Range<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Params<'a> {
+    #[serde(borrow, default)]
+    session_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    prompt: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+}
+
+/// Reads a prompt and puts the agent's session id `native` in place of ours. Content that the agent has not said it takes is
+/// refused; text and resource links always pass.
+pub(super) fn read(
+    params: Option<Bytes>,
+    agent: PromptCapabilities,
+    native: &str,
+) -> Result<PromptParams, HostError> {
+    let params = params.unwrap_or_default();
+    let read = view::<Params<'_>>(&params);
+    let blocks = read.as_ref().and_then(|read| view::<Vec<Block<'_>>>(read.prompt.get().as_bytes()));
+    let (Some(read), Some(blocks)) = (read, blocks) else {
+        let message = "prompt: an array of content blocks is required, each an object with a type".to_owned();
+        return Err(HostError::InvalidParams { message });
     };
-    for (place, block) in prompt.iter().enumerate() {
+    check(&blocks, agent)?;
+    let content = span_of(&params, read.prompt).expect("it was borrowed from there");
+    let Some(session) = read.session_id.and_then(|session| span_of(&params, session)) else {
+        return Ok(PromptParams { params, content });
+    };
+    let mut out = BytesMut::with_capacity(params.len() + native.len());
+    let length = session.len();
+    let moves = |at: usize| if session.start < content.start { at + native.len() - length } else { at };
+    let content = moves(content.start)..moves(content.end);
+    splice(&mut out, &params, &[(session, native.as_bytes())]);
+    Ok(PromptParams { params: out.freeze(), content })
+}
+
+fn check(blocks: &[Block<'_>], agent: PromptCapabilities) -> Result<(), HostError> {
+    for (place, block) in blocks.iter().enumerate() {
         let (taken, capability) = match block.kind.as_ref() {
             "image" => (agent.image, "image"),
             "audio" => (agent.audio, "audio"),
@@ -21,10 +71,11 @@ pub(super) fn check(params: &[u8], agent: PromptCapabilities) -> Result<(), Host
             _ => continue,
         };
         if !taken {
-            return invalid(format!(
+            let message = format!(
                 "prompt[{place}]: this agent does not take content of type {:?} (promptCapabilities.{capability} is not set)",
                 block.kind
-            ));
+            );
+            return Err(HostError::InvalidParams { message });
         }
     }
     Ok(())
@@ -35,7 +86,8 @@ mod tests {
     use super::*;
 
     fn said(params: &str, agent: PromptCapabilities) -> Option<String> {
-        check(params.as_bytes(), agent).err().map(|error| error.to_string())
+        let params = Some(Bytes::copy_from_slice(params.as_bytes()));
+        read(params, agent, "\"native\"").err().map(|error| error.to_string())
     }
 
     // PR-2
@@ -60,6 +112,20 @@ mod tests {
     fn a_prompt_of_another_shape_is_refused() {
         for params in [r#"{}"#, r#"{"prompt":"text"}"#, r#"{"prompt":[1]}"#, r#"{"prompt":[{}]}"#] {
             assert!(said(params, PromptCapabilities::default()).expect("refused").starts_with("prompt: "));
+        }
+    }
+
+    // SE-1: the content is found where it stands after the agent's id has taken the place of ours
+    #[test]
+    fn the_content_is_where_it_is_said_to_be() {
+        for params in [
+            r#"{"sessionId":"a-long-id-of-ours","prompt":[ {"type":"text"} ],"x":1.0}"#,
+            r#"{"prompt":[ {"type":"text"} ],"sessionId":"a-long-id-of-ours"}"#,
+            r#"{"prompt":[ {"type":"text"} ]}"#,
+        ] {
+            let read = read(Some(params.into()), PromptCapabilities::default(), "\"n\"").expect("it is one");
+            assert_eq!(&read.params[read.content], br#"[ {"type":"text"} ]"#);
+            assert_eq!(read.params, params.replace("a-long-id-of-ours", "n"));
         }
     }
 }

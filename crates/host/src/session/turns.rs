@@ -5,10 +5,10 @@
 //! the answer after a bound (PR-6), but the next prompt still waits until it is really done with the last one,
 //! so that two turns never mix.
 
-use crate::agent::Ticket;
+use super::ClientRequest;
+use acpd_record::RunningTurn;
 use std::collections::VecDeque;
-use std::time::Duration;
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Prompts that may wait behind the running one.
 pub(super) const QUEUE: usize = 16;
@@ -17,47 +17,65 @@ pub(super) const QUEUE: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Record the prompt and send it to the agent.
-    Begin(Ticket),
+    Begin(ClientRequest),
     /// Send `session/cancel` to the agent.
     SendCancel,
     /// The same, though no turn is known to run: some agents answer a prompt and work on.
     PassCancel,
     /// Give the agent's answer to the client and record the end of the turn.
-    Finish(Ticket),
+    Finish(ClientRequest),
     /// The agent ignored the cancel: withdraw the prompt, answer `cancelled` and record it.
-    GiveUp(Ticket),
+    GiveUp(ClientRequest),
     /// A prompt that never began is answered `cancelled`.
-    Drop(Ticket),
+    Drop(ClientRequest),
     /// Too many wait.
-    Refuse(Ticket),
-    /// An answer that comes after we gave up is nobody's.
-    Ignore(Ticket),
+    Refuse(ClientRequest),
+    /// The answer to a turn that was given up is dropped.
+    Ignore(ClientRequest),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
-    Running(Ticket),
+    Running(ClientRequest),
     /// Cancel was sent; `until` bounds the agent's silence.
     Cancelling {
-        ticket: Ticket,
+        request: ClientRequest,
         until: Option<Instant>,
     },
     /// We have answered for the agent, which still works on it.
-    GivenUp(Ticket),
+    GivenUp(ClientRequest),
 }
 
 /// The turns of one session.
 #[derive(Debug)]
 pub(super) struct Turns {
     state: State,
-    queue: VecDeque<Ticket>,
+    queue: VecDeque<ClientRequest>,
     cancel_timeout: Option<Duration>,
 }
 
 impl Turns {
     pub(super) fn new(cancel_timeout: Option<Duration>) -> Self {
         Self { state: State::Idle, queue: VecDeque::new(), cancel_timeout }
+    }
+
+    /// After a restart of the host: the agent may work on `turn`. The request that began it was lost with its connection.
+    pub(super) fn resumed(
+        cancel_timeout: Option<Duration>,
+        turn: Option<&RunningTurn>,
+        now: Instant,
+    ) -> Self {
+        let request = ClientRequest::LOST;
+        let state = match turn {
+            None => State::Idle,
+            Some(turn) if turn.given_up() => State::GivenUp(request),
+            Some(turn) if turn.cancel_requested() => {
+                State::Cancelling { request, until: cancel_timeout.map(|timeout| now + timeout) }
+            }
+            Some(_) => State::Running(request),
+        };
+        Self { state, ..Self::new(cancel_timeout) }
     }
 
     /// A turn is running, for all a client can see.
@@ -81,15 +99,15 @@ impl Turns {
     }
 
     /// A client prompts.
-    pub(super) fn prompt(&mut self, ticket: Ticket) -> Option<Step> {
+    pub(super) fn prompt(&mut self, request: ClientRequest) -> Option<Step> {
         if self.state == State::Idle {
-            self.state = State::Running(ticket);
-            return Some(Step::Begin(ticket));
+            self.state = State::Running(request);
+            return Some(Step::Begin(request));
         }
         if self.queue.len() >= QUEUE {
-            return Some(Step::Refuse(ticket));
+            return Some(Step::Refuse(request));
         }
-        self.queue.push_back(ticket);
+        self.queue.push_back(request);
         None
     }
 
@@ -105,8 +123,8 @@ impl Turns {
     /// The turn is to end. Without one there is nothing to do (PR-7).
     pub(super) fn cancel(&mut self, now: Instant) -> Option<Step> {
         match self.state {
-            State::Running(ticket) => {
-                self.state = State::Cancelling { ticket, until: self.cancel_timeout.map(|t| now + t) };
+            State::Running(request) => {
+                self.state = State::Cancelling { request, until: self.cancel_timeout.map(|t| now + t) };
                 Some(Step::SendCancel)
             }
             // What looks like the running turn to a client is the first in line.
@@ -116,11 +134,11 @@ impl Turns {
     }
 
     /// A client withdraws one prompt.
-    pub(super) fn withdraw(&mut self, ticket: Ticket, now: Instant) -> Option<Step> {
-        if self.state == State::Running(ticket) {
+    pub(super) fn withdraw(&mut self, request: ClientRequest, now: Instant) -> Option<Step> {
+        if self.state == State::Running(request) {
             return self.cancel(now);
         }
-        let place = self.queue.iter().position(|waiting| *waiting == ticket)?;
+        let place = self.queue.iter().position(|waiting| *waiting == request)?;
         self.queue.remove(place).map(Step::Drop)
     }
 
@@ -129,14 +147,12 @@ impl Turns {
         self.queue.drain(..).map(Step::Drop).collect()
     }
 
-    /// The agent answered a prompt.
-    pub(super) fn answered(&mut self, ticket: Ticket) -> [Option<Step>; 2] {
+    /// The agent answered the prompt that it works on.
+    pub(super) fn answered(&mut self) -> [Option<Step>; 2] {
         let step = match self.state {
-            State::Running(running) | State::Cancelling { ticket: running, .. } if running == ticket => {
-                Step::Finish(ticket)
-            }
-            State::GivenUp(given_up) if given_up == ticket => Step::Ignore(ticket),
-            _ => return [Some(Step::Ignore(ticket)), None],
+            State::Running(request) | State::Cancelling { request, .. } => Step::Finish(request),
+            State::GivenUp(request) => Step::Ignore(request),
+            State::Idle => return [None, None],
         };
         self.state = State::Idle;
         let next = self.queue.pop_front().inspect(|next| self.state = State::Running(*next));
@@ -146,9 +162,9 @@ impl Turns {
     /// Time has passed.
     pub(super) fn tick(&mut self, now: Instant) -> Option<Step> {
         match self.state {
-            State::Cancelling { ticket, until: Some(until) } if now >= until => {
-                self.state = State::GivenUp(ticket);
-                Some(Step::GiveUp(ticket))
+            State::Cancelling { request, until: Some(until) } if now >= until => {
+                self.state = State::GivenUp(request);
+                Some(Step::GiveUp(request))
             }
             _ => None,
         }

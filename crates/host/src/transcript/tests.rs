@@ -3,6 +3,7 @@
 use super::*;
 use acpd_record::{EventKind, RawMessage};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 fn see(recorder: &mut TranscriptRecorder, kind: EventKind, event: &Value) {
     recorder.see(&Event::read(kind.number(), event.to_string().as_bytes()).expect("its own shape"));
@@ -134,13 +135,16 @@ fn the_block_fits_the_agent() {
     let mut recorder = TranscriptRecorder::default();
     ask(&mut recorder, "hello");
     let transcript = recorder.finish().expect("something was said");
-    let resource = transcript.block("s-1", true);
+    let resource = json!(transcript.block(&SessionId::parse("s-1").expect("an id"), true));
     assert_eq!(
         (&resource["type"], &resource["resource"]["text"]),
         (&json!("resource"), &json!(transcript.text))
     );
     assert_eq!(resource["resource"]["uri"], "acpd://sessions/s-1/transcript");
-    assert_eq!(transcript.block("s-1", false), json!({"type": "text", "text": transcript.text}));
+    assert_eq!(
+        json!(transcript.block(&SessionId::parse("s-1").expect("an id"), false)),
+        json!({"type": "text", "text": transcript.text})
+    );
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 //! stops with it. Invariant: nothing that is new is lost; what is not certain yet is held until it is, and comes in its
 //! order before the turn that it belongs to ends.
 
-use super::{Outputs, SessionTask};
+use super::SessionTask;
 use crate::agent::FromAgent;
 use crate::session::replay::{Replay, Said, Verdict};
 use crate::termination::chain;
@@ -158,7 +158,7 @@ impl SessionTask {
     /// What is new of what the agent says.
     pub(super) async fn without_replay(&mut self, messages: Vec<FromAgent>) -> Vec<FromAgent> {
         let Some(mut past) = self.past.take() else { return messages };
-        let news = past.sift(messages, |line| self.is_echo(line)).await;
+        let news = past.sift(messages, |line| self.core.is_echo(line)).await;
         if !past.replay.is_over() {
             self.past = Some(past);
         }
@@ -171,20 +171,18 @@ impl SessionTask {
         }
     }
 
-    /// What is not certain belongs to the turn that is given up, and is recorded before its end.
-    pub(super) fn turn_ends_without_answer(&mut self, out: &mut Outputs) {
-        if let Some(past) = &mut self.past {
-            let mut news = Vec::new();
+    /// What is not certain belongs to a turn that is given up now, and is recorded before its end.
+    pub(super) fn held_until_cancel(&mut self) -> Vec<FromAgent> {
+        let mut news = Vec::new();
+        let given_up = self.core.cancel_deadline().is_some_and(|at| at <= Self::now().at);
+        if let Some(past) = self.past.as_mut().filter(|_| given_up) {
             past.release_held(&mut news);
-            self.messages(news, out);
         }
+        news
     }
 
     /// The run is over: what was not certain is recorded.
-    pub(super) async fn end_replay(&mut self) {
-        let Some(mut past) = self.past.take() else { return };
-        let mut out = Outputs::default();
-        self.messages(past.take_held(), &mut out);
-        self.perform(out).await;
+    pub(super) fn held_at_the_end(&mut self) -> Vec<FromAgent> {
+        self.past.take().map(|mut past| past.take_held()).unwrap_or_default()
     }
 }

@@ -1,0 +1,81 @@
+//! Requests that acpd serves, and terminals.
+
+use super::*;
+use acpd_record::Json;
+
+fn served(result: &str) -> Result<Served, ServiceError> {
+    let summary: Json = serde_json::from_str(result).expect("JSON");
+    Ok(Served { result: Bytes::copy_from_slice(result.as_bytes()), summary })
+}
+
+// FS-1, SE-3: a request and its answer are an event; what was written is not in it
+#[test]
+fn a_served_request_is_recorded_with_its_answer() {
+    let mut stage = Stage::new();
+    let effects = stage.take([asks(1, "fs/write_text_file", r#""path":"/x","content":"words""#)]);
+    assert_eq!(acts(&effects, |act| matches!(act, Act::Serve { number: 1, .. })), 1);
+    assert!(stage.kinds().is_empty());
+    let effects = stage.take([Input::Served { number: 1, outcome: served("{}") }]);
+    assert_eq!(told(&effects), ["result of 1: {}"]);
+    assert_eq!(
+        stage.last(),
+        r#"{"answer":{},"message":{"method":"fs/write_text_file","params":{"sessionId":"ours","path":"/x","contentBytes":5}}}"#
+    );
+    assert!(told(&stage.take([Input::Served { number: 1, outcome: served("{}") }])).is_empty(), "once");
+}
+
+// TE-3: looking at output is not worth an event
+#[test]
+fn a_look_is_not_recorded() {
+    let mut stage = Stage::new();
+    stage.take([asks(1, "terminal/output", r#""terminalId":"t""#)]);
+    let effects = stage.take([Input::Served { number: 1, outcome: served("{}") }]);
+    assert_eq!((told(&effects).len(), stage.kinds().len()), (1, 0));
+}
+
+// a service's error reaches the agent, and the log
+#[test]
+fn an_error_is_told() {
+    let mut stage = Stage::new();
+    stage.take([asks(1, "fs/read_text_file", r#""path":"/x""#)]);
+    let effects =
+        stage.take([Input::Served { number: 1, outcome: Err(ServiceError::new(-32002, "no such file")) }]);
+    assert_eq!(told(&effects), [r#"error of 1: {"code":-32002,"message":"no such file"}"#]);
+    assert!(stage.last().starts_with(r#"{"answer":{"error":{"code":-32002,"message":"no such file"}},"#));
+}
+
+// PR-10: what the agent takes back is stopped; it is still answered, once
+#[test]
+fn a_served_request_can_be_withdrawn() {
+    let mut stage = Stage::new();
+    stage.take([asks(1, "terminal/wait_for_exit", r#""terminalId":"t""#)]);
+    let effects = stage.take([Input::Agent(FromAgent::Withdrawn { id: id("1") })]);
+    assert_eq!(acts(&effects, |act| *act == Act::WithdrawService(1)), 1);
+}
+
+// at most 256 at once
+#[test]
+fn too_many_requests_are_refused() {
+    let mut stage = Stage::new();
+    let wait = |number| asks(number, "terminal/wait_for_exit", r#""terminalId":"t""#);
+    stage.take((0..256).map(wait));
+    assert!(told(&stage.take([wait(256)]))[0].contains("256 requests are being served already"));
+}
+
+// contract 7.3: what an agent is not offered it cannot use
+#[test]
+fn what_is_not_offered_is_not_served() {
+    let mut stage = Stage::with(RunFacts { offered: Offered { files: false, terminals: false }, ..facts() });
+    for method in ["fs/read_text_file", "terminal/create"] {
+        assert!(told(&stage.take([asks(1, method, r#""x":1"#)]))[0].contains("-32601"), "{method}");
+    }
+}
+
+// TE-10: what a terminal says is an event
+#[test]
+fn a_terminals_words_are_recorded() {
+    let mut stage = Stage::new();
+    let event = TerminalEvent::Output { terminal: "t".into(), dropped: 3, text: "x\n".into() };
+    stage.take([Input::Terminal(event)]);
+    assert_eq!(stage.last(), r#"{"terminalId":"t","output":"x\n","droppedBytes":3}"#);
+}

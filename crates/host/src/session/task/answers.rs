@@ -1,0 +1,59 @@
+//! Where the answers of a session go.
+
+use crate::error::HostError;
+use crate::session::effects::Answer;
+use crate::session::{ClientRequest, Reply, ReplyTo, SessionCommand};
+use std::collections::HashMap;
+use tokio::sync::oneshot;
+
+/// Those that wait for an answer, or for the end. Invariant: each is answered once; dropping one unanswered is a bug that
+/// the client would see as a closed channel.
+#[derive(Default)]
+pub(super) struct Waiting {
+    requests: HashMap<ClientRequest, ReplyTo>,
+    ends: Vec<oneshot::Sender<u64>>,
+}
+
+impl Waiting {
+    pub(super) fn add(&mut self, request: ClientRequest, reply: ReplyTo) {
+        self.requests.insert(request, reply);
+    }
+
+    pub(super) fn for_end(&mut self, done: oneshot::Sender<u64>) {
+        self.ends.push(done);
+    }
+
+    /// Hands an answer out.
+    pub(super) fn answer(&mut self, answer: Answer) {
+        let Answer { request, body, after, before } = answer;
+        if let Some(reply) = self.requests.remove(&request) {
+            reply.send(Reply { after: after.unwrap_or_default(), before, body });
+        }
+        if self.requests.is_empty() {
+            // An empty map keeps its room, and a session mostly has none to wait for.
+            self.requests = HashMap::new();
+        }
+    }
+
+    /// The run has ended with event `end`.
+    pub(super) fn ended(self, end: u64) {
+        for done in self.ends {
+            let _left = done.send(end);
+        }
+    }
+
+    /// Answers a command that came after the end.
+    pub(super) fn refuse(command: SessionCommand, error: &HostError, after: u64) {
+        match command {
+            SessionCommand::Request { reply, .. } => {
+                reply.send(Reply { after, before: None, body: Err(error.clone()) });
+            }
+            // Its sender learns from the closed channel that the end had passed.
+            SessionCommand::End { .. }
+            | SessionCommand::Attach { .. }
+            | SessionCommand::Answer { .. }
+            | SessionCommand::Notify { .. }
+            | SessionCommand::Withdraw { .. } => {}
+        }
+    }
+}
