@@ -7,7 +7,9 @@
 //! Not here: what any message means to a session.
 
 mod claim;
+mod core;
 mod health;
+mod held;
 mod methods;
 mod read;
 mod spare;

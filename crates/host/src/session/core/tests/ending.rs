@@ -31,7 +31,7 @@ fn record(stage: &Stage) -> serde_json::Value {
     serde_json::from_str(stage.last()).expect("JSON")
 }
 
-// contract 1.1, 1.2: an idle session of its own process: stopped at once, recorded by whom
+// contract 1.1.1: an idle session of its own process: stopped at once, recorded by whom
 #[test]
 fn an_idle_session_ends_at_once() {
     let mut stage = Stage::new();
@@ -154,7 +154,7 @@ fn a_log_that_fails_ends_the_run() {
     assert_eq!((&record["message"], &record["lastEventSeq"]), (&"disk full".into(), &2.into()));
 }
 
-// contract 1.2, idle_timeout: counted from the last thing that happened, and not in a turn
+// contract 1.2: idle_timeout is counted from the last thing that happened, and not in a turn
 #[test]
 fn an_idle_session_ends_by_itself() {
     let idle = Duration::from_secs(60);

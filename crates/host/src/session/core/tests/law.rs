@@ -417,7 +417,7 @@ fn seed() -> u64 {
     given.unwrap_or_else(|| std::collections::hash_map::RandomState::new().build_hasher().finish())
 }
 
-// SE-8, the design's law: nothing of a decision is anywhere but in the log, or said to be lost
+// SE-8: nothing of a decision is anywhere but in the log, or said to be lost
 #[test]
 fn a_rebuilt_session_goes_on_to_the_same_end() {
     let seed = seed();
