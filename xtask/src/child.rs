@@ -142,7 +142,7 @@ pub(crate) enum RunError {
     NoTests,
     /// REST is not what it says of itself.
     #[error("REST failed")]
-    Rest(#[source] Box<dyn std::error::Error>),
+    Rest(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Findings were printed.
     #[error("the house rules are not kept, see the lines above")]
     Tidy,

@@ -6,7 +6,6 @@
 mod bench;
 mod child;
 mod conformance;
-mod daemon;
 mod openapi;
 mod test;
 mod tidy;

@@ -93,7 +93,7 @@ fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<bool, RunErro
         }
         Work::Rest => {
             heading(step, "schemathesis against acpd serve");
-            return rest::run(root).map(|()| true).map_err(|error| RunError::Rest(Box::new(error)));
+            return rest::run(root).map(|()| true).map_err(|error| RunError::Rest(error.into()));
         }
     };
     let before = *counts;

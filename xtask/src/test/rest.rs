@@ -7,9 +7,10 @@
 
 mod sessions;
 
-use crate::child::{self, CommandLine, Counts, RunError};
-use crate::daemon::{Daemon, DaemonError};
-use crate::openapi::{self, OpenapiError};
+use crate::child::{self, CommandLine, Counts};
+use crate::openapi;
+use acpd_testkit::{Daemon, Exit, Http, Scratch, acpd};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,98 +26,96 @@ const OPERATIONS: &str = "docs/operations.md";
 const REQUIREMENTS: &str = include_str!("rest/requirements.txt");
 const SETTINGS: &str = include_str!("rest/schemathesis.toml");
 
-/// Why the step failed.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RestError {
-    #[error("cannot use {}", path.display())]
-    Path {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error(transparent)]
-    Daemon(#[from] DaemonError),
-    #[error(transparent)]
-    Openapi(#[from] OpenapiError),
-    #[error(transparent)]
-    Run(#[from] RunError),
-    #[error("{} is not what the daemon serves; build it anew", openapi::FILE)]
-    Stale,
-    #[error("the answer of the daemon is not what it should be: {0}")]
-    Unexpected(String),
-    #[error("schemathesis left a report that cannot be read")]
-    Report(#[source] serde_json::Error),
-    #[error("{OPERATIONS} does not say what these metrics are: {0}")]
-    Untold(String),
-    #[error("never answered with success, so nothing was shown of them: {0}")]
-    NeverAccepted(String),
+/// A daemon that knows a single token, of scope `admin`.
+struct Served {
+    scratch: Scratch,
+    daemon: Daemon,
+    token: String,
+}
+
+impl Served {
+    fn start() -> Result<Self> {
+        let scratch = Scratch::with_default_graces();
+        let file = scratch.path("tokens.toml");
+        let config = file.to_string_lossy();
+        let (exit, token, stderr) =
+            scratch.run(&["token", "new", "admin", "--scope", "admin", "--config", &config]);
+        ensure!(exit == Exit::Code(0), "`acpd token new` failed: {stderr}");
+        let scratch = scratch.config(&fs::read_to_string(&file)?);
+        let daemon = scratch.serve_by(scratch.command(acpd()), "127.0.0.1:0");
+        Ok(Self { scratch, daemon, token: format!("Bearer {}", token.trim()) })
+    }
+
+    fn get(&self, path: &str) -> Result<String> {
+        let headers = [("Authorization", self.token.as_str())];
+        let answer = Http::on(self.daemon.connect()).request("GET", path, &headers, "");
+        ensure!(answer.status == 200, "GET {path} was answered with {}", answer.status);
+        Ok(String::from_utf8(answer.body)?)
+    }
 }
 
 /// Runs the step.
-pub(super) fn run(root: &Path) -> Result<(), RestError> {
+pub(super) fn run(root: &Path) -> Result<()> {
     // Beside the build, which is not kept by git either.
     let place = super::target_directory(root).join("rest");
-    fs::create_dir_all(&place).map_err(|source| RestError::Path { path: place.clone(), source })?;
+    fs::create_dir_all(&place)?;
     let programs = install(&place)?;
     // Generators of clients refuse what is not.
     let valid =
         CommandLine::new(&programs.join("openapi-spec-validator").to_string_lossy(), "--schema 3.1", root)
             .with_args(openapi::FILE);
-    anstream::println!("{valid}");
-    child::run(&valid, &mut Counts::default(), &mut io::stdout())?;
-    let schemathesis = programs.join("schemathesis");
-    let daemon = Daemon::start()?;
-    let described = openapi::served(&daemon)?;
-    if fs::read_to_string(root.join(openapi::FILE)).ok().as_ref() != Some(&described) {
-        return Err(RestError::Stale);
-    }
-    let mut accepted = BTreeSet::new();
-    let check = Check { schemathesis, place, daemon: &daemon };
-    sessions::make(&daemon)?;
-    accepted.extend(check.run("reading", &format!("--max-time {READING} --include-method GET"))?);
+    perform(&valid)?;
+    let mut served = Served::start()?;
+    let described = served.get("/openapi.json")?;
+    let checked_in = fs::read_to_string(root.join(openapi::FILE)).unwrap_or_default();
+    ensure!(checked_in == described, "{} is not what the daemon serves; build it anew", openapi::FILE);
+    let check = Check { schemathesis: programs.join("schemathesis"), place, served: &served };
+    sessions::make(&served)?;
+    let mut accepted = check.run("reading", &format!("--max-time {READING} --include-method GET"))?;
     // They end and go one after the other now; there should be some when the last operation has its turn.
     for _ in 0..3 {
-        sessions::make(&daemon)?;
+        sessions::make(&served)?;
     }
     accepted.extend(check.run("all", &format!("--max-time {ALL}"))?);
-    let metrics = daemon.ask("GET", "/metrics", &[], "")?.text();
-    let metrics = metrics.map_err(|error| RestError::Unexpected(format!("no metrics: {error}")))?;
-    daemon.stop()?;
-    let operations_page = fs::read_to_string(root.join(OPERATIONS)).unwrap_or_default();
-    let untold = untold(&metrics, &operations_page);
-    if !untold.is_empty() {
-        return Err(RestError::Untold(untold.join(", ")));
-    }
+    let metrics = served.get("/metrics")?;
+    served.daemon.stop();
+    let untold = untold(&metrics, &fs::read_to_string(root.join(OPERATIONS))?).join(", ");
+    ensure!(untold.is_empty(), "{OPERATIONS} does not say what these metrics are: {untold}");
     let missing: Vec<String> = operations(&described)?.difference(&accepted).cloned().collect();
-    if missing.is_empty() { Ok(()) } else { Err(RestError::NeverAccepted(missing.join(", "))) }
+    if !missing.is_empty() {
+        bail!("never answered with success, so nothing was shown of them: {}", missing.join(", "));
+    }
+    Ok(())
 }
 
 struct Check<'a> {
     schemathesis: PathBuf,
     place: PathBuf,
-    daemon: &'a Daemon,
+    served: &'a Served,
 }
 
 impl Check<'_> {
     /// Runs schemathesis; the operations that were answered with success.
-    fn run(&self, name: &str, options: &str) -> Result<BTreeSet<String>, RestError> {
-        let settings = self.daemon.directory().join("schemathesis.toml");
-        let report = self.daemon.directory().join(format!("{name}.json"));
+    fn run(&self, name: &str, options: &str) -> Result<BTreeSet<String>> {
+        let settings = self.served.scratch.path("schemathesis.toml");
+        let report = self.served.scratch.path(&format!("{name}.json"));
         // In a file of ours, so that no list of processes shows the token.
-        let token = format!("headers = {{ Authorization = \"Bearer {}\" }}\n", self.daemon.token());
-        fs::write(&settings, token + SETTINGS)
-            .map_err(|source| RestError::Path { path: settings.clone(), source })?;
+        let token = format!("headers = {{ Authorization = \"{}\" }}\n", self.served.token);
+        fs::write(&settings, token + SETTINGS)?;
         let line = CommandLine::new(&self.schemathesis.to_string_lossy(), "--config-file", &self.place)
             .with_arg(settings.to_string_lossy())
             .with_args("run --no-color --report json --report-json-path")
             .with_arg(report.to_string_lossy())
             .with_args(options)
-            .with_arg(format!("{}/openapi.json", self.daemon.url()));
-        anstream::println!("{line}");
-        child::run(&line, &mut Counts::default(), &mut io::stdout())?;
-        let text = fs::read_to_string(&report).map_err(|source| RestError::Path { path: report, source })?;
-        accepted(&text).map_err(RestError::Report)
+            .with_arg(format!("{}/openapi.json", self.served.daemon.url()));
+        perform(&line)?;
+        accepted(&fs::read_to_string(&report)?).context("schemathesis left a report that cannot be read")
     }
+}
+
+fn perform(line: &CommandLine) -> Result<()> {
+    anstream::println!("{line}");
+    Ok(child::run(line, &mut Counts::default(), &mut io::stdout())?)
 }
 
 /// The operations of which a report says that requests were accepted.
@@ -135,10 +134,9 @@ fn accepted(report: &str) -> Result<BTreeSet<String>, serde_json::Error> {
 }
 
 /// All operations, as a report names them.
-fn operations(described: &str) -> Result<BTreeSet<String>, RestError> {
-    let document: Value = serde_json::from_str(described).map_err(OpenapiError::Json)?;
-    let paths = document["paths"].as_object();
-    let paths = paths.ok_or_else(|| RestError::Unexpected("no paths are described".to_owned()))?;
+fn operations(described: &str) -> Result<BTreeSet<String>> {
+    let document: Value = serde_json::from_str(described)?;
+    let paths = document["paths"].as_object().context("no paths are described")?;
     let methods = paths.iter().flat_map(|(path, item)| {
         let methods = item.as_object().into_iter().flat_map(|item| item.keys());
         methods.map(move |method| format!("{} {path}", method.to_ascii_uppercase()))
@@ -154,30 +152,19 @@ fn untold<'a>(metrics: &'a str, page: &str) -> Vec<&'a str> {
 }
 
 /// The programs in an environment of their own, made when it is not there or others were asked for before.
-fn install(place: &Path) -> Result<PathBuf, RestError> {
+fn install(place: &Path) -> Result<PathBuf> {
     let (environment, stamp) = (place.join("venv"), place.join("venv/installed.txt"));
     let programs = environment.join("bin");
     if fs::read_to_string(&stamp).ok().as_deref() == Some(REQUIREMENTS) {
         return Ok(programs);
     }
-    let wanted = place.join("requirements.txt");
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| RestError::Path { path, source }
-    };
-    fs::write(&wanted, REQUIREMENTS).map_err(failed(&wanted))?;
-    let make = CommandLine::new("python3", "-m venv --clear", place).with_arg(environment.to_string_lossy());
-    let pip = programs.join("python").to_string_lossy().into_owned();
-    let fetch = CommandLine::new(
-        &pip,
-        "-m pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements.txt",
-        place,
-    );
-    for line in [make, fetch] {
-        anstream::println!("{line}");
-        child::run(&line, &mut Counts::default(), &mut io::stdout())?;
-    }
-    fs::write(&stamp, REQUIREMENTS).map_err(failed(&stamp))?;
+    fs::write(place.join("requirements.txt"), REQUIREMENTS)?;
+    let python = programs.join("python");
+    let pip = "-m pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements.txt";
+    let venv = CommandLine::new("python3", "-m venv --clear", place);
+    perform(&venv.with_arg(environment.to_string_lossy()))?;
+    perform(&CommandLine::new(&python.to_string_lossy(), pip, place))?;
+    fs::write(&stamp, REQUIREMENTS)?;
     Ok(programs)
 }
 

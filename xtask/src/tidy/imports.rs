@@ -19,7 +19,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("acpd", &["gateway", "host", "record", "wire", "supervisor", "terminal", "eventlog", "example-agent"]),
     // Shares nothing with the engine that it is there to test.
     ("example-agent", &[]),
-    ("e2e", &[]),
+    ("testkit", &[]),
+    ("e2e", &["testkit"]),
+    ("xtask", &["testkit"]),
 ];
 
 /// Nobody depends on these, not even tests.
@@ -38,7 +40,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             }
         };
         let allowed = MAY_IMPORT.iter().find(|(name, _)| *name == dir).map(|(_, allowed)| *allowed);
-        if allowed.is_none() && dir != "xtask" {
+        if allowed.is_none() {
             findings.push(Finding::new(
                 &path,
                 1,

@@ -42,7 +42,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn is_test_file(path: &str) -> bool {
-    path.contains("/tests/") || path.ends_with("/tests.rs") || path.starts_with("crates/e2e/")
+    path.contains("/tests/") || path.ends_with("/tests.rs") || is_harness(path)
+}
+
+fn is_harness(path: &str) -> bool {
+    path.starts_with("crates/e2e/") || path.starts_with("crates/testkit/")
 }
 
 /// Where `#[cfg(test)] mod name;` in the file at `path` leads.

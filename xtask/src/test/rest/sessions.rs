@@ -1,9 +1,9 @@
 //! Sessions in every state, made as a client makes them: over `/acp`.
 
-use super::RestError;
-use crate::daemon::{Answer, Daemon};
+use super::Served;
+use acpd_testkit::{Http, initialize, request};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use std::io;
 
 /// What each session is told, and the event after which it is where it should be.
 const PROMPTS: [(&str, &str); 5] = [
@@ -14,45 +14,33 @@ const PROMPTS: [(&str, &str); 5] = [
     ("crash", "ended"),
 ];
 
-const ACP: [(&str, &str); 2] =
-    [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
-
 /// Makes one of each; they stay when their client has gone.
-pub(super) fn make(daemon: &Daemon) -> Result<(), RestError> {
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize",
-                       "params": {"protocolVersion": 1, "clientCapabilities": {}}});
-    let answer = daemon.ask("POST", "/acp", &ACP, &hello.to_string())?;
-    let connection = answer.header("Acp-Connection-Id").map(str::to_owned);
-    let connection = connection.ok_or_else(|| RestError::Unexpected("no Acp-Connection-Id".to_owned()))?;
-    let [kind, accept] = ACP;
-    let headers = [kind, accept, ("Acp-Connection-Id", &connection)];
-    let post = |message: &Value| daemon.ask("POST", "/acp", &headers, &message.to_string()).map(drop);
-    let mut answers = daemon.ask("GET", "/acp", &[("Accept", "text/event-stream"), headers[2]], "")?;
-    for (id, (prompt, event)) in PROMPTS.iter().enumerate() {
-        post(&json!({"jsonrpc": "2.0", "id": id + 1, "method": "session/new",
-                     "params": {"cwd": daemon.directory(), "mcpServers": []}}))?;
-        let answer = next(&mut answers, |line| {
-            let message: Value = serde_json::from_str(line.strip_prefix("data:")?).ok()?;
-            (message["id"] == id + 1).then_some(message)
-        })?;
-        let session = answer["result"]["sessionId"].as_str();
-        let session = session.ok_or_else(|| RestError::Unexpected(answer.to_string()))?;
-        post(&json!({"jsonrpc": "2.0", "id": id + 100, "method": "session/prompt",
-                     "params": {"sessionId": session, "prompt": [{"type": "text", "text": prompt}]}}))?;
-        let events = format!("/v1/sessions/{session}/events");
-        let mut events = daemon.ask("GET", &events, &[("Accept", "text/event-stream")], "")?;
-        next(&mut events, |line| (line.strip_prefix("event:")?.trim() == *event).then_some(()))?;
+pub(super) fn make(served: &Served) -> Result<()> {
+    let token = ("Authorization", served.token.as_str());
+    let mut http = Http::on(served.daemon.connect());
+    let mut post = |connection: &str, message: &Value| {
+        let headers = [token, ("Content-Type", "application/json"), ("Acp-Connection-Id", connection)];
+        let headers = if connection.is_empty() { &headers[..2] } else { &headers };
+        http.request("POST", "/acp", headers, &message.to_string())
+    };
+    let hello = post("", &initialize());
+    let connection = hello.header("acp-connection-id").context("no Acp-Connection-Id")?;
+    let events = |path: &str, headers: &[(&str, &str)]| {
+        let stream = Http::on(served.daemon.connect()).events(path, headers);
+        stream.map_err(|answer| anyhow::anyhow!("no events at {path}, but {}", answer.status))
+    };
+    let mut answers = events("/acp", &[token, ("Acp-Connection-Id", connection)])?;
+    for (id, (prompt, event)) in (10..).zip(PROMPTS) {
+        post(
+            connection,
+            &request(id, "session/new", &json!({"cwd": served.scratch.work(), "mcpServers": []})),
+        );
+        let answer = answers.until("the answer to session/new", |event| event.json()["id"] == id).json();
+        let session = answer["result"]["sessionId"].as_str().with_context(|| answer.to_string())?;
+        let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": prompt}]});
+        post(connection, &request(id + 100, "session/prompt", &params));
+        let mut stream = events(&format!("/v1/sessions/{session}/events"), &[token])?;
+        stream.until(event, |it| it.event.as_deref() == Some(event));
     }
     Ok(())
-}
-
-/// The first line of a stream that is wanted.
-fn next<T>(stream: &mut Answer, wanted: impl Fn(&str) -> Option<T>) -> Result<T, RestError> {
-    let broken = |error: io::Error| RestError::Unexpected(format!("a stream of events broke off: {error}"));
-    while let Some(line) = stream.line().map_err(broken)? {
-        if let Some(found) = wanted(&line) {
-            return Ok(found);
-        }
-    }
-    Err(RestError::Unexpected("a stream of events ended early".to_owned()))
 }

@@ -42,7 +42,14 @@ impl Scratch {
     /// # Panics
     /// When no directory can be made.
     pub fn with_default_graces() -> Self {
-        let dir = tempfile::tempdir().expect("a scratch directory");
+        Self::in_directory(tempfile::tempdir().expect("a scratch directory"))
+    }
+
+    /// The same in a directory that is there, which goes with it.
+    ///
+    /// # Panics
+    /// When it cannot be used.
+    pub fn in_directory(dir: TempDir) -> Self {
         std::fs::create_dir(dir.path().join("work")).expect("a directory in it");
         let mark = RunMark::new(dir.path());
         Self { dir, mark, timeouts: Vec::new(), rest: String::new() }

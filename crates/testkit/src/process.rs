@@ -6,6 +6,8 @@ use crate::clock::Deadline;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::time::Duration;
@@ -39,7 +41,10 @@ pub(crate) fn ends_within(pid: u32, within: Duration) -> bool {
 }
 
 /// Waits for a child and reaps it.
-pub(crate) fn exit_of(child: &mut Child, within: Duration) -> Option<Exit> {
+///
+/// # Panics
+/// When it was reaped by another.
+pub fn exit_of(child: &mut Child, within: Duration) -> Option<Exit> {
     if !ends_within(child.id(), within) {
         return None;
     }
@@ -48,6 +53,20 @@ pub(crate) fn exit_of(child: &mut Child, within: Duration) -> Option<Exit> {
         Some(signal) => Exit::Signal(signal),
         None => Exit::Code(status.code().unwrap_or(-1)),
     })
+}
+
+/// A pipe that is an error to read when nothing comes for a long time.
+#[derive(Debug)]
+pub struct ReadTimeout<R>(pub R);
+
+impl<R: Read + AsFd> Read for ReadTimeout<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let wait = Timespec { tv_sec: 60, tv_nsec: 0 };
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&wait))? {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            _ => self.0.read(out),
+        }
+    }
 }
 
 /// How many descriptors a process has open.
@@ -72,6 +91,15 @@ pub fn peak_memory(pid: u32) -> u64 {
 /// When it is gone.
 pub fn resident_memory(pid: u32) -> u64 {
     memory(pid, "VmRSS:")
+}
+
+/// The memory that a process has for itself, in bytes: its anonymous pages, since those of files are shared and
+/// reclaimed.
+///
+/// # Panics
+/// When it is gone.
+pub fn anonymous_memory(pid: u32) -> u64 {
+    memory(pid, "RssAnon:")
 }
 
 fn memory(pid: u32, which: &str) -> u64 {

@@ -4,14 +4,14 @@
 
 use std::path::PathBuf;
 
-/// The path of `acpd`, next to the tests in the target directory.
+/// The path of `acpd`, next to the tests in the target directory, or to the program that is this process.
 ///
 /// # Panics
 /// When it was not built.
 pub fn acpd() -> PathBuf {
     let test = std::env::current_exe().expect("a process knows its program");
-    let profile = test.ancestors().find(|path| path.ends_with("deps")).and_then(|deps| deps.parent());
-    let binary = profile.expect("tests run from the target directory").join("acpd");
+    let deps = test.ancestors().find(|path| path.ends_with("deps"));
+    let binary = deps.unwrap_or(&test).with_file_name("acpd");
     assert!(
         binary.is_file(),
         "{} is missing: run `cargo build --workspace --bins` first (`cargo xtask test` does)",

@@ -60,19 +60,18 @@ impl Http {
 
     /// Sends a request.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
-        let mut request = format!("{method} {path} HTTP/1.1\r\n");
+        let mut request = [method, " ", path, " HTTP/1.1\r\n"].concat();
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             let address = self.stream.get_ref().peer_addr().expect("it is connected");
-            request.push_str(&format!("Host: {address}\r\n"));
+            request += &format!("Host: {address}\r\n");
         }
         for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
+            request.extend([name, ": ", value, "\r\n"]);
         }
         if !body.is_empty() || method == "POST" {
-            request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+            request += &format!("Content-Length: {}\r\n", body.len());
         }
-        request.push_str("\r\n");
-        request.push_str(body);
+        request.extend(["\r\n", body]);
         self.write(request.as_bytes());
     }
 
@@ -89,24 +88,8 @@ impl Http {
     /// # Panics
     /// When there is none.
     pub fn answer(&mut self) -> Answer {
-        let mut answer = self.head();
-        if matches!(answer.status, 100..200 | 204 | 304) {
-            return answer;
-        }
-        answer.body = if is_chunked(&answer) {
-            let mut body = Vec::new();
-            while let Some(chunk) = read_chunk(&mut self.stream) {
-                body.extend(chunk);
-            }
-            body
-        } else {
-            let length =
-                answer.header("content-length").map_or(0, |length| length.parse().expect("a number"));
-            let mut body = vec![0; length];
-            self.stream.read_exact(&mut body).expect("the body comes");
-            body
-        };
-        answer
+        let head = self.head();
+        Answer { body: self.body(&head), ..head }
     }
 
     /// The head of the next answer, without its body.
@@ -114,24 +97,39 @@ impl Http {
     /// # Panics
     /// When there is none.
     pub fn head(&mut self) -> Answer {
-        let status = self.line();
-        let code = status.split(' ').nth(1).and_then(|code| code.parse().ok());
-        let status = code.unwrap_or_else(|| panic!("this is no answer: {status:?}"));
-        let mut headers = Vec::new();
-        loop {
-            let line = self.line();
-            if line.is_empty() {
-                return Answer { status, headers, body: Vec::new() };
-            }
-            let (name, value) = line.split_once(':').expect("a header has a name");
-            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        let mut text = Vec::new();
+        while !text.ends_with(b"\r\n\r\n") {
+            let read = self.stream.read_until(b'\n', &mut text).expect("the daemon answers");
+            assert!(read > 0, "this is no answer: {:?}", String::from_utf8_lossy(&text));
+        }
+        let mut headers = [httparse::EMPTY_HEADER; 64];
+        let mut head = httparse::Response::new(&mut headers);
+        if let Err(error) = head.parse(&text) {
+            panic!("this is no answer ({error}): {:?}", String::from_utf8_lossy(&text));
+        }
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        Answer {
+            status: head.code.expect("it was parsed"),
+            headers: head.headers.iter().map(|it| (it.name.to_ascii_lowercase(), text(it.value))).collect(),
+            body: Vec::new(),
         }
     }
 
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.stream.read_line(&mut line).expect("the daemon answers");
-        line.trim_end_matches(['\r', '\n']).to_owned()
+    fn body(&mut self, head: &Answer) -> Vec<u8> {
+        let mut body = Vec::new();
+        if matches!(head.status, 100..200 | 204 | 304) {
+            return body;
+        }
+        if is_chunked(head) {
+            let mut chunks = Chunks { stream: &mut self.stream, left: 0, over: false };
+            chunks.read_to_end(&mut body).expect("the body comes");
+            assert!(chunks.over, "the body ended early");
+            return body;
+        }
+        let length = head.header("content-length").map_or(0, |length| length.parse().expect("a number"));
+        body.resize(length, 0);
+        self.stream.read_exact(&mut body).expect("the body comes");
+        body
     }
 
     /// Asks for a stream of events; the error is another answer.
@@ -148,10 +146,7 @@ impl Http {
             let chunks = Chunks { stream: self.stream, left: 0, over: false };
             return Ok(Events { lines: BufReader::with_capacity(256 * 1024, chunks), head });
         }
-        let length = head.header("content-length").map_or(0, |length| length.parse().expect("a number"));
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body).expect("the body comes");
-        Err(Answer { body, ..head })
+        Err(Answer { body: self.body(&head), ..head })
     }
 
     /// The socket.
@@ -162,17 +157,6 @@ impl Http {
 
 fn is_chunked(answer: &Answer) -> bool {
     answer.header("transfer-encoding") == Some("chunked")
-}
-
-/// The next chunk; None behind the last.
-fn read_chunk(stream: &mut impl BufRead) -> Option<Vec<u8>> {
-    let mut line = String::new();
-    stream.read_line(&mut line).expect("a chunk comes");
-    let size = usize::from_str_radix(line.trim(), 16).ok()?;
-    let mut chunk = vec![0; size + 2];
-    stream.read_exact(&mut chunk).expect("it has its length");
-    chunk.truncate(size);
-    (size > 0).then_some(chunk)
 }
 
 /// One event of a stream.
@@ -217,7 +201,7 @@ impl Event {
 /// A stream of events.
 #[derive(Debug)]
 pub struct Events {
-    lines: BufReader<Chunks>,
+    lines: BufReader<Chunks<BufReader<TcpStream>>>,
     /// The head of the answer.
     pub head: Answer,
 }
@@ -294,14 +278,14 @@ impl Events {
 
 /// A body in chunks, without their sizes.
 #[derive(Debug)]
-struct Chunks {
-    stream: BufReader<TcpStream>,
+struct Chunks<R> {
+    stream: R,
     /// Of the chunk that is being read, with the end of its line.
     left: usize,
     over: bool,
 }
 
-impl Read for Chunks {
+impl<R: BufRead> Read for Chunks<R> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         if self.left == 0 && !self.over {
             let mut size = String::new();
@@ -310,6 +294,9 @@ impl Read for Chunks {
             }
             self.left = usize::from_str_radix(size.trim(), 16).map_err(|_| ErrorKind::InvalidData)?;
             self.over = self.left == 0;
+            if self.over {
+                self.stream.read_line(&mut size)?;
+            }
         }
         if self.over {
             return Ok(0);

@@ -1,0 +1,50 @@
+//! The harness of the end-to-end tests and of `cargo xtask bench`: the real binary as a client, an operator and the
+//! operating system see it.
+//!
+//! Nothing of acpd is linked in; what is known of it comes over its pipes and sockets, from its files and from `/proc`.
+//! With the feature `schema` every message is checked against the official ACP schema. Invariant: nothing that is
+//! started here outlives its scratch. What fails here panics and says what it saw. Not here: the tests themselves.
+
+mod binary;
+mod client;
+mod clock;
+mod daemon;
+mod gate;
+mod http;
+mod lines;
+mod message;
+mod metrics;
+mod network;
+mod noise;
+#[cfg(feature = "schema")]
+mod oracle;
+mod process;
+mod pseudo_terminal;
+mod record;
+mod run_mark;
+mod scratch;
+mod shell_agent;
+mod signals;
+mod started;
+mod websocket;
+
+pub use binary::acpd;
+pub use client::{Asked, Client, PATIENCE};
+pub use clock::{Deadline, until};
+pub use daemon::{Daemon, connect};
+pub use gate::{Arrival, Gate};
+pub use http::{Answer, Event, Events, Http};
+pub use message::{Message, initialize, request};
+pub use metrics::{until_counted, until_stalled};
+pub use noise::{fill_the_disk, noise};
+#[cfg(feature = "schema")]
+pub use oracle::{check_from_agent, check_from_client};
+pub use process::{Exit, ReadTimeout, anonymous_memory, exit_of};
+pub use process::{open_files, peak_memory, resident_memory, thread_names, zombie_children};
+pub use pseudo_terminal::{OnTerminal, PseudoTerminal};
+pub use record::timeless;
+pub use run_mark::{Marked, RunMark};
+pub use scratch::{GRACES, Scratch};
+pub use shell_agent::{shell_agent, taking_shell_agent};
+pub use started::Started;
+pub use websocket::{Frame, Opcode, WebSocket};
