@@ -5,22 +5,21 @@
 //! outlives the command. Not here: the cost of single parts; those are measured by their own crates' examples, one of
 //! which, that of terminals, is run here as well.
 
-mod figures;
 mod network;
 mod peer;
-mod processor;
 mod program;
 mod report;
 mod roundtrip;
 mod start;
+mod statistics;
 mod terminals;
 mod throughput;
 
-use crate::{child, with_causes};
 use anstyle::{AnsiColor, Style};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
-use program::{Programs, ProgramsError};
-use report::{Measurement, Report};
+use program::Programs;
+use report::Report;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -68,19 +67,6 @@ enum Subject {
     Daemon,
 }
 
-/// Why nothing could be measured.
-#[derive(Debug, thiserror::Error)]
-enum BenchError {
-    #[error("there is no acpd to measure")]
-    Programs(#[from] ProgramsError),
-    #[error("cannot measure {what}")]
-    Measure {
-        what: &'static str,
-        #[source]
-        source: peer::PeerError,
-    },
-}
-
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const QUIET: Style = Style::new().dimmed();
 
@@ -89,7 +75,7 @@ pub(crate) fn run(options: &Options, root: &Path) -> bool {
     let report = match measure(options, root) {
         Ok(report) => report,
         Err(error) => {
-            anstream::eprintln!("{BAD}{}{BAD:#}", with_causes(&error));
+            anstream::eprintln!("{BAD}{error:#}{BAD:#}");
             return false;
         }
     };
@@ -101,42 +87,24 @@ pub(crate) fn run(options: &Options, root: &Path) -> bool {
     options.no_limits || report.kept()
 }
 
-fn measure(options: &Options, root: &Path) -> Result<Report, BenchError> {
+/// What a side does wrong panics; what was started goes with it.
+fn measure(options: &Options, root: &Path) -> Result<Report> {
     let programs = Programs::prepare(options.acpd.as_deref(), root)?;
-    let wanted = |subject| options.only.is_empty() || options.only.contains(&subject);
     let mut report = Report::default();
-    if wanted(Subject::Throughput) {
-        let measured = throughput::measure(&programs, options.messages, options.rounds);
-        report.add(measured.map_err(|source| BenchError::Measure { what: "throughput", source })?);
-    }
-    if wanted(Subject::Roundtrip) {
-        let measured = roundtrip::measure(&programs);
-        report.add(measured.map_err(|source| BenchError::Measure { what: "round trips", source })?);
-    }
-    if wanted(Subject::Start) {
-        let measured = start::measure(&programs);
-        report.add(measured.map_err(|source| BenchError::Measure { what: "starts", source })?);
-    }
-    if wanted(Subject::Terminals) {
-        let cost = programs.terminal_cost(root)?;
-        let measured = terminals::measure(&programs, &cost);
-        report.add(measured.map_err(|source| BenchError::Measure { what: "terminals", source })?);
-    }
-    if wanted(Subject::Viewers) {
-        let measured = network::measure_viewers(&programs, options.messages, options.rounds);
-        report.add(measured.map_err(|source| BenchError::Measure { what: "viewers", source })?);
-    }
-    if wanted(Subject::Network) {
-        let measured = network::measure_roundtrips(&programs);
-        report.add(measured.map_err(|source| BenchError::Measure { what: "requests to a daemon", source })?);
-    }
-    if wanted(Subject::Memory) {
-        let measured = network::measure_memory(&programs);
-        report.add(measured.map_err(|source| BenchError::Measure { what: "memory", source })?);
-    }
-    if wanted(Subject::Daemon) {
-        let measured = network::measure_start(&programs);
-        report.add(measured.map_err(|source| BenchError::Measure { what: "the start of a daemon", source })?);
+    for subject in Subject::value_variants() {
+        if !options.only.is_empty() && !options.only.contains(subject) {
+            continue;
+        }
+        report.add(match subject {
+            Subject::Throughput => throughput::measure(&programs, options.messages, options.rounds),
+            Subject::Roundtrip => roundtrip::measure(&programs),
+            Subject::Start => start::measure(&programs),
+            Subject::Terminals => terminals::measure(&programs, root)?,
+            Subject::Viewers => network::measure_viewers(&programs, options.messages, options.rounds),
+            Subject::Network => network::measure_roundtrips(&programs),
+            Subject::Memory => network::measure_memory(&programs),
+            Subject::Daemon => start::measure_daemon(&programs),
+        });
     }
     Ok(report)
 }

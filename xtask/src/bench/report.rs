@@ -1,6 +1,6 @@
 //! What was measured, against its limits: as a table for people and as JSON for scripts. Pure.
 
-use super::figures::shown;
+use super::statistics::shown;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
@@ -25,58 +25,67 @@ pub(super) enum Comparison {
 /// One line of the table.
 #[derive(Clone, Debug)]
 pub(super) struct Measurement {
-    pub(super) name: String,
-    pub(super) unit: &'static str,
-    /// The agent, or the command, without acpd.
-    pub(super) direct: f64,
+    name: String,
+    unit: &'static str,
+    /// The agent, or the command, without acpd; 0 where there is nothing to compare with.
+    direct: f64,
     /// The same through acpd.
-    pub(super) acpd: f64,
-    pub(super) comparison: Comparison,
+    acpd: f64,
+    comparison: Comparison,
 }
 
+/// What one subject gives: the measurements, and what has to be said of them.
+pub(super) type Measured = (Vec<Measurement>, String);
+
 impl Measurement {
+    pub(super) fn new(
+        name: impl Into<String>,
+        unit: &'static str,
+        [direct, acpd]: [f64; 2],
+        comparison: Comparison,
+    ) -> Self {
+        Self { name: name.into(), unit, direct, acpd, comparison }
+    }
+
     fn ratio(&self) -> f64 {
         self.acpd / self.direct
     }
 
     /// What comes on top, where that is what counts.
     fn extra(&self) -> Option<f64> {
-        match self.comparison {
-            Comparison::Extra { .. } | Comparison::ExtraOnly => Some(self.acpd - self.direct),
-            Comparison::Share { .. } | Comparison::AtMost { .. } | Comparison::Times => None,
-        }
+        let counts = matches!(self.comparison, Comparison::Extra { .. } | Comparison::ExtraOnly);
+        counts.then_some(self.acpd - self.direct)
     }
 
-    /// Whether the limit is kept, if there is one.
-    fn kept(&self) -> Option<bool> {
+    /// The limit in words and as a number, and whether it is kept.
+    fn limit(&self) -> Option<(String, f64, bool)> {
         match self.comparison {
-            Comparison::Share { at_least } => Some(self.ratio() >= at_least),
-            Comparison::Extra { below } => Some(self.acpd - self.direct < below),
-            Comparison::AtMost { times } => Some(self.ratio() <= times),
+            Comparison::Share { at_least: limit } => {
+                Some((format!("at least x {}", shown(limit)), limit, self.ratio() >= limit))
+            }
+            Comparison::Extra { below: limit } => {
+                Some((format!("below +{}", shown(limit)), limit, self.acpd - self.direct < limit))
+            }
+            Comparison::AtMost { times: limit } => {
+                Some((format!("at most x {}", shown(limit)), limit, self.ratio() <= limit))
+            }
             Comparison::ExtraOnly | Comparison::Times => None,
         }
     }
 
-    /// A figure that has nothing to be compared with has no ratio.
-    fn shown_ratio(&self) -> String {
-        if self.direct == 0.0 { String::new() } else { format!("x {}", shown(self.ratio())) }
-    }
-
-    fn shown_extra(&self) -> String {
-        match self.extra() {
-            Some(extra) if extra < 0.0 => shown(extra),
-            Some(extra) => format!("+{}", shown(extra)),
-            None => String::new(),
-        }
-    }
-
-    fn shown_limit(&self) -> String {
-        match self.comparison {
-            Comparison::Share { at_least } => format!("at least x {}", shown(at_least)),
-            Comparison::Extra { below } => format!("below +{}", shown(below)),
-            Comparison::AtMost { times } => format!("at most x {}", shown(times)),
-            Comparison::ExtraOnly | Comparison::Times => String::new(),
-        }
+    fn row(&self) -> [String; 7] {
+        let ratio = if self.direct == 0.0 { String::new() } else { format!("x {}", shown(self.ratio())) };
+        let extra =
+            self.extra().map(|extra| format!("{}{}", if extra < 0.0 { "" } else { "+" }, shown(extra)));
+        [
+            self.name.clone(),
+            shown(self.direct),
+            shown(self.acpd),
+            self.unit.to_owned(),
+            ratio,
+            extra.unwrap_or_default(),
+            self.limit().map(|(words, ..)| words).unwrap_or_default(),
+        ]
     }
 
     fn to_json(&self) -> Value {
@@ -88,12 +97,9 @@ impl Measurement {
         if let Some(extra) = self.extra() {
             json["extra"] = json!(extra);
         }
-        if let Comparison::Share { at_least: limit }
-        | Comparison::Extra { below: limit }
-        | Comparison::AtMost { times: limit } = self.comparison
-        {
+        if let Some((_, limit, kept)) = self.limit() {
             json["limit"] = json!(limit);
-            json["ok"] = json!(self.kept());
+            json["ok"] = json!(kept);
         }
         json
     }
@@ -108,30 +114,20 @@ pub(super) struct Report {
 
 impl Report {
     /// Adds measurements and what has to be said of them.
-    pub(super) fn add(&mut self, (measurements, remark): (Vec<Measurement>, String)) {
+    pub(super) fn add(&mut self, (measurements, remark): Measured) {
         self.measurements.extend(measurements);
         self.remarks.push(remark);
     }
 
     /// Whether every limit is kept.
     pub(super) fn kept(&self) -> bool {
-        self.measurements.iter().all(|measurement| measurement.kept() != Some(false))
+        self.measurements.iter().filter_map(Measurement::limit).all(|(_, _, kept)| kept)
     }
 
     /// With styles, for a stream that strips them where they do not belong.
     pub(super) fn table(&self) -> String {
         let mut rows = vec![["", "direct", "acpd", "", "ratio", "extra", "limit"].map(str::to_owned)];
-        rows.extend(self.measurements.iter().map(|measurement| {
-            [
-                measurement.name.clone(),
-                shown(measurement.direct),
-                shown(measurement.acpd),
-                measurement.unit.to_owned(),
-                measurement.shown_ratio(),
-                measurement.shown_extra(),
-                measurement.shown_limit(),
-            ]
-        }));
+        rows.extend(self.measurements.iter().map(Measurement::row));
         let width =
             |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
         let widths: [usize; 7] = std::array::from_fn(width);
@@ -143,9 +139,9 @@ impl Report {
                 "{name:<w_name$}  {direct:>w_direct$}  {acpd:>w_acpd$} {unit:<w_unit$}  \
                  {ratio:>w_ratio$}  {extra:>w_extra$}  {limit:<w_limit$}"
             );
-            match place.checked_sub(1).and_then(|place| self.measurements[place].kept()) {
-                Some(true) => text += &format!("  {GOOD}ok{GOOD:#}"),
-                Some(false) => text += &format!("  {BAD}over{BAD:#}"),
+            match place.checked_sub(1).and_then(|place| self.measurements[place].limit()) {
+                Some((_, _, true)) => text += &format!("  {GOOD}ok{GOOD:#}"),
+                Some((_, _, false)) => text += &format!("  {BAD}over{BAD:#}"),
                 None => text.truncate(text.trim_end().len()),
             }
             text.push('\n');
@@ -190,7 +186,7 @@ mod tests {
             (1e9, Comparison::Times, None),
         ] {
             let measurement = measurement(acpd, comparison);
-            assert_eq!(measurement.kept(), kept, "{measurement:?}");
+            assert_eq!(measurement.limit().map(|(_, _, kept)| kept), kept, "{measurement:?}");
             assert_eq!(report(vec![measurement]).kept(), kept != Some(false));
         }
     }
@@ -199,7 +195,7 @@ mod tests {
     #[test]
     fn a_ratio_to_nothing_keeps_no_limit() {
         let nothing = Measurement { direct: 0.0, ..measurement(0.0, Comparison::Share { at_least: 0.1 }) };
-        assert_eq!(nothing.kept(), Some(false));
+        assert!(!report(vec![nothing]).kept());
     }
 
     // issue 2, 8: a table with ratios
