@@ -24,6 +24,7 @@ use crate::questions::Questions;
 use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
 use crate::wire_error::{WireError, wire_error};
 use acpd_host::{AgentHandle, AgentRef, ClientRef, Host, HostError, Pending, SessionHandle, method};
+use acpd_record::SessionId;
 use acpd_wire::{Incoming, Message, OwnedId, RawId, codes, member};
 use behind::Waiting;
 use bytes::{Bytes, BytesMut};
@@ -129,13 +130,13 @@ struct Connection {
     agent: Option<AgentRef>,
     /// An initialized process that has no session yet.
     spare: Option<AgentHandle>,
-    viewers: HashMap<String, Watched>,
+    viewers: HashMap<SessionId, Watched>,
     /// Sessions that the client asked to join, by the request.
-    joining: HashMap<OwnedId, String>,
+    joining: HashMap<OwnedId, SessionId>,
     /// What it asked of such sessions meanwhile.
     waiting: VecDeque<Waiting>,
     /// Sessions whose history is shown but that cannot go on, with the reason.
-    unresumable: HashMap<String, HostError>,
+    unresumable: HashMap<SessionId, HostError>,
     /// What the client was asked and has not answered.
     questions: Questions,
     /// Cancelled when the client is gone and its viewers have nothing to do any more.
@@ -194,7 +195,7 @@ enum Change {
 
 /// A session that the client is about to be attached to.
 struct Attaching {
-    id: String,
+    id: SessionId,
     attachment: Attachment,
     /// Why it can only be read, if so.
     unresumable: Option<HostError>,
@@ -392,7 +393,7 @@ impl Connection {
             _ => attachment,
         };
         // A session that is about to be joined again keeps its viewer, which knows what was told.
-        let joining: HashSet<&String> = self.joining.values().collect();
+        let joining: HashSet<&SessionId> = self.joining.values().collect();
         self.viewers.retain(|id, watched| joining.contains(id) || !watched.is_over());
         let via = self.client.connection.clone();
         let questions = self.questions.clone();
@@ -425,7 +426,7 @@ impl Connection {
     }
 
     /// The viewer of a session that the client is attached to.
-    fn viewer_of(&self, session: &str) -> Option<ViewerHandle> {
+    fn viewer_of(&self, session: &SessionId) -> Option<ViewerHandle> {
         self.viewers.get(session).map(|watched| watched.viewer.clone())
     }
 
@@ -458,13 +459,13 @@ impl Connection {
             return;
         }
         // What is said of a session that is gone, or never was, is nobody's.
-        let Some(id) = session_id(params.as_ref()) else { return };
+        let Some(Ok(id)) = session_id(params.as_ref()) else { return };
         if !self.notify_behind(&id, method, &params) {
             self.notify_session(&id, method, params).await;
         }
     }
 
-    async fn notify_session(&mut self, id: &str, method: &str, params: Option<Bytes>) {
+    async fn notify_session(&mut self, id: &SessionId, method: &str, params: Option<Bytes>) {
         if let Ok(session) = self.host.session(id).await
             && self.may_notify(session.created_by().map(|creator| &**creator))
         {
@@ -481,8 +482,8 @@ impl Connection {
             return;
         }
         let outbox = match session_id(params.as_ref()) {
-            Some(session) => self.outbox.about(&session),
-            None => self.outbox.clone(),
+            Some(Ok(session)) => self.outbox.about(&session),
+            Some(Err(_)) | None => self.outbox.clone(),
         };
         let initializes = method == method::INITIALIZE;
         self.tasks.are_for(Some(Asking { id: owned.clone(), outbox: outbox.clone(), initializes }));
@@ -494,7 +495,7 @@ impl Connection {
                     dispatched.map_err(|error| wire_error(&error))
                 }
                 Err(error) => {
-                    let session = session_id(params.as_ref());
+                    let session = named_session(params.as_ref());
                     self.journal.refused(method, session.as_deref(), &error);
                     Err(error)
                 }
@@ -527,8 +528,14 @@ fn slice_of(line: &Bytes, part: &RawValue) -> Bytes {
     line.slice(span)
 }
 
-/// `params.sessionId`, if it is a string.
-fn session_id(params: Option<&Bytes>) -> Option<String> {
+/// `params.sessionId`, if it is a string; [`HostError::UnknownSession`] for text that is the id of no session.
+fn session_id(params: Option<&Bytes>) -> Option<Result<SessionId, HostError>> {
+    let named = named_session(params)?;
+    Some(SessionId::parse(&named).ok_or(HostError::UnknownSession { id: named }))
+}
+
+/// `params.sessionId`, if it is a string, as the client wrote it.
+fn named_session(params: Option<&Bytes>) -> Option<String> {
     let params: &RawValue = serde_json::from_slice(params?).ok()?;
     serde_json::from_str(member(params, "sessionId")?.get()).ok()
 }

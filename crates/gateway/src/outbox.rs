@@ -17,6 +17,7 @@ pub(crate) use event_id::EventId;
 pub(crate) use keeping::Keeping;
 pub(crate) use streams::{OpenRefused, StreamLimits, Streams};
 
+use acpd_record::SessionId;
 use bytes::Bytes;
 use std::sync::Arc;
 use streams::Offered;
@@ -45,7 +46,7 @@ enum Queue {
 enum Address {
     Connection,
     /// An answer that no event precedes: to the session's stream if it has a reader, else to the connection's.
-    About(Arc<str>),
+    About(SessionId),
     /// What a viewer writes, in its order.
     Viewer(Arc<Viewing>),
 }
@@ -67,7 +68,7 @@ impl Drop for Sender {
 #[derive(Debug)]
 struct Viewing {
     streams: Arc<Streams>,
-    session: Arc<str>,
+    session: SessionId,
 }
 
 impl Drop for Viewing {
@@ -100,21 +101,21 @@ impl Outbox {
     }
 
     /// For an answer about a session that stands behind no event.
-    pub(crate) fn about(&self, session: &str) -> Self {
+    pub(crate) fn about(&self, session: &SessionId) -> Self {
         let address = match &self.queue {
             Queue::One(_) => Address::Connection,
-            Queue::Streams(_) => Address::About(session.into()),
+            Queue::Streams(_) => Address::About(session.clone()),
         };
         Self { queue: self.queue.clone(), address }
     }
 
     /// For the viewer of a session. `created`: the client learns the session's id only now, and opens its stream then.
     /// Else it knows it already: without a reader there, all goes to the connection's stream.
-    pub(crate) fn viewer(&self, session: &str, created: bool) -> Self {
+    pub(crate) fn viewer(&self, session: &SessionId, created: bool) -> Self {
         let address = match &self.queue {
             Queue::One(_) => Address::Connection,
             Queue::Streams(sender) => {
-                let (streams, session) = (Arc::clone(&sender.streams), Arc::from(session));
+                let (streams, session) = (Arc::clone(&sender.streams), session.clone());
                 streams.view(&session, created);
                 Address::Viewer(Arc::new(Viewing { streams, session }))
             }

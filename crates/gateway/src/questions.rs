@@ -4,7 +4,7 @@
 //! the answers, and its viewers, which ask; it is never held across a wait.
 
 use acpd_host::OpenQuestion;
-use acpd_record::QuestionNumber;
+use acpd_record::{QuestionNumber, SessionId};
 use acpd_wire::{member, span_of, splice, write_notification};
 use bytes::{BufMut, BytesMut};
 use serde_json::json;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A question by its session and the number of its event there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventPosition {
-    pub(crate) session: String,
+    pub(crate) session: SessionId,
     pub(crate) number: QuestionNumber,
 }
 
@@ -48,9 +48,9 @@ struct Table {
 
 impl Questions {
     /// Writes a question as a request of this client, unless it is open there.
-    pub(crate) fn ask(&self, session: &str, question: &OpenQuestion, out: &mut BytesMut) {
+    pub(crate) fn ask(&self, session: &SessionId, question: &OpenQuestion, out: &mut BytesMut) {
         let mut table = self.table();
-        let position = EventPosition { session: session.to_owned(), number: question.number };
+        let position = EventPosition { session: session.clone(), number: question.number };
         if table.open.values().any(|open| *open == position) {
             return;
         }
@@ -84,13 +84,13 @@ impl Questions {
     }
 
     /// A question was answered: the client need not answer it.
-    pub(crate) fn resolved(&self, session: &str, number: QuestionNumber, out: &mut BytesMut) {
-        self.withdraw(|position| position.session == session && position.number == number, out);
+    pub(crate) fn resolved(&self, session: &SessionId, number: QuestionNumber, out: &mut BytesMut) {
+        self.withdraw(|position| position.session == *session && position.number == number, out);
     }
 
     /// The client does not watch a session any more, or its run is over.
-    pub(crate) fn left(&self, session: &str, out: &mut BytesMut) {
-        self.withdraw(|position| position.session == session, out);
+    pub(crate) fn left(&self, session: &SessionId, out: &mut BytesMut) {
+        self.withdraw(|position| position.session == *session, out);
     }
 
     fn withdraw(&self, which: impl Fn(&EventPosition) -> bool, out: &mut BytesMut) {
@@ -124,6 +124,10 @@ fn put_request(message: &[u8], id: u64, out: &mut BytesMut) -> bool {
 mod tests {
     use super::*;
 
+    fn id(text: &str) -> SessionId {
+        SessionId::parse(text).expect("an id")
+    }
+
     fn question(number: QuestionNumber) -> OpenQuestion {
         let message = r#"{"jsonrpc":"2.0","id":"agent's","method":"m","params":{"x":1.0,"id":2}}"#;
         OpenQuestion { number, form: false, only: None, message: message.into() }
@@ -139,20 +143,22 @@ mod tests {
     #[test]
     fn each_client_is_asked_under_an_id_of_its_own() {
         let questions = Questions::default();
-        let first = written(|out| questions.ask("s", &question(QuestionNumber(5)), out));
+        let first = written(|out| questions.ask(&id("s"), &question(QuestionNumber(5)), out));
         assert_eq!(
             first,
             "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"x\":1.0,\"id\":2}}\n"
         );
         assert_eq!(
-            written(|out| questions.ask("s", &question(QuestionNumber(5)), out)),
+            written(|out| questions.ask(&id("s"), &question(QuestionNumber(5)), out)),
             "",
             "it is open there"
         );
-        assert!(written(|out| questions.ask("t", &question(QuestionNumber(5)), out)).contains("\"id\":2,"));
+        assert!(
+            written(|out| questions.ask(&id("t"), &question(QuestionNumber(5)), out)).contains("\"id\":2,")
+        );
         assert_eq!(
             questions.answered(1),
-            AskedQuestion::Open(EventPosition { session: "s".into(), number: QuestionNumber(5) })
+            AskedQuestion::Open(EventPosition { session: id("s"), number: QuestionNumber(5) })
         );
         assert_eq!(
             (questions.answered(1), questions.answered(3)),
@@ -165,15 +171,15 @@ mod tests {
     fn what_needs_no_answer_is_withdrawn() {
         let questions = Questions::default();
         for (session, number) in [("s", 1), ("s", 2), ("t", 1)] {
-            written(|out| questions.ask(session, &question(QuestionNumber(number)), out));
+            written(|out| questions.ask(&id(session), &question(QuestionNumber(number)), out));
         }
-        let withdrawn = written(|out| questions.resolved("s", QuestionNumber(1), out));
+        let withdrawn = written(|out| questions.resolved(&id("s"), QuestionNumber(1), out));
         assert_eq!(
             withdrawn,
             "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":1}}\n"
         );
-        assert_eq!(written(|out| questions.resolved("s", QuestionNumber(1), out)), "");
-        assert!(written(|out| questions.left("s", out)).contains("\"requestId\":2"));
+        assert_eq!(written(|out| questions.resolved(&id("s"), QuestionNumber(1), out)), "");
+        assert!(written(|out| questions.left(&id("s"), out)).contains("\"requestId\":2"));
         assert_eq!(questions.answered(2), AskedQuestion::Over);
         assert!(matches!(questions.answered(3), AskedQuestion::Open(_)));
     }

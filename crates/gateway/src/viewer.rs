@@ -14,7 +14,7 @@ use crate::questions::Questions;
 use crate::wire_error::wire_error;
 use acpd_eventlog::{Block, Cursor, CursorError};
 use acpd_host::{EventKind, HostError, OpenQuestion, SessionHandle, ViewerGuard, ViewerInfo};
-use acpd_record::ConnectionId;
+use acpd_record::{ConnectionId, SessionId};
 use acpd_wire::OwnedId;
 use bytes::{Bytes, BytesMut};
 use page::Page;
@@ -189,7 +189,7 @@ enum Event {
 impl Viewer {
     /// A viewer of the session `id` for the connection `via`.
     pub(crate) fn new(
-        id: &str,
+        id: &SessionId,
         via: ConnectionId,
         attachment: Attachment,
         outbox: Outbox,

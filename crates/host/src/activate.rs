@@ -100,7 +100,7 @@ impl Ended {
 
 impl Host {
     /// Begins an attempt to activate a session, unless it is ended from now on.
-    pub fn attempt(&self, id: &str) -> Attempt {
+    pub fn attempt(&self, id: &SessionId) -> Attempt {
         self.shared.attempts.begin(id)
     }
 
@@ -111,12 +111,12 @@ impl Host {
     pub fn activate(
         &self,
         attempt: Attempt,
-        id: &str,
+        id: &SessionId,
         agent: &AgentHandle,
         params: Option<Bytes>,
         client: &str,
     ) -> Pending<'_, Result<Activated, HostError>> {
-        let (host, id, agent, client) = (self.clone(), id.to_owned(), agent.clone(), client.to_owned());
+        let (host, id, agent, client) = (self.clone(), id.clone(), agent.clone(), client.to_owned());
         Box::pin(
             self.complete(async move { host.begin_next_run(&attempt, &id, &agent, params, &client).await }),
         )
@@ -125,7 +125,7 @@ impl Host {
     async fn begin_next_run(
         &self,
         attempt: &Attempt,
-        id: &str,
+        id: &SessionId,
         agent: &AgentHandle,
         params: Option<Bytes>,
         client: &str,
@@ -134,7 +134,7 @@ impl Host {
             return Ok(Activated { session, fresh: false, earlier: None });
         }
         let ended = self.ended_session(id, agent.name()).await?;
-        let not_resumable = |reason: String| HostError::NotResumable { id: id.to_owned(), reason };
+        let not_resumable = |reason: String| HostError::NotResumable { id: id.to_string(), reason };
         let params = ended.agent_params(params)?;
         let setup = params.clone();
         let mode = permission_mode(&params)?.or(ended.meta.permission_mode);
@@ -143,7 +143,7 @@ impl Host {
             counted.map_err(|wait| not_resumable(tried_enough(wait)))?;
         }
         // Claimed before the agent is asked, so that no other process asks another one.
-        let appender = match self.shared.log.reopen(id, self.shared.host_file.id()).await {
+        let appender = match self.shared.log.reopen(id.as_str(), self.shared.host_file.id()).await {
             Err(WriteError::Live { owner, .. }) => return Err(self.live_elsewhere(id, &owner)),
             claimed => claimed?,
         };
@@ -193,7 +193,7 @@ impl Host {
 
     async fn record_next_run(
         &self,
-        id: &str,
+        id: &SessionId,
         agent: &AgentHandle,
         mut appender: Appender,
         next: NextRun<'_>,
@@ -230,7 +230,6 @@ impl Host {
         });
         appender.append_durable(batch).await?;
         journal::activated(id, agent, method, transcript.is_some(), client);
-        let id = SessionId::parse(id).ok_or_else(|| HostError::UnknownSession { id: id.to_owned() })?;
         let run = crate::host::Run {
             created_by: ended.row.created_by.map(Arc::from),
             native: ended.native,
@@ -246,7 +245,7 @@ impl Host {
             Some(_) => History::Keep,
             None => History::Drop(Box::new(run.projection.snapshot().clone()), answer.position),
         };
-        let session = self.begin_run(&id, agent, appender, run, history).await?;
+        let session = self.begin_run(id, agent, appender, run, history).await?;
         Ok(Activated { session, fresh: true, earlier })
     }
 
@@ -301,10 +300,10 @@ impl Host {
     }
 
     /// The stored facts of a session that is to be activated on `agent`.
-    pub(crate) async fn ended_session(&self, id: &str, agent: &str) -> Result<Ended, HostError> {
+    pub(crate) async fn ended_session(&self, id: &SessionId, agent: &str) -> Result<Ended, HostError> {
         let row = self.recovered(id).await?;
         let not_resumable =
-            |reason: &str| HostError::NotResumable { id: id.to_owned(), reason: reason.to_owned() };
+            |reason: &str| HostError::NotResumable { id: id.to_string(), reason: reason.to_owned() };
         if let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.host_file.id()) {
             return Err(self.live_elsewhere(id, owner));
         }
@@ -314,7 +313,7 @@ impl Host {
         let meta = SessionMeta::read(&row.info);
         let end: Option<TerminationInfo> = meta.termination().ok();
         if let Some(end) = end.as_ref().filter(|end| end.reason == Reason::Terminated) {
-            return Err(HostError::Terminated { id: id.to_owned(), info: Arc::new(end.clone()) });
+            return Err(HostError::Terminated { id: id.to_string(), info: Arc::new(end.clone()) });
         }
         let reason = end.map(|end| end.reason);
         let native = meta.native_session_id.as_ref();
@@ -327,7 +326,7 @@ impl Host {
     /// is needed and anything was said.
     async fn rebuild(
         &self,
-        id: &str,
+        id: &SessionId,
         meta: &SessionMeta,
         last: u64,
         with_transcript: bool,

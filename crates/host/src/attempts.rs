@@ -6,6 +6,7 @@
 use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
 use crate::rate_limit::RateLimit;
+use acpd_record::SessionId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,55 +18,55 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     taking: Arc<KeyedLocks>,
-    trying: Arc<Mutex<HashMap<String, Vec<CancellationToken>>>>,
-    lately: Mutex<HashMap<String, RateLimit>>,
+    trying: Arc<Mutex<HashMap<SessionId, Vec<CancellationToken>>>>,
+    lately: Mutex<HashMap<SessionId, RateLimit>>,
 }
 
 /// An activation of one session, until it is dropped.
 #[derive(Debug)]
 pub struct Attempt {
-    id: String,
+    id: SessionId,
     stopped: CancellationToken,
     taking: Arc<KeyedLocks>,
-    trying: Arc<Mutex<HashMap<String, Vec<CancellationToken>>>>,
+    trying: Arc<Mutex<HashMap<SessionId, Vec<CancellationToken>>>>,
     lock: Option<OwnedMutexGuard<()>>,
 }
 
 impl Attempts {
     /// From now on an end stops this attempt, too.
-    pub(crate) fn begin(&self, id: &str) -> Attempt {
+    pub(crate) fn begin(&self, id: &SessionId) -> Attempt {
         let stopped = CancellationToken::new();
-        lock(&self.trying).entry(id.to_owned()).or_default().push(stopped.clone());
-        let (id, taking, trying) = (id.to_owned(), Arc::clone(&self.taking), Arc::clone(&self.trying));
+        lock(&self.trying).entry(id.clone()).or_default().push(stopped.clone());
+        let (id, taking, trying) = (id.clone(), Arc::clone(&self.taking), Arc::clone(&self.trying));
         Attempt { id, stopped, taking, trying, lock: None }
     }
 
     /// Stops all who try, and waits until none does.
-    pub(crate) async fn stop(&self, id: &str) -> OwnedMutexGuard<()> {
+    pub(crate) async fn stop(&self, id: &SessionId) -> OwnedMutexGuard<()> {
         for stopped in lock(&self.trying).get(id).into_iter().flatten() {
             stopped.cancel();
         }
-        self.taking.lock(id).await
+        self.taking.lock(id.as_str()).await
     }
 
     /// Whether a try would not be refused; else the wait until the next.
-    pub(crate) fn may(&self, id: &str, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn may(&self, id: &SessionId, now: Instant) -> Result<(), Duration> {
         let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
         lately.get(id).map_or(Ok(()), |limit| limit.may(now))
     }
 
     /// Counts a try; refuses the one too many, with the wait until the next.
-    pub(crate) fn count(&self, id: &str, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn count(&self, id: &SessionId, now: Instant) -> Result<(), Duration> {
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
         lately.retain(|_, limit| !limit.is_forgotten(now));
-        lately.entry(id.to_owned()).or_default().count(now)
+        lately.entry(id.clone()).or_default().count(now)
     }
 }
 
 impl Attempt {
     /// Waits for its turn. After a wait the session may be live.
     pub async fn wait_for_turn(&mut self) {
-        self.lock = Some(self.taking.lock(&self.id).await);
+        self.lock = Some(self.taking.lock(self.id.as_str()).await);
     }
 
     /// Does `work`, unless the session is ended meanwhile.
@@ -79,7 +80,7 @@ impl Attempt {
         match self.stopped.run_until_cancelled(work).await {
             Some(done) => done,
             None => Err(HostError::NotResumable {
-                id: self.id.clone(),
+                id: self.id.to_string(),
                 reason: "it was ended while it was being taken up".to_owned(),
             }),
         }
@@ -106,8 +107,8 @@ impl Drop for Attempt {
 }
 
 fn lock(
-    trying: &Mutex<HashMap<String, Vec<CancellationToken>>>,
-) -> MutexGuard<'_, HashMap<String, Vec<CancellationToken>>> {
+    trying: &Mutex<HashMap<SessionId, Vec<CancellationToken>>>,
+) -> MutexGuard<'_, HashMap<SessionId, Vec<CancellationToken>>> {
     trying.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -116,30 +117,35 @@ mod tests {
     use super::*;
     use crate::rate_limit::{ATTEMPTS, WINDOW};
 
+    fn id(text: &str) -> SessionId {
+        SessionId::parse(text).expect("an id")
+    }
+
     // SU-6: each session has its own tries
     #[test]
     fn tries_are_counted_by_session() {
         let attempts = Attempts::default();
-        let now = Instant::now();
+        let (now, s, another) = (Instant::now(), id("s"), id("another"));
         for _ in 0..ATTEMPTS {
-            assert_eq!(attempts.count("s", now), Ok(()));
+            assert_eq!(attempts.count(&s, now), Ok(()));
         }
-        assert_eq!((attempts.may("s", now), attempts.may("another", now)), (Err(WINDOW), Ok(())));
-        assert_eq!(attempts.count("s", now), Err(WINDOW));
-        assert_eq!(attempts.count("another", now), Ok(()));
+        assert_eq!((attempts.may(&s, now), attempts.may(&another, now)), (Err(WINDOW), Ok(())));
+        assert_eq!(attempts.count(&s, now), Err(WINDOW));
+        assert_eq!(attempts.count(&another, now), Ok(()));
     }
 
     // contract 1.1: an end stops those who try, and those who wait to
     #[tokio::test]
     async fn an_end_stops_all_who_try() {
         let attempts = Arc::new(Attempts::default());
-        let (mut first, mut second) = (attempts.begin("s"), attempts.begin("s"));
+        let (mut first, mut second) = (attempts.begin(&id("s")), attempts.begin(&id("s")));
         first.wait_for_turn().await;
         assert!(
             futures_poll(std::pin::pin!(second.wait_for_turn())).await.is_none(),
             "it waits for its turn"
         );
-        let stopping = attempts.stop("s");
+        let s = id("s");
+        let stopping = attempts.stop(&s);
         tokio::pin!(stopping);
         assert!(futures_poll(stopping.as_mut()).await.is_none());
         let work = first.unless_stopped(std::future::pending::<Result<(), HostError>>());
@@ -148,7 +154,7 @@ mod tests {
         assert!(second.is_stopped());
         drop(second);
         drop(stopping.await);
-        assert!(!attempts.begin("s").is_stopped());
+        assert!(!attempts.begin(&id("s")).is_stopped());
         assert!(lock(&attempts.trying).is_empty());
     }
 

@@ -8,6 +8,7 @@ use crate::agent::AgentRef;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::setup::{permission_mode, session_setup};
+use acpd_record::SessionId;
 use acpd_supervisor::Pending;
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -28,7 +29,7 @@ impl Host {
     /// Those of [`fork_session`](Self::fork_session).
     pub fn check_fork<'a>(
         &'a self,
-        source: &'a str,
+        source: &'a SessionId,
         agent: &'a str,
         known: Option<&'a AgentRef>,
         params: Option<&'a Bytes>,
@@ -50,7 +51,7 @@ impl Host {
     /// Those of [`activate`](Self::activate).
     pub fn check_activation<'a>(
         &'a self,
-        id: &'a str,
+        id: &'a SessionId,
         agent: &'a str,
         known: Option<&'a AgentRef>,
         params: Option<&'a Bytes>,
@@ -58,7 +59,7 @@ impl Host {
         Box::pin(async move {
             let ended = self.ended_session(id, agent).await?;
             permission_mode(&ended.agent_params(params.cloned())?)?;
-            let not_resumable = |reason: String| HostError::NotResumable { id: id.to_owned(), reason };
+            let not_resumable = |reason: String| HostError::NotResumable { id: id.to_string(), reason };
             if ended.failed {
                 let may = self.shared.attempts.may(id, Instant::now());
                 may.map_err(|wait| not_resumable(tried_enough(wait)))?;

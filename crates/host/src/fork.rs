@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 
 /// A session that is to be forked.
 pub(crate) struct ForkOf {
+    source: SessionId,
     row: SessionRow,
     meta: SessionMeta,
     /// The agent's own id of it.
@@ -53,18 +54,18 @@ impl Host {
     /// Unknown source; an agent that cannot fork; the agent's own error. Nothing is left behind then.
     pub fn fork_session(
         &self,
-        source: &str,
+        source: &SessionId,
         agent: &AgentHandle,
         params: Option<Bytes>,
         creator: Creator,
     ) -> Pending<'_, Result<NewSession, HostError>> {
-        let (host, source, agent) = (self.clone(), source.to_owned(), agent.clone());
+        let (host, source, agent) = (self.clone(), source.clone(), agent.clone());
         Box::pin(self.complete(async move { host.create_fork(&source, &agent, params, creator).await }))
     }
 
     async fn create_fork(
         &self,
-        source: &str,
+        source: &SessionId,
         agent: &AgentHandle,
         params: Option<Bytes>,
         creator: Creator,
@@ -80,7 +81,7 @@ impl Host {
         let id = crate::ids::fresh_session_id();
         let mut meta = SessionMeta::default();
         meta.native_session_id = Some(named.native.clone());
-        meta.forked_from = SessionId::parse(source);
+        meta.forked_from = Some(source.clone());
         meta.permission_mode = mode;
         meta.title.clone_from(&source_meta.title);
         let (mut appender, projection) =
@@ -113,12 +114,12 @@ impl Host {
     /// What is stored of the session `source`, and what is asked of `agent` to fork it.
     pub(crate) async fn fork_of(
         &self,
-        source: &str,
+        source: &SessionId,
         agent: &str,
         params: Option<Bytes>,
     ) -> Result<ForkOf, HostError> {
         let row = self.recovered(source).await?;
-        let not_resumable = |reason: String| HostError::NotResumable { id: source.to_owned(), reason };
+        let not_resumable = |reason: String| HostError::NotResumable { id: source.to_string(), reason };
         if row.agent != agent {
             let reason = format!("it belongs to agent {}; fork it on a connection to that agent", row.agent);
             return Err(not_resumable(reason));
@@ -132,7 +133,7 @@ impl Host {
         let params = params.ok_or_else(|| HostError::InvalidParams {
             message: "sessionId: the id of the session to fork is required".to_owned(),
         })?;
-        Ok(ForkOf { row, meta, native, cwd, params, mode })
+        Ok(ForkOf { source: source.clone(), row, meta, native, cwd, params, mode })
     }
 
     /// OpenQuestions an agent to fork one of its sessions. Some know only those that are in their process: one that refuses is
@@ -150,14 +151,16 @@ impl Host {
                 Err(missing())
             }
             // The client knows the source by acpd's id only.
-            true => Err(HostError::Agent { error: under_own_id(&answer.body, &fork.native, &fork.row.id) }),
+            true => Err(HostError::Agent {
+                error: under_own_id(&answer.body, &fork.native, fork.source.as_str()),
+            }),
         }
     }
 
     /// Activates the source in an agent process that does not have it; true if it did. What it says of it there is
     /// dropped.
     async fn bring_source(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<bool, HostError> {
-        let live = self.shared.registry.get(&fork.row.id);
+        let live = self.shared.registry.get(&fork.source);
         if live.is_some_and(|session| session.agent().pid() == agent.pid()) {
             return Ok(false);
         }
@@ -214,7 +217,9 @@ impl Host {
                 appender.append_durable(batch).await?;
             }
         }
-        journal::history_read(&source.id, copy.source());
+        if let Some(id) = SessionId::parse(&source.id) {
+            journal::history_read(&id, copy.source());
+        }
         let (mut batch, now) = (Batch::new(), clock::now_ms());
         let projection = copy.finish(&AgentState::of_lifecycle(answer), now, &mut batch);
         // What was copied may say otherwise.

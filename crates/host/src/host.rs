@@ -299,7 +299,7 @@ impl Host {
             journal::session_not_recorded(agent.name(), cwd, creator, error);
             self.doubt();
         })?;
-        journal::session_created(id.as_str(), agent.name(), cwd, creator);
+        journal::session_created(id, agent.name(), cwd, creator);
         Ok((appender, projection))
     }
 
@@ -379,7 +379,7 @@ impl Host {
         let (registry, key) = (self.shared.registry.clone(), id.clone());
         let running = Box::new(SessionTask::new(core, parts, past))
             .run()
-            .map(move |()| registry.remove(key.as_str(), began_after));
+            .map(move |()| registry.remove(&key, began_after));
         self.shared.scope.spawn_lasting("session", running);
         // Either this sees the shutdown, or the shutdown sees this session in the registry.
         if self.is_closing() {
@@ -415,7 +415,7 @@ impl Host {
     ///
     /// # Errors
     /// When it has ended, with how, and when there is none.
-    pub async fn session(&self, id: &str) -> Result<SessionHandle, HostError> {
+    pub async fn session(&self, id: &SessionId) -> Result<SessionHandle, HostError> {
         if let Some(session) = self.shared.registry.get(id) {
             return Ok(session);
         }
@@ -423,14 +423,14 @@ impl Host {
         match &row.owner {
             Some(owner) if owner != self.shared.host_file.id() => return Err(self.live_elsewhere(id, owner)),
             // It is just being created, and no client knows its id yet.
-            Some(_) if !row.ended => return Err(HostError::UnknownSession { id: id.to_owned() }),
+            Some(_) if !row.ended => return Err(HostError::UnknownSession { id: id.to_string() }),
             _ => {}
         }
         let info = SessionMeta::read(&row.info).termination();
         let unreadable = |error: serde_json::Error| HostError::History {
             detail: format!("how the session ended cannot be read: {error}"),
         };
-        Err(HostError::SessionEnded { id: id.to_owned(), info: Arc::new(info.map_err(unreadable)?) })
+        Err(HostError::SessionEnded { id: id.to_string(), info: Arc::new(info.map_err(unreadable)?) })
     }
 
     /// Finds a session and its owner (contract 1.7): the token under which it was created, or None. `sees` says of which
@@ -438,7 +438,11 @@ impl Host {
     ///
     /// # Errors
     /// When there is no such session for the caller, or the log cannot be read.
-    pub async fn find(&self, id: &str, sees: impl Fn(Option<&str>) -> bool) -> Result<Found, HostError> {
+    pub async fn find(
+        &self,
+        id: &SessionId,
+        sees: impl Fn(Option<&str>) -> bool,
+    ) -> Result<Found, HostError> {
         let live = self.shared.registry.get(id).map(|session| session.created_by().map(Arc::clone));
         if let Some(created_by) = live.filter(|creator| sees(creator.as_deref())) {
             return Ok(Found { created_by, row: None });
@@ -447,12 +451,12 @@ impl Host {
         let row = self.row(id).await?;
         match sees(row.created_by.as_deref()) {
             true => Ok(Found { created_by: row.created_by.as_deref().map(Arc::from), row: Some(row) }),
-            false => Err(HostError::UnknownSession { id: id.to_owned() }),
+            false => Err(HostError::UnknownSession { id: id.to_string() }),
         }
     }
 
     /// Whether a session is live here.
-    pub fn is_live(&self, id: &str) -> bool {
+    pub fn is_live(&self, id: &SessionId) -> bool {
         self.shared.registry.get(id).is_some()
     }
 
@@ -467,9 +471,9 @@ impl Host {
     }
 
     /// The error for a session that another process has (contract 6).
-    pub(crate) fn live_elsewhere(&self, id: &str, owner: &str) -> HostError {
+    pub(crate) fn live_elsewhere(&self, id: &SessionId, owner: &str) -> HostError {
         let pid = self.shared.host_file.pid_of(owner);
-        HostError::LiveElsewhere { id: id.to_owned(), pid }
+        HostError::LiveElsewhere { id: id.to_string(), pid }
     }
 
     /// Ends a live session, or finds how it has ended.
@@ -478,7 +482,7 @@ impl Host {
     /// When there is none of that id, or another process has it.
     pub async fn end_session(
         &self,
-        id: &str,
+        id: &SessionId,
         request: EndRequest,
         client: &str,
     ) -> Result<EndOutcome, HostError> {
@@ -501,14 +505,14 @@ impl Host {
     ///
     /// # Errors
     /// When another process has it, or the log cannot be written.
-    pub async fn delete_session(&self, id: &str, client: &str) -> Result<(), HostError> {
+    pub async fn delete_session(&self, id: &SessionId, client: &str) -> Result<(), HostError> {
         match self.end_session(id, EndRequest::Close, client).await {
             Ok(_) => {}
             Err(HostError::UnknownSession { .. }) => return Ok(()),
             Err(error) => return Err(error),
         }
         let _nobody_tries = self.shared.attempts.stop(id).await;
-        match self.shared.log.delete(id).await {
+        match self.shared.log.delete(id.as_str()).await {
             Ok(()) => {
                 journal::session_deleted(id, client);
                 Ok(())
@@ -522,8 +526,8 @@ impl Host {
     ///
     /// # Errors
     /// When there is no such session or no such place in it.
-    pub async fn cursor(&self, id: &str, after: u64) -> Result<Cursor, CursorError> {
-        self.shared.log.cursor(id, after).await
+    pub async fn cursor(&self, id: &SessionId, after: u64) -> Result<Cursor, CursorError> {
+        self.shared.log.cursor(id.as_str(), after).await
     }
 
     /// Ends every session and every agent in good order and closes the log. Bounded by the stop ladder.

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A session was recorded for the first time.
-pub(crate) fn session_created(session: &str, agent: &str, cwd: &str, creator: &Creator) {
+pub(crate) fn session_created(session: &SessionId, agent: &str, cwd: &str, creator: &Creator) {
     let (client, token) = (&*creator.client, creator.token.as_deref());
     tracing::info!(session = %session, agent, cwd, client, token, "session created");
 }
@@ -28,7 +28,7 @@ pub(crate) fn session_not_recorded(agent: &str, cwd: &str, creator: &Creator, er
 }
 
 /// A session and its history were removed.
-pub(crate) fn session_deleted(session: &str, client: &str) {
+pub(crate) fn session_deleted(session: &SessionId, client: &str) {
     tracing::info!(session = %session, client, "session deleted");
 }
 
@@ -39,11 +39,11 @@ pub(crate) fn lost(session: &str, agent: &str) {
 }
 
 /// A whole history was read.
-pub(crate) fn history_read(session: &str, projection: &Projection) {
+pub(crate) fn history_read(session: &SessionId, projection: &Projection) {
     let skipped = projection.skipped();
     if skipped > 0 {
         tracing::warn!(
-            session,
+            %session,
             skipped,
             "events of a history cannot be read or do not follow, and are passed over"
         );
@@ -62,13 +62,24 @@ pub(crate) fn agent_not_started(
 }
 
 /// An agent goes on with a session: by `method`, with a transcript in a new session of its own.
-pub(crate) fn activated(session: &str, agent: &AgentHandle, method: &str, transcript: bool, client: &str) {
+pub(crate) fn activated(
+    session: &SessionId,
+    agent: &AgentHandle,
+    method: &str,
+    transcript: bool,
+    client: &str,
+) {
     let (pid, agent) = (agent.pid(), agent.name());
     tracing::info!(session = %session, pid, agent, method, transcript, client, "session activated");
 }
 
 /// No agent goes on with a session.
-pub(crate) fn not_activated(session: &str, agent: &AgentHandle, error: &dyn std::error::Error, client: &str) {
+pub(crate) fn not_activated(
+    session: &SessionId,
+    agent: &AgentHandle,
+    error: &dyn std::error::Error,
+    client: &str,
+) {
     let (pid, agent) = (agent.pid(), agent.name());
     tracing::warn!(session = %session, pid, agent, client, error = chain(error), "session not activated");
 }

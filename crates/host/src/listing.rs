@@ -9,7 +9,7 @@ use crate::recording;
 use crate::session::{SessionHandle, SessionStatus};
 use crate::termination::chain;
 use acpd_eventlog::{ListQuery, SessionRow};
-use acpd_record::{Event, Json, NativeSessionId, Projection, SessionMeta};
+use acpd_record::{Event, Json, NativeSessionId, Projection, SessionId, SessionMeta};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -187,7 +187,7 @@ impl Host {
     ///
     /// # Errors
     /// When there is none of that id, or the log cannot be read.
-    pub async fn inspect(&self, id: &str) -> Result<SessionSummary, HostError> {
+    pub async fn inspect(&self, id: &SessionId) -> Result<SessionSummary, HostError> {
         Ok(self.summary(self.row(id).await?).await)
     }
 
@@ -195,7 +195,7 @@ impl Host {
     ///
     /// # Errors
     /// When there is none of that id, or the log cannot be read.
-    pub async fn session_info(&self, id: &str, found: Found) -> Result<SessionInfo, HostError> {
+    pub async fn session_info(&self, id: &SessionId, found: Found) -> Result<SessionInfo, HostError> {
         let attached = match self.shared.registry.get(id) {
             Some(session) => session.attach().await.ok(),
             None => None,
@@ -220,13 +220,13 @@ impl Host {
     /// What the log says of a session up to event `last`; `also` sees each event too.
     pub(crate) async fn recall(
         &self,
-        id: &str,
+        id: &SessionId,
         meta: &SessionMeta,
         last: u64,
         mut also: impl FnMut(&Event<'_>) + Send,
     ) -> Result<Projection, HostError> {
         let mut projection = Projection::new(meta.forked_from.is_some());
-        let mut cursor = self.shared.log.cursor(id, 0).await?;
+        let mut cursor = self.shared.log.cursor(id.as_str(), 0).await?;
         // Of a session that is live here, the cursor would wait for more.
         while cursor.position() < last {
             let Some(block) = cursor.next().await? else { break };
@@ -241,9 +241,9 @@ impl Host {
     }
 
     /// What is stored of a session as it stands there.
-    pub(crate) async fn row(&self, id: &str) -> Result<SessionRow, HostError> {
-        let row = self.shared.log.get(id).await.map_err(|error| unreadable(&error))?;
-        row.ok_or_else(|| HostError::UnknownSession { id: id.to_owned() })
+    pub(crate) async fn row(&self, id: &SessionId) -> Result<SessionRow, HostError> {
+        let row = self.shared.log.get(id.as_str()).await.map_err(|error| unreadable(&error))?;
+        row.ok_or_else(|| HostError::UnknownSession { id: id.to_string() })
     }
 
     /// What clients are shown of a row. One whose host has died is shown as it will be recorded.
@@ -254,7 +254,8 @@ impl Host {
             row.ended = true;
         }
         // The record of an end can be read a moment before its session knows that it was written.
-        let session = self.shared.registry.get(&row.id).filter(|_| !row.ended);
+        let id = SessionId::parse(&row.id).filter(|_| !row.ended);
+        let session = id.and_then(|id| self.shared.registry.get(&id));
         let live = session.as_ref().map(SessionHandle::status);
         let termination = meta.termination_info.take().filter(|info| info.get().starts_with('{'));
         let state = match &live {

@@ -12,7 +12,7 @@ use crate::journal;
 use crate::metrics;
 use crate::termination::{SessionFacts, chain};
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
-use acpd_record::{Cause, RunNumber, SessionMeta, TerminationInfo};
+use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, TerminationInfo};
 use acpd_supervisor::{Graces, Pending, Sweep, sweep, wait_until_gone};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Host {
     }
 
     /// What is stored of a session that is about to be acted on. If its host has died, it is recorded as lost first.
-    pub(crate) async fn recovered(&self, id: &str) -> Result<SessionRow, HostError> {
+    pub(crate) async fn recovered(&self, id: &SessionId) -> Result<SessionRow, HostError> {
         let row = self.row(id).await?;
         let Some(owner) = self.other_owner(&row) else { return Ok(row) };
         {
@@ -171,7 +171,9 @@ impl Host {
 
     /// Whether a turn was running when the log broke off, how the last one ended, and when the run began.
     async fn facts_in_log(&self, row: &SessionRow, meta: &SessionMeta) -> Result<SessionFacts, HostError> {
-        let projection = self.recall(&row.id, meta, row.last_seq, |_| {}).await?;
+        let unknown = || HostError::UnknownSession { id: row.id.clone() };
+        let id = SessionId::parse(&row.id).ok_or_else(unknown)?;
+        let projection = self.recall(&id, meta, row.last_seq, |_| {}).await?;
         let began = (projection.runs() != RunNumber(0)).then(|| projection.run_started_ms());
         Ok(SessionFacts {
             turn_active: projection.running_turn().is_some(),

@@ -2,23 +2,24 @@
 //! knows.
 
 use crate::session::SessionHandle;
+use acpd_record::SessionId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Registry(Arc<Mutex<HashMap<String, SessionHandle>>>);
+pub(crate) struct Registry(Arc<Mutex<HashMap<SessionId, SessionHandle>>>);
 
 impl Registry {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, SessionHandle>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, SessionHandle>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn insert(&self, session: SessionHandle) {
-        self.sessions().insert(session.id().as_str().to_owned(), session);
+        self.sessions().insert(session.id().clone(), session);
     }
 
     /// Removes a run, unless the next one has taken its place.
-    pub(crate) fn remove(&self, id: &str, began_after: u64) {
+    pub(crate) fn remove(&self, id: &SessionId, began_after: u64) {
         let mut sessions = self.sessions();
         if sessions.get(id).is_some_and(|known| known.began_after() == began_after) {
             sessions.remove(id);
@@ -27,7 +28,7 @@ impl Registry {
 
     /// A session whose run goes on. One whose end is recorded may be activated again, even while its task is still
     /// answering its clients.
-    pub(crate) fn get(&self, id: &str) -> Option<SessionHandle> {
+    pub(crate) fn get(&self, id: &SessionId) -> Option<SessionHandle> {
         self.sessions().get(id).filter(|session| session.ended_with().is_none()).cloned()
     }
 

@@ -14,7 +14,7 @@ use crate::hosting::{Hosted, Hosting};
 use crate::local_host::{LocalHost, host_mode};
 use crate::signals::StopSignals;
 use crate::view::{Screen, TICK, View, clean_line};
-use acpd_host::{META, PermissionMode, method};
+use acpd_host::{META, PermissionMode, SessionId, method};
 use acpd_wire::{codes, member};
 use questions::Questions;
 use serde_json::value::RawValue;
@@ -275,7 +275,11 @@ impl Conversation {
         }
         let (Home::Here(local), Some(session)) = (&self.home, &self.session) else { return Ok(()) };
         // What cannot be looked at any more is not told.
-        let ended = local.host.inspect(session).await.ok().and_then(|summary| summary.termination);
+        let ended = match SessionId::parse(session) {
+            Some(id) => local.host.inspect(&id).await.ok(),
+            None => None,
+        };
+        let ended = ended.and_then(|summary| summary.termination);
         let ended = ended.map(|info| json!(info));
         self.report_leftovers(ended.as_ref())
     }

@@ -3,7 +3,7 @@
 use crate::hosted::{close, creator, example, open, setup};
 use acpd_e2e::Scratch;
 use acpd_eventlog::ListQuery;
-use acpd_host::{EndRequest, HostError};
+use acpd_host::{EndRequest, HostError, SessionId};
 use serde_json::json;
 
 // contract 1.7, SC-3: a session stays whose it was: live, ended, taken up by another, in the next daemon
@@ -13,7 +13,7 @@ async fn a_session_stays_whose_it_was() {
     let host = open(&scratch, [example(&scratch, "a")]).await;
     let agent = host.connect("a", None).await.unwrap();
     let session = host.new_session(&agent, setup(&scratch), creator(Some("ci"))).await.unwrap().session;
-    let id = session.id().to_string();
+    let id = session.id().clone();
     let of = async |host: &acpd_host::Host| {
         host.find(&id, |_| true).await.unwrap().created_by.map(|name| name.to_string())
     };
@@ -33,7 +33,7 @@ async fn a_session_stays_whose_it_was() {
 
     let host = open(&scratch, []).await;
     assert_eq!(of(&host).await.as_deref(), Some("ci"));
-    let unknown = host.find("no-such-session", |_| true).await;
+    let unknown = host.find(&SessionId::parse("no-such-session").unwrap(), |_| true).await;
     assert!(matches!(unknown, Err(HostError::UnknownSession { .. })), "{unknown:?}");
     close(host).await;
 }
@@ -45,7 +45,7 @@ async fn a_fork_belongs_to_whoever_forks() {
     let host = open(&scratch, [example(&scratch, "a")]).await;
     let agent = host.connect("a", None).await.unwrap();
     let source = host.new_session(&agent, setup(&scratch), creator(Some("ci"))).await.unwrap().session;
-    let id = source.id().as_str();
+    let id = source.id();
     let params = json!({"sessionId": id, "cwd": scratch.work(), "mcpServers": []}).to_string();
     let agent = host.connect("a", None).await.unwrap();
     let fork =
@@ -54,7 +54,7 @@ async fn a_fork_belongs_to_whoever_forks() {
     let agent = host.connect("a", None).await.unwrap();
     let nobodys = host.new_session(&agent, setup(&scratch), creator(None)).await.unwrap().session;
     assert_eq!(
-        (nobodys.created_by(), host.find(nobodys.id().as_str(), |_| true).await.unwrap().created_by),
+        (nobodys.created_by(), host.find(nobodys.id(), |_| true).await.unwrap().created_by),
         (None, None)
     );
 
@@ -63,7 +63,7 @@ async fn a_fork_belongs_to_whoever_forks() {
         let listed = host.list(query).await.unwrap();
         listed.into_iter().map(|session| session.id).collect::<Vec<_>>()
     };
-    assert_eq!(of("ci").await, [id]);
+    assert_eq!(of("ci").await, [id.as_str()]);
     assert_eq!(of("other").await, [fork.id().as_str()]);
     assert_eq!(of("nobody").await, [""; 0]);
     close(host).await;

@@ -3,7 +3,7 @@
 use crate::hosted::{ask, close, creator, entry, example, open, prompt, session, setup, turn, until};
 use acpd_e2e::{Scratch, shell_agent};
 use acpd_eventlog::{EventLog, ListQuery, Options};
-use acpd_host::{EndRequest, EventKind, Host, HostError, PermissionMode};
+use acpd_host::{EndRequest, EventKind, Host, HostError, PermissionMode, SessionId};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 const STATE: &str =
     "title One\nmode plan\nplan a,b\ncommands x,y\nusage 1 9\ntools read,write\ntitle Two\nusage 2 9";
 
-async fn info(host: &Host, id: &str) -> Value {
+async fn info(host: &Host, id: &SessionId) -> Value {
     let found = host.find(id, |_| true).await.expect("it is there");
     serde_json::to_value(host.session_info(id, found).await.expect("it is there")).expect("it is JSON")
 }
 
 /// Waits for the commit of the first event of a kind: an answer that nobody waits behind may be a moment faster.
-async fn committed(host: &Host, id: &str, kind: EventKind) {
+async fn committed(host: &Host, id: &SessionId, kind: EventKind) {
     let mut cursor = host.cursor(id, 0).await.expect("it is there");
     let mut found = false;
     while !found {
@@ -57,7 +57,7 @@ async fn everything_is_known_of_a_session_for_ever() {
     let scratch = Scratch::new();
     let host = open(&scratch, [example(&scratch, "a")]).await;
     let session = session(&host, &scratch, "a").await;
-    let id = session.id().to_string();
+    let id = session.id().clone();
     let large = json!({"configId": "model", "value": "example-large"});
     ask(&session, "session/set_config_option", large).await.await.unwrap();
     assert_eq!(turn(&session, STATE).await["stopReason"], "end_turn");
@@ -67,7 +67,7 @@ async fn everything_is_known_of_a_session_for_ever() {
     assert_eq!((&live["sessionId"], &live["agent"]), (&json!(id), &json!("a")));
     assert_eq!((&live["cwd"], &live["ended"]), (&json!(scratch.work()), &json!(false)));
     assert_eq!((&live["state"], live.get("terminationInfo")), (&json!("idle"), None));
-    assert!(live["nativeSessionId"].as_str().is_some_and(|native| native != id), "{live}");
+    assert!(live["nativeSessionId"].as_str().is_some_and(|native| native != id.as_str()), "{live}");
     assert!(live["createdAt"].as_str().unwrap() <= live["updatedAt"].as_str().unwrap());
     let metadata = json!({
         "client": "e2e", "runs": 1, "permissionMode": "default", "agentPid": session.agent().pid(),
@@ -121,7 +121,7 @@ fn everything_is_known_after_a_kill() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let host = open(&scratch, []).await;
-        let info = info(&host, &id).await;
+        let info = info(&host, &SessionId::parse(&id).unwrap()).await;
         is_complete(&info);
         assert_eq!(
             (&info["state"], &info["terminationInfo"]["cause"]),
@@ -145,7 +145,8 @@ fn a_look_at_a_lost_session_records_nothing() {
         client.read_to_end();
         scratch.mark().only_left(&[], acpd_e2e::PATIENCE).expect("the keepers end the agent");
         let log = EventLog::open(&scratch.state(), Options::default()).expect("the log opens");
-        let before = log.get(&id).await.unwrap().expect("it is there");
+        let id = SessionId::parse(&id).unwrap();
+        let before = log.get(id.as_str()).await.unwrap().expect("it is there");
 
         let listed = json!(host.list(ListQuery::default()).await.unwrap());
         let lost = info(&host, &id).await;
@@ -154,11 +155,11 @@ fn a_look_at_a_lost_session_records_nothing() {
             assert_eq!((state, &shown["ended"]), (&json!("ended"), &json!(true)));
             assert_eq!((&end["cause"], &end["turnActive"]), (&json!("daemon_lost"), &json!(true)));
         }
-        assert_eq!(log.get(&id).await.unwrap().as_ref(), Some(&before));
+        assert_eq!(log.get(id.as_str()).await.unwrap().as_ref(), Some(&before));
 
         let error = host.session(&id).await.expect_err("it has ended");
         assert!(matches!(error, HostError::SessionEnded { .. }), "{error}");
-        let after = log.get(&id).await.unwrap().expect("it is there");
+        let after = log.get(id.as_str()).await.unwrap().expect("it is there");
         assert_eq!((after.ended, after.owner, after.last_seq), (true, None, before.last_seq + 1));
         let mut recorded = info(&host, &id).await;
         assert_eq!(recorded["terminationInfo"]["cause"], "daemon_lost");
@@ -181,7 +182,7 @@ async fn what_an_answer_told_is_an_event() {
         .collect();
     let host = open(&scratch, [entry(&scratch, "terse", "sh", &args)]).await;
     let session = session(&host, &scratch, "terse").await;
-    let id = session.id().to_string();
+    let id = session.id().clone();
     assert_eq!(info(&host, &id).await["mode"], "a");
     for _twice in 0..2 {
         ask(&session, "session/set_mode", json!({"modeId": "b"})).await.await.unwrap();
@@ -209,7 +210,7 @@ async fn a_session_that_waits_says_for_what() {
     let scratch = Scratch::new();
     let host = open(&scratch, [example(&scratch, "a")]).await;
     let session = session(&host, &scratch, "a").await;
-    let id = session.id().to_string();
+    let id = session.id().clone();
     let turn = prompt(&session, "ask execute Do it").await;
     let waiting = until("it waits", async || {
         let info = info(&host, &id).await;
@@ -220,7 +221,7 @@ async fn a_session_that_waits_says_for_what() {
     let open_requests = waiting["snapshot"]["openPermissionRequests"].as_array().unwrap();
     let [request] = &open_requests[..] else { panic!("one is open: {waiting}") };
     assert_eq!(request["message"]["method"], "session/request_permission");
-    assert_eq!(request["message"]["params"]["sessionId"], id);
+    assert_eq!(request["message"]["params"]["sessionId"], id.as_str());
     assert_eq!(request["message"]["params"]["toolCall"]["title"], "Do it");
     assert!(
         request["request"].as_u64().is_some_and(|number| number <= waiting["eventCount"].as_u64().unwrap())
@@ -253,7 +254,7 @@ async fn a_session_that_is_being_created_is_starting() {
     let owner = log.get(known.id().as_str()).await.unwrap().unwrap().owner.unwrap();
     let new = acpd_eventlog::NewSession { id: "new".into(), agent: "a".into(), owner, ..Default::default() };
     let appender = log.create(new).await.unwrap();
-    let info = info(&host, "new").await;
+    let info = info(&host, &SessionId::parse("new").unwrap()).await;
     assert_eq!((&info["state"], &info["ended"]), (&json!("starting"), &json!(false)));
     let end = acpd_eventlog::IndexUpdate { ended: Some(true), owner: Some(None), ..Default::default() };
     appender.append_final(acpd_eventlog::Batch::index_only(end)).await.unwrap();
@@ -269,14 +270,14 @@ async fn the_permission_mode_is_told() {
     spec.permission_mode = PermissionMode::Deny;
     let host = open(&scratch, [spec]).await;
     let by_entry = session(&host, &scratch, "a").await;
-    assert_eq!(info(&host, by_entry.id().as_str()).await["metadata"]["permissionMode"], "deny");
+    assert_eq!(info(&host, by_entry.id()).await["metadata"]["permissionMode"], "deny");
     let agent = host.connect("a", None).await.unwrap();
     let mut params: Value = serde_json::from_slice(&setup(&scratch).unwrap()).unwrap();
     params["_meta"] = json!({"sandboxagent.dev": {"permissionMode": "acceptEdits"}});
     let chosen =
         host.new_session(&agent, Some(params.to_string().into()), creator(None)).await.unwrap().session;
     for ended in [false, true] {
-        let info = info(&host, chosen.id().as_str()).await;
+        let info = info(&host, chosen.id()).await;
         assert_eq!(
             (&info["metadata"]["permissionMode"], &info["ended"]),
             (&json!("acceptEdits"), &json!(ended))

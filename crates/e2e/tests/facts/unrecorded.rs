@@ -4,7 +4,7 @@ use crate::hosted::{close, entry, open_with};
 use acpd_e2e::{PATIENCE, Scratch, initialize, shell_agent};
 use acpd_eventlog::Options;
 use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
-use acpd_host::{EventKind, Host};
+use acpd_host::{EventKind, Host, SessionId};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -60,7 +60,7 @@ impl Lines {
 }
 
 /// All events of a session: their kinds, and the payload of the last.
-async fn events(host: &Host, session: &str) -> (Vec<EventKind>, Value) {
+async fn events(host: &Host, session: &SessionId) -> (Vec<EventKind>, Value) {
     let mut cursor = host.cursor(session, 0).await.expect("it is there");
     let (mut kinds, mut last) = (Vec::new(), Value::Null);
     while let Some(block) = cursor.next().await.expect("it can be read") {
@@ -86,7 +86,7 @@ async fn fill(pages: u64) -> bool {
     client.call(1, "initialize", initialize()["params"].clone()).await;
     let setup = json!({"cwd": scratch.work(), "mcpServers": []});
     let session = client.call(2, "session/new", setup).await["result"]["sessionId"].clone();
-    let id = session.as_str().expect("there is room for a session").to_owned();
+    let id = session.as_str().and_then(SessionId::parse).expect("there is room for a session");
     let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go on"}]});
 
     let (mut turns, mut refused) = (0, Value::Null);

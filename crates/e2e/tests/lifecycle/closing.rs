@@ -166,11 +166,15 @@ fn an_unknown_session_is_named_by_every_method() {
         "session/set_mode",
         "session/set_config_option",
     ] {
-        let error = client.refused(method, &params);
-        assert_eq!((&error["code"], &error["data"]), (&json!(-32002), &of(unknown)), "{method}: {error}");
+        for id in [unknown, "no id"] {
+            params["sessionId"] = json!(id);
+            let error = client.refused(method, &params);
+            assert_eq!((&error["code"], &error["data"]), (&json!(-32002), &of(id)), "{method}: {error}");
+        }
         let error = client.refused(method, &json!({}));
         assert_eq!(error["code"], -32602, "{method}: {error}");
     }
+    assert_eq!(client.call("session/delete", &of("no id")), json!({}));
     client.notify("session/cancel", &of(unknown));
     assert_eq!(client.turn(&session, "hello"), "end_turn");
     client.finish();

@@ -45,7 +45,7 @@ impl Connection {
         let session = session_id(params).filter(|_| self.is_about_a_session(method));
         let mut required = needs(method);
         if identity.may(required)
-            && let Some(id) = &session
+            && let Some(Ok(id)) = &session
         {
             match self.host.find(id, |creator| identity.sees(creator)).await {
                 // One's own may be ended for good, any only by an admin.
@@ -69,7 +69,7 @@ impl Connection {
         if starts_run(method) && identity.may(Scope::Control) {
             let most = identity.sessions();
             let is_live =
-                session.as_ref().is_some_and(|id| self.host.is_live(id)) && method != method::SESSION_FORK;
+                matches!(&session, Some(Ok(id)) if self.host.is_live(id)) && method != method::SESSION_FORK;
             if most < usize::MAX && !is_live {
                 let live = || self.host.live_sessions_of(identity.name());
                 return identity.begin_session(live).map(Some).ok_or_else(|| too_many(most));

@@ -3,6 +3,7 @@
 use super::{Change, Connection, Done};
 use crate::questions::{AskedQuestion, EventPosition};
 use acpd_host::{AnswerRefused, HostError, method};
+use acpd_record::SessionId;
 use acpd_wire::{OwnedId, RawId, write_notification};
 use bytes::{Bytes, BytesMut};
 use serde_json::json;
@@ -59,7 +60,7 @@ fn over(error: &HostError) -> AnswerRefused {
     AnswerRefused { reason: error.to_string(), again: None }
 }
 
-fn refusal(session: Option<&str>, id: &OwnedId, reason: &str) -> BytesMut {
+fn refusal(session: Option<&SessionId>, id: &OwnedId, reason: &str) -> BytesMut {
     let mut params = json!({"reason": reason});
     if let Some(session) = session {
         params["sessionId"] = json!(session);

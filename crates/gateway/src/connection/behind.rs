@@ -8,6 +8,7 @@ use super::tasks::Asking;
 use super::{Change, Connection, Done, answer_line};
 use crate::wire_error::wire_error;
 use acpd_host::{HostError, method};
+use acpd_record::SessionId;
 use acpd_wire::OwnedId;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -15,7 +16,7 @@ use std::panic::AssertUnwindSafe;
 
 /// Something that waits for a session to be joined.
 pub(super) struct Waiting {
-    session: String,
+    session: SessionId,
     method: String,
     params: Option<Bytes>,
     /// None for a notification.
@@ -26,7 +27,7 @@ impl Connection {
     /// Keeps a request for a session that is being joined; gives it back if none is.
     pub(super) fn wait_behind(
         &mut self,
-        session: &str,
+        session: &SessionId,
         method: &str,
         params: &Option<Bytes>,
         id: &OwnedId,
@@ -41,8 +42,13 @@ impl Connection {
     }
 
     /// Keeps a notification behind the requests of its session that wait.
-    pub(super) fn notify_behind(&mut self, session: &str, method: &str, params: &Option<Bytes>) -> bool {
-        let waits = self.waiting.iter().any(|waiting| waiting.session == session);
+    pub(super) fn notify_behind(
+        &mut self,
+        session: &SessionId,
+        method: &str,
+        params: &Option<Bytes>,
+    ) -> bool {
+        let waits = self.waiting.iter().any(|waiting| waiting.session == *session);
         if waits {
             self.keep_waiting(session, method, params.clone(), None);
         }
@@ -51,16 +57,16 @@ impl Connection {
 
     fn keep_waiting(
         &mut self,
-        session: &str,
+        session: &SessionId,
         method: &str,
         params: Option<Bytes>,
         request: Option<(OwnedId, OpenRequest)>,
     ) {
-        let (session, method) = (session.to_owned(), method.to_owned());
+        let (session, method) = (session.clone(), method.to_owned());
         self.waiting.push_back(Waiting { session, method, params, request });
     }
 
-    fn is_joining(&self, session: &str) -> bool {
+    fn is_joining(&self, session: &SessionId) -> bool {
         self.joining.values().any(|joining| joining == session)
     }
 

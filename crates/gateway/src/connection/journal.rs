@@ -8,7 +8,7 @@ use crate::connection::ConnectionOptions;
 use crate::refusal_window::RefusalWindow;
 use crate::wire_error::WireError;
 use acpd_host::ClientRef;
-use acpd_record::ConnectionId;
+use acpd_record::{ConnectionId, SessionId};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -79,7 +79,7 @@ impl ConnectionJournal {
     }
 
     /// It follows a session, whose history ends with this event.
-    pub(super) fn attached(&self, session: &str, seq: u64) {
+    pub(super) fn attached(&self, session: &SessionId, seq: u64) {
         let client = self.client.as_deref();
         tracing::info!(connection = %self.connection, client, %session, seq, "client attached");
     }

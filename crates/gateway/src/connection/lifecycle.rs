@@ -12,7 +12,7 @@ use acpd_host::{
     Activated, AgentHandle, AgentRef, Attached, Attempt, EndRequest, Host, HostError, META, Reason,
     SessionHandle, SessionSummary, method,
 };
-use acpd_record::{Json, LifecycleState, TranscriptFacts};
+use acpd_record::{Json, LifecycleState, SessionId, TranscriptFacts};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
 use serde::Serialize;
@@ -54,6 +54,14 @@ impl Connection {
         let session = session_id(params.as_ref()).ok_or_else(|| HostError::InvalidParams {
             message: "sessionId: the id of a session is required, as a string".to_owned(),
         })?;
+        let session = match session {
+            // What is not there is as good as deleted (SE-16).
+            Err(HostError::UnknownSession { .. }) if method == method::SESSION_DELETE => {
+                self.answer_with(id, self.outbox.clone(), async { Ok((0, json!({}))) });
+                return Ok(());
+            }
+            session => session?,
+        };
         match method {
             method::SESSION_STATUS => self.status(id, session),
             method::SESSION_LOAD | method::SESSION_RESUME => {
@@ -111,7 +119,7 @@ impl Connection {
     }
 
     /// Side-effect free (SE-19): `open` is live for anybody, which says nothing of being attached.
-    fn status(&mut self, id: OwnedId, session: String) {
+    fn status(&mut self, id: OwnedId, session: SessionId) {
         let (host, outbox) = (self.host.clone(), self.outbox.about(&session));
         self.answer_with(id, outbox, async move {
             let summary = host.inspect(&session).await?;
@@ -121,7 +129,7 @@ impl Connection {
         });
     }
 
-    fn end(&mut self, id: OwnedId, session: String, request: EndRequest) {
+    fn end(&mut self, id: OwnedId, session: SessionId, request: EndRequest) {
         let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
         let (outbox, viewer) = (self.outbox.about(&session), self.viewer_of(&session));
         self.tasks.spawn(async move {
@@ -149,7 +157,7 @@ impl Connection {
         });
     }
 
-    fn delete(&mut self, id: OwnedId, session: String) {
+    fn delete(&mut self, id: OwnedId, session: SessionId) {
         let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
         self.unresumable.remove(&session);
         self.answer_with(id, self.outbox.about(&session), async move {
@@ -158,7 +166,7 @@ impl Connection {
         });
     }
 
-    async fn detach(&mut self, id: OwnedId, session: String) {
+    async fn detach(&mut self, id: OwnedId, session: SessionId) {
         let Some(watched) = self.viewers.get_mut(&session) else {
             let (host, outbox) = (self.host.clone(), self.outbox.about(&session));
             // Leaving what one is not attached to is no error, as long as it is there.
@@ -191,7 +199,7 @@ impl Connection {
         &mut self,
         id: OwnedId,
         replay: bool,
-        session: String,
+        session: SessionId,
         params: Option<Bytes>,
         permit: Option<SessionPermit>,
     ) -> Result<(), HostError> {
@@ -290,7 +298,7 @@ async fn join(
     host: &Host,
     mut attempt: Attempt,
     On { agent: name, known, cwd, spare }: On<'_>,
-    session: &str,
+    session: &SessionId,
     params: Option<Bytes>,
     client: &str,
 ) -> (Result<Joined, HostError>, Option<AgentHandle>) {
@@ -333,15 +341,15 @@ async fn join(
 }
 
 /// Finds the session live; whoever only watches brings nothing to life (contract 1.7).
-async fn watch(host: &Host, session: &str) -> Result<Joined, HostError> {
+async fn watch(host: &Host, session: &SessionId) -> Result<Joined, HostError> {
     find_live(host, session).await?.ok_or_else(|| HostError::NotResumable {
-        id: session.to_owned(),
+        id: session.to_string(),
         reason: "a token with the scope observe only watches; control takes sessions up".to_owned(),
     })
 }
 
 /// A session that is live; None when it may be activated.
-async fn find_live(host: &Host, session: &str) -> Result<Option<Joined>, HostError> {
+async fn find_live(host: &Host, session: &SessionId) -> Result<Option<Joined>, HostError> {
     match host.session(session).await {
         // Else it has ended just now.
         Ok(live) => Ok(live.attach().await.ok().map(|attached| {
@@ -410,7 +418,7 @@ struct ReadOnlyMeta {
 /// Where the client joins, and its answer.
 async fn show(
     host: &Host,
-    session: &str,
+    session: &SessionId,
     joined: Option<Joined>,
     unresumable: Option<HostError>,
     replay: bool,
@@ -449,7 +457,7 @@ async fn show(
     let cursor = host.cursor(session, from).await?;
     let answer = Answer { questions, ..Answer::new(until, Bytes::new()) };
     let attachment = Attachment { live, cursor, history_until: until, answer };
-    Ok((Attaching { id: session.to_owned(), attachment, unresumable, spare: None }, result))
+    Ok((Attaching { id: session.clone(), attachment, unresumable, spare: None }, result))
 }
 
 fn list_entry(session: &SessionSummary) -> Value {

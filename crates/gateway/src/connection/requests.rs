@@ -9,6 +9,7 @@ use crate::wire_error::wire_error;
 use acpd_host::{
     AgentHandle, AgentRef, Creator, Host, HostError, NewSession, Reason, Reply, ReplyTo, method,
 };
+use acpd_record::SessionId;
 use acpd_wire::{OwnedId, codes};
 use bytes::Bytes;
 use serde_json::Value;
@@ -50,7 +51,7 @@ impl Connection {
             }
             _ if self.is_lifecycle(method) => self.lifecycle(id, method, params, permit).await,
             _ => match session_id(params.as_ref()) {
-                Some(session) => self.session_request(id, method, params, &session, open).await,
+                Some(session) => self.session_request(id, method, params, &session?, open).await,
                 None if method.starts_with("session/") => Err(HostError::InvalidParams {
                     message: "sessionId: the id of a session is required, as a string".to_owned(),
                 }),
@@ -148,7 +149,7 @@ impl Connection {
         id: OwnedId,
         method: &str,
         params: Option<Bytes>,
-        session: &str,
+        session: &SessionId,
         open: &OpenRequest,
     ) -> Result<(), HostError> {
         if self.wait_behind(session, method, &params, &id, open) {
@@ -159,7 +160,7 @@ impl Connection {
             Err(error) => return Err(self.not_live_error(session, error)),
         };
         // A session is used by whoever is attached to it (MC-4).
-        let not_attached = || HostError::NotAttached { id: session.to_owned() };
+        let not_attached = || HostError::NotAttached { id: session.to_string() };
         let watched = self.viewers.get(session).ok_or_else(not_attached)?;
         if watched.live.as_ref().is_none_or(|live| live.began_after() != handle.began_after()) {
             // It has seen an earlier run, or the history; it is not there yet for this one.
@@ -201,10 +202,10 @@ impl Connection {
     }
 
     /// Why a session takes no request: what its load said, unless it was ended for good.
-    fn not_live_error(&self, session: &str, error: HostError) -> HostError {
+    fn not_live_error(&self, session: &SessionId, error: HostError) -> HostError {
         match error {
             HostError::SessionEnded { info, .. } if info.reason != Reason::Terminated => {
-                let ended = || HostError::SessionEnded { id: session.to_owned(), info };
+                let ended = || HostError::SessionEnded { id: session.to_string(), info };
                 self.unresumable.get(session).cloned().unwrap_or_else(ended)
             }
             error => error,
@@ -250,7 +251,7 @@ impl Connection {
 pub(super) enum Origin {
     New,
     /// With the history of this one.
-    Fork(String),
+    Fork(SessionId),
 }
 
 /// A session and where its viewer begins: after its initial events.
@@ -287,7 +288,7 @@ async fn create(
         Origin::New => 0,
         Origin::Fork(_) => new.initial_events,
     };
-    match host.cursor(new.session.id().as_str(), history_until).await {
+    match host.cursor(new.session.id(), history_until).await {
         Ok(cursor) => Ok(Created { new, cursor, history_until }),
         Err(error) => {
             tracing::error!(%error, "a new session cannot be followed");
@@ -309,7 +310,7 @@ async fn created_change(
             // The client learns the session's id from it, so it cannot read the session's stream before.
             let answer = Answer::new(history_until, answer_line(&id, &Ok(result)));
             let answer = Answer { on_connection: true, ..answer };
-            let session = new.session.id().to_string();
+            let session = new.session.id().clone();
             let attachment = Attachment { live: Some(new.session), cursor, history_until, answer };
             Change::Attached(Box::new(Attaching { id: session, attachment, unresumable: None, spare: None }))
         }

@@ -18,6 +18,7 @@ use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::connection::ConnectionOptions;
 use crate::identity::Identity;
+use acpd_record::SessionId;
 use axum::Router;
 use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -50,7 +51,7 @@ impl Acp {
     }
 
     /// Whether a session is there for a caller.
-    async fn exists(&self, session: &str, identity: &Identity) -> bool {
+    async fn exists(&self, session: &SessionId, identity: &Identity) -> bool {
         self.shared.host.find(session, |creator| identity.sees(creator)).await.is_ok()
     }
 

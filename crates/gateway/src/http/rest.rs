@@ -12,6 +12,7 @@ use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::identity::{Identity, Scope};
 use acpd_host::{Found, HostError};
+use acpd_record::SessionId;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query};
@@ -48,18 +49,19 @@ async fn document() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], DOCUMENT)
 }
 
-/// The id in a path. What is no text is the id of no session.
-struct SessionPath(String);
+/// The id in a path. What cannot be one is the id of no session.
+struct SessionPath(SessionId);
 
 impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        path.map(|Path(id)| Self(id)).map_err(|_| {
+        let text = path.map(|Path(text)| text).map_err(|_| {
             let as_written = parts.uri.path().split('/').nth(3).unwrap_or_default();
             Problem::session_not_found(as_written)
-        })
+        })?;
+        SessionId::parse(&text).map(Self).ok_or_else(|| Problem::session_not_found(&text))
     }
 }
 
@@ -68,12 +70,12 @@ impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
 async fn check_visible(
     shared: &Shared,
     identity: &Identity,
-    session: &str,
+    session: &SessionId,
     required: Scope,
 ) -> Result<Found, Problem> {
     let found = match shared.host.find(session, |creator| identity.sees(creator)).await {
         Ok(found) => found,
-        Err(HostError::UnknownSession { .. }) => return Err(Problem::session_not_found(session)),
+        Err(HostError::UnknownSession { .. }) => return Err(Problem::session_not_found(session.as_str())),
         Err(error) => return Err(error.into()),
     };
     check_scope(identity, required).map(|()| found)

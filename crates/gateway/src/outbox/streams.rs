@@ -9,6 +9,7 @@ use super::closing::Closing;
 use super::event_id::EventId;
 use super::keeping::Keeping;
 use super::stream::{CannotResume, Opened, Stream};
+use acpd_record::SessionId;
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -91,7 +92,7 @@ pub(crate) struct Streams {
 #[derive(Debug)]
 struct Table {
     connection: Stream,
-    sessions: HashMap<Arc<str>, Session>,
+    sessions: HashMap<SessionId, Session>,
     /// The answer to `initialize` goes to the request that waits for it here.
     first: Option<oneshot::Sender<Bytes>>,
     /// Set once: nothing is taken any more.
@@ -157,7 +158,7 @@ impl Streams {
     }
 
     /// Queues an answer about a session.
-    pub(super) fn offer_about(&self, session: &str, lines: &Bytes) -> Offered {
+    pub(super) fn offer_about(&self, session: &SessionId, lines: &Bytes) -> Offered {
         let mut table = self.table();
         if table.closed.is_some() {
             return Offered::Closed;
@@ -170,7 +171,7 @@ impl Streams {
     }
 
     /// Queues lines of a session's viewer.
-    pub(super) fn offer_viewed(&self, session: &str, lines: &Bytes) -> Offered {
+    pub(super) fn offer_viewed(&self, session: &SessionId, lines: &Bytes) -> Offered {
         let mut table = self.table();
         if table.closed.is_some() {
             return Offered::Closed;
@@ -189,7 +190,7 @@ impl Streams {
     }
 
     /// What a viewer waits for before it reads on; None when a reader is there, or none will ever be.
-    pub(super) fn unread(&self, session: &str) -> Option<OwnedNotified> {
+    pub(super) fn unread(&self, session: &SessionId) -> Option<OwnedNotified> {
         let table = self.table();
         let session = table.sessions.get(session).filter(|_| table.closed.is_none())?;
         let connection = &table.connection;
@@ -198,9 +199,9 @@ impl Streams {
     }
 
     /// A viewer begins, or a client attaches again.
-    pub(super) fn view(&self, session: &Arc<str>, created: bool) {
+    pub(super) fn view(&self, session: &SessionId, created: bool) {
         let mut table = self.table();
-        let session = table.sessions.entry(Arc::clone(session)).or_insert_with(Session::new);
+        let session = table.sessions.entry(session.clone()).or_insert_with(Session::new);
         session.viewers += 1;
         session.confirmed = true;
         if !created && !session.stream.has_reader() {
@@ -210,20 +211,20 @@ impl Streams {
     }
 
     /// A viewer has ended.
-    pub(super) fn unview(&self, session: &str) {
+    pub(super) fn unview(&self, session: &SessionId) {
         if let Some(session) = self.table().sessions.get_mut(session) {
             session.viewers -= 1;
         }
     }
 
     /// Whether the connection has a stream of a session, or a viewer.
-    pub(crate) fn knows(&self, session: &str) -> bool {
+    pub(crate) fn knows(&self, session: &SessionId) -> bool {
         self.table().sessions.contains_key(session)
     }
 
     /// The client says something, about a session if there is one. Without having opened its stream it gets what is there
     /// on the connection's.
-    pub(crate) fn heard(&self, session: Option<&str>) {
+    pub(crate) fn heard(&self, session: Option<&SessionId>) {
         let mut table = self.table();
         let now = Instant::now();
         table.idle_since = now;
@@ -244,7 +245,7 @@ impl Streams {
     /// or with what no reader was given.
     pub(crate) fn open(
         self: &Arc<Self>,
-        session: Option<&str>,
+        session: Option<&SessionId>,
         seen: Option<EventId>,
     ) -> Result<Reader, OpenRefused> {
         let now = Instant::now();
@@ -261,29 +262,29 @@ impl Streams {
             }
             Some(id) => {
                 self.has_room_for(&table, id, seen)?;
-                let session = table.sessions.entry(id.into()).or_insert_with(Session::new);
+                let session = table.sessions.entry(id.clone()).or_insert_with(Session::new);
                 let opened = session.stream.open(seen, now)?;
                 session.unread = false;
                 opened
             }
         };
-        let session = session.map(Arc::from);
+        let session = session.cloned();
         Ok(Reader { streams: Arc::clone(self), session, number, closing, again, over: false })
     }
 
     /// A reader of a session that is there, though the connection does not know it yet.
-    pub(crate) fn open_known(self: &Arc<Self>, session: &str) -> Result<Reader, OpenRefused> {
+    pub(crate) fn open_known(self: &Arc<Self>, session: &SessionId) -> Result<Reader, OpenRefused> {
         let mut table = self.table();
         if table.sessions.len() + 1 >= self.limits.streams {
             return Err(OpenRefused::Full);
         }
-        table.sessions.entry(session.into()).or_insert_with(Session::new).confirmed = true;
+        table.sessions.entry(session.clone()).or_insert_with(Session::new).confirmed = true;
         drop(table);
         self.open(Some(session), None)
     }
 
     /// Whether a session's stream may be opened.
-    fn has_room_for(&self, table: &Table, id: &str, seen: Option<EventId>) -> Result<(), OpenRefused> {
+    fn has_room_for(&self, table: &Table, id: &SessionId, seen: Option<EventId>) -> Result<(), OpenRefused> {
         match table.sessions.get(id) {
             Some(session) if session.confirmed || session.stream.has_reader() => return Ok(()),
             Some(_) => {}
@@ -371,7 +372,7 @@ impl Table {
         std::iter::once(&mut self.connection).chain(sessions)
     }
 
-    fn stream_mut(&mut self, session: Option<&Arc<str>>) -> Option<&mut Stream> {
+    fn stream_mut(&mut self, session: Option<&SessionId>) -> Option<&mut Stream> {
         match session {
             None => Some(&mut self.connection),
             Some(session) => self.sessions.get_mut(session).map(|session| &mut session.stream),
@@ -405,7 +406,7 @@ fn tag() -> u32 {
 #[derive(Debug)]
 pub(crate) struct Reader {
     streams: Arc<Streams>,
-    session: Option<Arc<str>>,
+    session: Option<SessionId>,
     number: u64,
     closing: Arc<OnceLock<Closing>>,
     /// What it is given again, first.

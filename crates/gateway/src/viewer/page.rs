@@ -22,7 +22,7 @@ use std::sync::LazyLock;
 
 pub(super) struct Page {
     /// The session's id.
-    id: String,
+    id: SessionId,
     /// The connection; prompts that came through it are not shown to it.
     via: ConnectionId,
     client: ClientCapabilities,
@@ -39,13 +39,13 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn new(
-        id: &str,
+        id: &SessionId,
         via: ConnectionId,
         client: ClientCapabilities,
         questions: Questions,
         history_until: u64,
     ) -> Self {
-        let (id, resolved) = (id.to_owned(), HashSet::new());
+        let (id, resolved) = (id.clone(), HashSet::new());
         Self { id, via, client, questions, resolved, history_until, skip_until: 0, own_turn: false }
     }
 
@@ -156,7 +156,7 @@ impl Page {
         struct Params<'a> {
             #[serde(flatten)]
             news: &'a TerminalNews<'a>,
-            session_id: &'a str,
+            session_id: &'a SessionId,
         }
         if history && matches!(news, TerminalNews::Output(_)) {
             return;
@@ -172,7 +172,7 @@ impl Page {
         if self.own_turn {
             return;
         }
-        let (id, message) = (json!(self.id), json!(format!("acpd-prompt-{}", prompt.turn)));
+        let (id, message) = (self.id.as_json(), json!(format!("acpd-prompt-{}", prompt.turn)));
         for content in blocks {
             let params = format!(
                 "{{\"sessionId\":{id},\"update\":{{\"sessionUpdate\":\"user_message_chunk\",\"messageId\":{message},\"content\":{content}}}}}"
@@ -183,8 +183,7 @@ impl Page {
 
     pub(super) fn write_ended(&self, info: &TerminationInfo, out: &mut BytesMut) {
         self.write_left(out);
-        let Some(id) = SessionId::parse(&self.id) else { return };
-        let params = Json::new(&info.ended_params(&id));
+        let params = Json::new(&info.ended_params(&self.id));
         acpd_wire::write_notification(out, method::SESSION_ENDED, Some(params.get().as_bytes()));
     }
 }
@@ -217,7 +216,13 @@ mod tests {
     }
 
     fn page(history_until: u64) -> Page {
-        Page::new("s", "me".into(), ClientCapabilities::default(), Questions::default(), history_until)
+        Page::new(
+            &SessionId::parse("s").expect("an id"),
+            "me".into(),
+            ClientCapabilities::default(),
+            Questions::default(),
+            history_until,
+        )
     }
 
     const PROMPT: &str = r#"{"turn":3,"by":"x","via":"me","prompt":[{"type":"text","text":"hi"}]}"#;

@@ -8,6 +8,7 @@ use super::connections::unknown;
 use super::headers::{self, LAST_EVENT, SESSION, connection_id};
 use crate::identity::Identity;
 use crate::outbox::{EventId, OpenRefused};
+use acpd_record::SessionId;
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -20,19 +21,23 @@ pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) ->
     }
     let connection = acp.connections.find(connection_id(headers)?, identity)?;
     let session = headers::id(headers, &SESSION)?;
+    let unknown_session = |text| Problem::session_not_found(text);
+    let session =
+        session.map(|text| SessionId::parse(text).ok_or_else(|| unknown_session(text))).transpose()?;
     let seen = match headers.get(LAST_EVENT) {
         None => None,
         Some(value) => Some(value.to_str().ok().and_then(EventId::read).ok_or_else(unreadable)?),
     };
-    let mut opened = connection.streams.open(session, seen);
+    let mut opened = connection.streams.open(session.as_ref(), seen);
     // A client may come back to many sessions at once: only those that are not there are few.
     if opened.as_ref().is_err_and(|refused| *refused == OpenRefused::Unconfirmed)
-        && let Some(session) = session
+        && let Some(session) = &session
         && acp.exists(session, identity).await
     {
         opened = connection.streams.open_known(session);
     }
-    let reader = opened.map_err(|refused| problem(refused, session.unwrap_or("")))?;
+    let reader = opened.map_err(|refused| problem(refused, session.as_ref()))?;
+    let session = session.as_ref().map(SessionId::as_str);
     tracing::debug!(connection = connection.id(), session, "a stream of events is read");
     let reading = (reader, ViewerCount::new("acp_sse"));
     let events = futures_util::stream::unfold(reading, async |(mut reader, counted)| {
@@ -47,7 +52,7 @@ fn unreadable() -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, Kind::CursorUnreadable, detail)
 }
 
-fn problem(refused: OpenRefused, session: &str) -> Problem {
+fn problem(refused: OpenRefused, session: Option<&SessionId>) -> Problem {
     let conflict = |name, detail: &str| Problem::new(StatusCode::CONFLICT, name, detail);
     match refused {
         OpenRefused::Gone => unknown(),
@@ -55,7 +60,7 @@ fn problem(refused: OpenRefused, session: &str) -> Problem {
             let detail = "this connection has as many streams as it may have";
             Problem::new(StatusCode::TOO_MANY_REQUESTS, Kind::TooManyStreams, detail)
         }
-        OpenRefused::Unconfirmed => Problem::session_not_found(session),
+        OpenRefused::Unconfirmed => Problem::session_not_found(session.map_or("", SessionId::as_str)),
         OpenRefused::Foreign => conflict(
             Kind::CursorOfAnotherStream,
             "Last-Event-ID is of another stream; load the session again",

@@ -12,6 +12,7 @@ use super::message::{addressed, is_initialize, on_one_row};
 use super::{Acp, body, initialize};
 use crate::connection::Arrival;
 use crate::identity::Identity;
+use acpd_record::SessionId;
 use acpd_wire::{Malformed, Message, RawId, codes};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -56,13 +57,17 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
     let (line, session) = addressed(line.clone(), &message, named)
         .map_err(|wrong| Problem::new(StatusCode::BAD_REQUEST, Kind::SessionId, wrong.to_string()))?;
     // A session in the header must be there: for the connection, or for the identity.
-    if let Some(named) = named
-        && !connection.streams.knows(named)
-        && !acp.exists(named, &identity).await
-    {
-        return Err(Problem::session_not_found(named));
+    if let Some(named) = named {
+        let there = match SessionId::parse(named) {
+            Some(id) => connection.streams.knows(&id) || acp.exists(&id, &identity).await,
+            None => false,
+        };
+        if !there {
+            return Err(Problem::session_not_found(named));
+        }
     }
-    connection.streams.heard(session.as_deref());
+    let session = session.as_deref().and_then(SessionId::parse);
+    connection.streams.heard(session.as_ref());
     let arrivals = connection.arrivals().ok_or_else(unknown)?;
     match tokio::time::timeout(TAKEN, arrivals.send(Arrival::Line(line))).await {
         Ok(Ok(())) => Ok(StatusCode::ACCEPTED.into_response()),

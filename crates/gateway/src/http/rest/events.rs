@@ -16,6 +16,7 @@ use super::render::{Renderer, expected_bytes};
 use super::{SessionPath, check_visible, numbers, query};
 use crate::identity::{ConnectionPermit, Identity, Scope};
 use acpd_eventlog::{Block, Cursor};
+use acpd_record::SessionId;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
@@ -100,7 +101,7 @@ pub(super) async fn events(
     page(&id, cursor, limit).await
 }
 
-async fn page(id: &str, mut cursor: Cursor, limit: u64) -> Result<Response, Problem> {
+async fn page(id: &SessionId, mut cursor: Cursor, limit: u64) -> Result<Response, Problem> {
     let (first, last) = (cursor.position(), cursor.last());
     let until = last.min(first.saturating_add(limit));
     let mut renderer = Renderer::default();

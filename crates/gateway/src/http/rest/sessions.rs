@@ -9,6 +9,7 @@ use crate::connection::ListCursor;
 use crate::identity::{Identity, Scope};
 use acpd_eventlog::ListQuery;
 use acpd_host::{EndRequest, SessionInfo, SessionSummary};
+use acpd_record::SessionId;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::{Extension, Json};
@@ -181,7 +182,12 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn end(shared: &Shared, initiator: &str, id: &str, request: EndRequest) -> Result<StatusCode, Problem> {
+async fn end(
+    shared: &Shared,
+    initiator: &str,
+    id: &SessionId,
+    request: EndRequest,
+) -> Result<StatusCode, Problem> {
     shared.host.end_session(id, request, initiator).await?;
     Ok(StatusCode::NO_CONTENT)
 }

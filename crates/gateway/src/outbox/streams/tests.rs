@@ -4,6 +4,10 @@ use super::super::{Outbox, streaming_outbox};
 use super::*;
 use futures_util::FutureExt;
 
+fn id(text: &str) -> SessionId {
+    SessionId::parse(text).expect("an id")
+}
+
 fn limits() -> StreamLimits {
     StreamLimits {
         streams: 8,
@@ -53,7 +57,7 @@ fn last_id(events: &Bytes) -> EventId {
 #[tokio::test(start_paused = true)]
 async fn a_session_that_nobody_reads_holds_up_nothing() {
     let (streams, outbox) = streams().await;
-    let viewer = outbox.viewer("s", true);
+    let viewer = outbox.viewer(&id("s"), true);
     assert!(viewer.is_read().now_or_never().is_none(), "it has no reader");
     let mut connection = streams.open(None, None).expect("it opens");
     assert!(viewer.is_read().now_or_never().is_none(), "not for this session");
@@ -62,7 +66,7 @@ async fn a_session_that_nobody_reads_holds_up_nothing() {
     viewer.send(line("2")).await.expect("there is room");
     let big = Bytes::from(vec![b'x'; 600 * 1024]);
     assert!(viewer.send(big).now_or_never().is_none(), "it waits for a reader");
-    let mut session = streams.open(Some("s"), None).expect("it opens");
+    let mut session = streams.open(Some(&id("s")), None).expect("it opens");
     viewer.is_read().now_or_never().expect("it is read");
     assert_eq!((taken(&mut session), taken(&mut connection)), (vec!["2".to_owned()], vec![]));
 }
@@ -72,16 +76,16 @@ async fn a_session_that_nobody_reads_holds_up_nothing() {
 async fn a_session_that_is_asked_for_without_a_stream_comes_on_the_connections() {
     let (streams, outbox) = streams().await;
     let mut connection = streams.open(None, None).expect("it opens");
-    let viewer = outbox.viewer("new", true);
+    let viewer = outbox.viewer(&id("new"), true);
     viewer.send(line("1")).await.expect("there is room");
-    streams.heard(Some("new"));
+    streams.heard(Some(&id("new")));
     viewer.is_read().now_or_never().expect("the connection's reader has it");
     viewer.send(line("2")).await.expect("there is room");
     // A load of a session whose stream was not opened.
-    let loaded = outbox.viewer("old", false);
+    let loaded = outbox.viewer(&id("old"), false);
     loaded.send(line("3")).await.expect("there is room");
     // It opens them after all: what comes on the new one stays behind what is on its way on the other.
-    let mut own = streams.open(Some("new"), None).expect("it opens");
+    let mut own = streams.open(Some(&id("new")), None).expect("it opens");
     let fourth = viewer.send(line("4"));
     tokio::pin!(fourth);
     assert!(fourth.as_mut().now_or_never().is_none(), "it waits for what precedes it");
@@ -94,7 +98,7 @@ async fn a_session_that_is_asked_for_without_a_stream_comes_on_the_connections()
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_for_waits_for_the_connections_first_reader() {
     let (streams, outbox) = streams().await;
-    let viewer = outbox.viewer("s", false);
+    let viewer = outbox.viewer(&id("s"), false);
     viewer.send(line("1")).await.expect("there is room");
     assert!(viewer.is_read().now_or_never().is_none());
     let mut connection = streams.open(None, None).expect("it opens");
@@ -108,14 +112,15 @@ async fn what_was_asked_for_waits_for_the_connections_first_reader() {
 async fn streams_are_counted() {
     let begun = Instant::now();
     let (streams, outbox) = streams().await;
-    let open = |id: &str| streams.open(Some(id), None);
-    let unknown: Vec<_> = ["a", "b"].map(|id| open(id).expect("it opens")).into();
+    let open = |text: &str| streams.open(Some(&id(text)), None);
+    let unknown: Vec<_> = ["a", "b"].map(|text| open(text).expect("it opens")).into();
     assert_eq!(open("c").err(), Some(OpenRefused::Unconfirmed));
     let again = open("a").expect("it is the same stream");
-    let _viewer = outbox.viewer("b", false);
+    let _viewer = outbox.viewer(&id("b"), false);
     let third = open("c").expect("b is known now");
     drop((unknown, again, third));
-    let viewers: Vec<_> = ["a", "c", "d", "e", "f", "g"].iter().map(|id| outbox.viewer(id, true)).collect();
+    let viewers: Vec<_> =
+        ["a", "c", "d", "e", "f", "g"].iter().map(|text| outbox.viewer(&id(text), true)).collect();
     assert_eq!(open("h").err(), Some(OpenRefused::Full));
     drop(viewers);
     streams.sweep(Instant::now(), begun);
@@ -127,8 +132,8 @@ async fn streams_are_counted() {
 async fn a_reader_comes_back_with_its_cursor() {
     let begun = Instant::now();
     let (streams, outbox) = streams().await;
-    let viewer = outbox.viewer("s", true);
-    let mut first = streams.open(Some("s"), None).expect("it opens");
+    let viewer = outbox.viewer(&id("s"), true);
+    let mut first = streams.open(Some(&id("s")), None).expect("it opens");
     viewer.send(line("1")).await.expect("there is room");
     let seen = last_id(&first.next(Duration::MAX).await.expect("an event"));
     viewer.send(line("2")).await.expect("there is room");
@@ -136,31 +141,31 @@ async fn a_reader_comes_back_with_its_cursor() {
     drop(first);
     tokio::time::advance(Duration::from_secs(10)).await;
     viewer.send(line("3")).await.expect("there is room");
-    let mut second = streams.open(Some("s"), Some(seen)).expect("it opens");
+    let mut second = streams.open(Some(&id("s")), Some(seen)).expect("it opens");
     assert_eq!(taken(&mut second), ["2", "3"]);
     assert_eq!(streams.open(None, Some(seen)).err(), Some(OpenRefused::Foreign));
-    assert_eq!(streams.open(Some("t"), Some(seen)).err(), Some(OpenRefused::Foreign));
+    assert_eq!(streams.open(Some(&id("t")), Some(seen)).err(), Some(OpenRefused::Foreign));
     let future = EventId { number: 4, ..seen };
-    assert_eq!(streams.open(Some("s"), Some(future)).err(), Some(OpenRefused::Future));
+    assert_eq!(streams.open(Some(&id("s")), Some(future)).err(), Some(OpenRefused::Future));
     // HT-12: kept for a while only, and only so much of it
     tokio::time::advance(Duration::from_secs(301)).await;
     streams.sweep(Instant::now(), begun);
-    assert_eq!(streams.open(Some("s"), Some(seen)).err(), Some(OpenRefused::Forgotten));
+    assert_eq!(streams.open(Some(&id("s")), Some(seen)).err(), Some(OpenRefused::Forgotten));
 }
 
 // HT-6, HT-12: more than a stream keeps is forgotten, and asking for it is refused
 #[tokio::test(start_paused = true)]
 async fn a_stream_keeps_so_many_bytes() {
     let (streams, outbox) = streams().await;
-    let viewer = outbox.viewer("s", true);
-    let mut reader = streams.open(Some("s"), None).expect("it opens");
+    let viewer = outbox.viewer(&id("s"), true);
+    let mut reader = streams.open(Some(&id("s")), None).expect("it opens");
     let mut ids = Vec::new();
     for _ in 0..10 {
         viewer.send(line(&"x".repeat(1100))).await.expect("there is room");
         ids.push(last_id(&reader.next(Duration::MAX).await.expect("an event")));
     }
-    assert_eq!(streams.open(Some("s"), Some(ids[5])).err(), Some(OpenRefused::Forgotten));
-    let mut again = streams.open(Some("s"), Some(ids[6])).expect("the last three are kept");
+    assert_eq!(streams.open(Some(&id("s")), Some(ids[5])).err(), Some(OpenRefused::Forgotten));
+    let mut again = streams.open(Some(&id("s")), Some(ids[6])).expect("the last three are kept");
     assert_eq!(taken(&mut again).len(), 3);
 }
 
@@ -205,8 +210,8 @@ async fn all_clients_keep_so_many_bytes() {
 #[tokio::test(start_paused = true)]
 async fn what_may_be_lost_is_given_again() {
     let (streams, outbox) = streams().await;
-    let viewer = outbox.viewer("s", true);
-    let mut first = streams.open(Some("s"), None).expect("it opens");
+    let viewer = outbox.viewer(&id("s"), true);
+    let mut first = streams.open(Some(&id("s")), None).expect("it opens");
     viewer.send(line("1")).await.expect("there is room");
     first.next(Duration::MAX).await.expect("an event");
     tokio::time::advance(Duration::from_secs(5)).await;
@@ -216,7 +221,7 @@ async fn what_may_be_lost_is_given_again() {
     tokio::time::advance(Duration::from_secs(26)).await;
     drop(first);
     tokio::time::advance(Duration::from_secs(60)).await;
-    let mut second = streams.open(Some("s"), None).expect("it opens");
+    let mut second = streams.open(Some(&id("s")), None).expect("it opens");
     assert_eq!(second.next(Duration::MAX).await, Some(given));
 }
 
@@ -243,15 +248,15 @@ async fn a_reader_is_told_why_it_ends() {
     let mut first = streams.open(None, None).expect("it opens");
     let mut second = streams.open(None, None).expect("it opens");
     assert!(last(&mut first).await.contains(r#""reason":"replaced""#));
-    let viewer = outbox.viewer("s", true);
-    let mut stalled = streams.open(Some("s"), None).expect("it opens");
+    let viewer = outbox.viewer(&id("s"), true);
+    let mut stalled = streams.open(Some(&id("s")), None).expect("it opens");
     viewer.send(line("1")).await.expect("there is room");
     tokio::time::advance(Duration::from_secs(31)).await;
     assert_eq!(streams.sweep(Instant::now(), begun).stalled, 1);
     let event = last(&mut stalled).await;
     assert!(event.starts_with("event: closed\ndata: ") && event.contains(r#""reason":"stalled""#), "{event}");
     assert!(second.next(Duration::MAX).now_or_never().is_none(), "nothing is wrong with it");
-    let mut back = streams.open(Some("s"), None).expect("it opens");
+    let mut back = streams.open(Some(&id("s")), None).expect("it opens");
     assert_eq!(taken(&mut back), ["1"]);
     // The daemon ends: first what waits.
     viewer.send(line("2")).await.expect("there is room");
