@@ -128,26 +128,26 @@ impl RunJournal {
                 self.turn_began = Instant::now();
                 metrics::turn_started();
                 let (client, connection) = (&*client.name, &client.connection);
-                tracing::debug!(%session, run, %turn, client, %connection, "turn started");
+                tracing::debug!(%session, run, turn = turn.0, client, %connection, "turn started");
             }
             Note::TurnEnded { turn, end } => self.turn_ended(turn, &end),
             Note::Asked { turn, question, topic } => {
-                tracing::info!(%session, run, %turn, %question, topic = topic.as_str(), "question waiting");
+                tracing::info!(%session, run, turn = turn.0, question = question.0, topic = topic.as_str(), "question waiting");
             }
             Note::Answered { question, topic, client } => {
                 let (topic, client, connection) = (topic.as_str(), &*client.name, &client.connection);
-                tracing::info!(%session, run, %question, topic, client, %connection, "question answered");
+                tracing::info!(%session, run, question = question.0, topic, client, %connection, "question answered");
             }
             Note::Unanswered { question, topic, cause } => {
                 let topic = topic.as_str();
-                tracing::info!(%session, run, %question, topic, cause, "question closed without an answer");
+                tracing::info!(%session, run, question = question.0, topic, cause, "question closed without an answer");
             }
         }
     }
 
     fn turn_ended(&self, turn: TurnNumber, end: &TurnEnd) {
         let took = self.turn_began.elapsed();
-        let (session, run, duration_ms) = (&self.session, self.run, milliseconds(took));
+        let (session, run, turn, duration_ms) = (&self.session, self.run, turn.0, milliseconds(took));
         let stop_reason = match end {
             TurnEnd::Stopped(reason) => reason.as_deref(),
             TurnEnd::GivenUp => Some("cancelled"),
@@ -157,16 +157,16 @@ impl RunJournal {
         match end {
             TurnEnd::Stopped(_) => {
                 let stop_reason = stop_reason.unwrap_or("none");
-                tracing::info!(%session, run, %turn, stop_reason, duration_ms, "turn ended");
+                tracing::info!(%session, run, turn, stop_reason, duration_ms, "turn ended");
             }
             TurnEnd::GivenUp => {
-                tracing::warn!(%session, run, %turn, stop_reason, duration_ms, "turn ended; the agent ignored its cancel");
+                tracing::warn!(%session, run, turn, stop_reason, duration_ms, "turn ended; the agent ignored its cancel");
             }
             TurnEnd::Failed(code) => {
-                tracing::info!(%session, run, %turn, code, duration_ms, "turn ended with an error of the agent");
+                tracing::info!(%session, run, turn, code, duration_ms, "turn ended with an error of the agent");
             }
             TurnEnd::Refused => {
-                tracing::warn!(%session, run, %turn, duration_ms, "turn refused: the agent does not read");
+                tracing::warn!(%session, run, turn, duration_ms, "turn refused: the agent does not read");
             }
         }
     }
