@@ -489,9 +489,9 @@ impl Connection {
         self.tasks.are_for(Some(Asking { id: owned.clone(), outbox: outbox.clone(), initializes }));
         let work = async {
             match self.may(method, params.as_ref()).await {
-                Ok(permit) => {
+                Ok(permitted) => {
                     let dispatched =
-                        self.dispatch(owned.clone(), method, params.clone(), &request, permit).await;
+                        self.dispatch(owned.clone(), method, params.clone(), &request, permitted).await;
                     dispatched.map_err(|error| wire_error(&error))
                 }
                 Err(error) => {

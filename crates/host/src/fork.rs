@@ -23,6 +23,7 @@ use bytes::{Bytes, BytesMut};
 use history_copy::HistoryCopy;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// A session that is to be forked.
 pub(crate) struct ForkOf {
@@ -30,7 +31,7 @@ pub(crate) struct ForkOf {
     row: SessionRow,
     meta: SessionMeta,
     /// The agent's own id of it.
-    native: String,
+    native: NativeSessionId,
     /// Where the fork works.
     cwd: String,
     /// What the agent is asked with.
@@ -125,11 +126,11 @@ impl Host {
             return Err(not_resumable(reason));
         }
         let meta = SessionMeta::read(&row.info);
-        let native = meta.native_session_id.as_ref().map(NativeSessionId::text);
+        let native = meta.native_session_id.clone();
         let native = native.ok_or_else(|| not_resumable("the agent never named it".to_owned()))?;
         let (cwd, params) = session_setup(params)?;
         let mode = permission_mode(&params)?.or(meta.permission_mode);
-        let params = with_session(&params, json!(native).to_string().as_bytes());
+        let params = with_session(&params, native.as_json().as_bytes());
         let params = params.ok_or_else(|| HostError::InvalidParams {
             message: "sessionId: the id of the session to fork is required".to_owned(),
         })?;
@@ -152,7 +153,7 @@ impl Host {
             }
             // The client knows the source by acpd's id only.
             true => Err(HostError::Agent {
-                error: under_own_id(&answer.body, &fork.native, fork.source.as_str()),
+                error: under_own_id(&answer.body, &fork.native.text(), fork.source.as_str()),
             }),
         }
     }
@@ -168,7 +169,7 @@ impl Host {
         for method in agent.downgrade().activation_methods() {
             let answer = self.ask_for_session(agent, method, params.clone().into()).await?;
             if !answer.is_error {
-                agent.disown(json!(fork.native).to_string().into()).await;
+                agent.disown(Arc::clone(fork.native.as_json())).await;
                 return Ok(true);
             }
             if is_missing(&answer) {

@@ -183,12 +183,16 @@ impl Host {
         Ok(sessions)
     }
 
-    /// One session.
+    /// One session; `found` is what was found of it just now.
     ///
     /// # Errors
     /// When there is none of that id, or the log cannot be read.
-    pub async fn inspect(&self, id: &SessionId) -> Result<SessionSummary, HostError> {
-        Ok(self.summary(self.row(id).await?).await)
+    pub async fn inspect(&self, id: &SessionId, found: Option<Found>) -> Result<SessionSummary, HostError> {
+        let row = match found.and_then(|found| found.row) {
+            Some(row) => row,
+            None => self.row(id).await?,
+        };
+        Ok(self.summary(row).await)
     }
 
     /// One session, with its state; as it was at its end, if it has ended. `found` is what was found of it just now.

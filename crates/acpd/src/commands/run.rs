@@ -276,7 +276,7 @@ impl Conversation {
         let (Home::Here(local), Some(session)) = (&self.home, &self.session) else { return Ok(()) };
         // What cannot be looked at any more is not told.
         let ended = match SessionId::parse(session) {
-            Some(id) => local.host.inspect(&id).await.ok(),
+            Some(id) => local.host.inspect(&id, None).await.ok(),
             None => None,
         };
         let ended = ended.and_then(|summary| summary.termination);

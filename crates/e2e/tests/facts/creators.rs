@@ -27,7 +27,7 @@ async fn a_session_stays_whose_it_was() {
     let taken = host.activate(host.attempt(&id), &id, &agent, None, "somebody").await.unwrap();
     assert!(taken.fresh);
     assert_eq!(taken.session.created_by().map(|name| &**name), Some("ci"));
-    let summary = host.inspect(&id).await.unwrap();
+    let summary = host.inspect(&id, None).await.unwrap();
     assert_eq!((summary.created_by.as_deref(), &summary.metadata["createdBy"]), (Some("ci"), &json!("ci")));
     close(host).await;
 

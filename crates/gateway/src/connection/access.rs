@@ -7,7 +7,7 @@ use super::requests::NOT_SERVED;
 use super::{Connection, session_id};
 use crate::identity::{Scope, SessionPermit};
 use crate::wire_error::{WireError, wire_error};
-use acpd_host::{HostError, method};
+use acpd_host::{Found, HostError, method};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -34,16 +34,20 @@ fn starts_run(method: &str) -> bool {
         .contains(&method)
 }
 
+/// What an admitted request has.
+pub(super) struct Permitted {
+    /// Counts as a run until one has begun, if it may start one.
+    pub(super) run: Option<SessionPermit>,
+    /// The session that it is about.
+    pub(super) found: Option<Found>,
+}
+
 impl Connection {
     /// Whether the client may ask for this. What may start a run counts as one until that has happened.
-    pub(super) async fn may(
-        &self,
-        method: &str,
-        params: Option<&Bytes>,
-    ) -> Result<Option<SessionPermit>, WireError> {
+    pub(super) async fn may(&self, method: &str, params: Option<&Bytes>) -> Result<Permitted, WireError> {
         let identity = &self.options.identity;
         let session = session_id(params).filter(|_| self.is_about_a_session(method));
-        let mut required = needs(method);
+        let (mut required, mut known) = (needs(method), None);
         if identity.may(required)
             && let Some(Ok(id)) = &session
         {
@@ -55,12 +59,13 @@ impl Connection {
                 {
                     required = Scope::Admin;
                 }
+                Ok(found) => known = Some(found),
                 // Whoever does not see all must not learn from another complaint that a session is there.
                 Err(error @ HostError::UnknownSession { .. }) if !identity.sees(None) => {
                     return Err(wire_error(&error));
                 }
                 // What is wrong with it is said by who looks for it.
-                Ok(_) | Err(_) => {}
+                Err(_) => {}
             }
         }
         if !identity.may(required) {
@@ -72,10 +77,11 @@ impl Connection {
                 matches!(&session, Some(Ok(id)) if self.host.is_live(id)) && method != method::SESSION_FORK;
             if most < usize::MAX && !is_live {
                 let live = || self.host.live_sessions_of(identity.name());
-                return identity.begin_session(live).map(Some).ok_or_else(|| too_many(most));
+                let run = identity.begin_session(live).ok_or_else(|| too_many(most))?;
+                return Ok(Permitted { run: Some(run), found: known });
             }
         }
-        Ok(None)
+        Ok(Permitted { run: None, found: known })
     }
 
     /// Whether what is answered depends on the session that the params name.

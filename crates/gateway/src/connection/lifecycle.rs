@@ -1,6 +1,7 @@
 //! The lifecycle of sessions, as acpd serves it itself (contract 1): list, status, load, resume, close, delete,
 //! terminate, detach.
 
+use super::access::Permitted;
 use super::list_cursor::ListCursor;
 use super::requests::{Origin, working_directory};
 use super::{Attaching, Change, Connection, Done, answer_line, session_id, write_answer};
@@ -9,7 +10,7 @@ use crate::outbox::Outbox;
 use crate::viewer::{Answer, Attachment};
 use acpd_eventlog::ListQuery;
 use acpd_host::{
-    Activated, AgentHandle, AgentRef, Attached, Attempt, EndRequest, Host, HostError, META, Reason,
+    Activated, AgentHandle, AgentRef, Attached, Attempt, EndRequest, Found, Host, HostError, META, Reason,
     SessionHandle, SessionSummary, method,
 };
 use acpd_record::{Json, LifecycleState, SessionId, TranscriptFacts};
@@ -46,7 +47,7 @@ impl Connection {
         id: OwnedId,
         method: &str,
         params: Option<Bytes>,
-        permit: Option<SessionPermit>,
+        Permitted { run: permit, found }: Permitted,
     ) -> Result<(), HostError> {
         if method == method::SESSION_LIST {
             return self.list(id, params);
@@ -63,7 +64,7 @@ impl Connection {
             session => session?,
         };
         match method {
-            method::SESSION_STATUS => self.status(id, session),
+            method::SESSION_STATUS => self.status(id, session, found),
             method::SESSION_LOAD | method::SESSION_RESUME => {
                 return self.take_part(id, method == method::SESSION_LOAD, session, params, permit);
             }
@@ -119,10 +120,10 @@ impl Connection {
     }
 
     /// Side-effect free (SE-19): `open` is live for anybody, which says nothing of being attached.
-    fn status(&mut self, id: OwnedId, session: SessionId) {
+    fn status(&mut self, id: OwnedId, session: SessionId, found: Option<Found>) {
         let (host, outbox) = (self.host.clone(), self.outbox.about(&session));
         self.answer_with(id, outbox, async move {
-            let summary = host.inspect(&session).await?;
+            let summary = host.inspect(&session, found).await?;
             let open = summary.state != acpd_host::SessionState::Ended;
             let status = if open { "open" } else { "saved" };
             Ok((0, json!({"status": status, "_meta": {META: summary.meta()}})))
@@ -170,11 +171,9 @@ impl Connection {
         let Some(watched) = self.viewers.get_mut(&session) else {
             let (host, outbox) = (self.host.clone(), self.outbox.about(&session));
             // Leaving what one is not attached to is no error, as long as it is there.
-            self.answer_with(
-                id,
-                outbox,
-                async move { Ok((0, host.inspect(&session).await.map(|_| json!({}))?)) },
-            );
+            self.answer_with(id, outbox, async move {
+                Ok((0, host.inspect(&session, None).await.map(|_| json!({}))?))
+            });
             return;
         };
         // The viewer stays, at rest: what the client asked before, and asks when it is back, keeps its order.
@@ -415,6 +414,16 @@ struct ReadOnlyMeta {
     pid: Option<u32>,
 }
 
+impl ReadOnlyMeta {
+    fn of(error: &HostError, termination_info: Option<Json>) -> Self {
+        let pid = match error {
+            HostError::LiveElsewhere { pid, .. } => *pid,
+            _ => None,
+        };
+        Self { resumable: false, reason: error.to_string(), termination_info, pid }
+    }
+}
+
 /// Where the client joins, and its answer.
 async fn show(
     host: &Host,
@@ -438,21 +447,13 @@ async fn show(
             result.meta = Some(OwnMeta { own });
             (Some(live), until)
         }
-        None => (None, host.inspect(session).await?.event_count),
+        None => {
+            let summary = host.inspect(session, None).await?;
+            let own = unresumable.as_ref().map(|error| ReadOnlyMeta::of(error, summary.termination));
+            result.meta = own.map(|own| OwnMeta { own: JoinMeta::ReadOnly(own) });
+            (None, summary.event_count)
+        }
     };
-    if let Some(error) = &unresumable {
-        let pid = match error {
-            HostError::LiveElsewhere { pid, .. } => *pid,
-            _ => None,
-        };
-        let own = JoinMeta::ReadOnly(ReadOnlyMeta {
-            resumable: false,
-            reason: error.to_string(),
-            termination_info: host.inspect(session).await?.termination,
-            pid,
-        });
-        result.meta = Some(OwnMeta { own });
-    }
     let from = if replay { 0 } else { until };
     let cursor = host.cursor(session, from).await?;
     let answer = Answer { questions, ..Answer::new(until, Bytes::new()) };

@@ -1,5 +1,6 @@
 //! The requests of a client: which are acpd's own, which belong to a session, which to the agent.
 
+use super::access::Permitted;
 use super::open_request::OpenRequest;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id};
 use crate::capabilities::{ClientCapabilities, initialize_result, watcher_result};
@@ -35,7 +36,7 @@ impl Connection {
         method: &str,
         params: Option<Bytes>,
         open: &OpenRequest,
-        permit: Option<SessionPermit>,
+        permitted: Permitted,
     ) -> Result<(), HostError> {
         match method {
             method::INITIALIZE => self.initialize(id, params),
@@ -46,10 +47,10 @@ impl Connection {
                 Ok(())
             }
             method::SESSION_NEW => {
-                self.create_session(id, Origin::New, params, permit);
+                self.create_session(id, Origin::New, params, permitted.run);
                 Ok(())
             }
-            _ if self.is_lifecycle(method) => self.lifecycle(id, method, params, permit).await,
+            _ if self.is_lifecycle(method) => self.lifecycle(id, method, params, permitted).await,
             _ => match session_id(params.as_ref()) {
                 Some(session) => self.session_request(id, method, params, &session?, open).await,
                 None if method.starts_with("session/") => Err(HostError::InvalidParams {
