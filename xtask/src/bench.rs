@@ -15,7 +15,7 @@ mod statistics;
 mod terminals;
 mod throughput;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use program::Programs;
@@ -67,24 +67,17 @@ enum Subject {
     Daemon,
 }
 
-const BAD: Style = AnsiColor::Red.on_default().bold();
 const QUIET: Style = Style::new().dimmed();
 
 /// Runs the command; true when every limit is kept, or limits do not count.
-pub(crate) fn run(options: &Options, root: &Path) -> bool {
-    let report = match measure(options, root) {
-        Ok(report) => report,
-        Err(error) => {
-            anstream::eprintln!("{BAD}{error:#}{BAD:#}");
-            return false;
-        }
-    };
+pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
+    let report = measure(options, root)?;
     if options.json {
         anstream::println!("{:#}", report.to_json());
     } else {
         anstream::println!("\n{}", report.table());
     }
-    options.no_limits || report.kept()
+    Ok(options.no_limits || report.kept())
 }
 
 /// What a side does wrong panics; what was started goes with it.

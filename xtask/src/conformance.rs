@@ -9,12 +9,12 @@ pub(crate) mod requirements;
 
 use crate::tidy::Finding;
 use crate::tidy::marks;
-use crate::tidy::tree::{Tree, TreeError};
+use crate::tidy::tree::Tree;
+use anyhow::{Context, Result};
 use clap::Args;
 use page::State;
 use requirements::{GROUPS, Gap, Group, Requirement, Untested};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::Path;
 
 const PAGE: &str = "docs/conformance.md";
@@ -36,28 +36,13 @@ pub(crate) struct Options {
     check: bool,
 }
 
-/// Why the command could not do its work.
-#[derive(Debug, thiserror::Error)]
-enum ConformanceError {
-    /// The tests are in the tree.
-    #[error("cannot read the tree")]
-    Read(#[source] TreeError),
-    /// The page.
-    #[error("cannot write {PAGE}")]
-    Write(#[source] io::Error),
-}
-
 /// Runs the command; true when it wrote the page, or had nothing to find.
-pub(crate) fn run(options: &Options, root: &Path) -> bool {
-    let result = if options.check { check_tree(root) } else { write(root).map(|()| true) };
-    result.unwrap_or_else(|error| {
-        anstream::eprintln!("{}", crate::with_causes(&error));
-        false
-    })
+pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
+    if options.check { check_tree(root) } else { write(root).map(|()| true) }
 }
 
-fn check_tree(root: &Path) -> Result<bool, ConformanceError> {
-    let tree = Tree::load(root).map_err(ConformanceError::Read)?;
+fn check_tree(root: &Path) -> Result<bool> {
+    let tree = Tree::load(root)?;
     let mut findings = marks::check(&tree);
     findings.extend(check(&tree));
     for finding in &findings {
@@ -67,12 +52,12 @@ fn check_tree(root: &Path) -> Result<bool, ConformanceError> {
 }
 
 /// Writes the page and says what is still open, which is for the check to refuse.
-fn write(root: &Path) -> Result<(), ConformanceError> {
-    let tree = Tree::load(root).map_err(ConformanceError::Read)?;
+fn write(root: &Path) -> Result<()> {
+    let tree = Tree::load(root)?;
     let shown = shown(&tree);
     let path = root.join(PAGE);
-    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(ConformanceError::Write)?;
-    std::fs::write(path, page::page(&shown)).map_err(ConformanceError::Write)?;
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::write(path, page::page(&shown)).context(PAGE)?;
     for finding in contradictions(&tree, &shown) {
         anstream::println!("{finding}");
     }

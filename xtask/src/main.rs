@@ -4,12 +4,13 @@
 //! here that must work when nothing of the product builds. Not here: anything the product needs at run time.
 
 mod bench;
-mod child;
 mod conformance;
 mod openapi;
+mod run;
 mod test;
 mod tidy;
 
+use anstyle::{AnsiColor, Style};
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,7 +34,13 @@ enum Command {
     Openapi,
     /// Measure a release build next to the bare agent, and fail when a limit is missed
     Bench(bench::Options),
+    /// The step `rest` of `test`
+    #[command(hide = true)]
+    Rest,
 }
+
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
 
 fn main() -> ExitCode {
     let root = root();
@@ -41,10 +48,18 @@ fn main() -> ExitCode {
         Command::Test(options) => test::run(&options, &root),
         Command::Tidy => tidy::run(&root),
         Command::Conformance(options) => conformance::run(&options, &root),
-        Command::Openapi => openapi::run(&root),
+        Command::Openapi => openapi::run(&root).map(|()| true),
         Command::Bench(options) => bench::run(&options, &root),
+        Command::Rest => test::rest(&root).map(|()| true),
     };
-    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    match passed {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            anstream::eprintln!("{BAD}{error:#}{BAD:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// The top of the repository: where this crate's directory is.
@@ -52,15 +67,4 @@ fn root() -> PathBuf {
     let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest_dir.parent().map_or_else(|| manifest_dir.clone(), Path::to_path_buf)
-}
-
-/// An error and, after colons, what caused it.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text += &format!(": {inner}");
-        cause = inner.source();
-    }
-    text
 }

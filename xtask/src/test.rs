@@ -2,20 +2,21 @@
 //!
 //! First what the machine must have, then the steps in order, up to the first that fails; last a table of the
 //! steps and one line that counts the tests. Invariant: the line `N passed, 0 failed` appears only when every
-//! selected step passed. Not here: what a step checks; CI has no other definition of "passes" than this.
+//! selected step passed. CI has no other definition of "passes" than this.
 
 mod needs;
-mod node;
 mod rest;
-mod step;
 
-use crate::child::{self, Counts, RunError};
-use crate::{tidy, with_causes};
+use crate::run::{self, Counts};
+use crate::{BAD, GOOD};
 use anstyle::{AnsiColor, Style};
-use clap::Args;
+use anyhow::{Result, ensure};
+use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
-use step::{Step, Work};
+
+pub(crate) use rest::run as rest;
 
 /// What the command line says.
 #[derive(Args)]
@@ -28,102 +29,148 @@ pub(crate) struct Options {
     only: Vec<Step>,
 }
 
-/// How a step went.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Passed(Duration),
-    Failed(Duration),
-    Nothing,
-    NotRun,
+/// One step; declared in the order in which they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Step {
+    /// Formatting
+    Fmt,
+    /// The house rules (`cargo xtask tidy`)
+    Tidy,
+    /// Lints, warnings denied
+    Clippy,
+    /// The real binaries, which the end-to-end tests start
+    Build,
+    /// Every test of the workspace
+    Test,
+    /// API documentation, warnings denied
+    Doc,
+    /// The peers under interop/, each a workspace of its own
+    Interop,
+    /// REST against its own description, by requests that a tool makes up
+    Rest,
 }
 
-const GOOD: Style = AnsiColor::Green.on_default().bold();
-const BAD: Style = AnsiColor::Red.on_default().bold();
 const HEAD: Style = AnsiColor::Cyan.on_default().bold();
+const CLIPPY: &str = "cargo clippy --workspace --all-targets --locked -- -D warnings";
+const TEST: &str = "cargo test --workspace --locked --no-fail-fast";
+
+impl Step {
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// What this step runs in the repository at `root`.
+    fn commands(self, root: &Path) -> Vec<Command> {
+        let mut command = match self {
+            Self::Fmt => run::line("cargo fmt --all --check", root),
+            Self::Clippy => run::line(CLIPPY, root),
+            Self::Build => run::line("cargo build --workspace --bins --locked", root),
+            Self::Test => run::line(TEST, root),
+            Self::Doc => run::line("cargo doc --workspace --no-deps --locked", root),
+            Self::Tidy | Self::Rest => run::command(std::env::current_exe().unwrap_or_default()),
+            Self::Interop => return peers(root).iter().flat_map(|dir| peer_commands(dir, root)).collect(),
+        };
+        match self {
+            // One more than there are processors, because many wait for processes and timers.
+            Self::Test => {
+                let threads = std::thread::available_parallelism().map_or(1, |count| count.get()) + 1;
+                command.env("RUST_TEST_THREADS", threads.to_string());
+            }
+            Self::Doc => {
+                command.env("RUSTDOCFLAGS", "-D warnings");
+            }
+            Self::Tidy | Self::Rest => {
+                command.arg(self.name()).current_dir(root);
+            }
+            _ => {}
+        }
+        vec![command]
+    }
+}
+
+/// The steps to run: all, or those asked for and what they stand on.
+fn selected(only: &[Step]) -> Vec<Step> {
+    // A stale binary would make the end-to-end tests lie.
+    let brings_build = |step: &Step| matches!(step, Step::Test | Step::Interop | Step::Rest);
+    let is_selected = |step: &Step| {
+        only.is_empty() || only.contains(step) || (*step == Step::Build && only.iter().any(brings_build))
+    };
+    Step::value_variants().iter().copied().filter(is_selected).collect()
+}
+
+/// The directories under `interop/` that are workspaces, in order of their names.
+fn peers(root: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root.join("interop")).into_iter().flatten();
+    let mut dirs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    dirs.sort();
+    dirs
+}
+
+fn peer_commands(dir: &Path, root: &Path) -> Vec<Command> {
+    let of = |manifest: &str, lines: &[&str]| -> Vec<Command> {
+        let is_there = dir.join(manifest).exists();
+        lines.iter().filter(|_| is_there).map(|line| run::line(line, dir)).collect()
+    };
+    let mut commands = of("Cargo.toml", &["cargo fmt --all --check", CLIPPY, TEST]);
+    commands.extend(of("package.json", &["npm ci", "npm test"]));
+    for command in &mut commands {
+        command.env("PATH", needs::path(root));
+    }
+    commands
+}
 
 /// Runs the command; true when everything passed.
-pub(crate) fn run(options: &Options, root: &Path) -> bool {
-    let steps = step::selected(&options.only);
-    if let Err(error) = needs::check(&steps, root, options.install) {
-        anstream::eprintln!("{BAD}{}{BAD:#}", with_causes(&error));
-        return false;
-    }
+pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
+    let steps = selected(&options.only);
+    needs::check(&steps, root, options.install)?;
     let mut counts = Counts::default();
     let mut rows = Vec::new();
     let mut failure = None;
     for &step in &steps {
         if failure.is_some() {
-            rows.push((step, Outcome::NotRun));
+            rows.push((step, None, true));
             continue;
         }
         let started = now();
-        let result = perform(step, root, &mut counts);
-        rows.push((
-            step,
-            match &result {
-                Ok(true) => Outcome::Passed(started.elapsed()),
-                Ok(false) => Outcome::Nothing,
-                Err(_) => Outcome::Failed(started.elapsed()),
-            },
-        ));
-        failure = result.err().map(|error| (step, error));
+        failure = perform(step, root, &mut counts).err().map(|error| (step.name(), error));
+        rows.push((step, Some(started.elapsed()), failure.is_none()));
     }
     anstream::println!("\n{}", table(&rows));
-    if let Some((step, error)) = failure {
-        if counts != Counts::default() {
-            anstream::println!("tests until then: {} good, {} bad", counts.passed, counts.failed);
-        }
-        anstream::println!(
-            "{BAD}failed at step {step}{BAD:#}: {}\nagain with: cargo xtask test --only {step}",
-            with_causes(&error)
-        );
-        return false;
-    }
-    anstream::println!("{GOOD}{}{GOOD:#}", closing(&steps, counts));
-    true
-}
-
-/// Performs one step; false when there was nothing to do.
-fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<bool, RunError> {
-    let commands = match step.work(root) {
-        Work::Commands(commands) => commands,
-        Work::Tidy => {
-            heading(step, "cargo xtask tidy");
-            return if tidy::run(root) { Ok(true) } else { Err(RunError::Tidy) };
-        }
-        Work::Rest => {
-            heading(step, "schemathesis against acpd serve");
-            return rest::run(root).map(|()| true).map_err(|error| RunError::Rest(error.into()));
-        }
+    let Some((step, error)) = failure else {
+        anstream::println!("{GOOD}{}{GOOD:#}", closing(&steps, counts));
+        return Ok(true);
     };
+    if counts != Counts::default() {
+        anstream::println!("tests until then: {} good, {} bad", counts.passed, counts.failed);
+    }
+    anstream::println!(
+        "{BAD}failed at step {step}{BAD:#}: {error:#}\nagain with: cargo xtask test --only {step}"
+    );
+    Ok(false)
+}
+
+fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
     let before = *counts;
-    for line in &commands {
-        heading(step, line);
-        child::run(line, counts, &mut std::io::stdout())?;
+    for command in step.commands(root) {
+        anstream::println!("\n{HEAD}[{}]{HEAD:#} {}", step.name(), run::shown(&command));
+        run::run(command, counts)?;
     }
-    if step == Step::Test && *counts == before {
-        return Err(RunError::NoTests);
-    }
-    Ok(!commands.is_empty())
+    ensure!(step != Step::Test || *counts != before, "no test ran");
+    Ok(())
 }
 
-fn heading(step: Step, what: impl std::fmt::Display) {
-    anstream::println!("\n{HEAD}[{step}]{HEAD:#} {what}");
-}
-
-fn table(rows: &[(Step, Outcome)]) -> String {
-    let mut text = String::new();
-    for (step, outcome) in rows {
-        let (word, style, elapsed) = match outcome {
-            Outcome::Passed(elapsed) => ("ok", GOOD, Some(elapsed)),
-            Outcome::Failed(elapsed) => ("FAILED", BAD, Some(elapsed)),
-            Outcome::Nothing => ("nothing there", Style::new(), None),
-            Outcome::NotRun => ("not run", Style::new(), None),
+/// A row for each step, with its time if it ran, and whether it was well.
+fn table(rows: &[(Step, Option<Duration>, bool)]) -> String {
+    let row = |(step, time, good): &(Step, Option<Duration>, bool)| {
+        let (word, style) = match (time, good) {
+            (None, _) => ("not run", Style::new()),
+            (_, true) => ("ok", GOOD),
+            (_, false) => ("FAILED", BAD),
         };
-        let elapsed = elapsed.map(|time| format!("{:8.1} s", time.as_secs_f64())).unwrap_or_default();
-        text += &format!("  {:<8} {style}{word:<7}{style:#}{elapsed}\n", step.to_string());
-    }
-    text
+        let time = time.map(|time| format!("{:8.1} s", time.as_secs_f64())).unwrap_or_default();
+        format!("  {:<8} {style}{word:<7}{style:#}{time}\n", step.name())
+    };
+    rows.iter().map(row).collect()
 }
 
 /// The last line of a run in which everything passed.
@@ -150,33 +197,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closing_line_counts_tests() {
+    fn a_selection_keeps_the_order_and_test_brings_the_binaries() {
+        let names: Vec<String> = selected(&[]).into_iter().map(Step::name).collect();
+        assert_eq!(names, ["fmt", "tidy", "clippy", "build", "test", "doc", "interop", "rest"]);
+        assert_eq!(selected(&[Step::Clippy, Step::Fmt]), [Step::Fmt, Step::Clippy]);
+        assert_eq!(selected(&[Step::Test]), [Step::Build, Step::Test]);
+    }
+
+    #[test]
+    fn each_workspace_under_interop_is_found_and_nothing_else() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        assert!(Step::Interop.commands(root.path()).is_empty());
+        for (dir, file) in [("notes", "README.md"), ("rust", "Cargo.toml"), ("typescript", "package.json")] {
+            let dir = root.path().join("interop").join(dir);
+            std::fs::create_dir_all(&dir).expect("writable");
+            std::fs::write(dir.join(file), "").expect("writable");
+        }
+        let shown: Vec<String> = Step::Interop.commands(root.path()).iter().map(run::shown).collect();
+        assert_eq!(shown.len(), 5);
+        assert_eq!(shown[2], "in interop/rust: cargo test --workspace --locked --no-fail-fast");
+        assert_eq!(shown[3], "in interop/typescript: npm ci");
+    }
+
+    #[test]
+    fn the_end_counts_tests_and_has_a_row_for_each_step_also_for_those_not_run() {
         let counts = Counts { passed: 12, failed: 0 };
         assert_eq!(closing(&[Step::Fmt, Step::Test], counts), "12 passed, 0 failed");
-    }
-
-    #[test]
-    fn a_selection_without_tests_claims_no_count() {
-        assert!(!closing(&[Step::Fmt], Counts::default()).contains("0 failed"));
-    }
-
-    #[test]
-    fn the_table_has_a_row_for_each_step_also_for_those_not_run() {
-        let rows = [
-            (Step::Fmt, Outcome::Passed(Duration::from_millis(1500))),
-            (Step::Clippy, Outcome::Failed(Duration::from_secs(2))),
-            (Step::Test, Outcome::NotRun),
-            (Step::Interop, Outcome::Nothing),
-        ];
+        assert!(!closing(&[Step::Fmt], counts).contains("0 failed"));
+        let second = Some(Duration::from_millis(1500));
+        let rows = [(Step::Fmt, second, true), (Step::Clippy, second, false), (Step::Test, None, true)];
         let text = anstream::adapter::strip_str(&table(&rows)).to_string();
-        assert_eq!(
-            text,
-            concat!(
-                "  fmt      ok          1.5 s\n",
-                "  clippy   FAILED      2.0 s\n",
-                "  test     not run\n",
-                "  interop  nothing there\n",
-            )
-        );
+        assert_eq!(text, "  fmt      ok          1.5 s\n  clippy   FAILED      1.5 s\n  test     not run\n");
     }
 }

@@ -11,6 +11,7 @@ mod source;
 mod text;
 pub(crate) mod tree;
 
+use anyhow::Result;
 use std::fmt;
 use std::path::Path;
 use tree::Tree;
@@ -38,14 +39,8 @@ impl fmt::Display for Finding {
 }
 
 /// Runs the command; true when no rule is broken.
-pub(crate) fn run(root: &Path) -> bool {
-    let tree = match Tree::load(root) {
-        Ok(tree) => tree,
-        Err(error) => {
-            anstream::eprintln!("cannot read the tree: {}", crate::with_causes(&error));
-            return false;
-        }
-    };
+pub(crate) fn run(root: &Path) -> Result<bool> {
+    let tree = Tree::load(root)?;
     let findings = check(&tree);
     for finding in &findings {
         anstream::println!("{finding}");
@@ -54,7 +49,7 @@ pub(crate) fn run(root: &Path) -> bool {
         0 => anstream::println!("tidy: {} files, nothing to mend", tree.files.len()),
         count => anstream::println!("tidy: {} files, {count} to mend", tree.files.len()),
     }
-    findings.is_empty()
+    Ok(findings.is_empty())
 }
 
 fn check(tree: &Tree) -> Vec<Finding> {

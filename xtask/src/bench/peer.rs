@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str) -> Peer {
-        let mut command = crate::child::command("sh");
+        let mut command = crate::run::command("sh");
         command.args(["-c", script]);
         Peer::start(command)
     }

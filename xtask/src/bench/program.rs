@@ -5,7 +5,7 @@
 //! that is built on and nothing of the user's is touched. Not here: talking to them.
 
 use super::progress;
-use crate::child;
+use crate::run;
 use acpd_testkit::{Daemon, Scratch};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -99,8 +99,7 @@ impl Programs {
 /// `cargo build` of `what`, which makes `file` beside this program's own directory, wherever cargo builds.
 fn build(root: &Path, what: &str, file: &str) -> Result<PathBuf> {
     progress(format_args!("cargo build --release {what}"));
-    let mut cargo = child::command("cargo");
-    let built = cargo.args(["build", "--release"]).args(what.split(' ')).current_dir(root).status()?;
+    let built = run::line(&format!("cargo build --release {what}"), root).status()?;
     ensure!(built.success(), "the release build failed");
     let here = std::env::current_exe()?;
     let target = here.ancestors().nth(2).context("this program is not where cargo builds")?;

