@@ -237,6 +237,8 @@ impl Host {
             projection: Box::new(projection),
             transcript,
             meta: ended.meta,
+            cwd: ended.row.cwd,
+            created_ms: ended.row.created_ms,
             mode,
             setup,
         };

@@ -100,9 +100,11 @@ impl Host {
             created_by: creator.token,
             native: named.native.clone(),
             claim,
+            created_ms: projection.run_started_ms(),
             projection: Box::new(projection),
             transcript: None,
             meta,
+            cwd,
             mode,
             setup,
         };

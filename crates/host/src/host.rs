@@ -27,7 +27,7 @@ use crate::registry::Registry;
 use crate::services::Services;
 use crate::session::{
     AboutRun, COMMANDS, EndOutcome, EndRequest, Handover, Limits, Past, RunFacts, SessionCore, SessionHandle,
-    SessionParts, SessionStatus, SessionTask,
+    SessionParts, SessionTask, SharedCore,
 };
 use crate::setup::{Creator, permission_mode, session_setup};
 use crate::spec::AgentSpec;
@@ -114,6 +114,10 @@ pub(crate) struct Run {
     pub(crate) transcript: Option<Transcript>,
     /// What the index knows of it.
     pub(crate) meta: SessionMeta,
+    /// Its working directory.
+    pub(crate) cwd: String,
+    /// When the session was created, in milliseconds since 1970.
+    pub(crate) created_ms: i64,
     pub(crate) mode: Option<PermissionMode>,
     /// The params of `session/new`, `load`, `resume` or `fork`: where the session works.
     pub(crate) setup: Bytes,
@@ -240,9 +244,11 @@ impl Host {
             created_by: creator.token,
             native: named.native.clone(),
             claim,
-            projection: Box::new(projection),
             transcript: None,
             meta,
+            cwd,
+            created_ms: projection.run_started_ms(),
+            projection: Box::new(projection),
             mode,
             setup,
         };
@@ -315,8 +321,6 @@ impl Host {
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let (inputs_in, inputs) = mpsc::channel::<SessionInput>(SESSION_INPUTS);
         let (publish, ended) = watch::channel(None);
-        let title = run.projection.snapshot().title().map(str::to_owned);
-        let (status, status_seen) = watch::channel(SessionStatus { running: false, waiting: false, title });
         let spec = Arc::clone(agent.spec());
         let is_activated = matches!(history, History::Drop(..));
         let route = match agent.bind(run.claim, inputs_in, history).await {
@@ -333,9 +337,15 @@ impl Host {
             is_activated.then(|| Box::new(Past::new(self.shared.log.clone(), id.to_string(), began_after)));
         let viewers = Viewers::default();
         let permission_mode = run.mode.unwrap_or(spec.permission_mode);
-        let about = AboutRun { id: id.clone(), created_by: run.created_by, began_after, permission_mode };
+        let about = AboutRun {
+            id: id.clone(),
+            created_by: run.created_by,
+            began_after,
+            permission_mode,
+            cwd: run.cwd.into(),
+            created_ms: run.created_ms,
+        };
         let agent_ref = agent.downgrade();
-        let session = SessionHandle::new(about, agent_ref, commands, ended, status_seen, viewers.clone());
         let setup = FilesSpec::of_session(&run.setup, spec.files);
         let facts = RunFacts {
             id: id.clone(),
@@ -362,6 +372,9 @@ impl Host {
         let handover = Handover::new(run.transcript);
         let core =
             SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, SessionTask::now());
+        let core = SharedCore::new(core);
+        let seen = (core.clone(), appender.committed());
+        let session = SessionHandle::new(about, agent_ref, commands, ended, seen, viewers.clone());
         let parts = SessionParts {
             journal,
             agent: agent.clone(),
@@ -370,7 +383,6 @@ impl Host {
             commands: inbox,
             inputs,
             ended: publish,
-            status,
             viewers,
             services,
             scope: self.shared.scope.child(tracing::Span::current()),

@@ -61,7 +61,7 @@ pub use metrics::describe_metrics;
 pub use services::Offered;
 pub use session::{
     AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, OpenQuestion, Reply, ReplyTo,
-    SessionHandle, SessionStatus,
+    SessionHandle,
 };
 pub use setup::Creator;
 pub use spec::AgentSpec;

@@ -6,7 +6,7 @@ use crate::error::HostError;
 use crate::host::{Found, Host};
 use crate::journal;
 use crate::recording;
-use crate::session::{SessionHandle, SessionStatus};
+use crate::session::{Glimpse, SessionHandle};
 use crate::termination::chain;
 use acpd_eventlog::{ListQuery, SessionRow};
 use acpd_record::{Event, Json, NativeSessionId, Projection, SessionId, SessionMeta};
@@ -29,15 +29,6 @@ pub enum SessionState {
 }
 
 impl SessionState {
-    /// That of a live session.
-    pub(crate) fn of(status: &SessionStatus) -> Self {
-        match (status.waiting, status.running) {
-            (true, _) => Self::Waiting,
-            (false, true) => Self::Running,
-            (false, false) => Self::Idle,
-        }
-    }
-
     /// What a live session says of itself in the index, for other processes.
     pub(crate) fn stored(self) -> u8 {
         match self {
@@ -200,19 +191,17 @@ impl Host {
     /// # Errors
     /// When there is none of that id, or the log cannot be read.
     pub async fn session_info(&self, id: &SessionId, found: Found) -> Result<SessionInfo, HostError> {
-        let attached = match self.shared.registry.get(id) {
-            Some(session) => session.attach().await.ok(),
-            None => None,
-        };
-        // Read before it was attached to, it may be older than what is shown beside it.
-        let row = match found.row.filter(|_| attached.is_none()) {
+        if let Some(session) = self.shared.registry.get(id) {
+            let glimpse = session.look();
+            // Else it has ended meanwhile.
+            if session.ended_with().is_none() {
+                return Ok(self.live_info(&session, glimpse));
+            }
+        }
+        let row = match found.row {
             Some(row) => row,
             None => self.row(id).await?,
         };
-        if let Some(attached) = attached.filter(|_| !row.ended) {
-            let snapshot = Json::new(&attached.snapshot);
-            return Ok(SessionInfo { summary: self.summary(row).await, snapshot });
-        }
         let last = row.last_seq;
         let projection = {
             let _one_of_few = self.shared.readings.acquire().await.expect("it is never closed");
@@ -260,10 +249,12 @@ impl Host {
         // The record of an end can be read a moment before its session knows that it was written.
         let id = SessionId::parse(&row.id).filter(|_| !row.ended);
         let session = id.and_then(|id| self.shared.registry.get(&id));
-        let live = session.as_ref().map(SessionHandle::status);
-        let termination = meta.termination_info.take().filter(|info| info.get().starts_with('{'));
-        let state = match &live {
-            Some(status) => SessionState::of(status),
+        let state = match &session {
+            Some(session) => {
+                let (state, title) = session.state();
+                meta.title = title;
+                state
+            }
             None if row.ended => SessionState::Ended,
             None => match row.owner.as_deref() {
                 Some(owner) if owner == self.shared.host_file.id() => SessionState::Starting,
@@ -271,29 +262,56 @@ impl Host {
                 None => SessionState::Ended,
             },
         };
-        let title = match live {
-            Some(status) => status.title,
-            None => meta.title.take(),
+        summary_of(row, meta, state, session.as_ref())
+    }
+
+    /// A live session, from memory.
+    fn live_info(&self, session: &SessionHandle, glimpse: Glimpse) -> SessionInfo {
+        let Glimpse { mut meta, state, title, last_seq, updated_ms, snapshot } = glimpse;
+        meta.title = title;
+        let row = SessionRow {
+            id: session.id().to_string(),
+            agent: session.agent().spec().name.clone(),
+            cwd: session.cwd().to_owned(),
+            owner: Some(self.shared.host_file.id().to_owned()),
+            created_by: session.created_by().map(|token| token.to_string()),
+            created_ms: session.created_ms(),
+            updated_ms,
+            ended: false,
+            last_seq,
+            state: state.stored(),
+            info: Vec::new(),
         };
-        let metadata = metadata(&row, &meta, session.as_ref());
-        SessionSummary {
-            position: (row.updated_ms, row.id.clone()),
-            id: row.id,
-            agent: row.agent,
-            cwd: row.cwd,
-            title,
-            ended: state == SessionState::Ended,
-            state,
-            created_by: row.created_by,
-            created_at: iso8601(row.created_ms),
-            updated_at: iso8601(row.updated_ms),
-            event_count: row.last_seq,
-            model: meta.model,
-            mode: meta.mode,
-            native_session_id: meta.native_session_id.as_ref().map(NativeSessionId::text),
-            termination,
-            metadata,
-        }
+        SessionInfo { summary: summary_of(row, meta, state, Some(session)), snapshot }
+    }
+}
+
+/// What clients are shown of a session.
+fn summary_of(
+    row: SessionRow,
+    mut meta: SessionMeta,
+    state: SessionState,
+    session: Option<&SessionHandle>,
+) -> SessionSummary {
+    let termination = meta.termination_info.take().filter(|info| info.get().starts_with('{'));
+    let metadata = metadata(&row, &meta, session);
+    SessionSummary {
+        position: (row.updated_ms, row.id.clone()),
+        id: row.id,
+        agent: row.agent,
+        cwd: row.cwd,
+        title: meta.title,
+        ended: state == SessionState::Ended,
+        state,
+        created_by: row.created_by,
+        created_at: iso8601(row.created_ms),
+        updated_at: iso8601(row.updated_ms),
+        event_count: row.last_seq,
+        model: meta.model,
+        mode: meta.mode,
+        native_session_id: meta.native_session_id.as_ref().map(NativeSessionId::text),
+        termination,
+        metadata,
     }
 }
 

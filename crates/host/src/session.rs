@@ -6,21 +6,25 @@ mod prompt;
 mod questions;
 mod replay;
 mod requests;
+mod shared;
 mod task;
 mod transcribing;
 mod turns;
 
 pub(crate) use self::core::{Limits, RunFacts, SessionCore};
 pub(crate) use effects::{Note, TurnEnd};
+pub(crate) use shared::SharedCore;
 pub(crate) use task::{Past, SessionParts, SessionTask};
 pub(crate) use transcribing::Handover;
 
 use crate::agent::AgentRef;
 use crate::error::HostError;
+use crate::listing::SessionState;
 use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
+use acpd_eventlog::Committed;
 use acpd_record::{
-    Cause, ConnectionId, Json, LifecycleState, PermissionMode, QuestionNumber, SessionId, TerminationInfo,
-    Topic, TranscriptFacts,
+    Cause, ConnectionId, Json, LifecycleState, PermissionMode, QuestionNumber, SessionId, SessionMeta,
+    TerminationInfo, Topic, TranscriptFacts,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -83,17 +87,6 @@ pub struct EndOutcome {
     pub after: u64,
     /// It had ended before the request.
     pub already: bool,
-}
-
-/// What can be known of a live session at a glance.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SessionStatus {
-    /// A turn is running.
-    pub running: bool,
-    /// A question is to be answered first.
-    pub waiting: bool,
-    /// Its title.
-    pub title: Option<String>,
 }
 
 impl EndRequest {
@@ -183,8 +176,6 @@ pub struct Attached {
     pub seq: u64,
     /// Members of the answer to `session/load` and `session/resume`: current modes and config options.
     pub result: LifecycleState,
-    /// Everything of contract 1.5.
-    pub snapshot: Json,
     /// What it has to be asked.
     pub open: Vec<OpenQuestion>,
     /// A turn is running.
@@ -213,6 +204,25 @@ pub(crate) struct AboutRun {
     /// The last event before anything that this run says.
     pub(crate) began_after: u64,
     pub(crate) permission_mode: PermissionMode,
+    /// The session's working directory.
+    pub(crate) cwd: Arc<str>,
+    /// When the session was created, in milliseconds since 1970.
+    pub(crate) created_ms: i64,
+}
+
+/// A live session as a reader sees it.
+#[derive(Debug)]
+pub(crate) struct Glimpse {
+    /// What the index knows of it.
+    pub(crate) meta: SessionMeta,
+    pub(crate) state: SessionState,
+    pub(crate) title: Option<String>,
+    /// Its last event that can be read.
+    pub(crate) last_seq: u64,
+    /// When its last event happened, in milliseconds since 1970.
+    pub(crate) updated_ms: i64,
+    /// Everything of contract 1.5.
+    pub(crate) snapshot: Json,
 }
 
 /// Speaks to one session.
@@ -222,7 +232,8 @@ pub struct SessionHandle {
     agent: AgentRef,
     commands: mpsc::Sender<Box<SessionCommand>>,
     ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
-    status: watch::Receiver<SessionStatus>,
+    core: SharedCore,
+    committed: Committed,
     viewers: Viewers,
     requests: Arc<std::sync::atomic::AtomicU64>,
 }
@@ -233,10 +244,11 @@ impl SessionHandle {
         agent: AgentRef,
         commands: mpsc::Sender<Box<SessionCommand>>,
         ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
-        status: watch::Receiver<SessionStatus>,
+        (core, committed): (SharedCore, Committed),
         viewers: Viewers,
     ) -> Self {
-        Self { about: Arc::new(about), agent, commands, ended, status, viewers, requests: Arc::default() }
+        let (about, requests) = (Arc::new(about), Arc::default());
+        Self { about, agent, commands, ended, core, committed, viewers, requests }
     }
 
     /// Its id.
@@ -366,9 +378,34 @@ impl SessionHandle {
         }
     }
 
-    /// What it is doing.
-    pub fn status(&self) -> SessionStatus {
-        self.status.borrow().clone()
+    /// What it is now, for a reader, without waiting for its task. Not in order with what clients have asked.
+    pub(crate) fn look(&self) -> Glimpse {
+        let last_seq = self.committed.seq();
+        let core = self.core.lock();
+        Glimpse {
+            meta: core.meta().clone(),
+            state: core.state(),
+            title: core.log().snapshot().title().map(str::to_owned),
+            last_seq,
+            updated_ms: core.log().last_at_ms(),
+            snapshot: core.log().shown(last_seq),
+        }
+    }
+
+    /// What it is doing, and its title.
+    pub(crate) fn state(&self) -> (SessionState, Option<String>) {
+        let core = self.core.lock();
+        (core.state(), core.log().snapshot().title().map(str::to_owned))
+    }
+
+    /// Its working directory.
+    pub(crate) fn cwd(&self) -> &str {
+        &self.about.cwd
+    }
+
+    /// When it was created, in milliseconds since 1970.
+    pub(crate) fn created_ms(&self) -> i64 {
+        self.about.created_ms
     }
 
     /// The error for requests after the end.

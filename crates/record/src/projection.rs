@@ -64,6 +64,7 @@ pub struct Projection {
     pub(crate) is_fork: bool,
     runs: RunNumber,
     run_started_ms: i64,
+    last_at_ms: i64,
     prompted_via: Option<ConnectionId>,
     last_stop_reason: Option<Box<str>>,
     snapshot: Snapshot,
@@ -82,7 +83,7 @@ impl Projection {
         match Event::read(kind, payload) {
             Ok(event) => self.apply(at, &event),
             Err(_) => {
-                self.last_seq = at.seq;
+                self.passed(at);
                 self.skipped += 1;
             }
         }
@@ -94,7 +95,11 @@ impl Projection {
             Ok(()) => self.take(at, event),
             Err(_illegal) => self.skipped += 1,
         }
-        self.last_seq = at.seq;
+        self.passed(at);
+    }
+
+    fn passed(&mut self, at: Position) {
+        (self.last_seq, self.last_at_ms) = (at.seq, at.at_ms);
     }
 
     fn take(&mut self, at: Position, event: &Event<'_>) {
@@ -204,6 +209,11 @@ impl Projection {
     /// The last event that was seen.
     pub fn last_seq(&self) -> u64 {
         self.last_seq
+    }
+
+    /// When that happened, in milliseconds since 1970.
+    pub fn last_at_ms(&self) -> i64 {
+        self.last_at_ms
     }
 
     /// Runs that began.

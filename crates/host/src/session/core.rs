@@ -19,7 +19,7 @@ use super::questions::Deadlines;
 use super::requests::ClientRequests;
 use super::transcribing::Handover;
 use super::turns::Turns;
-use super::{ClientRef, ClientRequest, SessionStatus};
+use super::{Attached, ClientRef, ClientRequest, OpenQuestion};
 use crate::agent::{AgentEnd, FromAgent, PromptCapabilities};
 use crate::listing::SessionState;
 use crate::services::{Offered, Served, ServiceError};
@@ -299,19 +299,32 @@ impl SessionCore {
                 out.recording.index(IndexUpdate { info: Some(self.meta.write()), ..IndexUpdate::default() });
             }
         }
-        let state = SessionState::of(&self.status());
+        let state = self.state();
         if state != self.volatile.told && !out.recording.is_empty() {
             self.volatile.told = state;
             out.recording.index(IndexUpdate { state: Some(state.stored()), ..IndexUpdate::default() });
         }
     }
 
-    /// What can be known of it at a glance.
-    pub(crate) fn status(&self) -> SessionStatus {
-        SessionStatus {
-            running: self.volatile.turns.active(),
-            waiting: self.log.open_questions().next().is_some(),
-            title: self.log.snapshot().title().map(str::to_owned),
+    /// What it is doing.
+    pub(crate) fn state(&self) -> SessionState {
+        match (self.log.open_questions().next(), self.volatile.turns.active()) {
+            (Some(_), _) => SessionState::Waiting,
+            (None, true) => SessionState::Running,
+            (None, false) => SessionState::Idle,
+        }
+    }
+
+    /// What a client that attaches now has to know. What is not `committed` yet cannot be read yet; it comes after.
+    pub(crate) fn attached(&self, committed: u64) -> Attached {
+        let open = self.log.open_questions().filter(|(number, _)| number.0 <= committed);
+        Attached {
+            seq: committed,
+            result: self.log.snapshot().lifecycle(),
+            open: open.map(|(number, question)| OpenQuestion::new(number, question)).collect(),
+            turn_active: self.log.running_turn().is_some(),
+            last_stop_reason: self.log.last_stop_reason().map(str::to_owned),
+            transcript: self.volatile.handover.facts(),
         }
     }
 
@@ -328,11 +341,6 @@ impl SessionCore {
     /// What its log says.
     pub(crate) fn log(&self) -> &Projection {
         &self.log
-    }
-
-    /// How much of the history the agent knows from a transcript.
-    pub(crate) fn transcript(&self) -> Option<acpd_record::TranscriptFacts> {
-        self.volatile.handover.facts()
     }
 
     /// When time is an input.

@@ -11,9 +11,10 @@ use answers::Waiting;
 pub(crate) use replaying::Past;
 use working::Working;
 
-use super::core::{EndOfRun, Ended, Input, Now, SessionCore};
+use super::SessionCommand;
+use super::core::{EndOfRun, Ended, Input, Now};
 use super::effects::{Act, Effects, Stop};
-use super::{Attached, OpenQuestion, SessionCommand, SessionStatus};
+use super::shared::SharedCore;
 use crate::agent::{AgentHandle, RouteId, SessionInput};
 use crate::clock;
 use crate::error::HostError;
@@ -40,7 +41,6 @@ pub(crate) struct SessionParts {
     pub(crate) commands: mpsc::Receiver<Box<SessionCommand>>,
     pub(crate) inputs: mpsc::Receiver<SessionInput>,
     pub(crate) ended: watch::Sender<Option<Arc<TerminationInfo>>>,
-    pub(crate) status: watch::Sender<SessionStatus>,
     pub(crate) viewers: Viewers,
     /// What acpd serves the agent.
     pub(crate) services: Services,
@@ -50,7 +50,7 @@ pub(crate) struct SessionParts {
 
 /// Owns one run of a session.
 pub(crate) struct SessionTask {
-    core: SessionCore,
+    core: SharedCore,
     parts: SessionParts,
     /// What the agent may still replay.
     past: Option<Box<Past>>,
@@ -72,7 +72,7 @@ enum Event {
 }
 
 impl SessionTask {
-    pub(crate) fn new(core: SessionCore, parts: SessionParts, past: Option<Box<Past>>) -> Self {
+    pub(crate) fn new(core: SharedCore, parts: SessionParts, past: Option<Box<Past>>) -> Self {
         Self {
             core,
             parts,
@@ -91,7 +91,7 @@ impl SessionTask {
         let viewers = self.parts.viewers.clone();
         let mut owned = true;
         let end = loop {
-            let due = self.core.deadline().map(Instant::from_std);
+            let due = self.core.lock().deadline().map(Instant::from_std);
             let event = tokio::select! {
                 biased;
                 // No sequence number is ever that high: this ends only with a failure.
@@ -152,14 +152,16 @@ impl SessionTask {
             }
             SessionCommand::Withdraw { request } => self.handle([Input::Withdraw { request }]).await,
             SessionCommand::Answer { number, result, client, reply } => {
-                let effects = self.core.handle([Input::Answer { number, result, client }], Self::now());
+                let effects =
+                    self.core.lock().handle([Input::Answer { number, result, client }], Self::now());
                 let counts = effects.refused.clone().map_or(Ok(()), Err);
                 self.perform(effects).await;
                 // A client that is gone does not want to know.
                 let _gone = reply.send(counts);
             }
             SessionCommand::Attach { reply } => {
-                let _left = reply.send(self.attached());
+                let committed = self.parts.appender.committed().seq();
+                let _left = reply.send(self.core.lock().attached(committed));
             }
             SessionCommand::End { request, initiator, done } => {
                 self.waiting.for_end(done);
@@ -169,26 +171,14 @@ impl SessionTask {
         }
     }
 
-    /// What a client that attaches now has to know. What is not committed yet cannot be read yet; it comes after.
-    fn attached(&self) -> Attached {
-        let (log, seq) = (self.core.log(), self.parts.appender.committed().seq());
-        let open = log.open_questions().filter(|(number, _)| number.0 <= seq);
-        Attached {
-            seq,
-            result: log.snapshot().lifecycle(),
-            snapshot: log.shown(seq),
-            open: open.map(|(number, question)| OpenQuestion::new(number, question)).collect(),
-            turn_active: log.running_turn().is_some(),
-            last_stop_reason: log.last_stop_reason().map(str::to_owned),
-            transcript: self.core.transcript(),
-        }
-    }
-
     /// Lets the core decide, and performs what it says.
     async fn handle(&mut self, inputs: impl IntoIterator<Item = Input>) {
-        let turns = self.core.log().turns();
-        let effects = self.core.handle(inputs, Self::now());
-        if self.core.log().turns() != turns {
+        let (effects, prompted) = {
+            let mut core = self.core.lock();
+            let turns = core.log().turns();
+            (core.handle(inputs, Self::now()), core.log().turns() != turns)
+        };
+        if prompted {
             self.replay_meets_prompt();
         }
         self.perform(effects).await;
@@ -214,14 +204,9 @@ impl SessionTask {
         for act in acts {
             self.act(act).await;
         }
-        let status = self.core.status();
+        let state = self.core.lock().state();
         let (commands, inputs) = (self.parts.commands.len(), self.parts.inputs.len());
-        self.share.show(SessionState::of(&status).as_str(), commands, inputs);
-        self.parts.status.send_if_modified(|known| {
-            let changed = *known != status;
-            *known = status;
-            changed
-        });
+        self.share.show(state.as_str(), commands, inputs);
     }
 
     async fn act(&mut self, act: Act) {
@@ -251,7 +236,7 @@ impl SessionTask {
             self.parts.journal.not_recorded(&error);
             self.failure = Some(error);
         }
-        let effects = self.core.handle([Input::LogFailed], Self::now());
+        let effects = self.core.lock().handle([Input::LogFailed], Self::now());
         Box::pin(self.perform(effects)).await;
     }
 
@@ -270,8 +255,8 @@ impl SessionTask {
         let failure = self.failure.as_ref().map(|error| chain(error));
         let end = EndOfRun { ended, failure, committed: committed.seq() };
         let Effects { answers, recording, acts, .. } =
-            self.core.handle([Input::Over(Box::new(end))], Self::now());
-        let info = Arc::new(self.core.meta().termination().expect("it was just recorded"));
+            self.core.lock().handle([Input::Over(Box::new(end))], Self::now());
+        let info = Arc::new(self.core.lock().meta().termination().expect("it was just recorded"));
         // Those that stand in front of the end are handed out first: a viewer that sees the end has them then.
         let (before, after): (Vec<_>, Vec<_>) =
             answers.into_iter().partition(|answer| answer.before.is_some());
@@ -283,14 +268,15 @@ impl SessionTask {
         }
         // What is said behind the end is said behind this number, also if it could not be recorded.
         if let Err(error) = self.parts.appender.append_final(recording.into_batch()).await {
-            tracing::error!(session = %self.core.id(), error = chain(&error), "the end could not be recorded");
+            tracing::error!(session = %self.core.lock().id(), error = chain(&error), "the end could not be recorded");
         }
         self.parts.journal.ended(&info, leftovers);
         self.parts.ended.send_replace(Some(Arc::clone(&info)));
         for answer in after {
             self.waiting.answer(answer);
         }
-        let error = HostError::SessionEnded { id: self.core.id().to_string(), info: Arc::clone(&info) };
+        let error =
+            HostError::SessionEnded { id: self.core.lock().id().to_string(), info: Arc::clone(&info) };
         self.parts.commands.close();
         while let Some(command) = self.parts.commands.recv().await {
             Waiting::refuse(*command, &error, info.seq());

@@ -158,7 +158,7 @@ impl SessionTask {
     /// What is new of what the agent says.
     pub(super) async fn without_replay(&mut self, messages: Vec<FromAgent>) -> Vec<FromAgent> {
         let Some(mut past) = self.past.take() else { return messages };
-        let news = past.sift(messages, |line| self.core.is_echo(line)).await;
+        let news = past.sift(messages, |line| self.core.lock().is_echo(line)).await;
         if !past.replay.is_over() {
             self.past = Some(past);
         }
@@ -174,7 +174,7 @@ impl SessionTask {
     /// What is not certain belongs to a turn that is given up now, and is recorded before its end.
     pub(super) fn held_until_cancel(&mut self) -> Vec<FromAgent> {
         let mut news = Vec::new();
-        let given_up = self.core.cancel_deadline().is_some_and(|at| at <= Self::now().at);
+        let given_up = self.core.lock().cancel_deadline().is_some_and(|at| at <= Self::now().at);
         if let Some(past) = self.past.as_mut().filter(|_| given_up) {
             past.release_held(&mut news);
         }

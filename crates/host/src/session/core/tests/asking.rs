@@ -15,7 +15,7 @@ fn a_permission_is_asked_and_answered() {
     let mut stage = Stage::new();
     stage.prompt(1);
     stage.take([permission(5)]);
-    assert!(stage.core.status().waiting);
+    assert!(stage.core.state() == SessionState::Waiting);
     assert!(stage.last().starts_with(r#"{"request":4,"message":{"#) && stage.last().contains(r#""ours""#));
     let refused = stage.take([chosen(4, "maybe")]).refused.expect("not offered");
     assert_eq!(refused.again.expect("still open").number, QuestionNumber(4));
@@ -59,7 +59,7 @@ fn a_question_is_closed_by_what_makes_it_needless() {
         assert!(told(&effects).contains(&format!("result of 5: {result}")), "{cause}: {:?}", told(&effects));
         let resolved = format!(r#"{{"request":4,"by":{{"cause":"{cause}"}},"result":{result}}}"#);
         assert!(stage.log.iter().any(|(_, payload)| *payload == resolved), "{cause}: {:?}", stage.log);
-        assert!(!stage.core.status().waiting);
+        assert!(stage.core.state() != SessionState::Waiting);
     }
     let mut stage = Stage::new();
     stage.take([permission(5), end(acpd_record::Cause::ClientClose)]);

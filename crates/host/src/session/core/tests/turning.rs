@@ -11,14 +11,14 @@ fn a_turn_is_recorded_from_prompt_to_answer() {
     assert!(effects.acts.iter().any(|act| matches!(act, Act::Request { params: Some(params), .. }
         if params.as_ref() == br#"{"sessionId":"native","prompt":[{"type":"text","text":"hi"}]}"#)));
     assert_eq!(stage.last(), r#"{"turn":1,"by":"me","via":"me","prompt":[{"type":"text","text":"hi"}]}"#);
-    assert!(stage.core.status().running);
+    assert!(stage.core.state() == SessionState::Running);
     stage.take([said("a")]);
     assert!(stage.last().contains(r#""sessionId":"ours""#), "{}", stage.last());
     // The answer stands behind the event of its turn's end, before what the agent says next.
     let effects = stage.take([turn_answered(1), said("b")]);
     assert_eq!(answered(&effects), [(7, 5, r#"{"stopReason":"end_turn"}"#.to_owned())]);
     assert_eq!(stage.kinds(), ["prompt", "update", "turn_ended", "update"]);
-    assert!(!stage.core.status().running);
+    assert!(stage.core.state() != SessionState::Running);
 }
 
 // PR-8: one at a time, in order; the next begins with the end of the one before
@@ -92,7 +92,7 @@ fn a_turn_is_given_up() {
     assert_eq!(answered(&effects), [(1, 5, r#"{"stopReason":"cancelled"}"#.to_owned())]);
     assert_eq!(told(&effects), ["withdraw Turn(TurnNumber(1))"]);
     assert_eq!(stage.last(), r#"{"turn":1,"stopReason":"cancelled","agentIgnoredCancel":true}"#);
-    assert!(!stage.core.status().running);
+    assert!(stage.core.state() != SessionState::Running);
     // Its answer goes nowhere, and the next begins.
     let effects = stage.take([turn_answered(1)]);
     assert_eq!((answered(&effects).len(), told(&effects).len()), (0, 1));
