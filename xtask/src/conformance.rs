@@ -12,13 +12,12 @@ use crate::tidy::marks;
 use crate::tidy::tree::Tree;
 use anyhow::{Context, Result};
 use clap::Args;
-use page::State;
-use requirements::{GROUPS, Gap, Group, Requirement, Untested};
+use requirements::{Group, Requirement};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 const PAGE: &str = "docs/conformance.md";
-const TABLE: &str = "xtask/src/conformance/requirements.rs";
+const TABLE: &str = "xtask/src/conformance/requirements.toml";
 
 /// Where tests of acpd are.
 const TESTED: &[&str] = &["crates/", "interop/"];
@@ -61,9 +60,8 @@ fn write(root: &Path) -> Result<()> {
     for finding in contradictions(&tree, &shown) {
         anstream::println!("{finding}");
     }
-    let requirements = || GROUPS.iter().flat_map(|group| group.requirements);
-    let tested = requirements().filter(|requirement| State::of(requirement, &shown) == State::Tested).count();
-    anstream::println!("{PAGE}: {tested} of {} requirements tested", requirements().count());
+    let tested = requirements::all().filter(|(_, one)| page::state(one, &shown) == "tested").count();
+    anstream::println!("{PAGE}: {tested} of {} requirements tested", requirements::all().count());
     Ok(())
 }
 
@@ -82,7 +80,7 @@ fn shown(tree: &Tree) -> Shown {
         let Some(name) = crate_of(&file.path) else { continue };
         for mark in marks::marks(&file.text) {
             if let Some(requirement) = requirements::find(mark.name) {
-                shown.entry(requirement.id).or_default().insert(format!("{name}::{}", mark.test));
+                shown.entry(&requirement.id).or_default().insert(format!("{name}::{}", mark.test));
             }
         }
     }
@@ -100,28 +98,28 @@ fn crate_of(path: &str) -> Option<&str> {
 
 /// Requirements whose tests and reasons do not fit together.
 fn contradictions(tree: &Tree, shown: &Shown) -> Vec<Finding> {
-    let rows = GROUPS.iter().flat_map(|group| group.requirements.iter().map(move |row| (group, row)));
-    rows.filter_map(|(group, requirement)| {
+    let found = requirements::all().filter_map(|(group, requirement)| {
         let (problem, fix) = contradiction(group, requirement, shown)?;
-        Some(Finding::new(TABLE, line_of(tree, requirement.id), problem, fix))
-    })
-    .collect()
+        Some(Finding::new(TABLE, line_of(tree, &requirement.id), problem, fix))
+    });
+    found.collect()
 }
 
 fn contradiction(group: &Group, requirement: &Requirement, shown: &Shown) -> Option<(String, String)> {
-    let id = requirement.id;
-    match (shown.get(id).and_then(BTreeSet::first), requirement.gap) {
-        (Some(test), Gap::All(reason)) => Some((
+    let Requirement { id, part, later, .. } = requirement;
+    let otherwise = "or say with `later` why there is none";
+    match (shown.get(id.as_str()).and_then(BTreeSet::first), later) {
+        (Some(test), Some(reason)) => Some((
             format!("{id} is said not to be tested ({reason}), but {test} shows it"),
             "drop the reason, or say with `part` what is still missing".to_owned(),
         )),
-        (None, Gap::Part(_)) => Some((
+        (None, None) if part.is_some() => Some((
             format!("{id} is said to be tested in part, but no test shows it"),
-            format!("put `// {id}` above the test, or say with `later` why there is none"),
+            format!("put `// {id}` above the test, {otherwise}"),
         )),
-        (None, Gap::None) if group.untested == Untested::Fails => Some((
+        (None, None) if group.untested.is_none() => Some((
             format!("{id} has neither a test nor a reason"),
-            format!("put `// {id}` above the test that shows it, or say with `later` why there is none"),
+            format!("put `// {id}` above the test that shows it, {otherwise}"),
         )),
         _ => None,
     }

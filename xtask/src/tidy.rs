@@ -54,7 +54,7 @@ pub(crate) fn run(root: &Path) -> Result<bool> {
 
 fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = imports::check(tree);
-    findings.extend(rust_files::check(tree));
+    findings.extend(rust_files::check(&rust_files::code(tree)));
     findings.extend(marks::check(tree));
     findings.extend(text::check(tree));
     findings.extend(documents::check(tree));

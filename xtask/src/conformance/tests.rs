@@ -68,7 +68,7 @@ fn a_part_that_no_test_shows_is_found() {
 
 #[test]
 fn a_finding_points_at_its_row() {
-    let table = "row(\"IN-1\", \"x\"),\nrow(\"SE-1\", \"y\"),\n";
+    let table = "{ id = \"IN-1\" },\n{ id = \"SE-1\" },\n";
     let findings = check(&Tree::of(&[(TABLE, table)]));
     let of_se_1 =
         findings.iter().find(|finding| finding.problem.starts_with("SE-1 ")).expect("it is untested");
@@ -106,4 +106,25 @@ fn what_is_written_passes_the_check_for_staleness_and_only_tests_change_it() {
     assert!(stale());
     write(root.path()).expect("writable");
     assert!(!stale());
+}
+
+#[test]
+fn a_row_names_three_tests_counts_the_others_and_says_what_is_missing() {
+    let row = |id: &'static str, tests: &[&str]| {
+        let shown = Shown::from([(id, tests.iter().map(|&test| test.to_owned()).collect())]);
+        let shown = if tests.is_empty() { Shown::new() } else { shown };
+        let text = page::page(&shown);
+        let row = text.lines().find(|line| line.starts_with(&format!("| {id} |"))).expect("it has a row");
+        row.rsplit('|').nth(1).expect("three cells").trim().to_owned()
+    };
+    assert_eq!(row("SE-1", &["host::a"]), "tested: `host::a`");
+    let many = ["host::a", "host::b", "host::c", "wire::d", "wire::e"];
+    assert_eq!(row("SE-1", &many), "tested: `host::a`, `host::b`, `host::c` and 2 more");
+    assert_eq!(row("SE-1", &[]), "not yet");
+    assert_eq!(row("FR-1", &[]), "not yet: no test names it");
+    assert_eq!(row("UP-8", &[]), "not yet: subagents are not served yet");
+    let part = "archiving is an unstable part of ACP and not offered";
+    assert_eq!(row("SE-19", &["host::a"]), format!("in part: `host::a`; not yet: {part}"));
+    let text = page::page(&Shown::from([("TM-2", BTreeSet::from(["host::a".to_owned()]))]));
+    assert!(text.contains("| TM | how sessions ended | 1 | 0 | 3 |"), "{text}");
 }

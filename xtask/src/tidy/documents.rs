@@ -33,18 +33,11 @@ fn with(tree: &Tree, path: &str, check: impl Fn(&File) -> Vec<Finding>) -> Vec<F
 }
 
 fn readme(file: &File) -> Vec<Finding> {
-    let missing =
-        README_COMMANDS.iter().filter(|command| !file.text.lines().any(|line| line.trim() == **command));
-    missing
-        .map(|command| {
-            Finding::new(
-                &file.path,
-                1,
-                format!("does not show `{command}`"),
-                "give it a line in a code block",
-            )
-        })
-        .collect()
+    let is_missing = |command: &&&str| !file.text.lines().any(|line| line.trim() == **command);
+    let finding = |command| {
+        Finding::new(&file.path, 1, format!("does not show `{command}`"), "give it a line in a code block")
+    };
+    README_COMMANDS.iter().filter(is_missing).map(finding).collect()
 }
 
 fn change_log(file: &File) -> Vec<Finding> {

@@ -98,8 +98,7 @@ fn list(allowed: &[&str]) -> String {
 }
 
 fn line_of(text: &str, dependency: &str) -> usize {
-    let named =
-        |line: &str| super::source::find_word(line, dependency).is_some() && !line.starts_with("name");
+    let named = |line: &str| super::text::has_word(line, dependency) && !line.starts_with("name");
     text.lines().position(named).map_or(1, |line| line + 1)
 }
 

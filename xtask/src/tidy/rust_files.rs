@@ -3,7 +3,7 @@
 //! Not here: what clippy knows (`unwrap`, `todo!`, banned functions).
 
 use super::Finding;
-use super::source::{Source, find_word};
+use super::source::Source;
 use super::tree::{File, Tree};
 use std::collections::BTreeSet;
 
@@ -18,35 +18,42 @@ const MAX_TEST_LINES: usize = 200;
 
 const SLEEP_ALLOWED: &str = "// tidy: allow sleep, ";
 
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let sources: Vec<(&File, Source)> =
-        tree.rust_files().map(|file| (file, Source::new(&file.text))).collect();
+/// A Rust file as the rules see it.
+pub(super) struct Code<'a> {
+    pub(super) file: &'a File,
+    pub(super) source: Source,
+    /// The whole file is tests.
+    pub(super) is_test: bool,
+}
+
+impl Code<'_> {
+    /// Lines that are no tests.
+    pub(super) fn lines(&self) -> usize {
+        self.file.text.lines().count().saturating_sub(self.test_lines())
+    }
+
+    fn test_lines(&self) -> usize {
+        self.source.test_regions.iter().map(|region| region.end() + 1 - region.start()).sum()
+    }
+
+    fn finding(&self, line: usize, problem: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding::new(&self.file.path, line, problem, fix)
+    }
+}
+
+/// All Rust files.
+pub(super) fn code(tree: &Tree) -> Vec<Code<'_>> {
+    let sources: Vec<_> = tree.rust_files().map(|file| (file, Source::new(&file.text))).collect();
     let test_files: BTreeSet<String> =
         sources.iter().flat_map(|(file, source)| files_of_test_modules(&file.path, source)).collect();
-    let mut findings = Vec::new();
-    for (file, source) in &sources {
-        let is_test = is_test_file(&file.path) || test_files.contains(&file.path);
-        findings.extend(module_file(file));
-        findings.extend(module_docs(file));
-        if !is_test {
-            findings.extend(sizes(file, source));
-        }
-        if file.path.starts_with("crates/") && file.path.ends_with("/src/lib.rs") {
-            findings.extend(library_root(file, source));
-        }
-        findings.extend(unsafe_code(file, source));
-        findings.extend(ignored_tests(file, source));
-        findings.extend(sleeping_tests(file, source, is_test));
-    }
-    findings
-}
-
-fn is_test_file(path: &str) -> bool {
-    path.contains("/tests/") || path.ends_with("/tests.rs") || is_harness(path)
-}
-
-fn is_harness(path: &str) -> bool {
-    path.starts_with("crates/e2e/") || path.starts_with("crates/testkit/")
+    let code = |(file, source): (_, Source)| {
+        let path: &str = &(file as &File).path;
+        let harness = path.starts_with("crates/e2e/") || path.starts_with("crates/testkit/");
+        let is_test =
+            harness || path.contains("/tests/") || path.ends_with("/tests.rs") || test_files.contains(path);
+        Code { file, source, is_test }
+    };
+    sources.into_iter().map(code).collect()
 }
 
 /// Where `#[cfg(test)] mod name;` in the file at `path` leads.
@@ -57,118 +64,95 @@ fn files_of_test_modules(path: &str, source: &Source) -> Vec<String> {
     source.test_modules.iter().map(|name| format!("{dir}/{name}.rs")).collect()
 }
 
-fn module_file(file: &File) -> Option<Finding> {
-    let dir = file.path.strip_suffix("/mod.rs")?;
-    Some(Finding::new(&file.path, 1, "mod.rs is not used here", format!("move it to {dir}.rs")))
+pub(super) fn check(code: &[Code<'_>]) -> Vec<Finding> {
+    let rules = [module_file, sizes, library_root, unsafe_code, ignored_tests, sleeping_tests];
+    code.iter().flat_map(|code| rules.iter().flat_map(|rule| rule(code))).collect()
 }
 
-fn module_docs(file: &File) -> Option<Finding> {
-    let in_src = file.path.contains("/src/");
-    (in_src && !file.text.starts_with("//!")).then(|| {
-        let fix = "begin with `//!`: purpose, owner, invariants, and what it is not";
-        Finding::new(&file.path, 1, "a module without docs", fix)
-    })
-}
-
-fn sizes(file: &File, source: &Source) -> Vec<Finding> {
+fn module_file(code: &Code<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let tests: usize = source.test_regions.iter().map(ExactSizeIterator::len).sum();
-    let lines = file.text.lines().count() - tests.min(file.text.lines().count());
+    if let Some(dir) = code.file.path.strip_suffix("/mod.rs") {
+        findings.push(code.finding(1, "mod.rs is not used here", format!("move it to {dir}.rs")));
+    }
+    if code.file.path.contains("/src/") && !code.file.text.starts_with("//!") {
+        let fix = "begin with `//!`: purpose, owner, invariants, and what it is not";
+        findings.push(code.finding(1, "a module without docs", fix));
+    }
+    findings
+}
+
+fn sizes(code: &Code<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if code.is_test {
+        return findings;
+    }
+    let (lines, tests) = (code.lines(), code.test_lines());
     if lines > MAX_LINES {
         let problem = format!("{lines} lines without tests, more than {MAX_LINES}");
-        findings.push(Finding::new(&file.path, 1, problem, "split it: a file holds one idea"));
+        findings.push(code.finding(1, problem, "split it: a file holds one idea"));
     }
     if tests > MAX_TEST_LINES {
-        let line = source.test_regions.iter().map(|region| region.start).max().unwrap_or(0);
-        let home = file.path.trim_end_matches(".rs").trim_end_matches("/lib");
+        let line = code.source.test_regions.iter().map(|region| *region.start()).max().unwrap_or(1);
+        let home = code.file.path.trim_end_matches(".rs").trim_end_matches("/lib");
         let problem = format!("{tests} lines of tests, more than {MAX_TEST_LINES}");
-        findings.push(Finding::new(&file.path, line + 1, problem, format!("move them to {home}/tests.rs")));
+        findings.push(code.finding(line, problem, format!("move them to {home}/tests.rs")));
     }
     findings
 }
 
 /// Docs, `mod name;` and `pub use` only.
-fn library_root(file: &File, source: &Source) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let code = without_attributes(&source.code);
-    let mut at = 0;
-    while let Some(offset) = code[at..].find(|c: char| !c.is_whitespace()) {
-        let start = at + offset;
-        let end = code[start..].find(';').map_or(code.len(), |offset| start + offset + 1);
-        let statement = code[start..end].trim();
-        let after_visibility = match statement.strip_prefix("pub(") {
-            Some(rest) => rest.split_once(')').map_or("", |(_, rest)| rest).trim_start(),
-            None => statement.strip_prefix("pub ").unwrap_or(statement).trim_start(),
-        };
-        let is_module = after_visibility.starts_with("mod ") && !statement.contains('{');
-        let is_re_export = after_visibility.starts_with("use ") && statement.starts_with("pub");
-        if !is_module && !is_re_export {
-            let line = code[..start].matches('\n').count() + 1;
-            let fix = "move it to a module: lib.rs holds docs, `mod name;` and `pub use` only";
-            findings.push(Finding::new(&file.path, line, "lib.rs holds something else than re-exports", fix));
-            // What follows is inside this item as likely as not.
-            return findings;
-        }
-        at = end;
-    }
-    findings
-}
-
-/// Blanks out `#[...]` and `#![...]`.
-fn without_attributes(code: &str) -> String {
-    let mut bytes = code.as_bytes().to_vec();
-    let mut at = 0;
-    while let Some(offset) = bytes[at..].iter().position(|&byte| byte == b'#') {
-        at += offset;
-        let mut depth = 0_usize;
-        while let Some(byte) = bytes.get_mut(at) {
-            let last = *byte == b']' && depth <= 1;
-            match *byte {
-                b'[' => depth += 1,
-                b']' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            if *byte != b'\n' {
-                *byte = b' ';
-            }
-            at += 1;
-            if last {
-                break;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn unsafe_code(file: &File, source: &Source) -> Vec<Finding> {
-    if file.path == UNSAFE_FILE {
+fn library_root(code: &Code<'_>) -> Vec<Finding> {
+    if !code.file.path.starts_with("crates/") || !code.file.path.ends_with("/src/lib.rs") {
         return Vec::new();
     }
-    let found = source.code.lines().enumerate().filter(|(_, line)| find_word(line, "unsafe").is_some());
-    let fix = format!("use a safe function of rustix or std; only {UNSAFE_FILE} may");
-    found.map(|(line, _)| Finding::new(&file.path, line + 1, "`unsafe` outside its file", &*fix)).collect()
-}
-
-fn ignored_tests(file: &File, source: &Source) -> Vec<Finding> {
-    let found = source.code.lines().enumerate().filter(|(_, line)| line.contains("#[ignore"));
-    let fix = "make it run everywhere, or make it a command of xtask";
-    found.map(|(line, _)| Finding::new(&file.path, line + 1, "an ignored test", fix)).collect()
-}
-
-fn sleeping_tests(file: &File, source: &Source, is_test: bool) -> Vec<Finding> {
-    let lines: Vec<&str> = file.text.lines().collect();
-    let has_reason =
-        |line: &str| line.split_once(SLEEP_ALLOWED).is_some_and(|(_, reason)| !reason.trim().is_empty());
-    let allowed = |at: usize| has_reason(lines[at]) || (at > 0 && has_reason(lines[at - 1]));
-    let mut findings = Vec::new();
-    for (at, line) in source.code.lines().enumerate() {
-        let sleeps = ["thread::sleep", "time::sleep"].iter().any(|name| line.contains(name));
-        if sleeps && (is_test || source.is_test_line(at)) && !allowed(at) {
-            let fix = format!("wait on an event, or put `{SLEEP_ALLOWED}REASON` above");
-            findings.push(Finding::new(&file.path, at + 1, "a test that sleeps", fix));
+    let mut tokens = code.source.tokens.iter().filter(|token| token.depth == 0).peekable();
+    while let Some(first) = tokens.next() {
+        if first.text == "#" {
+            while tokens.next_if(|token| token.text != "]").is_some() {}
+            tokens.next();
+            continue;
+        }
+        let mut item = vec![first.text.as_str()];
+        while let Some(token) = tokens.next_if(|_| item.last() != Some(&";")) {
+            item.push(&token.text);
+        }
+        let visible = item[0] == "pub";
+        let behind = if item.get(1) == Some(&"(") { 3 } else { usize::from(visible) };
+        let is_module = item.get(behind) == Some(&"mod") && !item.contains(&"{");
+        let is_re_export = visible && item.get(behind) == Some(&"use");
+        if !is_module && !is_re_export {
+            let fix = "move it to a module: lib.rs holds docs, `mod name;` and `pub use` only";
+            // What follows is inside this item as likely as not.
+            return vec![code.finding(first.line, "lib.rs holds something else than re-exports", fix)];
         }
     }
-    findings
+    Vec::new()
+}
+
+fn unsafe_code(code: &Code<'_>) -> Vec<Finding> {
+    let fix = format!("use a safe function of rustix or std; only {UNSAFE_FILE} may");
+    let found = code.source.lines_of("unsafe").filter(|_| code.file.path != UNSAFE_FILE);
+    found.map(|line| code.finding(line, "`unsafe` outside its file", &*fix)).collect()
+}
+
+fn ignored_tests(code: &Code<'_>) -> Vec<Finding> {
+    let fix = "make it run everywhere, or make it a command of xtask";
+    code.source.lines_of("# [ ignore").map(|line| code.finding(line, "an ignored test", fix)).collect()
+}
+
+fn sleeping_tests(code: &Code<'_>) -> Vec<Finding> {
+    let lines: Vec<&str> = code.file.text.lines().collect();
+    let has_reason =
+        |line: &str| line.split_once(SLEEP_ALLOWED).is_some_and(|(_, reason)| !reason.trim().is_empty());
+    // The line itself, or the one above it.
+    let allowed = |line: usize| lines[line.saturating_sub(2)..line].iter().any(|line| has_reason(line));
+    let sleeps = ["thread : : sleep", "time : : sleep"].map(|name| code.source.lines_of(name));
+    let sleeps = sleeps.into_iter().flatten().filter(|line| code.is_test || code.source.is_test_line(*line));
+    let fix = format!("wait on an event, or put `{SLEEP_ALLOWED}REASON` above");
+    sleeps
+        .filter(|line| !allowed(*line))
+        .map(|line| code.finding(line, "a test that sleeps", &*fix))
+        .collect()
 }
 
 #[cfg(test)]

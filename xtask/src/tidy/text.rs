@@ -3,7 +3,6 @@
 //! The files of tidy itself are left out: they hold the bad examples. Not here: spelling, style, names.
 
 use super::Finding;
-use super::source::find_word;
 use super::tree::{File, Tree};
 
 const OWN_FILES: &str = "xtask/src/tidy/";
@@ -15,30 +14,11 @@ const SOURCE_ENDINGS: &[&str] = &[".rs", ".toml", ".ts", ".js", ".mjs", ".sh", "
 /// Where only one machine has its files.
 const MACHINE_PATHS: &[&str] = &["/home/", "/work/", "/root/", "/Users/"];
 
-const REGISTRIES: &[&str] = &[
-    "crates.io",
-    "npmjs.org",
-    "npmjs.com",
-    "pypi.org",
-    "pythonhosted.org",
-    "proxy.golang.org",
-    "jfrog.io",
-    "registry+http",
-    "sparse+http",
-];
+const REGISTRIES: &str = "crates.io npmjs.org npmjs.com pypi.org pythonhosted.org proxy.golang.org jfrog.io \
+                          registry+http sparse+http";
 /// Hosts whose names begin like this serve packages.
-const REGISTRY_HOSTS: &[&str] = &[
-    "registry.",
-    "registry-",
-    "npm.",
-    "pypi.",
-    "crates.",
-    "index.crates",
-    "mirror.",
-    "mirrors.",
-    "artifactory.",
-    "nexus.",
-];
+const REGISTRY_HOSTS: &str =
+    "registry. registry- npm. pypi. crates. index.crates mirror. mirrors. artifactory. nexus.";
 
 /// What cargo itself writes into a lock file for the default registry, whatever serves it.
 const LOCK_SOURCE: &str = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
@@ -58,7 +38,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 fn reminder(file: &File, line: &str) -> Option<(String, &'static str)> {
     let is_source = SOURCE_ENDINGS.iter().any(|ending| file.path.ends_with(ending));
-    let word = REMINDERS.iter().find(|word| is_source && find_word(line, word).is_some())?;
+    let word = REMINDERS.iter().find(|word| is_source && has_word(line, word))?;
     Some((format!("a {word}"), "do it, or open an issue and say here what holds today"))
 }
 
@@ -81,14 +61,21 @@ fn registry(line: &str) -> Option<(String, &'static str)> {
     let host_named = |scheme: &str| {
         line.match_indices(scheme).any(|(at, _)| {
             let host = &line[at + scheme.len()..];
-            REGISTRY_HOSTS.iter().any(|name| host.starts_with(name))
+            REGISTRY_HOSTS.split(' ').any(|name| host.starts_with(name))
         })
     };
-    let named = REGISTRIES.iter().any(|name| line.contains(name));
+    let named = REGISTRIES.split(' ').any(|name| line.contains(name));
     (named || host_named("https://") || host_named("http://")).then(|| {
         let fix = "leave the choice to the machine's settings (npm: omit-lockfile-registry-resolved=true)";
         ("a package registry's host".to_owned(), fix)
     })
+}
+
+/// Whether `word` stands in `text` as a word of its own.
+pub(super) fn has_word(text: &str, word: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word)
+        .any(|(at, _)| !text[..at].ends_with(is_name) && !text[at + word.len()..].starts_with(is_name))
 }
 
 #[cfg(test)]

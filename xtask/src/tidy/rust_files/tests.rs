@@ -4,7 +4,8 @@ use super::*;
 
 /// The findings in one file, without their fixes.
 fn problems(path: &str, text: &str) -> Vec<String> {
-    let findings = check(&Tree::of(&[(path, text)]));
+    let tree = Tree::of(&[(path, text)]);
+    let findings = check(&code(&tree));
     findings.iter().map(|finding| format!("{}: {}", finding.line, finding.problem)).collect()
 }
 
@@ -52,7 +53,7 @@ fn a_test_module_in_a_file_of_any_name_is_a_test_file() {
         (FILE, "//! x\n#[cfg(test)]\nmod cases;\n"),
         ("crates/wire/src/frame/cases.rs", &format!("//! x\n{}", "fn a() {}\n".repeat(700))),
     ]);
-    assert_eq!(check(&tree), []);
+    assert_eq!(check(&code(&tree)), []);
 }
 
 #[test]
