@@ -27,7 +27,7 @@ enum Command {
     /// Check what is needed, then run every check and every test, stopping at the first failure
     Test(test::Options),
     /// Check the house rules that no compiler or lint checks
-    Tidy,
+    Tidy(tidy::Options),
     /// Write docs/conformance.md: which tests show each requirement
     Conformance(conformance::Options),
     /// Write docs/openapi.json as the built daemon serves it
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     let root = root();
     let passed = match Cli::parse().command {
         Command::Test(options) => test::run(&options, &root),
-        Command::Tidy => tidy::run(&root),
+        Command::Tidy(options) => tidy::run(&options, &root),
         Command::Conformance(options) => conformance::run(&options, &root),
         Command::Openapi => openapi::run(&root).map(|()| true),
         Command::Bench(options) => bench::run(&options, &root),

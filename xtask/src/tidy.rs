@@ -1,20 +1,30 @@
 //! `cargo xtask tidy`: the house rules that no compiler and no lint checks.
 //!
 //! Each check is a function from the tree of files to findings; a finding says where, what, and how to mend it.
-//! Invariant: it only reads. Not here: formatting, lints and anything else that cargo's own tools know.
+//! Invariant: without `--lower` it only reads. Not here: formatting, lints and anything else that cargo's own tools know.
 
 mod documents;
 mod imports;
 pub(crate) mod marks;
 mod rust_files;
+mod shape;
 mod source;
 mod text;
 pub(crate) mod tree;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use clap::Args;
 use std::fmt;
 use std::path::Path;
 use tree::Tree;
+
+/// What the command line says.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Write down which exceptions have become smaller, instead of checking
+    #[arg(long)]
+    lower: bool,
+}
 
 /// One broken rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,8 +49,13 @@ impl fmt::Display for Finding {
 }
 
 /// Runs the command; true when no rule is broken.
-pub(crate) fn run(root: &Path) -> Result<bool> {
+pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
     let tree = Tree::load(root)?;
+    if options.lower {
+        let text = shape::lowered(&rust_files::code(&tree), &tree).context(shape::FILE)?;
+        std::fs::write(root.join(shape::FILE), text)?;
+        return Ok(true);
+    }
     let findings = check(&tree);
     for finding in &findings {
         anstream::println!("{finding}");
@@ -54,7 +69,9 @@ pub(crate) fn run(root: &Path) -> Result<bool> {
 
 fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = imports::check(tree);
-    findings.extend(rust_files::check(&rust_files::code(tree)));
+    let code = rust_files::code(tree);
+    findings.extend(rust_files::check(&code));
+    findings.extend(shape::check(&code, tree));
     findings.extend(marks::check(tree));
     findings.extend(text::check(tree));
     findings.extend(documents::check(tree));

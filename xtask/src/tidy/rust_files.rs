@@ -49,8 +49,10 @@ pub(super) fn code(tree: &Tree) -> Vec<Code<'_>> {
     let code = |(file, source): (_, Source)| {
         let path: &str = &(file as &File).path;
         let harness = path.starts_with("crates/e2e/") || path.starts_with("crates/testkit/");
-        let is_test =
-            harness || path.contains("/tests/") || path.ends_with("/tests.rs") || test_files.contains(path);
+        let in_module = |file: &String| path.strip_prefix(file.trim_end_matches(".rs"));
+        let of_tests = |rest: &str| rest == ".rs" || rest.starts_with('/');
+        let named = path.contains("/tests/") || path.ends_with("/tests.rs");
+        let is_test = harness || named || test_files.iter().filter_map(in_module).any(of_tests);
         Code { file, source, is_test }
     };
     sources.into_iter().map(code).collect()
