@@ -3,7 +3,7 @@
 //! Not here: whether what they say is true.
 
 use super::Finding;
-use super::tree::{File, Tree};
+use super::tree::Tree;
 
 /// The two commands by which a newcomer starts.
 const README_COMMANDS: &[&str] = &["cargo run --release -- run \"hello\"", CI_COMMAND];
@@ -15,76 +15,47 @@ const MAX_ARCHITECTURE_LINES: usize = 199;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    findings.extend(with(tree, "README.md", readme));
-    findings.extend(with(tree, "CHANGELOG.md", change_log));
-    findings.extend(with(tree, CI_SCRIPT, ci_script));
-    let dirs: Vec<&str> = tree.crate_dirs().collect();
-    findings.extend(with(tree, "ARCHITECTURE.md", |file| architecture(file, &dirs)));
+    // Files that have to be there, with lines that have to be in them.
+    let of_readme = README_COMMANDS.iter().map(|line| ("README.md", *line, "give it a line in a code block"));
+    let ci = (CI_SCRIPT, CI_COMMAND, "CI runs what the README says, so that both stay true");
+    let unreleased = ("CHANGELOG.md", "## [Unreleased]", "add the section of what is not released");
+    for (path, wanted, fix) in of_readme.chain([unreleased, ci]) {
+        let text = tree.file(path).map(|file| file.text.as_str()).unwrap_or_default();
+        if !text.lines().any(|line| line.trim() == wanted) {
+            findings.push(Finding::new(path, 1, format!("does not show `{wanted}`"), fix));
+        }
+    }
+    if !tree.file(CI_SCRIPT).is_some_and(|file| file.executable) {
+        findings.push(Finding::new(CI_SCRIPT, 1, "not executable", format!("chmod +x {CI_SCRIPT}")));
+    }
+    findings.extend(architecture(tree));
     findings.extend(decision_records(tree));
     findings
 }
 
-/// Checks a file that has to be there.
-fn with(tree: &Tree, path: &str, check: impl Fn(&File) -> Vec<Finding>) -> Vec<Finding> {
-    match tree.file(path) {
-        Some(file) => check(file),
-        None => vec![Finding::new(path, 1, "missing", "write it; CONTRIBUTING.md says what it is for")],
-    }
-}
-
-fn readme(file: &File) -> Vec<Finding> {
-    let is_missing = |command: &&&str| !file.text.lines().any(|line| line.trim() == **command);
-    let finding = |command| {
-        Finding::new(&file.path, 1, format!("does not show `{command}`"), "give it a line in a code block")
-    };
-    README_COMMANDS.iter().filter(is_missing).map(finding).collect()
-}
-
-fn change_log(file: &File) -> Vec<Finding> {
-    let has_it = file.text.lines().any(|line| line.trim_end() == "## [Unreleased]");
-    let finding = Finding::new(&file.path, 1, "no section for what is not released", "add `## [Unreleased]`");
-    if has_it { Vec::new() } else { vec![finding] }
-}
-
-fn ci_script(file: &File) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    if !file.executable {
-        findings.push(Finding::new(&file.path, 1, "not executable", format!("chmod +x {CI_SCRIPT}")));
-    }
-    if !file.text.lines().any(|line| line.trim().ends_with(CI_COMMAND)) {
-        let fix = "CI runs what the README says, so that both stay true";
-        findings.push(Finding::new(&file.path, 1, format!("does not run `{CI_COMMAND}`"), fix));
-    }
-    findings
-}
-
 /// Short, and under a heading that names each crate its Invariant and its Boundary.
-fn architecture(file: &File, crate_dirs: &[&str]) -> Vec<Finding> {
+fn architecture(tree: &Tree) -> Vec<Finding> {
+    let path = "ARCHITECTURE.md";
+    let found = |line, problem: String, fix: &str| Finding::new(path, line, problem, fix);
     let mut findings = Vec::new();
-    let lines: Vec<&str> = file.text.lines().collect();
-    if lines.len() > MAX_ARCHITECTURE_LINES {
-        let problem = format!("{} lines, more than {MAX_ARCHITECTURE_LINES}", lines.len());
-        findings.push(Finding::new(&file.path, MAX_ARCHITECTURE_LINES + 1, problem, "move detail to docs/"));
+    let text = tree.file(path).map(|file| file.text.as_str()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    if !(1..=MAX_ARCHITECTURE_LINES).contains(&lines.len()) {
+        let problem = format!("{} lines, not up to {MAX_ARCHITECTURE_LINES}", lines.len());
+        findings.push(found(MAX_ARCHITECTURE_LINES + 1, problem, "move detail to docs/"));
     }
-    for dir in crate_dirs {
+    for dir in tree.crate_dirs() {
         let name = format!("crates/{dir}");
-        let names_it = |line: &&str| {
-            let rest = line.split_once(&name).map(|(_, rest)| rest);
-            line.starts_with('#')
-                && rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-'))
-        };
+        let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-');
+        let names_it = |line: &&str| line.starts_with('#') && line.split(&name).skip(1).any(ends);
         let Some(heading) = lines.iter().position(names_it) else {
-            let fix = format!("add a heading with `{name}`");
-            findings.push(Finding::new(&file.path, 1, format!("says nothing of {name}"), fix));
+            findings.push(found(1, format!("says nothing of {name}"), "add a heading with its name"));
             continue;
         };
-        let section: Vec<&str> =
-            lines[heading + 1..].iter().copied().take_while(|line| !line.starts_with('#')).collect();
-        for word in ["Invariant:", "Boundary:"] {
-            if !section.iter().any(|line| line.contains(word)) {
-                let problem = format!("{name} has no `{word}`");
-                findings.push(Finding::new(&file.path, heading + 1, problem, "add it under this heading"));
-            }
+        let section = lines[heading + 1..].iter().take_while(|line| !line.starts_with('#'));
+        let section: String = section.copied().collect();
+        for word in ["Invariant:", "Boundary:"].into_iter().filter(|word| !section.contains(word)) {
+            findings.push(found(heading + 1, format!("{name} has no `{word}`"), "add it under this heading"));
         }
     }
     findings
@@ -102,11 +73,9 @@ fn decision_records(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::new(&file.path, 1, "decision records are numbered without holes", fix));
         }
         expected = number.and_then(|number| number.parse().ok()).unwrap_or(expected) + 1;
-        for section in ADR_SECTIONS {
-            if !has_section(&file.text, section) {
-                let fix = format!("write `## {section}` with a text below it");
-                findings.push(Finding::new(&file.path, 1, format!("no {section}"), fix));
-            }
+        for section in ADR_SECTIONS.iter().filter(|section| !has_section(&file.text, section)) {
+            let fix = format!("write `## {section}` with a text below it");
+            findings.push(Finding::new(&file.path, 1, format!("no {section}"), fix));
         }
     }
     if expected == 1 {
@@ -126,59 +95,46 @@ fn has_section(text: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn file(path: &str, text: &str, executable: bool) -> File {
-        File { path: path.to_owned(), text: text.to_owned(), executable }
-    }
-
     #[test]
-    fn a_document_that_is_not_there_is_found() {
-        let findings = check(&Tree::of(&[]));
-        let paths: Vec<&str> = findings.iter().map(|finding| finding.path.as_str()).collect();
-        assert_eq!(paths, ["README.md", "CHANGELOG.md", ".ci/run", "ARCHITECTURE.md", "docs/adr"]);
-    }
-
-    #[test]
-    fn the_readme_shows_both_commands() {
-        let good = "```\ncargo run --release -- run \"hello\"\ncargo xtask test --install\n```\n";
-        assert!(readme(&file("README.md", good, false)).is_empty());
-        assert_eq!(readme(&file("README.md", "cargo xtask test --install\n", false)).len(), 1);
-    }
-
-    #[test]
-    fn the_change_log_has_an_unreleased_section() {
-        assert!(change_log(&file("CHANGELOG.md", "# Change log\n\n## [Unreleased]\n", false)).is_empty());
-        assert_eq!(change_log(&file("CHANGELOG.md", "## [0.1.0]\n", false)).len(), 1);
-    }
-
-    #[test]
-    fn the_ci_script_can_be_run_and_runs_the_readme_command() {
-        assert!(
-            ci_script(&file(CI_SCRIPT, "#!/usr/bin/env bash\ncargo xtask test --install\n", true)).is_empty()
-        );
-        assert_eq!(ci_script(&file(CI_SCRIPT, "cargo test\n", false)).len(), 2);
+    fn what_a_document_must_have_is_missed() {
+        let paths = |tree: &Tree| check(tree).iter().map(|finding| finding.path.clone()).collect::<Vec<_>>();
+        let all =
+            ["README.md", "README.md", "CHANGELOG.md", CI_SCRIPT, CI_SCRIPT, "ARCHITECTURE.md", "docs/adr"];
+        assert_eq!(paths(&Tree::of(&[])), all);
+        let mut tree = Tree::of(&[
+            ("README.md", "```\ncargo run --release -- run \"hello\"\ncargo xtask test --install\n```\n"),
+            ("CHANGELOG.md", "# Change log\n\n## [Unreleased]\n"),
+            (CI_SCRIPT, "#!/usr/bin/env bash\ncargo xtask test --install\n"),
+        ]);
+        tree.files[2].executable = true;
+        assert_eq!(paths(&tree), ["ARCHITECTURE.md", "docs/adr"]);
     }
 
     #[test]
     fn the_architecture_names_each_crate_with_invariant_and_boundary() {
+        let problems = |text: &str, crates: &[&str]| -> Vec<String> {
+            let manifests: Vec<String> =
+                crates.iter().map(|dir| format!("crates/{dir}/Cargo.toml")).collect();
+            let files = manifests.iter().map(|path| (path.as_str(), "")).chain([("ARCHITECTURE.md", text)]);
+            let tree = Tree::of(&files.collect::<Vec<_>>());
+            architecture(&tree).into_iter().map(|finding| finding.problem).collect()
+        };
         let good = "# x\n### `crates/wire`\ntext\n**Invariant:** a\n**Boundary:** b\n## y\n";
-        assert!(architecture(&file("ARCHITECTURE.md", good, false), &["wire"]).is_empty());
-        let findings = architecture(&file("ARCHITECTURE.md", good, false), &["wire", "host"]);
-        assert_eq!(findings[0].problem, "says nothing of crates/host");
+        assert!(problems(good, &["wire"]).is_empty());
+        assert_eq!(problems(good, &["wire", "host"]), ["says nothing of crates/host"]);
         let bad =
             "## crates/wires\nInvariant: a\nBoundary: b\n## crates/wire\nInvariant: a\n## z\nBoundary: b\n";
-        let findings = architecture(&file("ARCHITECTURE.md", bad, false), &["wire"]);
-        assert_eq!(findings[0].problem, "crates/wire has no `Boundary:`");
-        let long = "x\n".repeat(200);
-        assert_eq!(architecture(&file("ARCHITECTURE.md", &long, false), &[]).len(), 1);
+        assert_eq!(problems(bad, &["wire"]), ["crates/wire has no `Boundary:`"]);
+        assert_eq!(problems(&"x\n".repeat(200), &[]).len(), 1);
     }
 
     #[test]
     fn decision_records_are_complete_and_numbered() {
         let good = "# 1. T\n\n## Status\n\nAccepted\n## Context\na\n## Decision\nb\n## Consequences\nc\n";
-        let records = |files: &[(&str, &str)]| decision_records(&Tree::of(files));
-        assert_eq!(records(&[("docs/adr/0001-a.md", good), ("docs/adr/0002-b.md", good)]), []);
-        assert_eq!(records(&[("docs/adr/0001-a.md", good), ("docs/adr/0003-b.md", good)]).len(), 1);
-        assert_eq!(records(&[("docs/adr/first.md", good)]).len(), 1);
-        assert_eq!(records(&[("docs/adr/0001-a.md", "## Status\n## Context\na\n")]).len(), 3);
+        let records = |files: &[(&str, &str)]| decision_records(&Tree::of(files)).len();
+        assert_eq!(records(&[("docs/adr/0001-a.md", good), ("docs/adr/0002-b.md", good)]), 0);
+        assert_eq!(records(&[("docs/adr/0001-a.md", good), ("docs/adr/0003-b.md", good)]), 1);
+        assert_eq!(records(&[("docs/adr/first.md", good)]), 1);
+        assert_eq!(records(&[("docs/adr/0001-a.md", "## Status\n## Context\na\n")]), 3);
     }
 }

@@ -28,48 +28,53 @@ struct Measure {
 }
 
 const MEASURES: &[Measure] = &[
+    Measure::new(
+        "lines",
+        400,
+        |code| (code.lines(), 1),
+        "lines without tests",
+        "split it: a file holds one idea",
+    ),
+    Measure::new("function", 60, longest_function, "lines of one function", "give a step of it a name"),
+    Measure::new(
+        "fields",
+        12,
+        widest_struct,
+        "fields of one struct",
+        "those that change together are a struct",
+    ),
+    Measure::new(
+        "values",
+        0,
+        untyped_values,
+        "uses of `json!` and of values by name",
+        "give the message a type",
+    ),
     Measure {
-        name: "lines",
-        limit: 400,
-        applies: is_upper_half,
-        of: |code| (code.lines(), 1),
-        problem: "lines without tests",
-        fix: "split it: a file holds one idea",
-    },
-    Measure {
-        name: "function",
-        limit: 60,
-        applies: is_upper_half,
-        of: longest_function,
-        problem: "lines of one function",
-        fix: "give a step of it a name",
-    },
-    Measure {
-        name: "fields",
-        limit: 12,
-        applies: is_upper_half,
-        of: widest_struct,
-        problem: "fields of one struct",
-        fix: "those that change together are a struct of their own",
-    },
-    Measure {
-        name: "values",
-        limit: 0,
-        applies: is_upper_half,
-        of: untyped_values,
-        problem: "uses of `json!` and of values by name",
-        fix: "give the message a type",
-    },
-    Measure {
-        name: "impure",
-        limit: 0,
         applies: decides,
-        of: impurities,
-        problem: "names of a runtime, a clock or IO in what decides",
-        fix: "pass in what it needs to know, and return what is to be done",
+        ..Measure::new(
+            "impure",
+            0,
+            impurities,
+            "names of a runtime, a clock or IO in what decides",
+            "let them come in",
+        )
     },
 ];
 const CIRCLE: &str = "circle";
+
+impl Measure {
+    /// A measure of the host and the gateway.
+    const fn new(
+        name: &'static str,
+        limit: usize,
+        of: fn(&Code<'_>) -> (usize, usize),
+        problem: &'static str,
+        fix: &'static str,
+    ) -> Self {
+        Self { name, limit, applies: is_upper_half, of, problem, fix }
+    }
+}
 
 fn is_upper_half(path: &str) -> bool {
     path.starts_with("crates/host/src/") || path.starts_with("crates/gateway/src/")
@@ -255,50 +260,41 @@ fn imported<'a>(source: &'a Source, root: &str) -> Vec<(&'a str, usize)> {
 
 /// For each crate: the folders that import themselves through others.
 fn circles(code: &[Code<'_>]) -> BTreeMap<String, Vec<String>> {
-    let place = |path: &str| -> Option<(String, String, bool)> {
-        let (name, rest) = path.split_once("/src/")?;
-        let (folder, is_inside) =
-            rest.split_once('/').map_or((rest.trim_end_matches(".rs"), false), |(f, _)| (f, true));
-        Some((name.to_owned(), folder.to_owned(), is_inside))
-    };
-    let mut imports: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
-    for code in code.iter().filter(|code| !code.is_test && code.file.path.starts_with("crates/")) {
-        let Some((name, folder, is_inside)) = place(&code.file.path) else { continue };
-        let of_crate = imports.entry(name).or_default();
-        let named = imported(&code.source, "crate").into_iter();
-        let named =
-            named.filter(|(_, line)| !code.source.is_test_line(*line)).map(|(name, _)| name.to_owned());
-        let of_folder = of_crate.entry(folder.clone()).or_default();
-        of_folder.extend(named);
-        if is_inside {
-            // Marks it as a folder.
-            of_folder.insert(folder);
+    // What each folder imports, by its crate; a file beside the folder belongs to it.
+    let mut imports: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+    let product = || code.iter().filter(|code| !code.is_test && code.file.path.starts_with("crates/"));
+    let place = |path| -> Option<(&str, &str)> { str::split_once(path, "/src/") };
+    for (name, rest) in product().filter_map(|code| place(&code.file.path)) {
+        if let Some((folder, _)) = rest.split_once('/') {
+            imports.entry(name).or_default().entry(folder).or_default();
         }
     }
-    let in_circle = |of_crate: &BTreeMap<String, BTreeSet<String>>, start: &str| {
-        let is_folder = |name: &String| of_crate.get(name).is_some_and(|imports| imports.contains(name));
-        let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for code in product() {
+        let Some((name, rest)) = place(&code.file.path) else { continue };
+        let folder = rest.split(['/', '.']).next().unwrap_or_default();
+        let Some(of_folder) = imports.get_mut(name).and_then(|of_crate| of_crate.get_mut(folder)) else {
+            continue;
+        };
+        let named = imported(&code.source, "crate").into_iter();
+        of_folder.extend(named.filter(|(_, line)| !code.source.is_test_line(*line)).map(|(name, _)| name));
+    }
+    let in_circle = |of_crate: &BTreeMap<&str, BTreeSet<&str>>, start: &str| {
+        let mut reached: BTreeSet<&str> = BTreeSet::new();
         let mut next = vec![start];
         while let Some(folder) = next.pop() {
-            for import in of_crate[folder].iter().filter(|import| *import != folder && is_folder(import)) {
-                if import == start {
-                    return true;
-                }
-                if seen.insert(import) {
-                    next.push(import);
-                }
-            }
+            let others = of_crate.get(folder).into_iter().flatten().filter(|import| **import != folder);
+            next.extend(others.filter(|import| reached.insert(import)));
         }
-        false
+        reached.contains(start)
     };
-    let folders = |of_crate: &BTreeMap<String, BTreeSet<String>>| -> Vec<String> {
+    let folders = |of_crate: &BTreeMap<&str, BTreeSet<&str>>| -> Vec<String> {
         of_crate
             .keys()
-            .filter(|folder| of_crate[*folder].contains(*folder) && in_circle(of_crate, folder))
-            .cloned()
+            .filter(|folder| in_circle(of_crate, folder))
+            .map(|folder| (*folder).to_owned())
             .collect()
     };
-    imports.iter().map(|(name, of_crate)| (name.clone(), folders(of_crate))).collect()
+    imports.iter().map(|(name, of_crate)| ((*name).to_owned(), folders(of_crate))).collect()
 }
 
 #[cfg(test)]
