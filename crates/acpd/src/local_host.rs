@@ -98,7 +98,7 @@ pub(crate) async fn kill_on_signal<T>(
             ended = &mut ending => return ended,
             () = stops.next() => {
                 tracing::warn!("asked to stop once more, killing what has not ended");
-                host.kill_all();
+                host.agents().kill_all();
             }
         }
     }

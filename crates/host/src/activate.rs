@@ -101,7 +101,7 @@ impl Ended {
 impl Host {
     /// Begins an attempt to activate a session, unless it is ended from now on.
     pub fn attempt(&self, id: &SessionId) -> Attempt {
-        self.shared.attempts.begin(id)
+        self.shared.sessions.attempts.begin(id)
     }
 
     /// Activates a session on an agent process that has none, unless it is live already.
@@ -130,7 +130,7 @@ impl Host {
         params: Option<Bytes>,
         client: &str,
     ) -> Result<Activated, HostError> {
-        if let Some(session) = self.shared.registry.get(id) {
+        if let Some(session) = self.shared.sessions.live.get(id) {
             return Ok(Activated { session, fresh: false, earlier: None });
         }
         let ended = self.ended_session(id, agent.name()).await?;
@@ -139,17 +139,18 @@ impl Host {
         let setup = params.clone();
         let mode = permission_mode(&params)?.or(ended.meta.permission_mode);
         if ended.failed {
-            let counted = self.shared.attempts.count(id, Instant::now());
+            let counted = self.shared.sessions.attempts.count(id, Instant::now());
             counted.map_err(|wait| not_resumable(tried_enough(wait)))?;
         }
         // Claimed before the agent is asked, so that no other process asks another one.
-        let appender = match self.shared.log.reopen(id.as_str(), self.shared.host_file.id()).await {
+        let appender = match self.shared.store.log.reopen(id.as_str(), self.shared.store.host_file.id()).await
+        {
             Err(WriteError::Live { owner, .. }) => return Err(self.live_elsewhere(id, &owner)),
             claimed => claimed?,
         };
         let restored = attempt
             .unless_stopped(async {
-                self.wait_for_the_lost(&ended.meta, agent.spec().graces).await;
+                self.shared.recovery.wait_for_the_lost(&ended.meta, agent.spec().graces).await;
                 // Before the agent is asked, which may tell the history then: it is not for another session.
                 let claim = agent.claim(ended.native.as_json()).await;
                 let claim = claim.ok_or_else(|| {
@@ -230,7 +231,7 @@ impl Host {
         });
         appender.append_durable(batch).await?;
         journal::activated(id, agent, method, transcript.is_some(), client);
-        let run = crate::host::Run {
+        let run = crate::run::Run {
             created_by: ended.row.created_by.map(Arc::from),
             native: ended.native,
             claim,
@@ -258,7 +259,12 @@ impl Host {
         let mut refused = neither(agent.name());
         let mut asked_anew = agent.spec().resume_with_transcript;
         for method in agent.downgrade().activation_methods() {
-            let answer = self.ask_for_session(agent, method, params.clone()).await.map_err(Refusal::Host)?;
+            let answer = self
+                .shared
+                .agents
+                .ask_for_session(agent, method, params.clone())
+                .await
+                .map_err(Refusal::Host)?;
             if !answer.is_error {
                 return Ok(Restored { method, answer, named: None });
             }
@@ -290,7 +296,7 @@ impl Host {
             params.remove("sessionId");
         }
         let method = method::SESSION_NEW;
-        let answer = self.ask_for_session(agent, method, params.to_string().into()).await;
+        let answer = self.shared.agents.ask_for_session(agent, method, params.to_string().into()).await;
         let answer = answer.map_err(Refusal::Host)?;
         if answer.is_error {
             let error = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -303,10 +309,10 @@ impl Host {
 
     /// The stored facts of a session that is to be activated on `agent`.
     pub(crate) async fn ended_session(&self, id: &SessionId, agent: &str) -> Result<Ended, HostError> {
-        let row = self.recovered(id).await?;
+        let row = self.shared.recovery.recovered(id).await?;
         let not_resumable =
             |reason: &str| HostError::NotResumable { id: id.to_string(), reason: reason.to_owned() };
-        if let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.host_file.id()) {
+        if let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.store.host_file.id()) {
             return Err(self.live_elsewhere(id, owner));
         }
         if row.agent != agent {
@@ -335,6 +341,8 @@ impl Host {
     ) -> Result<(Projection, Option<Transcript>), HostError> {
         let mut transcript = with_transcript.then(TranscriptRecorder::default);
         let projection = self
+            .shared
+            .store
             .recall(id, meta, last, |event| {
                 if let Some(transcript) = &mut transcript {
                     transcript.see(event);

@@ -6,20 +6,25 @@
 //!
 //! Not here: what any message means to a session.
 
+mod ask;
+mod callers;
 mod claim;
 mod core;
 mod health;
 mod held;
 mod methods;
+mod pool;
 mod read;
 mod spare;
 mod start;
 mod task;
 
+pub use callers::CallerRefused;
 pub(crate) use claim::Claim;
 pub(crate) use health::HealthRecords;
 pub use health::{AgentHealth, AgentStatus};
 pub(crate) use methods::{AgentMethods, MethodMemory};
+pub use pool::{Agents, check_agent};
 pub(crate) use spare::Spares;
 pub use start::{AgentInfo, AgentStartError, PromptCapabilities};
 pub(crate) use start::{AgentStarter, start as start_agent};

@@ -61,7 +61,7 @@ impl Host {
             permission_mode(&ended.agent_params(params.cloned())?)?;
             let not_resumable = |reason: String| HostError::NotResumable { id: id.to_string(), reason };
             if ended.failed {
-                let may = self.shared.attempts.may(id, Instant::now());
+                let may = self.shared.sessions.attempts.may(id, Instant::now());
                 may.map_err(|wait| not_resumable(tried_enough(wait)))?;
             }
             match self.as_it_stands(agent, known) {
@@ -73,7 +73,7 @@ impl Host {
 
     /// What a process has told counts only while its entry stands: another program may have other methods.
     fn as_it_stands<'a>(&self, agent: &str, known: Option<&'a AgentRef>) -> Option<&'a AgentRef> {
-        known.filter(|known| known.spec().name == agent && self.stands(known.spec()))
+        known.filter(|known| known.spec().name == agent && self.shared.agents.stands(known.spec()))
     }
 }
 

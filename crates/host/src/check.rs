@@ -101,13 +101,13 @@ impl Host {
         if self.is_closing() {
             return Err(Unready::ShuttingDown);
         }
-        let mut checked = self.shared.check_cache.last.lock().await;
+        let mut checked = self.shared.store.check_cache.last.lock().await;
         if let Some((at, result)) = &*checked
             && at.elapsed() < FRESH
         {
             return result.clone();
         }
-        let result = match tokio::time::timeout(WITHIN, self.shared.log.check()).await {
+        let result = match tokio::time::timeout(WITHIN, self.shared.store.log.check()).await {
             Ok(written) => written.map_err(Unready::from).and_then(|()| self.can_work()),
             Err(_) => Err(Unready::Silent { after: WITHIN }),
         };
@@ -117,14 +117,14 @@ impl Host {
 
     /// What a session needs beside the log.
     fn can_work(&self) -> Result<(), Unready> {
-        let seen = self.shared.host_file.check_place();
+        let seen = self.shared.store.host_file.check_place();
         seen.map_err(|source| Unready::Unseen { source: Arc::new(source) })?;
         can_start()
     }
 
     /// Something went wrong that a log out of order would explain; the [watch](Self::watch) looks.
     pub fn doubt(&self) {
-        self.shared.check_cache.doubts.raise();
+        self.shared.store.check_cache.doubts.raise();
     }
 
     /// Tells the operator when the host is not ready, and when it is again, until it shuts down. It looks when there is a
@@ -133,7 +133,7 @@ impl Host {
         let ended = self.scope().token().clone();
         let watching = async {
             loop {
-                self.shared.check_cache.doubts.0.notified().await;
+                self.shared.store.check_cache.doubts.0.notified().await;
                 // The last answer may be from before what raised the doubt.
                 tokio::time::sleep(FRESH).await;
                 let Err(unready) = self.check().await else { continue };

@@ -8,11 +8,13 @@ mod history_copy;
 use crate::acp::method;
 use crate::agent::{AgentAnswer, AgentHandle, History};
 use crate::clock;
+use crate::create::NewSession;
 use crate::error::HostError;
-use crate::host::{Host, NewSession, Run};
+use crate::host::Host;
 use crate::journal;
 use crate::named::NamedSession;
 use crate::refusal::under_own_id;
+use crate::run::Run;
 use crate::setup::{Creator, permission_mode, session_setup};
 use crate::termination::chain;
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow};
@@ -121,7 +123,7 @@ impl Host {
         agent: &str,
         params: Option<Bytes>,
     ) -> Result<ForkOf, HostError> {
-        let row = self.recovered(source).await?;
+        let row = self.shared.recovery.recovered(source).await?;
         let not_resumable = |reason: String| HostError::NotResumable { id: source.to_string(), reason };
         if row.agent != agent {
             let reason = format!("it belongs to agent {}; fork it on a connection to that agent", row.agent);
@@ -142,7 +144,7 @@ impl Host {
     /// OpenQuestions an agent to fork one of its sessions. Some know only those that are in their process: one that refuses is
     /// given the source first, and asked again.
     async fn ask_to_fork(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<AgentAnswer, HostError> {
-        let ask = || self.ask_for_session(agent, method::SESSION_FORK, fork.params.clone());
+        let ask = || self.shared.agents.ask_for_session(agent, method::SESSION_FORK, fork.params.clone());
         let mut answer = ask().await?;
         if answer.is_error && !is_missing(&answer) && self.bring_source(fork, agent).await? {
             answer = ask().await?;
@@ -163,13 +165,13 @@ impl Host {
     /// Activates the source in an agent process that does not have it; true if it did. What it says of it there is
     /// dropped.
     async fn bring_source(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<bool, HostError> {
-        let live = self.shared.registry.get(&fork.source);
+        let live = self.shared.sessions.live.get(&fork.source);
         if live.is_some_and(|session| session.agent().pid() == agent.pid()) {
             return Ok(false);
         }
         let params = json!({"sessionId": fork.native, "cwd": fork.row.cwd, "mcpServers": []}).to_string();
         for method in agent.downgrade().activation_methods() {
-            let answer = self.ask_for_session(agent, method, params.clone().into()).await?;
+            let answer = self.shared.agents.ask_for_session(agent, method, params.clone().into()).await?;
             if !answer.is_error {
                 agent.disown(Arc::clone(fork.native.as_json())).await;
                 return Ok(true);
@@ -191,7 +193,7 @@ impl Host {
             ..IndexUpdate::default()
         };
         let forgotten = match appender.append_final(Batch::index_only(released)).await {
-            Ok(_) => self.shared.log.delete(&id).await,
+            Ok(_) => self.shared.store.log.delete(&id).await,
             Err(error) => Err(error),
         };
         if let Err(error) = forgotten {
@@ -208,7 +210,7 @@ impl Host {
         meta: &mut SessionMeta,
         appender: &mut Appender,
     ) -> Result<Projection, HostError> {
-        let mut cursor = self.shared.log.cursor(&source.id, 0).await?;
+        let mut cursor = self.shared.store.log.cursor(&source.id, 0).await?;
         while cursor.position() < source.last_seq {
             let unknown = || HostError::UnknownSession { id: source.id.clone() };
             let block = cursor.next().await?.ok_or_else(unknown)?;

@@ -15,6 +15,8 @@ mod attempts;
 mod beforehand;
 mod check;
 mod clock;
+mod create;
+mod ends;
 mod error;
 mod files;
 mod fork;
@@ -32,12 +34,15 @@ mod recording;
 mod recovery;
 mod refusal;
 mod registry;
+mod run;
 mod secrets;
 mod services;
 mod session;
+mod sessions;
 mod setup;
 mod spec;
 mod stderr_log;
+mod store;
 mod termination;
 mod transcript;
 mod viewers;
@@ -46,14 +51,16 @@ pub use acp::{META, error_code, method};
 pub use activate::Activated;
 pub use agent::{
     AgentAnswer, AgentEnd, AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStartError, AgentStatus,
-    PromptCapabilities,
+    Agents, CallerRefused, PromptCapabilities, check_agent,
 };
 pub use attempts::Attempt;
 pub use check::Unready;
 pub use clock::iso8601;
+pub use create::NewSession;
+pub use ends::Found;
 pub use error::HostError;
 pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};
-pub use host::{CallerRefused, Found, Host, HostOptions, NewSession, check_agent};
+pub use host::{Host, HostOptions};
 pub use host_file::{HostFile, HostFileError};
 pub use ids::fresh_id;
 pub use listing::{SessionInfo, SessionState, SessionSummary};

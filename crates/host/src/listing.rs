@@ -2,14 +2,13 @@
 //! anything. What of a session is not in its row is asked of its task, or read from its log.
 
 use crate::clock::iso8601;
+use crate::ends::Found;
 use crate::error::HostError;
-use crate::host::{Found, Host};
-use crate::journal;
-use crate::recording;
+use crate::host::Host;
 use crate::session::{Glimpse, SessionHandle};
-use crate::termination::chain;
+use crate::store;
 use acpd_eventlog::{ListQuery, SessionRow};
-use acpd_record::{Event, Json, NativeSessionId, Projection, SessionId, SessionMeta};
+use acpd_record::{Json, NativeSessionId, SessionId, SessionMeta};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -166,7 +165,7 @@ impl Host {
     /// # Errors
     /// When the log cannot be read.
     pub async fn list(&self, query: ListQuery) -> Result<Vec<SessionSummary>, HostError> {
-        let rows = self.shared.log.list(query).await.map_err(|error| unreadable(&error))?;
+        let rows = self.shared.store.log.list(query).await.map_err(|error| store::unreadable(&error))?;
         let mut sessions = Vec::with_capacity(rows.len());
         for row in rows {
             sessions.push(self.summary(row).await.without_stderr());
@@ -181,7 +180,7 @@ impl Host {
     pub async fn inspect(&self, id: &SessionId, found: Option<Found>) -> Result<SessionSummary, HostError> {
         let row = match found.and_then(|found| found.row) {
             Some(row) => row,
-            None => self.row(id).await?,
+            None => self.shared.store.row(id).await?,
         };
         Ok(self.summary(row).await)
     }
@@ -191,7 +190,7 @@ impl Host {
     /// # Errors
     /// When there is none of that id, or the log cannot be read.
     pub async fn session_info(&self, id: &SessionId, found: Found) -> Result<SessionInfo, HostError> {
-        if let Some(session) = self.shared.registry.get(id) {
+        if let Some(session) = self.shared.sessions.live.get(id) {
             let glimpse = session.look();
             // Else it has ended meanwhile.
             if session.ended_with().is_none() {
@@ -200,55 +199,26 @@ impl Host {
         }
         let row = match found.row {
             Some(row) => row,
-            None => self.row(id).await?,
+            None => self.shared.store.row(id).await?,
         };
         let last = row.last_seq;
         let projection = {
-            let _one_of_few = self.shared.readings.acquire().await.expect("it is never closed");
-            self.recall(id, &SessionMeta::read(&row.info), last, |_| {}).await?
+            let _one_of_few = self.shared.store.one_of_few().await;
+            self.shared.store.recall(id, &SessionMeta::read(&row.info), last, |_| {}).await?
         };
         Ok(SessionInfo { summary: self.summary(row).await, snapshot: projection.shown(last) })
-    }
-
-    /// What the log says of a session up to event `last`; `also` sees each event too.
-    pub(crate) async fn recall(
-        &self,
-        id: &SessionId,
-        meta: &SessionMeta,
-        last: u64,
-        mut also: impl FnMut(&Event<'_>) + Send,
-    ) -> Result<Projection, HostError> {
-        let mut projection = Projection::new(meta.forked_from.is_some());
-        let mut cursor = self.shared.log.cursor(id.as_str(), 0).await?;
-        // Of a session that is live here, the cursor would wait for more.
-        while cursor.position() < last {
-            let Some(block) = cursor.next().await? else { break };
-            for stored in block.events().take_while(|event| event.seq <= last) {
-                if let Some(event) = recording::read(&mut projection, &stored) {
-                    also(&event);
-                }
-            }
-        }
-        journal::history_read(id, &projection);
-        Ok(projection)
-    }
-
-    /// What is stored of a session as it stands there.
-    pub(crate) async fn row(&self, id: &SessionId) -> Result<SessionRow, HostError> {
-        let row = self.shared.log.get(id.as_str()).await.map_err(|error| unreadable(&error))?;
-        row.ok_or_else(|| HostError::UnknownSession { id: id.to_string() })
     }
 
     /// What clients are shown of a row. One whose host has died is shown as it will be recorded.
     async fn summary(&self, mut row: SessionRow) -> SessionSummary {
         let mut meta = SessionMeta::read(&row.info);
-        if let Some(end) = self.unrecorded_end(&row, &meta).await {
+        if let Some(end) = self.shared.recovery.unrecorded_end(&row, &meta).await {
             meta.ended(&end);
             row.ended = true;
         }
         // The record of an end can be read a moment before its session knows that it was written.
         let id = SessionId::parse(&row.id).filter(|_| !row.ended);
-        let session = id.and_then(|id| self.shared.registry.get(&id));
+        let session = id.and_then(|id| self.shared.sessions.live.get(&id));
         let state = match &session {
             Some(session) => {
                 let (state, title) = session.state();
@@ -257,7 +227,7 @@ impl Host {
             }
             None if row.ended => SessionState::Ended,
             None => match row.owner.as_deref() {
-                Some(owner) if owner == self.shared.host_file.id() => SessionState::Starting,
+                Some(owner) if owner == self.shared.store.host_file.id() => SessionState::Starting,
                 Some(_) => SessionState::from_stored(row.state),
                 None => SessionState::Ended,
             },
@@ -273,7 +243,7 @@ impl Host {
             id: session.id().to_string(),
             agent: session.agent().spec().name.clone(),
             cwd: session.cwd().to_owned(),
-            owner: Some(self.shared.host_file.id().to_owned()),
+            owner: Some(self.shared.store.host_file.id().to_owned()),
             created_by: session.created_by().map(|token| token.to_string()),
             created_ms: session.created_ms(),
             updated_ms,
@@ -333,10 +303,6 @@ fn metadata(row: &SessionRow, meta: &SessionMeta, session: Option<&SessionHandle
         put("agentPid", json!(session.agent().pid()));
     }
     metadata
-}
-
-fn unreadable(error: &acpd_eventlog::QueryError) -> HostError {
-    HostError::History { detail: chain(error) }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! Not here: what an event leads to.
 
-use acpd_eventlog::{Batch, Event as StoredEvent};
-use acpd_record::{Event, Position, Projection};
+use crate::clock;
+use acpd_eventlog::{Batch, Event as StoredEvent, IndexUpdate};
+use acpd_record::{Event, Position, Projection, SessionMeta, TerminationInfo};
 
 /// Adds an event to those that are appended together.
 pub(crate) fn push(batch: &mut Batch, at_ms: i64, event: &Event<'_>) {
@@ -26,4 +27,19 @@ pub(crate) fn read<'a>(projection: &mut Projection, stored: &StoredEvent<'a>) ->
         None => projection.see(at, stored.kind, stored.payload),
     }
     event
+}
+
+/// The last event of a run, and what the index says from then on.
+pub(crate) fn ended_batch(end: &TerminationInfo, meta: &SessionMeta) -> Batch {
+    let now = clock::now_ms();
+    let mut batch = Batch::new();
+    push(&mut batch, now, &Event::Ended(Box::new(end.clone())));
+    batch.update_index(IndexUpdate {
+        updated_ms: now,
+        ended: Some(true),
+        owner: Some(None),
+        info: Some(meta.write()),
+        ..IndexUpdate::default()
+    });
+    batch
 }

@@ -6,16 +6,19 @@
 
 use crate::clock;
 use crate::error::HostError;
-use crate::host::{Host, ended_batch};
 use crate::host_file::DeadHost;
 use crate::journal;
 use crate::metrics;
+use crate::recording::ended_batch;
+use crate::store::SessionStore;
 use crate::termination::{SessionFacts, chain};
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, TerminationInfo};
-use acpd_supervisor::{Graces, Pending, Sweep, sweep, wait_until_gone};
+use acpd_supervisor::{Graces, Pending, Sweep, TaskScope, sweep, wait_until_gone};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 /// Time beyond their graces for the processes of a dead host.
 const SLACK: Duration = Duration::from_secs(1);
@@ -23,33 +26,46 @@ const SLACK: Duration = Duration::from_secs(1);
 /// How often hosts that died are looked for.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-impl Host {
+/// Takes care of what dead hosts left in the state directory.
+pub(crate) struct Recovery {
+    store: Arc<SessionStore>,
+    /// Held while a dead host is recovered.
+    one_at_a_time: Arc<Mutex<()>>,
+}
+
+impl Recovery {
+    pub(crate) fn new(store: Arc<SessionStore>) -> Self {
+        Self { store, one_at_a_time: Arc::default() }
+    }
+
     /// Looks for dead hosts now and then, until this one shuts down.
-    pub(crate) fn keep_recovering(&self) {
+    pub(crate) fn keep_on(&self, scope: &TaskScope, closing: &CancellationToken) {
         // It keeps nothing of the host alive.
-        let (shared, closing) = (Arc::downgrade(&self.shared), self.shared.closing.clone());
+        let (store, closing) = (Arc::downgrade(&self.store), closing.clone());
+        let one_at_a_time = Arc::clone(&self.one_at_a_time);
         let looking = async move {
             loop {
                 tokio::select! {
                     () = closing.cancelled() => return,
                     () = tokio::time::sleep(INTERVAL) => {}
                 }
-                let Some(shared) = shared.upgrade() else { return };
-                Host { shared }.recover_dead_hosts().await;
+                let Some(store) = store.upgrade() else { return };
+                let recovery = Self { store, one_at_a_time: Arc::clone(&one_at_a_time) };
+                recovery.recover_dead_hosts().await;
             }
         };
-        self.shared.scope.spawn("recovery", looking);
+        scope.spawn("recovery", looking);
     }
 
     /// Ends the processes of all hosts that are gone, and records their live sessions as lost.
     pub(crate) async fn recover_dead_hosts(&self) {
-        let _one_at_a_time = self.shared.recovering.lock().await;
-        for dead in self.shared.host_file.dead() {
+        let _one_at_a_time = self.one_at_a_time.lock().await;
+        for dead in self.store.host_file.dead() {
             self.recover_host(dead).await;
         }
         // A host that could not record the end of a session when it left has left no file.
-        let owners = self.shared.log.owners().await.unwrap_or_default();
-        let file = &self.shared.host_file;
+        let owners = self.store.log.owners().await.unwrap_or_default();
+        let file = &self.store.host_file;
         for owner in owners.iter().filter(|owner| *owner != file.id() && file.pid_of(owner).is_none()) {
             self.record_lost(owner).await;
         }
@@ -57,19 +73,19 @@ impl Host {
 
     /// What is stored of a session that is about to be acted on. If its host has died, it is recorded as lost first.
     pub(crate) async fn recovered(&self, id: &SessionId) -> Result<SessionRow, HostError> {
-        let row = self.row(id).await?;
-        let Some(owner) = self.other_owner(&row) else { return Ok(row) };
+        let row = self.store.row(id).await?;
+        let Some(owner) = self.store.other_owner(&row) else { return Ok(row) };
         {
-            let _one_at_a_time = self.shared.recovering.lock().await;
-            match self.shared.host_file.dead_host(owner) {
+            let _one_at_a_time = self.one_at_a_time.lock().await;
+            match self.store.host_file.dead_host(owner) {
                 Some(dead) => self.recover_host(dead).await,
-                None if self.shared.host_file.pid_of(owner).is_none() => {
+                None if self.store.host_file.pid_of(owner).is_none() => {
                     self.record_lost(owner).await;
                 }
                 None => return Ok(row),
             }
         }
-        self.row(id).await
+        self.store.row(id).await
     }
 
     /// How the run of a stored session has ended that another host had, if that has died and nothing of it is recorded
@@ -79,22 +95,17 @@ impl Host {
         row: &SessionRow,
         meta: &SessionMeta,
     ) -> Option<TerminationInfo> {
-        let owner = self.other_owner(row).filter(|_| !row.ended)?;
+        let owner = self.store.other_owner(row).filter(|_| !row.ended)?;
         {
-            let _one_at_a_time = self.shared.recovering.lock().await;
-            let file = &self.shared.host_file;
+            let _one_at_a_time = self.one_at_a_time.lock().await;
+            let file = &self.store.host_file;
             if !file.is_dead(owner) && file.pid_of(owner).is_some() {
                 return None;
             }
         }
-        let _one_of_few = self.shared.readings.acquire().await.expect("it is never closed");
+        let _one_of_few = self.store.one_of_few().await;
         // When it was found does not count: the next look would find it at another time.
         Some(self.lost_end(row, meta, row.updated_ms).await)
-    }
-
-    /// The other host that has the session, or had when it died.
-    fn other_owner<'a>(&self, row: &'a SessionRow) -> Option<&'a str> {
-        row.owner.as_deref().filter(|owner| *owner != self.shared.host_file.id())
     }
 
     async fn recover_host(&self, dead: DeadHost) {
@@ -121,7 +132,7 @@ impl Host {
     }
 
     async fn try_record_lost(&self, owner: &str) -> Result<(), String> {
-        let rows = self.shared.log.owned_by(owner).await.map_err(|error| chain(&error))?;
+        let rows = self.store.log.owned_by(owner).await.map_err(|error| chain(&error))?;
         for row in rows {
             let batch = match row.ended {
                 // It was being activated, and is as it was.
@@ -132,7 +143,7 @@ impl Host {
                 }),
                 false => self.lost_batch(&row, owner).await,
             };
-            match self.shared.log.append_to(&row.id, Some(owner), batch).await {
+            match self.store.log.append_to(&row.id, Some(owner), batch).await {
                 Ok(_) if row.ended => {}
                 Ok(_) => {
                     metrics::run_ended(Some(Cause::DaemonLost));
@@ -173,7 +184,7 @@ impl Host {
     async fn facts_in_log(&self, row: &SessionRow, meta: &SessionMeta) -> Result<SessionFacts, HostError> {
         let unknown = || HostError::UnknownSession { id: row.id.clone() };
         let id = SessionId::parse(&row.id).ok_or_else(unknown)?;
-        let projection = self.recall(&id, meta, row.last_seq, |_| {}).await?;
+        let projection = self.store.recall(&id, meta, row.last_seq, |_| {}).await?;
         let began = (projection.runs() != RunNumber(0)).then(|| projection.run_started_ms());
         Ok(SessionFacts {
             turn_active: projection.running_turn().is_some(),

@@ -269,7 +269,7 @@ impl Conversation {
                     None => break,
                 },
                 _ = signals.next() => if let Home::Here(local) = &self.home {
-                    local.host.kill_all();
+                    local.host.agents().kill_all();
                 },
             }
         }
@@ -305,7 +305,7 @@ impl Conversation {
         let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New(_)));
         if self.interrupted || !(is_to_come || self.session.is_some()) {
             if let Home::Here(local) = &self.home {
-                local.host.kill_all();
+                local.host.agents().kill_all();
             }
             return Ok(Phase::Over);
         }

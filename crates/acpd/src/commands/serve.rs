@@ -45,7 +45,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let settings = http_settings(&config);
     let server = HttpServer::new(local.host.clone(), tokens.clone(), settings, Some(measured), stop.clone());
     for name in config.agents.keys() {
-        local.host.keep_spare(name);
+        local.host.agents().keep_spare(name);
     }
     let serving = local.host.scope().spawn("front door", {
         let (server, quit) = (server.clone(), quit.clone());
@@ -153,7 +153,7 @@ fn reload(
             "the last token was taken out: requests over TCP are rejected until a token is added or acpd restarts"
         );
     }
-    local.host.set_agents(agent_specs(&config));
+    local.host.agents().set(agent_specs(&config));
     let (tokens, agents) = (config.tokens.len(), config.agents.len());
     tracing::info!(tokens, agents, "read the configuration anew");
     Ok(())

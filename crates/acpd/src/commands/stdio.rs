@@ -30,7 +30,7 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
     let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
     let local = LocalHost::open(config).await?;
     // An editor may open any number of sessions.
-    local.host.keep_spare(&agent);
+    local.host.agents().keep_spare(&agent);
     let stop = CancellationToken::new();
     let options = ConnectionOptions {
         identity: Identity::local(Allowance::UNLIMITED),

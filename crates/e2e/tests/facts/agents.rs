@@ -6,7 +6,7 @@ use acpd_host::{EndRequest, Host, HostError};
 use serde_json::{Value, json};
 
 fn health(host: &Host, agent: &str) -> Value {
-    let all = serde_json::to_value(host.agents_health()).expect("it is JSON");
+    let all = serde_json::to_value(host.agents().health()).expect("it is JSON");
     all.as_array()
         .expect("it is a list")
         .iter()
@@ -83,7 +83,7 @@ async fn an_agent_that_does_not_start_stands_as_an_error() {
         ("missing", "command not found: no-such-program"),
         ("silent", "agent ended before it answered initialize: exit status: 4"),
     ] {
-        let failed = host.connect(agent, None).await;
+        let failed = host.agents().connect(agent, None).await;
         assert!(matches!(failed, Err(HostError::Start { .. })), "{failed:?}");
         let health = health(&host, agent);
         assert_eq!((&health["status"], &health["processes"]), (&json!("error"), &json!(0)), "{health}");
@@ -91,7 +91,10 @@ async fn an_agent_that_does_not_start_stands_as_an_error() {
         assert_eq!((health.get("capabilities"), health.get("uptimeMs")), (None, None));
     }
     // Whoever tries again restarts the one that ran for a moment.
-    assert!(host.connect("silent", None).await.is_err() && host.connect("missing", None).await.is_err());
+    assert!(
+        host.agents().connect("silent", None).await.is_err()
+            && host.agents().connect("missing", None).await.is_err()
+    );
     assert_eq!(health(&host, "silent")["restartCount"], 1);
     assert_eq!(health(&host, "missing")["restartCount"], 0, "it never ran");
     close(host).await;

@@ -40,18 +40,18 @@ async fn a_new_entry_is_for_new_sessions() {
     let scratch = Scratch::new();
     let host = open(&scratch, [generation(&scratch, "one")]).await;
     let old = session(&host, &scratch, "a").await;
-    let waiting = host.connect("a", None).await.unwrap();
-    assert!(host.still_offers(&waiting));
-    host.set_agents(named([generation(&scratch, "two")]));
+    let waiting = host.agents().connect("a", None).await.unwrap();
+    assert!(host.agents().still_offers(&waiting));
+    host.agents().set(named([generation(&scratch, "two")]));
     let new = session(&host, &scratch, "a").await;
     assert_eq!(generation_of(&host, &old).await, "one");
     assert_eq!(generation_of(&host, &new).await, "two");
-    assert!(!host.still_offers(&waiting), "who waits for its first session has to ask again");
+    assert!(!host.agents().still_offers(&waiting), "who waits for its first session has to ask again");
     drop(waiting);
     // The same entry once more changes nothing.
-    let waiting = host.connect("a", None).await.unwrap();
-    host.set_agents(named([generation(&scratch, "two")]));
-    assert!(host.still_offers(&waiting));
+    let waiting = host.agents().connect("a", None).await.unwrap();
+    host.agents().set(named([generation(&scratch, "two")]));
+    assert!(host.agents().still_offers(&waiting));
     drop(waiting);
     close(host).await;
 }
@@ -62,17 +62,17 @@ async fn a_removed_agent_is_not_started_any_more() {
     let scratch = Scratch::new();
     let host = open(&scratch, [generation(&scratch, "one"), example(&scratch, "b")]).await;
     let old = session(&host, &scratch, "a").await;
-    let process = host.connect("a", None).await.unwrap();
-    host.set_agents(named([example(&scratch, "b"), example(&scratch, "c")]));
-    let refused = host.connect("a", None).await;
+    let process = host.agents().connect("a", None).await.unwrap();
+    host.agents().set(named([example(&scratch, "b"), example(&scratch, "c")]));
+    let refused = host.agents().connect("a", None).await;
     let Err(HostError::UnknownAgent { name, known }) = refused else { panic!("{refused:?}") };
     assert_eq!((name.as_str(), known), ("a", vec!["b".to_owned(), "c".to_owned()]));
-    assert!(!host.still_offers(&process));
+    assert!(!host.agents().still_offers(&process));
     drop(process);
     assert_eq!(generation_of(&host, &old).await, "one");
-    let names: Vec<String> = host.agents_health().into_iter().map(|agent| agent.name).collect();
+    let names: Vec<String> = host.agents().health().into_iter().map(|agent| agent.name).collect();
     assert_eq!(names, ["b", "c"]);
-    assert_eq!(host.agents().len(), 2);
+    assert_eq!(host.agents().specs().len(), 2);
     let new = session(&host, &scratch, "c").await;
     assert_eq!(turn(&new, "hello").await["stopReason"], "end_turn");
     close(host).await;
@@ -85,10 +85,10 @@ async fn a_shared_process_goes_on_for_its_own_sessions() {
     let shared = |n: &str| AgentSpec { share_process: true, ..generation(&scratch, n) };
     let host = open(&scratch, [shared("one")]).await;
     let first = session(&host, &scratch, "a").await;
-    host.set_agents(named([shared("one")]));
+    host.agents().set(named([shared("one")]));
     let second = session(&host, &scratch, "a").await;
     assert_eq!(first.agent().pid(), second.agent().pid(), "nothing has changed");
-    host.set_agents(named([shared("two")]));
+    host.agents().set(named([shared("two")]));
     let third = session(&host, &scratch, "a").await;
     let fourth = session(&host, &scratch, "a").await;
     assert_ne!(first.agent().pid(), third.agent().pid());
@@ -101,7 +101,7 @@ async fn a_shared_process_goes_on_for_its_own_sessions() {
 /// The process that is kept ready, when one is.
 async fn spare(host: &Host, processes: usize) {
     until("a spare is ready", async || {
-        let health = host.agents_health().into_iter().find(|health| health.name == "a")?;
+        let health = host.agents().health().into_iter().find(|health| health.name == "a")?;
         (health.processes == processes && health.capabilities.is_some()).then_some(())
     })
     .await;
@@ -113,28 +113,28 @@ async fn a_spare_follows_its_entry() {
     let scratch = Scratch::new();
     let spared = |n: &str| AgentSpec { spare: true, ..generation(&scratch, n) };
     let host = open(&scratch, [spared("one")]).await;
-    host.keep_spare("a");
+    host.agents().keep_spare("a");
     spare(&host, 1).await;
     let pids = || scratch.mark().running("example-agent").into_iter().map(|p| p.pid).collect::<Vec<_>>();
     let old = pids();
-    host.set_agents(named([spared("two")]));
+    host.agents().set(named([spared("two")]));
     until("the old spare is gone", async || (!pids().iter().any(|pid| old.contains(pid))).then_some(()))
         .await;
     spare(&host, 1).await;
-    let process = host.connect("a", None).await.unwrap();
+    let process = host.agents().connect("a", None).await.unwrap();
     let new = session_on(&host, &scratch, &process).await.session;
     assert_eq!(generation_of(&host, &new).await, "two");
     spare(&host, 2).await;
 
     // One that wants none any more has none; and gets one again, because it was asked for.
-    host.set_agents(named([generation(&scratch, "two")]));
+    host.agents().set(named([generation(&scratch, "two")]));
     spare(&host, 1).await;
     assert_eq!(pids().len(), 1);
-    host.set_agents(named([]));
+    host.agents().set(named([]));
     assert_eq!(generation_of(&host, &new).await, "two");
-    host.set_agents(named([spared("three")]));
+    host.agents().set(named([spared("three")]));
     spare(&host, 2).await;
-    let process = host.connect("a", None).await.unwrap();
+    let process = host.agents().connect("a", None).await.unwrap();
     let last = session_on(&host, &scratch, &process).await.session;
     assert_eq!(generation_of(&host, &last).await, "three");
     close(host).await;

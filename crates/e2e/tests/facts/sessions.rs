@@ -94,7 +94,7 @@ async fn everything_is_known_of_a_session_for_ever() {
 
     let host = open(&scratch, [example(&scratch, "a")]).await;
     assert_eq!(info(&host, &id).await, ended);
-    let agent = host.connect("a", None).await.unwrap();
+    let agent = host.agents().connect("a", None).await.unwrap();
     host.activate(host.attempt(&id), &id, &agent, None, "e2e").await.unwrap();
     let again = info(&host, &id).await;
     is_complete(&again);
@@ -271,7 +271,7 @@ async fn the_permission_mode_is_told() {
     let host = open(&scratch, [spec]).await;
     let by_entry = session(&host, &scratch, "a").await;
     assert_eq!(info(&host, by_entry.id()).await["metadata"]["permissionMode"], "deny");
-    let agent = host.connect("a", None).await.unwrap();
+    let agent = host.agents().connect("a", None).await.unwrap();
     let mut params: Value = serde_json::from_slice(&setup(&scratch).unwrap()).unwrap();
     params["_meta"] = json!({"sandboxagent.dev": {"permissionMode": "acceptEdits"}});
     let chosen =

@@ -318,9 +318,9 @@ async fn join(
         return (Err(error), spare);
     }
     // One whose entry has changed since gets no new session.
-    let agent = match spare.filter(|agent| host.still_offers(agent)) {
+    let agent = match spare.filter(|agent| host.agents().still_offers(agent)) {
         Some(agent) => Ok(agent),
-        None => attempt.unless_stopped(host.connect(name, cwd)).await,
+        None => attempt.unless_stopped(host.agents().connect(name, cwd)).await,
     };
     let agent = match agent {
         Ok(agent) => agent,

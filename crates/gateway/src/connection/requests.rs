@@ -87,12 +87,13 @@ impl Connection {
             let client = ClientCapabilities::read(&params);
             let initialized = if only_watches {
                 // Nothing is started for it.
-                host.known_agent(&name)
+                host.agents()
+                    .known(&name)
                     .map(|known| (None, watcher_result(&name, known.as_deref(), &client, session_stop)))
             } else {
                 let agent = match known {
                     Some(agent) => Ok(agent),
-                    None => host.connect(&name, None).await,
+                    None => host.agents().connect(&name, None).await,
                 };
                 agent.map(|agent| {
                     let result = initialize_result(&agent, &client, session_stop);
@@ -227,7 +228,7 @@ impl Connection {
             let fresh = known.is_none();
             let agent = match known {
                 Some(agent) => Ok(agent),
-                None => host.connect(&name, None).await,
+                None => host.agents().connect(&name, None).await,
             };
             let body = match &agent {
                 Ok(agent) => match agent.request(&method, params).await {
@@ -272,9 +273,9 @@ async fn create(
     creator: Creator,
 ) -> Result<Created, (HostError, Option<AgentHandle>)> {
     // One whose entry has changed since gets no new session.
-    let agent = match spare.filter(|agent| host.still_offers(agent)) {
+    let agent = match spare.filter(|agent| host.agents().still_offers(agent)) {
         Some(agent) => agent,
-        None => host.connect(name, cwd).await.map_err(|error| (error, None))?,
+        None => host.agents().connect(name, cwd).await.map_err(|error| (error, None))?,
     };
     let created = match &origin {
         Origin::New => host.new_session(&agent, params, creator).await,

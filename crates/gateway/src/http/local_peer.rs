@@ -35,7 +35,7 @@ pub(super) fn admit(host: &Host, stream: &UnixStream) -> Result<(), PeerRefused>
     // One that cannot be seen from here has no number (0): it is outside of this daemon's container, where none of its
     // agents can be.
     match peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0) {
-        Some(pid) => Ok(host.admits(pid)?),
+        Some(pid) => Ok(host.agents().admits(pid)?),
         None => Ok(()),
     }
 }

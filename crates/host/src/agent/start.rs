@@ -187,6 +187,16 @@ impl AgentStarter {
         &self.supervisor
     }
 
+    /// Whether nothing is to be started any more.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.is_cancelled()
+    }
+
+    /// Cancelled when nothing is to be started any more.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.closing
+    }
+
     /// The health of the agents.
     pub(crate) fn health(&self) -> &HealthRecords {
         &self.health

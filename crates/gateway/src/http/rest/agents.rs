@@ -41,7 +41,7 @@ pub(super) async fn list(
 ) -> Result<Json<Agents>, Problem> {
     super::check_scope(&identity, Scope::Admin)?;
     let default = &shared.settings().default_agent;
-    let agents = shared.host.agents_health().into_iter();
+    let agents = shared.host.agents().health().into_iter();
     let agents = agents.map(|health| Agent { default: health.name == *default, health }).collect();
     Ok(Json(Agents { agents }))
 }

@@ -1,13 +1,12 @@
 //! Asking an agent for a session.
 
-use super::Host;
-use crate::agent::{AgentAnswer, AgentHandle};
+use super::{AgentAnswer, AgentHandle, Agents};
 use crate::error::HostError;
 use crate::secrets::Secrets;
 use bytes::Bytes;
 
-impl Host {
-    /// OpenQuestions an agent for a session, by whatever method, within the bound that its start has. Unless it refuses, its
+impl Agents {
+    /// Asks an agent for a session, by whatever method, within the bound that its start has. Unless it refuses, its
     /// process counts as used from then on, also if the answer is not waited for.
     pub(crate) async fn ask_for_session(
         &self,
@@ -29,7 +28,7 @@ impl Host {
             }
         };
         // It is not waited for when the host shuts down; a process of its own is stopped with its handle.
-        let answer = self.shared.closing.run_until_cancelled(answered).await;
+        let answer = self.starter.closing().run_until_cancelled(answered).await;
         let answer = answer.unwrap_or(Err(HostError::ShuttingDown))?;
         if answer.is_error && was_unused {
             agent.is_unused_again();

@@ -4,7 +4,7 @@
 //! An agent could otherwise do as its user whatever a token keeps from the client that prompts it. The entry that stands
 //! now counts, not the one that a process was started with. Not here: which user a process runs as.
 
-use super::Host;
+use super::Agents;
 use acpd_supervisor::Lineage;
 use std::sync::Arc;
 
@@ -42,16 +42,16 @@ pub enum CallerRefused {
     },
 }
 
-impl Host {
+impl Agents {
     /// Whether a process may use the socket.
     ///
     /// # Errors
     /// Why not.
     pub fn admits(&self, pid: u32) -> Result<(), CallerRefused> {
-        match self.shared.starter.supervisor().lineage(pid) {
+        match self.supervisor().lineage(pid) {
             Lineage::Stranger => Ok(()),
             Lineage::Program(Some(agent)) => {
-                match self.agents().iter().any(|entry| entry.name == *agent && entry.control_daemon) {
+                match self.specs().iter().any(|entry| entry.name == *agent && entry.control_daemon) {
                     true => Ok(()),
                     false => Err(CallerRefused::OfAgent { pid, agent }),
                 }

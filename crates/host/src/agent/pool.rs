@@ -4,35 +4,42 @@
 //! Invariant: a process goes on with the entry that it was started with; what is asked for now is started, or given,
 //! by the entry that stands now.
 
-use super::Host;
-use crate::agent::{
-    AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStartError, AgentStarter, MethodMemory, start_agent,
+use super::{
+    AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStartError, AgentStarter, MethodMemory, Spares,
+    start_agent,
 };
 use crate::clock;
 use crate::error::HostError;
+use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
 use crate::spec::AgentSpec;
 use acpd_record::TerminationInfo;
 use acpd_supervisor::{Supervisor, TaskScope};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::sync::{Arc, MutexGuard, PoisonError, RwLockReadGuard};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use tokio_util::sync::CancellationToken;
+
+/// The agents of a host: their entries, and the processes that sessions are given.
+pub struct Agents {
+    /// Where agents are started before a session says where it works.
+    cwd: PathBuf,
+    entries: RwLock<Entries>,
+    pub(super) starter: AgentStarter,
+    spares: Spares,
+    /// Processes that serve all sessions of their agent, by the agent's name.
+    shared: Mutex<BTreeMap<String, AgentRef>>,
+    starting: KeyedLocks,
+}
 
 /// The entries that stand, and for which a spare is wanted if its entry says so.
 #[derive(Debug)]
-pub(super) struct Entries {
+struct Entries {
     specs: BTreeMap<String, Arc<AgentSpec>>,
     spared: BTreeSet<String>,
 }
 
-impl Entries {
-    pub(super) fn new(specs: BTreeMap<String, AgentSpec>) -> Self {
-        Self { specs: shared(specs), spared: BTreeSet::new() }
-    }
-}
-
-fn shared(specs: BTreeMap<String, AgentSpec>) -> BTreeMap<String, Arc<AgentSpec>> {
+fn in_common(specs: BTreeMap<String, AgentSpec>) -> BTreeMap<String, Arc<AgentSpec>> {
     let known = |(name, spec): (String, AgentSpec)| {
         metrics::agent_known(&name);
         (name, Arc::new(spec))
@@ -40,28 +47,44 @@ fn shared(specs: BTreeMap<String, AgentSpec>) -> BTreeMap<String, Arc<AgentSpec>
     specs.into_iter().map(known).collect()
 }
 
-impl Host {
+impl Agents {
+    pub(crate) fn new(
+        specs: BTreeMap<String, AgentSpec>,
+        cwd: PathBuf,
+        starter: AgentStarter,
+        scope: &TaskScope,
+    ) -> Self {
+        Self {
+            cwd,
+            entries: RwLock::new(Entries { specs: in_common(specs), spared: BTreeSet::new() }),
+            starter,
+            spares: Spares::new(scope.child(tracing::Span::current())),
+            shared: Mutex::default(),
+            starting: KeyedLocks::default(),
+        }
+    }
+
     /// The agents that can be started, by name.
-    pub fn agents(&self) -> Vec<Arc<AgentSpec>> {
+    pub fn specs(&self) -> Vec<Arc<AgentSpec>> {
         self.entries().specs.values().cloned().collect()
     }
 
     /// The health of all, by name.
-    pub fn agents_health(&self) -> Vec<AgentHealth> {
+    pub fn health(&self) -> Vec<AgentHealth> {
         let names: Vec<String> = self.entries().specs.keys().cloned().collect();
-        names.iter().map(|name| self.shared.starter.health().of(name)).collect()
+        names.iter().map(|name| self.starter.health().of(name)).collect()
     }
 
     /// Replaces the entries. What runs goes on with the entry that it was started with; what is started from now on
     /// has the new one, and what has none any more is not started. Spares of entries that changed are stopped, and
     /// kept anew where one is wanted. To be called in a runtime.
-    pub fn set_agents(&self, agents: BTreeMap<String, AgentSpec>) {
+    pub fn set(&self, agents: BTreeMap<String, AgentSpec>) {
         // Held to the end, so that no spare of an old entry is kept after this.
-        let mut entries = self.shared.entries.write().unwrap_or_else(PoisonError::into_inner);
-        entries.specs = shared(agents);
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.specs = in_common(agents);
         let stands = |spec: &AgentSpec| entries.specs.get(&spec.name).is_some_and(|now| **now == *spec);
-        self.shared.spares.retain(|spec| stands(spec) && wants_spare(spec));
-        self.shared_agents().retain(|_, agent| stands(agent.spec()));
+        self.spares.retain(|spec| stands(spec) && wants_spare(spec));
+        self.shared().retain(|_, agent| stands(agent.spec()));
         for spec in entries.spared.iter().filter_map(|name| entries.specs.get(name)) {
             self.keep_spare_of(spec);
         }
@@ -84,31 +107,31 @@ impl Host {
     /// When there is no such agent, or it does not start.
     pub async fn connect(&self, agent: &str, cwd: Option<&Path>) -> Result<AgentHandle, HostError> {
         let spec = self.entry(agent)?;
-        if self.is_closing() {
+        if self.starter.is_closing() {
             return Err(HostError::ShuttingDown);
         }
         if !spec.share_process {
-            if let Some(spare) = self.shared.spares.take(agent).await {
+            if let Some(spare) = self.spares.take(agent).await {
                 return spare;
             }
-            let started = self.shared.starter.start(&spec, cwd.unwrap_or(&self.shared.cwd)).await?;
+            let started = self.starter.start(&spec, cwd.unwrap_or(&self.cwd)).await?;
             return Ok(match cwd {
                 Some(cwd) => started.started_for(cwd),
                 None => started,
             });
         }
         // Requests while it starts get the same process.
-        let _one_at_a_time = self.shared.starting.lock(agent).await;
-        let running = self.shared_agents().get(agent).and_then(AgentRef::upgrade);
+        let _one_at_a_time = self.starting.lock(agent).await;
+        let running = self.shared().get(agent).and_then(AgentRef::upgrade);
         if let Some(running) = running {
             return Ok(running);
         }
         // It may have taken long to get here.
         let spec = self.entry(agent)?;
-        let started = self.shared.starter.start(&spec, &self.shared.cwd).await?;
+        let started = self.starter.start(&spec, &self.cwd).await?;
         let entries = self.entries();
         if entries.specs.get(agent) == Some(&spec) {
-            self.shared_agents().insert(agent.to_owned(), started.downgrade());
+            self.shared().insert(agent.to_owned(), started.downgrade());
         }
         Ok(started)
     }
@@ -116,7 +139,7 @@ impl Host {
     /// Keeps a process of `agent` ready from now on, whenever its entry says so: for those who will serve more than
     /// one session of it.
     pub fn keep_spare(&self, agent: &str) {
-        let mut entries = self.shared.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.spared.insert(agent.to_owned());
         if let Some(spec) = entries.specs.get(agent) {
             self.keep_spare_of(spec);
@@ -124,8 +147,8 @@ impl Host {
     }
 
     fn keep_spare_of(&self, spec: &Arc<AgentSpec>) {
-        if wants_spare(spec) && !self.is_closing() {
-            self.shared.spares.keep(self.shared.starter.clone(), spec, self.shared.cwd.clone());
+        if wants_spare(spec) && !self.starter.is_closing() {
+            self.spares.keep(self.starter.clone(), spec, self.cwd.clone());
         }
     }
 
@@ -133,8 +156,27 @@ impl Host {
     ///
     /// # Errors
     /// When there is no such agent.
-    pub fn known_agent(&self, agent: &str) -> Result<Option<Arc<AgentInfo>>, HostError> {
-        self.entry(agent).map(|_| self.shared.starter.health().info(agent))
+    pub fn known(&self, agent: &str) -> Result<Option<Arc<AgentInfo>>, HostError> {
+        self.entry(agent).map(|_| self.starter.health().info(agent))
+    }
+
+    /// Jumps to the end of the stop ladder for every agent, for good: one that starts later gets no graces either.
+    pub fn kill_all(&self) {
+        self.starter.kill_all();
+    }
+
+    /// Stops the processes that wait for sessions.
+    pub(crate) fn stop_spares(&self) {
+        self.spares.stop();
+    }
+
+    /// Where agents are started before a session says where it works.
+    pub(crate) fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    pub(super) fn supervisor(&self) -> &Supervisor {
+        self.starter.supervisor()
     }
 
     fn entry(&self, agent: &str) -> Result<Arc<AgentSpec>, HostError> {
@@ -146,11 +188,11 @@ impl Host {
     }
 
     fn entries(&self) -> RwLockReadGuard<'_, Entries> {
-        self.shared.entries.read().unwrap_or_else(PoisonError::into_inner)
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn shared_agents(&self) -> MutexGuard<'_, BTreeMap<String, AgentRef>> {
-        self.shared.shared_agents.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shared(&self) -> MutexGuard<'_, BTreeMap<String, AgentRef>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,0 +1,133 @@
+//! Finding sessions, and ending them.
+
+use crate::error::HostError;
+use crate::host::Host;
+use crate::journal;
+use crate::session::{EndOutcome, EndRequest, SessionHandle};
+use acpd_eventlog::{SessionRow, WriteError};
+use acpd_record::{SessionId, SessionMeta};
+use std::sync::Arc;
+
+/// A session that was found.
+#[derive(Debug)]
+pub struct Found {
+    /// The name of the token under which it was created, or None.
+    pub created_by: Option<Arc<str>>,
+    /// What is stored of it, if that had to be read.
+    pub(crate) row: Option<SessionRow>,
+}
+
+impl Host {
+    /// A live session, by id.
+    ///
+    /// # Errors
+    /// When it has ended, with how, and when there is none.
+    pub async fn session(&self, id: &SessionId) -> Result<SessionHandle, HostError> {
+        if let Some(session) = self.shared.sessions.live.get(id) {
+            return Ok(session);
+        }
+        let row = self.shared.recovery.recovered(id).await?;
+        match &row.owner {
+            Some(owner) if owner != self.shared.store.host_file.id() => {
+                return Err(self.live_elsewhere(id, owner));
+            }
+            // It is just being created, and no client knows its id yet.
+            Some(_) if !row.ended => return Err(HostError::UnknownSession { id: id.to_string() }),
+            _ => {}
+        }
+        let info = SessionMeta::read(&row.info).termination();
+        let unreadable = |error: serde_json::Error| HostError::History {
+            detail: format!("how the session ended cannot be read: {error}"),
+        };
+        Err(HostError::SessionEnded { id: id.to_string(), info: Arc::new(info.map_err(unreadable)?) })
+    }
+
+    /// Finds a session and its owner (contract 1.7): the token under which it was created, or None. `sees` says of which
+    /// owners the caller may see sessions.
+    ///
+    /// # Errors
+    /// When there is no such session for the caller, or the log cannot be read.
+    pub async fn find(
+        &self,
+        id: &SessionId,
+        sees: impl Fn(Option<&str>) -> bool,
+    ) -> Result<Found, HostError> {
+        let live = self.shared.sessions.live.get(id).map(|session| session.created_by().map(Arc::clone));
+        if let Some(created_by) = live.filter(|creator| sees(creator.as_deref())) {
+            return Ok(Found { created_by, row: None });
+        }
+        // A live one of another owner takes as long as one that never was: the time must not tell them apart.
+        let row = self.shared.store.row(id).await?;
+        match sees(row.created_by.as_deref()) {
+            true => Ok(Found { created_by: row.created_by.as_deref().map(Arc::from), row: Some(row) }),
+            false => Err(HostError::UnknownSession { id: id.to_string() }),
+        }
+    }
+
+    /// Whether a session is live here.
+    pub fn is_live(&self, id: &SessionId) -> bool {
+        self.shared.sessions.live.get(id).is_some()
+    }
+
+    /// How many sessions are live here.
+    pub fn live_sessions(&self) -> usize {
+        self.shared.sessions.live.all().len()
+    }
+
+    /// How many sessions are live here that were created under this token, or under none.
+    pub fn live_sessions_of(&self, token: Option<&Arc<str>>) -> usize {
+        self.shared.sessions.live.all().iter().filter(|session| session.created_by() == token).count()
+    }
+
+    /// The error for a session that another process has (contract 6).
+    pub(crate) fn live_elsewhere(&self, id: &SessionId, owner: &str) -> HostError {
+        let pid = self.shared.store.host_file.pid_of(owner);
+        HostError::LiveElsewhere { id: id.to_string(), pid }
+    }
+
+    /// Ends a live session, or finds how it has ended.
+    ///
+    /// # Errors
+    /// When there is none of that id, or another process has it.
+    pub async fn end_session(
+        &self,
+        id: &SessionId,
+        request: EndRequest,
+        client: &str,
+    ) -> Result<EndOutcome, HostError> {
+        if let Some(session) = self.shared.sessions.live.get(id) {
+            return Ok(session.end(request, client.into()).await);
+        }
+        let _nobody_tries = self.shared.sessions.attempts.stop(id).await;
+        match self.session(id).await {
+            // It was activated a moment before.
+            Ok(session) => Ok(session.end(request, client.into()).await),
+            Err(HostError::SessionEnded { info, .. }) => {
+                Ok(EndOutcome { after: info.seq(), already: true, info })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes a session and its history; a live one is closed first. One that is not there is as good as removed
+    /// (SE-16).
+    ///
+    /// # Errors
+    /// When another process has it, or the log cannot be written.
+    pub async fn delete_session(&self, id: &SessionId, client: &str) -> Result<(), HostError> {
+        match self.end_session(id, EndRequest::Close, client).await {
+            Ok(_) => {}
+            Err(HostError::UnknownSession { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let _nobody_tries = self.shared.sessions.attempts.stop(id).await;
+        match self.shared.store.log.delete(id.as_str()).await {
+            Ok(()) => {
+                journal::session_deleted(id, client);
+                Ok(())
+            }
+            Err(WriteError::Unknown { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

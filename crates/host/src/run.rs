@@ -1,0 +1,161 @@
+//! Beginning a run: a session's task on an agent that has the session.
+
+use crate::agent::{AgentHandle, Claim, Gone, History, SESSION_INPUTS, SessionInput};
+use crate::error::HostError;
+use crate::files::{Files, FilesSpec};
+use crate::host::Host;
+use crate::journal::RunJournal;
+use crate::recording::ended_batch;
+use crate::services::Services;
+use crate::session::{
+    AboutRun, COMMANDS, EndRequest, Handover, Limits, Past, RunFacts, SessionCore, SessionHandle,
+    SessionParts, SessionTask, SharedCore,
+};
+use crate::termination::chain;
+use crate::transcript::Transcript;
+use crate::viewers::Viewers;
+use acpd_eventlog::Appender;
+use acpd_record::{NativeSessionId, PermissionMode, Projection, SessionId, SessionMeta};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// How long at most a session that ends waits for its cancelled turn, and for the agent's own close: together with the
+/// ladder's graces an end stays below their sum and a second (contract 1.1.6).
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// What a run of a session begins with.
+pub(crate) struct Run {
+    /// The token that owns the session, if one does.
+    pub(crate) created_by: Option<Arc<str>>,
+    /// The agent's own id of it.
+    pub(crate) native: NativeSessionId,
+    /// No other session on its process has that id.
+    pub(crate) claim: Claim,
+    /// What its log says of it, up to the start of the run.
+    pub(crate) projection: Box<Projection>,
+    /// What its agent is given with the next prompt, because it cannot know it.
+    pub(crate) transcript: Option<Transcript>,
+    /// What the index knows of it.
+    pub(crate) meta: SessionMeta,
+    /// Its working directory.
+    pub(crate) cwd: String,
+    /// When the session was created, in milliseconds since 1970.
+    pub(crate) created_ms: i64,
+    pub(crate) mode: Option<PermissionMode>,
+    /// The params of `session/new`, `load`, `resume` or `fork`: where the session works.
+    pub(crate) setup: Bytes,
+}
+
+impl Host {
+    /// Starts the task of a session whose agent has it.
+    pub(crate) async fn begin_run(
+        &self,
+        id: &SessionId,
+        agent: &AgentHandle,
+        appender: Appender,
+        run: Run,
+        history: History,
+    ) -> Result<SessionHandle, HostError> {
+        let (commands, inbox) = mpsc::channel(COMMANDS);
+        let (inputs_in, inputs) = mpsc::channel::<SessionInput>(SESSION_INPUTS);
+        let (publish, ended) = watch::channel(None);
+        let spec = Arc::clone(agent.spec());
+        let is_activated = matches!(history, History::Drop(..));
+        let route = match agent.bind(run.claim, inputs_in, history).await {
+            Ok(route) => route,
+            Err(Gone) => {
+                self.record_failed_start(id, appender, agent, run.meta).await;
+                return Err(HostError::AgentGone { info: Arc::new(agent.termination().await) });
+            }
+        };
+        let doubts = self.shared.store.check_cache.doubts();
+        let journal = RunJournal::started(id.clone(), agent, run.meta.runs, doubts);
+        let began_after = appender.next_seq() - 1;
+        let past = is_activated
+            .then(|| Box::new(Past::new(self.shared.store.log.clone(), id.to_string(), began_after)));
+        let viewers = Viewers::default();
+        let permission_mode = run.mode.unwrap_or(spec.permission_mode);
+        let about = AboutRun {
+            id: id.clone(),
+            created_by: run.created_by,
+            began_after,
+            permission_mode,
+            cwd: run.cwd.into(),
+            created_ms: run.created_ms,
+        };
+        let agent_ref = agent.downgrade();
+        let setup = FilesSpec::of_session(&run.setup, spec.files);
+        let facts = RunFacts {
+            id: id.clone(),
+            native: run.native,
+            permission_mode,
+            prompt: agent.info().prompt,
+            is_shared: agent.is_shared(),
+            offered: spec.offered,
+            forwards_files: setup.rules.forward,
+            limits: Limits {
+                cancel: spec.cancel_timeout,
+                permission: spec.permission_timeout,
+                idle: spec.idle_timeout,
+                settle: spec.graces.stdin.min(SETTLE),
+            },
+        };
+        let services = Services {
+            cwd: setup.directories.first().cloned().unwrap_or_else(|| self.shared.agents.cwd().to_owned()),
+            files: Files::open(setup, &self.shared.sessions.file_slots).await,
+            terminals: Arc::clone(&self.shared.sessions.terminals),
+            owner: id.to_string(),
+            agent: spec.name.as_str().into(),
+        };
+        let handover = Handover::new(run.transcript);
+        let core =
+            SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, SessionTask::now());
+        let core = SharedCore::new(core);
+        let seen = (core.clone(), appender.committed());
+        let session = SessionHandle::new(about, agent_ref, commands, ended, seen, viewers.clone());
+        let parts = SessionParts {
+            journal,
+            agent: agent.clone(),
+            route,
+            appender,
+            commands: inbox,
+            inputs,
+            ended: publish,
+            viewers,
+            services,
+            scope: self.shared.scope.child(tracing::Span::current()),
+        };
+        self.shared.sessions.live.insert(session.clone());
+        let (registry, key) = (self.shared.sessions.live.clone(), id.clone());
+        let running = Box::new(SessionTask::new(core, parts, past))
+            .run()
+            .map(move |()| registry.remove(&key, began_after));
+        self.shared.scope.spawn_lasting("session", running);
+        // Either this sees the shutdown, or the shutdown sees this session in the registry.
+        if self.is_closing() {
+            session.end(EndRequest::Shutdown, "daemon".into()).await;
+            return Err(HostError::ShuttingDown);
+        }
+        Ok(session)
+    }
+
+    /// The agent died between its answer and the start of the session's task.
+    async fn record_failed_start(
+        &self,
+        id: &SessionId,
+        appender: Appender,
+        agent: &AgentHandle,
+        mut meta: SessionMeta,
+    ) {
+        let termination = agent.termination().await;
+        let doubts = self.shared.store.check_cache.doubts();
+        RunJournal::started(id.clone(), agent, meta.runs, doubts).ended(&termination, 0);
+        meta.ended(&termination);
+        if let Err(error) = appender.append_final(ended_batch(&termination, &meta)).await {
+            tracing::error!(error = chain(&error), "the end of a session could not be recorded");
+        }
+    }
+}

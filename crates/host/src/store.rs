@@ -1,0 +1,81 @@
+//! Sessions as they are stored: rows and events as types, over the event log.
+//!
+//! Not here: what is live, and what of it is shown.
+
+use crate::check::CheckCache;
+use crate::error::HostError;
+use crate::host_file::HostFile;
+use crate::journal;
+use crate::recording;
+use crate::termination::chain;
+use acpd_eventlog::{EventLog, SessionRow};
+use acpd_record::{Event, Projection, SessionId, SessionMeta};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Histories that are read at once for those who look at a session that is not live here; the others wait. One is read
+/// block by block, so what it takes is time.
+const READINGS: usize = 2;
+
+/// The stored sessions of a state directory.
+pub(crate) struct SessionStore {
+    pub(crate) log: EventLog,
+    /// This host in its state directory.
+    pub(crate) host_file: HostFile,
+    pub(crate) check_cache: CheckCache,
+    /// Histories that are read at once.
+    readings: Semaphore,
+}
+
+impl SessionStore {
+    pub(crate) fn new(log: EventLog, host_file: HostFile) -> Self {
+        Self { log, host_file, check_cache: CheckCache::default(), readings: Semaphore::new(READINGS) }
+    }
+
+    /// The right to read a history for someone who looks.
+    pub(crate) async fn one_of_few(&self) -> SemaphorePermit<'_> {
+        self.readings.acquire().await.expect("it is never closed")
+    }
+
+    /// The other host that has the session, or had when it died.
+    pub(crate) fn other_owner<'a>(&self, row: &'a SessionRow) -> Option<&'a str> {
+        row.owner.as_deref().filter(|owner| *owner != self.host_file.id())
+    }
+
+    /// Something went wrong that a log out of order would explain; the watch of the host looks.
+    pub(crate) fn doubt(&self) {
+        self.check_cache.doubts().raise();
+    }
+
+    /// What the log says of a session up to event `last`; `also` sees each event too.
+    pub(crate) async fn recall(
+        &self,
+        id: &SessionId,
+        meta: &SessionMeta,
+        last: u64,
+        mut also: impl FnMut(&Event<'_>) + Send,
+    ) -> Result<Projection, HostError> {
+        let mut projection = Projection::new(meta.forked_from.is_some());
+        let mut cursor = self.log.cursor(id.as_str(), 0).await?;
+        // Of a session that is live here, the cursor would wait for more.
+        while cursor.position() < last {
+            let Some(block) = cursor.next().await? else { break };
+            for stored in block.events().take_while(|event| event.seq <= last) {
+                if let Some(event) = recording::read(&mut projection, &stored) {
+                    also(&event);
+                }
+            }
+        }
+        journal::history_read(id, &projection);
+        Ok(projection)
+    }
+
+    /// What is stored of a session as it stands there.
+    pub(crate) async fn row(&self, id: &SessionId) -> Result<SessionRow, HostError> {
+        let row = self.log.get(id.as_str()).await.map_err(|error| unreadable(&error))?;
+        row.ok_or_else(|| HostError::UnknownSession { id: id.to_string() })
+    }
+}
+
+pub(crate) fn unreadable(error: &acpd_eventlog::QueryError) -> HostError {
+    HostError::History { detail: chain(error) }
+}
