@@ -370,7 +370,7 @@ impl Connection {
     async fn attach(&mut self, attaching: Attaching) {
         let Attaching { id, attachment, unresumable, spare } = attaching;
         self.journal.attached(&id, attachment.history_until);
-        let outbox = self.outbox.viewer(&id, attachment.answer.on_connection);
+        let outbox = self.outbox.viewer(&id, attachment.answer.delivery.on_connection);
         if let Some(live) = &attachment.live {
             self.agent = Some(live.agent().clone());
         }
@@ -551,7 +551,7 @@ async fn write_answer(outbox: &Outbox, viewer: Option<&ViewerHandle>, after: u64
     if let Some(viewer) = viewer
         && let Ok(slot) = viewer.reply_slot().await
     {
-        let (answer, told) = Answer::told(after, line.clone());
+        let (answer, told) = Answer::new(after, line.clone()).told();
         slot.fill(answer);
         if told.await.is_ok() {
             return;

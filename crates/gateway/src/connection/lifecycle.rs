@@ -234,7 +234,7 @@ impl Connection {
                 Ok((mut parts, result)) => {
                     let result = Bytes::from(serde_json::to_vec(&result).expect("it is JSON"));
                     let result = Bytes::copy_from_slice(&capabilities.filter_result(&result));
-                    parts.attachment.answer.line = answer_line(&id, &Ok(result));
+                    parts.attachment.answer.delivery.line = answer_line(&id, &Ok(result));
                     parts.spare = spare;
                     Change::Attached(Box::new(parts))
                 }
@@ -456,7 +456,7 @@ async fn show(
     };
     let from = if replay { 0 } else { until };
     let cursor = host.cursor(session, from).await?;
-    let answer = Answer { questions, ..Answer::new(until, Bytes::new()) };
+    let answer = Answer::new(until, Bytes::new()).asking(questions);
     let attachment = Attachment { live, cursor, history_until: until, answer };
     Ok((Attaching { id: session.clone(), attachment, unresumable, spare: None }, result))
 }

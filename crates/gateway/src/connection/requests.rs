@@ -5,7 +5,7 @@ use super::open_request::OpenRequest;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id};
 use crate::capabilities::{ClientCapabilities, initialize_result, watcher_result};
 use crate::identity::{Scope, SessionPermit};
-use crate::viewer::{Answer, Attachment, OfRun};
+use crate::viewer::{Answer, Attachment};
 use crate::wire_error::wire_error;
 use acpd_host::{
     AgentHandle, AgentRef, Creator, Host, HostError, NewSession, Reason, Reply, ReplyTo, method,
@@ -182,8 +182,9 @@ impl Connection {
             let _gone = keep.send(line.clone());
             // What is said behind the end is no answer of the run's.
             let is_late = matches!(body, Err(HostError::SessionEnded { .. }));
-            let of_run = (!is_late).then(|| Box::new(OfRun { id: answer_id, run }));
-            slot.fill(Answer { before, written: Some(written), of_run, ..Answer::new(after, line) });
+            let mut answer = Answer::new(after, line).before(before);
+            answer.delivery.written = Some(written);
+            slot.fill(if is_late { answer } else { answer.of_run(answer_id, run) });
         });
         let client = self.client.clone();
         let request = handle.request(method.to_owned(), params, client, reply).await?;
@@ -310,8 +311,8 @@ async fn created_change(
         Ok(Created { new, cursor, history_until }) => {
             let result = Bytes::copy_from_slice(&capabilities.filter_result(&new.result));
             // The client learns the session's id from it, so it cannot read the session's stream before.
-            let answer = Answer::new(history_until, answer_line(&id, &Ok(result)));
-            let answer = Answer { on_connection: true, ..answer };
+            let mut answer = Answer::new(history_until, answer_line(&id, &Ok(result)));
+            answer.delivery.on_connection = true;
             let session = new.session.id().clone();
             let attachment = Attachment { live: Some(new.session), cursor, history_until, answer };
             Change::Attached(Box::new(Attaching { id: session, attachment, unresumable: None, spare: None }))

@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+#[derive(Debug)]
 pub(super) struct Page {
     /// The session's id.
     id: SessionId,
