@@ -148,29 +148,7 @@ impl Host {
             Err(WriteError::Live { owner, .. }) => return Err(self.live_elsewhere(id, &owner)),
             claimed => claimed?,
         };
-        let restored = attempt
-            .unless_stopped(async {
-                self.shared.recovery.wait_for_the_lost(&ended.meta, agent.spec().graces).await;
-                // Before the agent is asked, which may tell the history then: it is not for another session.
-                let claim = agent.claim(ended.native.as_json()).await;
-                let claim = claim.ok_or_else(|| {
-                    not_resumable(format!("agent {} uses its id for another live session", agent.name()))
-                })?;
-                let restored = self.restore(agent, params).await.map_err(|error| match error {
-                    Refusal::Host(error) => error,
-                    Refusal::Agent(reason) => not_resumable(ended.under_own_id(&reason)),
-                })?;
-                let claim = match &restored.named {
-                    Some(named) => {
-                        // Some agents give each session of a process of its own the same id, this one again.
-                        drop(claim);
-                        named.claim(restored.method, agent).await?
-                    }
-                    None => claim,
-                };
-                Ok((restored, claim))
-            })
-            .await;
+        let restored = attempt.unless_stopped(self.ask_to_go_on(id, agent, &ended, params)).await;
         match restored {
             Ok((restored, claim)) => {
                 let next = NextRun { ended, restored, claim, mode, setup, client };
@@ -182,6 +160,36 @@ impl Host {
                 Err(error)
             }
         }
+    }
+
+    /// Asks the agent to go on with a session that is claimed here.
+    async fn ask_to_go_on(
+        &self,
+        id: &SessionId,
+        agent: &AgentHandle,
+        ended: &Ended,
+        params: Bytes,
+    ) -> Result<(Restored, Claim), HostError> {
+        let not_resumable = |reason: String| HostError::NotResumable { id: id.to_string(), reason };
+        self.shared.recovery.wait_for_the_lost(&ended.meta, agent.spec().graces).await;
+        // Before the agent is asked, which may tell the history then: it is not for another session.
+        let claim = agent.claim(ended.native.as_json()).await;
+        let claim = claim.ok_or_else(|| {
+            not_resumable(format!("agent {} uses its id for another live session", agent.name()))
+        })?;
+        let restored = self.restore(agent, params).await.map_err(|error| match error {
+            Refusal::Host(error) => error,
+            Refusal::Agent(reason) => not_resumable(ended.under_own_id(&reason)),
+        })?;
+        let claim = match &restored.named {
+            Some(named) => {
+                // Some agents give each session of a process of its own the same id, this one again.
+                drop(claim);
+                named.claim(restored.method, agent).await?
+            }
+            None => claim,
+        };
+        Ok((restored, claim))
     }
 
     /// The session stays as it was, without an owner.

@@ -66,10 +66,7 @@ impl Host {
         let is_activated = matches!(history, History::Drop(..));
         let route = match agent.bind(run.claim, inputs_in, history).await {
             Ok(route) => route,
-            Err(Gone) => {
-                self.record_failed_start(id, appender, agent, run.meta).await;
-                return Err(HostError::AgentGone { info: Arc::new(agent.termination().await) });
-            }
+            Err(Gone) => return Err(self.record_failed_start(id, appender, agent, run.meta).await),
         };
         let doubts = self.shared.store.check_cache.doubts();
         let journal = RunJournal::started(id.clone(), agent, run.meta.runs, doubts);
@@ -86,36 +83,14 @@ impl Host {
             cwd: run.cwd.into(),
             created_ms: run.created_ms,
         };
-        let agent_ref = agent.downgrade();
         let setup = FilesSpec::of_session(&run.setup, spec.files);
-        let facts = RunFacts {
-            id: id.clone(),
-            native: run.native,
-            permission_mode,
-            prompt: agent.info().prompt,
-            is_shared: agent.is_shared(),
-            offered: spec.offered,
-            forwards_files: setup.rules.forward,
-            limits: Limits {
-                cancel: spec.cancel_timeout,
-                permission: spec.permission_timeout,
-                idle: spec.idle_timeout,
-                settle: spec.graces.stdin.min(SETTLE),
-            },
-        };
-        let services = Services {
-            cwd: setup.directories.first().cloned().unwrap_or_else(|| self.shared.agents.cwd().to_owned()),
-            files: Files::open(setup, &self.shared.sessions.file_slots).await,
-            terminals: Arc::clone(&self.shared.sessions.terminals),
-            owner: id.to_string(),
-            agent: spec.name.as_str().into(),
-        };
-        let handover = Handover::new(run.transcript);
-        let core =
-            SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, SessionTask::now());
+        let facts = facts_of(id, agent, run.native, permission_mode, &setup);
+        let (handover, now) = (Handover::new(run.transcript), SessionTask::now());
+        let core = SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, now);
         let core = SharedCore::new(core);
         let seen = (core.clone(), appender.committed());
-        let session = SessionHandle::new(about, agent_ref, commands, ended, seen, viewers.clone());
+        let session = SessionHandle::new(about, agent.downgrade(), commands, ended, seen, viewers.clone());
+        let services = self.services_of(id, &spec.name, setup).await;
         let parts = SessionParts {
             journal,
             agent: agent.clone(),
@@ -128,13 +103,8 @@ impl Host {
             services,
             scope: self.shared.scope.child(tracing::Span::current()),
         };
-        self.shared.sessions.live.insert(session.clone());
-        let (registry, key) = (self.shared.sessions.live.clone(), id.clone());
-        let running = Box::new(SessionTask::new(core, parts, past))
-            .run()
-            .map(move |()| registry.remove(&key, began_after));
-        self.shared.scope.spawn_lasting("session", running);
-        // Either this sees the shutdown, or the shutdown sees this session in the registry.
+        self.start(&session, SessionTask::new(core, parts, past));
+        // Either this sees the shutdown, or the shutdown sees this session among the live ones.
         if self.is_closing() {
             session.end(EndRequest::Shutdown, "daemon".into()).await;
             return Err(HostError::ShuttingDown);
@@ -142,14 +112,35 @@ impl Host {
         Ok(session)
     }
 
-    /// The agent died between its answer and the start of the session's task.
+    /// Starts a session's task; the session counts as live until it ends.
+    fn start(&self, session: &SessionHandle, task: SessionTask) {
+        let live = self.shared.sessions.live.clone();
+        live.insert(session.clone());
+        let (id, began_after) = (session.id().clone(), session.began_after());
+        let running = Box::new(task).run().map(move |()| live.remove(&id, began_after));
+        self.shared.scope.spawn_lasting("session", running);
+    }
+
+    /// What acpd serves the agent in a session.
+    async fn services_of(&self, id: &SessionId, agent: &str, setup: FilesSpec) -> Services {
+        let sessions = &self.shared.sessions;
+        Services {
+            cwd: setup.directories.first().cloned().unwrap_or_else(|| self.shared.agents.cwd().to_owned()),
+            files: Files::open(setup, &sessions.file_slots).await,
+            terminals: Arc::clone(&sessions.terminals),
+            owner: id.to_string(),
+            agent: agent.into(),
+        }
+    }
+
+    /// The agent died between its answer and the start of the session's task; gives the error that says so.
     async fn record_failed_start(
         &self,
         id: &SessionId,
         appender: Appender,
         agent: &AgentHandle,
         mut meta: SessionMeta,
-    ) {
+    ) -> HostError {
         let termination = agent.termination().await;
         let doubts = self.shared.store.check_cache.doubts();
         RunJournal::started(id.clone(), agent, meta.runs, doubts).ended(&termination, 0);
@@ -157,5 +148,32 @@ impl Host {
         if let Err(error) = appender.append_final(ended_batch(&termination, &meta)).await {
             tracing::error!(error = chain(&error), "the end of a session could not be recorded");
         }
+        HostError::AgentGone { info: Arc::new(termination) }
+    }
+}
+
+/// What does not change in a run on `agent`.
+fn facts_of(
+    id: &SessionId,
+    agent: &AgentHandle,
+    native: NativeSessionId,
+    permission_mode: PermissionMode,
+    setup: &FilesSpec,
+) -> RunFacts {
+    let spec = agent.spec();
+    RunFacts {
+        id: id.clone(),
+        native,
+        permission_mode,
+        prompt: agent.info().prompt,
+        is_shared: agent.is_shared(),
+        offered: spec.offered,
+        forwards_files: setup.rules.forward,
+        limits: Limits {
+            cancel: spec.cancel_timeout,
+            permission: spec.permission_timeout,
+            idle: spec.idle_timeout,
+            settle: spec.graces.stdin.min(SETTLE),
+        },
     }
 }

@@ -31,7 +31,7 @@ fn record(stage: &Stage) -> serde_json::Value {
     serde_json::from_str(stage.last()).expect("JSON")
 }
 
-// contract 1.1.1: an idle session of its own process: stopped at once, recorded by whom
+// contract 1.1: an idle session of its own process: stopped at once, recorded by whom
 #[test]
 fn an_idle_session_ends_at_once() {
     let mut stage = Stage::new();
