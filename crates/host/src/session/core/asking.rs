@@ -239,6 +239,7 @@ impl SessionCore {
     /// PE-4: no client has answered in time.
     pub(super) fn resolve_due(&mut self, now: Now, out: &mut Effects) {
         let due = self.volatile.due.due(now.at);
+        due.iter().for_each(|number| self.volatile.due.drop(*number));
         let mut questions = self.questions_open();
         questions.retain(|(number, _)| due.contains(number));
         self.resolve_each(questions, AutoAnswer::TimedOut, out);
