@@ -19,6 +19,7 @@ pub(crate) use list_cursor::ListCursor;
 
 use crate::capabilities::ClientCapabilities;
 use crate::identity::{Identity, Scope};
+use crate::methods;
 use crate::outbox::Outbox;
 use crate::questions::Questions;
 use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
@@ -31,6 +32,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use journal::ConnectionJournal;
 use open_request::OpenRequest;
+use requests::Call;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -488,11 +490,12 @@ impl Connection {
         let initializes = method == method::INITIALIZE;
         self.tasks.are_for(Some(Asking { id: owned.clone(), outbox: outbox.clone(), initializes }));
         let work = async {
-            match self.may(method, params.as_ref()).await {
+            let known = methods::find(method);
+            match self.may(method, known, params.as_ref()).await {
                 Ok(permitted) => {
-                    let dispatched =
-                        self.dispatch(owned.clone(), method, params.clone(), &request, permitted).await;
-                    dispatched.map_err(|error| wire_error(&error))
+                    let (id, open, params) = (owned.clone(), &request, params.clone());
+                    let call = Call { id, method, params, open, permitted };
+                    self.dispatch(known.handler, call).await.map_err(|error| wire_error(&error))
                 }
                 Err(error) => {
                     let session = named_session(params.as_ref());

@@ -12,6 +12,7 @@ mod connection;
 mod http;
 mod identity;
 mod local_socket;
+mod methods;
 mod outbox;
 mod questions;
 mod refusal_window;

@@ -13,6 +13,8 @@ use std::borrow::Cow;
 pub mod method {
     /// Negotiates version and capabilities; first on every connection.
     pub const INITIALIZE: &str = "initialize";
+    /// Logs in with the agent, by a method that it offers.
+    pub const AUTHENTICATE: &str = "authenticate";
     /// Creates a session.
     pub const SESSION_NEW: &str = "session/new";
     /// Lists sessions.

@@ -3,36 +3,16 @@
 //! Checked before a request reaches anything that could act. A session of somebody else is as unknown as one that
 //! never was, whatever is asked of it.
 
-use super::requests::NOT_SERVED;
 use super::{Connection, session_id};
 use crate::identity::{Scope, SessionPermit};
+use crate::methods::{Method, StartsRun};
 use crate::wire_error::{WireError, wire_error};
-use acpd_host::{Found, HostError, method};
+use acpd_host::{Found, HostError};
 use bytes::Bytes;
 use serde_json::json;
 
 /// JSON-RPC code of a request that the scope of the client's token does not include.
 const FORBIDDEN: i64 = -32003;
-
-/// The scope that a method needs.
-fn needs(method: &str) -> Scope {
-    match method {
-        method::INITIALIZE
-        | method::SESSION_LIST
-        | method::SESSION_STATUS
-        | method::SESSION_LOAD
-        | method::SESSION_RESUME
-        | method::SESSION_DETACH => Scope::Observe,
-        method::SESSION_DELETE => Scope::Admin,
-        _ => Scope::Control,
-    }
-}
-
-/// Whether a method can start a run.
-fn starts_run(method: &str) -> bool {
-    [method::SESSION_NEW, method::SESSION_FORK, method::SESSION_LOAD, method::SESSION_RESUME]
-        .contains(&method)
-}
 
 /// What an admitted request has.
 pub(super) struct Permitted {
@@ -44,22 +24,26 @@ pub(super) struct Permitted {
 
 impl Connection {
     /// Whether the client may ask for this. What may start a run counts as one until that has happened.
-    pub(super) async fn may(&self, method: &str, params: Option<&Bytes>) -> Result<Permitted, WireError> {
+    pub(super) async fn may(
+        &self,
+        name: &str,
+        method: &Method,
+        params: Option<&Bytes>,
+    ) -> Result<Permitted, WireError> {
         let identity = &self.options.identity;
-        let session = session_id(params).filter(|_| self.is_about_a_session(method));
-        let (mut required, mut known) = (needs(method), None);
+        let names_one = self.initialized.is_some() && method.may_name_a_session();
+        let session = session_id(params).filter(|_| names_one);
+        let (mut required, mut known) = (method.scope, None);
         if identity.may(required)
             && let Some(Ok(id)) = &session
         {
             match self.host.find(id, |creator| identity.sees(creator)).await {
-                // One's own may be ended for good, any only by an admin.
-                Ok(found)
-                    if method == method::SESSION_TERMINATE
-                        && found.created_by.as_ref() != identity.name() =>
-                {
-                    required = Scope::Admin;
+                Ok(found) => {
+                    if found.created_by.as_ref() != identity.name() {
+                        required = method.scope_of_others;
+                    }
+                    known = Some(found);
                 }
-                Ok(found) => known = Some(found),
                 // Whoever does not see all must not learn from another complaint that a session is there.
                 Err(error @ HostError::UnknownSession { .. }) if !identity.sees(None) => {
                     return Err(wire_error(&error));
@@ -69,25 +53,21 @@ impl Connection {
             }
         }
         if !identity.may(required) {
-            return Err(forbidden(method, identity.scope(), required));
+            return Err(forbidden(name, identity.scope(), required));
         }
-        if starts_run(method) && identity.may(Scope::Control) {
-            let most = identity.sessions();
-            let is_live =
-                matches!(&session, Some(Ok(id)) if self.host.is_live(id)) && method != method::SESSION_FORK;
-            if most < usize::MAX && !is_live {
-                let live = || self.host.live_sessions_of(identity.name());
-                let run = identity.begin_session(live).ok_or_else(|| too_many(most))?;
-                return Ok(Permitted { run: Some(run), found: known });
-            }
+        let most = identity.sessions();
+        let starts_run = match method.starts_run {
+            StartsRun::No => false,
+            StartsRun::New => true,
+            StartsRun::UnlessLive => !matches!(&session, Some(Ok(id)) if self.host.is_live(id)),
+        };
+        // A client that only watches starts nothing.
+        if starts_run && identity.may(Scope::Control) && most < usize::MAX {
+            let live = || self.host.live_sessions_of(identity.name());
+            let run = identity.begin_session(live).ok_or_else(|| too_many(most))?;
+            return Ok(Permitted { run: Some(run), found: known });
         }
         Ok(Permitted { run: None, found: known })
-    }
-
-    /// Whether what is answered depends on the session that the params name.
-    fn is_about_a_session(&self, method: &str) -> bool {
-        let of_the_connection = [method::INITIALIZE, method::SESSION_NEW, method::SESSION_LIST];
-        self.initialized.is_some() && !of_the_connection.contains(&method) && !NOT_SERVED.contains(&method)
     }
 
     /// Whether the client may send this notification; nobody is told if not.

@@ -3,15 +3,16 @@
 
 use super::access::Permitted;
 use super::list_cursor::ListCursor;
-use super::requests::{Origin, working_directory};
+use super::requests::{Call, Origin, working_directory};
 use super::{Attaching, Change, Connection, Done, answer_line, session_id, write_answer};
 use crate::identity::{Scope, SessionPermit};
+use crate::methods::OfSession;
 use crate::outbox::Outbox;
 use crate::viewer::{Answer, Attachment};
 use acpd_eventlog::ListQuery;
 use acpd_host::{
     Activated, AgentHandle, AgentRef, Attached, Attempt, EndRequest, Found, Host, HostError, META, Reason,
-    SessionHandle, SessionSummary, method,
+    SessionHandle, SessionSummary,
 };
 use acpd_record::{Json, LifecycleState, SessionId, TranscriptFacts};
 use acpd_wire::OwnedId;
@@ -25,59 +26,35 @@ use std::sync::Arc;
 const PAGE: u32 = 50;
 
 impl Connection {
-    pub(super) fn is_lifecycle(&self, method: &str) -> bool {
-        [
-            method::SESSION_LIST,
-            method::SESSION_STATUS,
-            method::SESSION_LOAD,
-            method::SESSION_RESUME,
-            method::SESSION_FORK,
-            method::SESSION_CLOSE,
-            method::SESSION_STOP,
-            method::SESSION_DELETE,
-            method::SESSION_TERMINATE,
-            method::SESSION_DETACH,
-        ]
-        .contains(&method)
-    }
-
-    /// Starts the work for a lifecycle request. An error here is the request's answer.
-    pub(super) async fn lifecycle(
-        &mut self,
-        id: OwnedId,
-        method: &str,
-        params: Option<Bytes>,
-        Permitted { run: permit, found }: Permitted,
-    ) -> Result<(), HostError> {
-        if method == method::SESSION_LIST {
-            return self.list(id, params);
-        }
+    /// Starts the work for a request to a session. An error here is the request's answer.
+    pub(super) async fn of_session(&mut self, handler: OfSession, call: Call<'_>) -> Result<(), HostError> {
+        let Call { id, method, params, open, permitted: Permitted { run: permit, found } } = call;
         let session = session_id(params.as_ref()).ok_or_else(|| HostError::InvalidParams {
             message: "sessionId: the id of a session is required, as a string".to_owned(),
         })?;
         let session = match session {
             // What is not there is as good as deleted (SE-16).
-            Err(HostError::UnknownSession { .. }) if method == method::SESSION_DELETE => {
+            Err(HostError::UnknownSession { .. }) if handler == OfSession::Delete => {
                 self.answer_with(id, self.outbox.clone(), async { Ok((0, json!({}))) });
                 return Ok(());
             }
             session => session?,
         };
-        match method {
-            method::SESSION_STATUS => self.status(id, session, found),
-            method::SESSION_LOAD | method::SESSION_RESUME => {
-                return self.take_part(id, method == method::SESSION_LOAD, session, params, permit);
-            }
-            method::SESSION_CLOSE | method::SESSION_STOP => self.end(id, session, EndRequest::Close),
-            method::SESSION_TERMINATE => self.end(id, session, EndRequest::Terminate),
-            method::SESSION_FORK => self.create_session(id, Origin::Fork(session), params, permit),
-            method::SESSION_DELETE => self.delete(id, session),
-            _ => self.detach(id, session).await,
+        match handler {
+            OfSession::Status => self.status(id, session, found),
+            OfSession::Load => return self.take_part(id, true, session, params, permit),
+            OfSession::Resume => return self.take_part(id, false, session, params, permit),
+            OfSession::Fork => self.create_session(id, Origin::Fork(session), params, permit),
+            OfSession::Close => self.end(id, session, EndRequest::Close),
+            OfSession::Terminate => self.end(id, session, EndRequest::Terminate),
+            OfSession::Delete => self.delete(id, session),
+            OfSession::Detach => self.detach(id, session).await,
+            OfSession::Run => return self.session_request(id, method, params, &session, open).await,
         }
         Ok(())
     }
 
-    fn list(&mut self, id: OwnedId, params: Option<Bytes>) -> Result<(), HostError> {
+    pub(super) fn list(&mut self, id: OwnedId, params: Option<Bytes>) -> Result<(), HostError> {
         let invalid = |message: &str| HostError::InvalidParams { message: message.to_owned() };
         let params: Value = serde_json::from_slice(params.as_deref().unwrap_or(b"{}"))
             .map_err(|_| invalid("params: an object is required"))?;

@@ -5,6 +5,7 @@ use super::open_request::OpenRequest;
 use super::{Attaching, Change, Connection, Done, answer_line, session_id};
 use crate::capabilities::{ClientCapabilities, initialize_result, watcher_result};
 use crate::identity::{Scope, SessionPermit};
+use crate::methods::{Handler, OfConnection};
 use crate::viewer::{Answer, Attachment};
 use crate::wire_error::wire_error;
 use acpd_host::{
@@ -18,44 +19,39 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Methods that ACP gates by a capability that acpd does not list (IN-3): they are never passed on.
-pub(super) const NOT_SERVED: [&str; 6] = [
-    "session/archive",
-    "session/unarchive",
-    "session/set_title",
-    "proxy/initialize",
-    "proxy/successor",
-    "mcp/message",
-];
+/// A request that the client may make.
+pub(super) struct Call<'a> {
+    pub(super) id: OwnedId,
+    pub(super) method: &'a str,
+    pub(super) params: Option<Bytes>,
+    pub(super) open: &'a OpenRequest,
+    pub(super) permitted: Permitted,
+}
 
 impl Connection {
     /// Starts the work for a request. An error here is the request's answer.
-    pub(super) async fn dispatch(
-        &mut self,
-        id: OwnedId,
-        method: &str,
-        params: Option<Bytes>,
-        open: &OpenRequest,
-        permitted: Permitted,
-    ) -> Result<(), HostError> {
-        match method {
-            method::INITIALIZE => self.initialize(id, params),
-            _ if NOT_SERVED.contains(&method) => Err(HostError::MethodNotFound { method: method.to_owned() }),
-            _ if self.initialized.is_none() => {
-                let message = format!("{method} before initialize: initialize the connection first");
-                self.refuse_open(id, codes::INVALID_REQUEST, &message);
-                Ok(())
-            }
-            method::SESSION_NEW => {
+    pub(super) async fn dispatch(&mut self, handler: Handler, call: Call<'_>) -> Result<(), HostError> {
+        use OfConnection::{Initialize, List, New, NotServed};
+        let is_early = self.initialized.is_none();
+        if is_early && !matches!(handler, Handler::Connection(Initialize | NotServed)) {
+            let message = format!("{} before initialize: initialize the connection first", call.method);
+            self.refuse_open(call.id, codes::INVALID_REQUEST, &message);
+            return Ok(());
+        }
+        let Call { id, method, params, open, permitted } = call;
+        match handler {
+            Handler::Connection(Initialize) => self.initialize(id, params),
+            Handler::Connection(New) => {
                 self.create_session(id, Origin::New, params, permitted.run);
                 Ok(())
             }
-            _ if self.is_lifecycle(method) => self.lifecycle(id, method, params, permitted).await,
-            _ => match session_id(params.as_ref()) {
+            Handler::Connection(List) => self.list(id, params),
+            Handler::Connection(NotServed) => Err(HostError::MethodNotFound { method: method.to_owned() }),
+            Handler::Session(handler) => {
+                self.of_session(handler, Call { id, method, params, open, permitted }).await
+            }
+            Handler::Agent => match session_id(params.as_ref()) {
                 Some(session) => self.session_request(id, method, params, &session?, open).await,
-                None if method.starts_with("session/") => Err(HostError::InvalidParams {
-                    message: "sessionId: the id of a session is required, as a string".to_owned(),
-                }),
                 None => self.agent_request(id, method, params),
             },
         }

@@ -3,25 +3,12 @@
 //! The two official SDKs differ: one names the session in a header only for some methods, the other in header and params.
 //! Both are taken; what goes on has it in the params (HT-3).
 
+use crate::methods::{self, HttpHeader};
 use acpd_host::method;
 use acpd_wire::{Message, member, span_of, splice};
 use bytes::{Bytes, BytesMut};
 use serde_json::json;
 use serde_json::value::RawValue;
-
-/// Methods of a session that mean nothing without one.
-const OF_A_SESSION: [&str; 10] = [
-    method::SESSION_PROMPT,
-    method::SESSION_CANCEL,
-    method::SESSION_CLOSE,
-    method::SESSION_DELETE,
-    method::SESSION_FORK,
-    method::SESSION_LOAD,
-    method::SESSION_RESUME,
-    method::SET_CONFIG_OPTION,
-    method::SET_MODE,
-    method::SET_MODEL,
-];
 
 /// What is wrong with how a message names its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,20 +57,16 @@ pub(super) fn addressed(
         (Some(Ok(id)), _) => Ok((line.clone(), Some(id))),
         (Some(Err(_)), Some(_)) => Err(Misaddressed::NotText),
         (Some(Err(_)), None) => Ok((line.clone(), None)),
-        (None, None) if OF_A_SESSION.contains(&&**method) => Err(Misaddressed::Missing),
-        (None, None) => Ok((line.clone(), None)),
-        (None, Some(header)) if takes_header(method) => {
-            let line = with_session(&line, *params, header)?;
-            Ok((line, Some(header.to_owned())))
-        }
-        (None, Some(_)) => Ok((line.clone(), None)),
+        (None, header) => match (methods::find(method).http_header, header) {
+            (HttpHeader::Required, None) => Err(Misaddressed::Missing),
+            (HttpHeader::Required | HttpHeader::Taken, Some(header)) => {
+                let line = with_session(&line, *params, header)?;
+                Ok((line, Some(header.to_owned())))
+            }
+            // Those of the connection would not know it.
+            (HttpHeader::Taken, None) | (HttpHeader::Ignored, _) => Ok((line.clone(), None)),
+        },
     }
-}
-
-/// Whether a session in the header only is a parameter of the method. Those of the connection would not know it.
-fn takes_header(method: &str) -> bool {
-    let of_connection = matches!(method, method::SESSION_NEW | method::SESSION_LIST);
-    !of_connection && (method.starts_with("session/") || method.starts_with('_'))
 }
 
 /// The message with the session as the first of its params.
