@@ -7,6 +7,7 @@
 //! Invariant: what a client sees was recorded before; every request gets one answer; a slow client slows no
 //! other. Boundary: knows clients and frames; decides nothing about sessions.
 
+mod access;
 mod capabilities;
 mod connection;
 mod http;

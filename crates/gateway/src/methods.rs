@@ -3,6 +3,7 @@
 //! The one place that knows what a method needs and where it goes. Invariant: a name that is not in the table has a line
 //! all the same ([`find`]), so that nothing is decided about names elsewhere.
 
+use crate::access::Needs;
 use crate::identity::Scope;
 use acpd_host::method::{
     AUTHENTICATE, INITIALIZE, LOGOUT, SESSION_CANCEL, SESSION_CLOSE, SESSION_DELETE, SESSION_DETACH,
@@ -16,9 +17,7 @@ pub(crate) struct Method {
     /// Its name; of a method that is not known, how it begins.
     name: &'static str,
     /// What the client's token must include (contract 1.7, MC-3).
-    pub(crate) scope: Scope,
-    /// The same where the session was created under another token.
-    pub(crate) scope_of_others: Scope,
+    pub(crate) needs: Needs,
     pub(crate) starts_run: StartsRun,
     pub(crate) http_header: HttpHeader,
     /// What serves it, and with that whether it names a session.
@@ -124,7 +123,7 @@ static UNKNOWN: [Method; 3] = [
 ];
 
 const fn line(name: &'static str, scope: Scope, http_header: HttpHeader, handler: Handler) -> Method {
-    Method { name, scope, scope_of_others: scope, starts_run: StartsRun::No, http_header, handler }
+    Method { name, needs: Needs::method(scope), starts_run: StartsRun::No, http_header, handler }
 }
 
 impl Method {
@@ -132,8 +131,8 @@ impl Method {
         Self { starts_run, ..self }
     }
 
-    const fn of_others(self, scope_of_others: Scope) -> Self {
-        Self { scope_of_others, ..self }
+    const fn of_others(self, scope: Scope) -> Self {
+        Self { needs: self.needs.of_others(scope), ..self }
     }
 
     /// Whether what is answered depends on a session in the params.
@@ -202,25 +201,23 @@ mod tests {
     // contract 1.7, MC-3: what each scope may call
     #[test]
     fn each_method_needs_a_scope() {
-        let of = |scope| {
-            let needs = METHODS.iter().filter(|method| method.scope == scope);
-            needs.map(|method| method.name).collect::<Vec<_>>()
-        };
-        let observe = [
-            "initialize",
-            "session/list",
-            "session/status",
-            "session/load",
-            "session/resume",
-            "_sandboxagent/session/detach",
-        ];
-        assert_eq!(of(Observe), observe);
-        assert_eq!(of(Admin), ["session/delete"]);
         for method in &METHODS {
-            // One's own may be ended for good, any only by an admin.
-            let differs = method.name == "_sandboxagent/session/terminate";
-            assert_eq!(method.scope_of_others != method.scope, differs, "{}", method.name);
-            assert!(!differs || method.scope_of_others == Admin);
+            let scope = match method.name {
+                "initialize"
+                | "session/list"
+                | "session/status"
+                | "session/load"
+                | "session/resume"
+                | "_sandboxagent/session/detach" => Observe,
+                "session/delete" => Admin,
+                _ => Control,
+            };
+            let expected = match method.name {
+                // One's own may be ended for good, any only by an admin.
+                "_sandboxagent/session/terminate" => Needs::method(scope).of_others(Admin),
+                _ => Needs::method(scope),
+            };
+            assert_eq!(method.needs, expected, "{}", method.name);
         }
     }
 
@@ -273,7 +270,7 @@ mod tests {
             ("", Agent),
         ] {
             let method = find(name);
-            assert_eq!((method.handler, method.scope), (handler, Control), "{name}");
+            assert_eq!((method.handler, method.needs), (handler, Needs::method(Control)), "{name}");
         }
         assert!(find("_x/y").may_name_a_session() && !find("session/new").may_name_a_session());
     }

@@ -1,15 +1,14 @@
-//! What a client may do, by the scope of its token, and what exists for it (contract 1.7, MC-3, SC-3).
-//!
-//! Checked before a request reaches anything that could act. A session of somebody else is as unknown as one that
-//! never was, whatever is asked of it.
+//! What a client may do ([`decide`]), asked before a request reaches anything that could act, and how many sessions it may
+//! have.
 
 use super::{Connection, session_id};
+use crate::access::{Named, Needs, Refusal, decide};
 use crate::identity::{Scope, SessionPermit};
 use crate::methods::{Method, StartsRun};
 use crate::wire_error::{WireError, wire_error};
 use acpd_host::{Found, HostError};
 use bytes::Bytes;
-use serde_json::json;
+use serde::Serialize;
 
 /// JSON-RPC code of a request that the scope of the client's token does not include.
 const FORBIDDEN: i64 = -32003;
@@ -31,29 +30,22 @@ impl Connection {
         params: Option<&Bytes>,
     ) -> Result<Permitted, WireError> {
         let identity = &self.options.identity;
+        // Without the scope, nothing is looked up.
+        let mut permit =
+            decide(identity, method.needs, Named::Nothing).map_err(|no| refused(name, "", no))?;
         let names_one = self.initialized.is_some() && method.may_name_a_session();
         let session = session_id(params).filter(|_| names_one);
-        let (mut required, mut known) = (method.scope, None);
-        if identity.may(required)
-            && let Some(Ok(id)) = &session
-        {
-            match self.host.find(id, |creator| identity.sees(creator)).await {
-                Ok(found) => {
-                    if found.created_by.as_ref() != identity.name() {
-                        required = method.scope_of_others;
-                    }
-                    known = Some(found);
-                }
-                // Whoever does not see all must not learn from another complaint that a session is there.
-                Err(error @ HostError::UnknownSession { .. }) if !identity.sees(None) => {
-                    return Err(wire_error(&error));
-                }
-                // What is wrong with it is said by who looks for it.
-                Err(_) => {}
-            }
-        }
-        if !identity.may(required) {
-            return Err(forbidden(name, identity.scope(), required));
+        let mut known = None;
+        // What is wrong with it otherwise is said by what serves the request.
+        if let Some(Ok(id)) = &session {
+            let found = self.host.find(id, |creator| identity.sees(creator)).await;
+            let named = match &found {
+                Ok(found) => Named::Of(found.created_by.as_deref()),
+                Err(HostError::UnknownSession { .. }) => Named::Unknown,
+                Err(_) => Named::Nothing,
+            };
+            permit = decide(identity, method.needs, named).map_err(|no| refused(name, id.as_str(), no))?;
+            known = found.ok();
         }
         let most = identity.sessions();
         let starts_run = match method.starts_run {
@@ -61,8 +53,7 @@ impl Connection {
             StartsRun::New => true,
             StartsRun::UnlessLive => !matches!(&session, Some(Ok(id)) if self.host.is_live(id)),
         };
-        // A client that only watches starts nothing.
-        if starts_run && identity.may(Scope::Control) && most < usize::MAX {
+        if starts_run && permit.may_start_runs && most < usize::MAX {
             let live = || self.host.live_sessions_of(identity.name());
             let run = identity.begin_session(live).ok_or_else(|| too_many(most))?;
             return Ok(Permitted { run: Some(run), found: known });
@@ -70,25 +61,39 @@ impl Connection {
         Ok(Permitted { run: None, found: known })
     }
 
-    /// Whether the client may send this notification; nobody is told if not.
+    /// Whether the client may send this notification; a refusal is not answered.
     pub(super) fn may_notify(&self, creator: Option<&str>) -> bool {
-        let identity = &self.options.identity;
-        identity.may(Scope::Control) && identity.sees(creator)
+        let needs = Needs::method(Scope::Control);
+        decide(&self.options.identity, needs, Named::Of(creator)).is_ok()
     }
 }
 
-fn forbidden(method: &str, scope: Scope, required: Scope) -> WireError {
-    WireError::Own {
-        code: FORBIDDEN,
-        message: format!("{method} needs a token with the scope {}", required.as_str()),
-        data: Some(json!({"scope": scope.as_str(), "required": required.as_str()})),
+/// A refusal as it goes to the client.
+fn refused(method: &str, session: &str, refusal: Refusal) -> WireError {
+    #[derive(Serialize)]
+    struct Scopes {
+        scope: &'static str,
+        required: &'static str,
+    }
+    match refusal {
+        Refusal::UnknownSession => wire_error(&HostError::UnknownSession { id: session.to_owned() }),
+        Refusal::Forbidden { scope, required } => {
+            let (scope, required) = (scope.as_str(), required.as_str());
+            let message = format!("{method} needs a token with the scope {required}");
+            let data = serde_json::to_value(Scopes { scope, required }).ok();
+            WireError::Own { code: FORBIDDEN, message, data }
+        }
     }
 }
 
 fn too_many(most: usize) -> WireError {
+    #[derive(Serialize)]
+    struct Limit {
+        sessions: usize,
+    }
     WireError::Own {
         code: FORBIDDEN,
         message: format!("this token has {most} live sessions, which is its limit: close one first"),
-        data: Some(json!({"sessions": most})),
+        data: serde_json::to_value(Limit { sessions: most }).ok(),
     }
 }

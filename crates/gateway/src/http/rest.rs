@@ -10,6 +10,7 @@ mod sessions;
 
 use super::problem::{Kind, Problem};
 use super::settings::Shared;
+use crate::access::{Named, Needs, Refusal, decide};
 use crate::identity::{Identity, Scope};
 use acpd_host::{Found, HostError};
 use acpd_record::SessionId;
@@ -65,29 +66,39 @@ impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
     }
 }
 
-/// Whether a session exists for the caller, and the caller may do something to it. What does not exist for it is not
-/// told from what does not exist (contract 1.7).
-async fn check_visible(
+/// A session, if the caller may do something to it. What does not exist for the caller is not told from what does not
+/// exist (contract 1.7).
+async fn find(
     shared: &Shared,
     identity: &Identity,
     session: &SessionId,
-    required: Scope,
+    needs: Needs,
 ) -> Result<Found, Problem> {
-    let found = match shared.host.find(session, |creator| identity.sees(creator)).await {
-        Ok(found) => found,
-        Err(HostError::UnknownSession { .. }) => return Err(Problem::session_not_found(session.as_str())),
-        Err(error) => return Err(error.into()),
+    let found = shared.host.find(session, |creator| identity.sees(creator)).await;
+    let named = match &found {
+        Ok(found) => Named::Of(found.created_by.as_deref()),
+        Err(HostError::UnknownSession { .. }) => Named::Unknown,
+        Err(error) => return Err(Problem::of_host(error)),
     };
-    check_scope(identity, required).map(|()| found)
+    decide(identity, needs, named).map_err(|no| refused(session.as_str(), no))?;
+    found.map_err(Problem::from)
 }
 
+/// Whether the caller may have what belongs to no session.
 pub(super) fn check_scope(identity: &Identity, required: Scope) -> Result<(), Problem> {
-    if identity.may(required) {
-        return Ok(());
+    decide(identity, Needs::resource(required), Named::Nothing).map(drop).map_err(|no| refused("", no))
+}
+
+/// A refusal as it goes to the client.
+fn refused(session: &str, refusal: Refusal) -> Problem {
+    match refusal {
+        Refusal::UnknownSession => Problem::session_not_found(session),
+        Refusal::Forbidden { scope, required } => {
+            let (scope, required) = (scope.as_str(), required.as_str());
+            let detail = format!("the scope of this token is {scope}; this needs {required}");
+            Problem::new(StatusCode::FORBIDDEN, Kind::Forbidden, detail)
+        }
     }
-    let (scope, required) = (identity.scope().as_str(), required.as_str());
-    let detail = format!("the scope of this token is {scope}; this needs {required}");
-    Err(Problem::new(StatusCode::FORBIDDEN, Kind::Forbidden, detail))
 }
 
 fn too_many_connections() -> Problem {

@@ -13,7 +13,8 @@ use super::super::sse::Sse;
 use super::described;
 use super::event_cursor::{cursor_problem, read_event_cursor, write_event_cursor};
 use super::render::{Renderer, expected_bytes};
-use super::{SessionPath, check_visible, numbers, query};
+use super::{SessionPath, find, numbers, query};
+use crate::access::Needs;
 use crate::identity::{ConnectionPermit, Identity, Scope};
 use acpd_eventlog::{Block, Cursor};
 use acpd_record::SessionId;
@@ -84,7 +85,7 @@ pub(super) async fn events(
     asked: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    check_visible(&shared, &identity, &id, Scope::Observe).await?;
+    find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?;
     let asked = query(asked)?;
     let last_seen = headers.get("last-event-id").map(|last| last.to_str().unwrap_or("?"));
     // Both are read, so that a mistake in the one that does not count is told too.

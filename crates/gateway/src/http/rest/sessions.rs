@@ -4,7 +4,8 @@ use super::super::problem::Problem;
 use super::super::settings::Shared;
 #[cfg(test)]
 use super::described;
-use super::{SessionPath, check_visible, numbers, query};
+use super::{SessionPath, find, numbers, query};
+use crate::access::Needs;
 use crate::connection::ListCursor;
 use crate::identity::{Identity, Scope};
 use acpd_eventlog::ListQuery;
@@ -117,7 +118,7 @@ pub(super) async fn show(
     Extension(identity): Extension<Identity>,
     SessionPath(id): SessionPath,
 ) -> Result<Json<SessionInfo>, Problem> {
-    let found = check_visible(&shared, &identity, &id, Scope::Observe).await?;
+    let found = find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?;
     Ok(Json(shared.host.session_info(&id, found).await?))
 }
 
@@ -136,10 +137,8 @@ pub(super) async fn terminate(
     headers: HeaderMap,
     SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
-    let creator = check_visible(&shared, &identity, &id, Scope::Control).await?.created_by;
-    if creator.as_ref() != identity.name() {
-        super::check_scope(&identity, Scope::Admin)?;
-    }
+    // One's own may be ended for good, any only by an admin.
+    find(&shared, &identity, &id, Needs::resource(Scope::Control).of_others(Scope::Admin)).await?;
     end(&shared, &initiator(&identity, &headers), &id, EndRequest::Terminate).await
 }
 
@@ -158,7 +157,7 @@ pub(super) async fn close(
     headers: HeaderMap,
     SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
-    check_visible(&shared, &identity, &id, Scope::Control).await?;
+    find(&shared, &identity, &id, Needs::resource(Scope::Control)).await?;
     end(&shared, &initiator(&identity, &headers), &id, EndRequest::Close).await
 }
 
@@ -177,7 +176,7 @@ pub(super) async fn delete(
     headers: HeaderMap,
     SessionPath(id): SessionPath,
 ) -> Result<StatusCode, Problem> {
-    check_visible(&shared, &identity, &id, Scope::Admin).await?;
+    find(&shared, &identity, &id, Needs::resource(Scope::Admin)).await?;
     shared.host.delete_session(&id, &initiator(&identity, &headers)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
