@@ -10,12 +10,10 @@ mod answers;
 mod behind;
 mod journal;
 mod lifecycle;
-mod list_cursor;
+mod listing;
 mod open_request;
 mod requests;
 mod tasks;
-
-pub(crate) use list_cursor::ListCursor;
 
 use crate::capabilities::ClientCapabilities;
 use crate::identity::{Identity, Scope};

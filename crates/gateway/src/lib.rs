@@ -15,6 +15,7 @@ mod identity;
 mod local_socket;
 mod methods;
 mod outbox;
+mod paging;
 mod questions;
 mod refusal_window;
 mod stdio;

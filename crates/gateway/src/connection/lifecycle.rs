@@ -2,17 +2,15 @@
 //! terminate, detach.
 
 use super::access::Permitted;
-use super::list_cursor::ListCursor;
 use super::requests::{Call, Origin, working_directory};
 use super::{Attaching, Change, Connection, Done, answer_line, session_id, write_answer};
 use crate::identity::{Scope, SessionPermit};
 use crate::methods::OfSession;
 use crate::outbox::Outbox;
 use crate::viewer::{Answer, Attachment};
-use acpd_eventlog::ListQuery;
 use acpd_host::{
     Activated, AgentHandle, AgentRef, Attached, Attempt, EndRequest, Found, Host, HostError, META, Reason,
-    SessionHandle, SessionSummary,
+    SessionHandle,
 };
 use acpd_record::{Json, LifecycleState, SessionId, TranscriptFacts};
 use acpd_wire::OwnedId;
@@ -21,9 +19,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Sessions in one answer to `session/list`.
-const PAGE: u32 = 50;
 
 impl Connection {
     /// Starts the work for a request to a session. An error here is the request's answer.
@@ -51,48 +46,6 @@ impl Connection {
             OfSession::Detach => self.detach(id, session).await,
             OfSession::Run => return self.session_request(id, method, params, &session, open).await,
         }
-        Ok(())
-    }
-
-    pub(super) fn list(&mut self, id: OwnedId, params: Option<Bytes>) -> Result<(), HostError> {
-        let invalid = |message: &str| HostError::InvalidParams { message: message.to_owned() };
-        let params: Value = serde_json::from_slice(params.as_deref().unwrap_or(b"{}"))
-            .map_err(|_| invalid("params: an object is required"))?;
-        let cwd = match &params["cwd"] {
-            Value::Null => None,
-            Value::String(cwd) if Path::new(cwd).is_absolute() => Some(cwd.clone()),
-            _ => return Err(invalid("cwd: an absolute path is required, or none at all")),
-        };
-        let all = params["_meta"][META]["allAgents"] == json!(true);
-        let agent = (!all).then(|| self.options.agent.clone());
-        let after = match &params["cursor"] {
-            Value::Null => None,
-            Value::String(text) => {
-                let cursor = ListCursor::decode(text).filter(|cursor| cursor.is_of(&agent, &cwd, None));
-                let cursor = cursor.ok_or_else(|| {
-                    invalid("cursor: it is not one of this list; begin again without a cursor")
-                })?;
-                Some(cursor.position)
-            }
-            _ => return Err(invalid("cursor: the nextCursor of the page before is required, as a string")),
-        };
-        let host = self.host.clone();
-        let created_by = self.options.identity.only_its_own();
-        self.answer_with(id, self.outbox.clone(), async move {
-            // One more than a page tells whether there is another.
-            let query =
-                ListQuery { agent, cwd, created_by, after, limit: Some(PAGE + 1), ..ListQuery::default() };
-            let (agent, cwd) = (query.agent.clone(), query.cwd.clone());
-            let mut sessions = host.list(query).await?;
-            let more = sessions.len() > PAGE as usize;
-            sessions.truncate(PAGE as usize);
-            let mut result = json!({"sessions": sessions.iter().map(list_entry).collect::<Vec<_>>()});
-            if let Some(last) = sessions.last().filter(|_| more) {
-                result["nextCursor"] =
-                    json!(ListCursor { position: last.position.clone(), agent, cwd, ended: None }.encode());
-            }
-            Ok((0, result))
-        });
         Ok(())
     }
 
@@ -226,7 +179,7 @@ impl Connection {
     }
 
     /// Runs `work` beside everything else and answers with what it gives: an event and a result.
-    fn answer_with(
+    pub(super) fn answer_with(
         &mut self,
         id: OwnedId,
         outbox: Outbox,
@@ -436,15 +389,4 @@ async fn show(
     let answer = Answer::new(until, Bytes::new()).asking(questions);
     let attachment = Attachment { live, cursor, history_until: until, answer };
     Ok((Attaching { id: session.clone(), attachment, unresumable, spare: None }, result))
-}
-
-fn list_entry(session: &SessionSummary) -> Value {
-    let mut entry = json!({
-        "sessionId": session.id, "cwd": session.cwd, "updatedAt": session.updated_at,
-        "_meta": {META: session.meta()},
-    });
-    if let Some(title) = &session.title {
-        entry["title"] = json!(title);
-    }
-    entry
 }

@@ -6,9 +6,8 @@ use super::super::settings::Shared;
 use super::described;
 use super::{SessionPath, find, numbers, query};
 use crate::access::Needs;
-use crate::connection::ListCursor;
 use crate::identity::{Identity, Scope};
-use acpd_eventlog::ListQuery;
+use crate::paging::{Filter, PageRequest, WRONG_CURSOR};
 use acpd_host::{EndRequest, SessionInfo, SessionSummary};
 use acpd_record::SessionId;
 use axum::extract::rejection::QueryRejection;
@@ -80,28 +79,11 @@ pub(super) async fn list(
         Some(_) => return Err(Problem::bad_request("ended: true or false is required")),
     };
     let limit = numbers("limit", limit.as_deref(), 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
-    let after = match cursor {
-        None => None,
-        Some(text) => {
-            let cursor = ListCursor::decode(&text).filter(|cursor| cursor.is_of(&agent, &cwd, ended));
-            let wrong = "cursor: it is not one of this list; begin again without a cursor";
-            Some(cursor.ok_or_else(|| Problem::bad_request(wrong))?.position)
-        }
-    };
-    // One more than a page shows whether there is another.
-    let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
-    let created_by = identity.only_its_own();
-    let filter = (agent.clone(), cwd.clone(), ended);
-    let asked = ListQuery { agent, cwd, created_by, ended, after, limit: Some(most) };
-    let mut sessions = shared.host.list(asked).await?;
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = sessions.len() > limit;
-    sessions.truncate(limit);
-    let next_cursor = sessions.last().filter(|_| more).map(|last| {
-        let (agent, cwd, ended) = filter;
-        ListCursor { position: last.position.clone(), agent, cwd, ended }.encode()
-    });
-    Ok(Json(SessionsPage { sessions, next_cursor }))
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+    let request = PageRequest::new(Filter { agent, cwd, ended }, cursor.as_deref(), limit);
+    let request = request.ok_or_else(|| Problem::bad_request(WRONG_CURSOR))?;
+    let page = request.read(&shared.host, &identity).await?;
+    Ok(Json(SessionsPage { sessions: page.entries, next_cursor: page.next_cursor }))
 }
 
 /// `GET /v1/sessions/{id}`: one, with its snapshot.

@@ -1,0 +1,128 @@
+//! `session/list`: a page of the sessions that exist for the client (contract 1.3).
+
+use super::Connection;
+use crate::paging::{Filter, PageRequest, WRONG_CURSOR};
+use acpd_host::{HostError, META, SessionSummary};
+use acpd_wire::{OwnedId, member};
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::path::Path;
+
+/// Sessions in one answer.
+const PAGE: u32 = 50;
+
+/// What a client asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ListParams {
+    cwd: Option<String>,
+    cursor: Option<String>,
+    /// Of all agents instead of the connection's own.
+    all_agents: bool,
+}
+
+impl ListParams {
+    fn read(params: Option<&[u8]>) -> Result<Self, &'static str> {
+        let Some(params) = params else { return Ok(Self::default()) };
+        let params: &RawValue =
+            serde_json::from_slice(params).map_err(|_| "params: an object is required")?;
+        let text = |name| match member(params, name) {
+            None => Ok(None),
+            Some(raw) => serde_json::from_str::<Option<String>>(raw.get()),
+        };
+        let wrong_cwd = "cwd: an absolute path is required, or none at all";
+        let cwd = text("cwd").map_err(|_| wrong_cwd)?;
+        if cwd.as_ref().is_some_and(|cwd| !Path::new(cwd).is_absolute()) {
+            return Err(wrong_cwd);
+        }
+        let cursor = text("cursor")
+            .map_err(|_| "cursor: the nextCursor of the page before is required, as a string")?;
+        let own = member(params, "_meta").and_then(|meta| member(meta, META));
+        let all = own.and_then(|own| member(own, "allAgents"));
+        Ok(Self { cwd, cursor, all_agents: all.is_some_and(|all| all.get() == "true") })
+    }
+}
+
+/// The answer.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListResult<T> {
+    sessions: Vec<ListEntry<T>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A session in it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListEntry<T> {
+    session_id: String,
+    cwd: String,
+    updated_at: String,
+    #[serde(rename = "_meta")]
+    meta: OwnMeta<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+}
+
+/// acpd's own part of it.
+#[derive(Serialize)]
+struct OwnMeta<T> {
+    #[serde(rename = "sandboxagent.dev")]
+    own: T,
+}
+
+impl Connection {
+    pub(super) fn list(&mut self, id: OwnedId, params: Option<Bytes>) -> Result<(), HostError> {
+        let invalid = |message: &str| HostError::InvalidParams { message: message.to_owned() };
+        let ListParams { cwd, cursor, all_agents } = ListParams::read(params.as_deref()).map_err(invalid)?;
+        let agent = (!all_agents).then(|| self.options.agent.clone());
+        let filter = Filter { agent, cwd, ended: None };
+        let request =
+            PageRequest::new(filter, cursor.as_deref(), PAGE).ok_or_else(|| invalid(WRONG_CURSOR))?;
+        let (host, identity) = (self.host.clone(), self.options.identity.clone());
+        self.answer_with(id, self.outbox.clone(), async move {
+            let page = request.read(&host, &identity).await?;
+            let sessions = page.entries.iter().map(entry).collect();
+            let result = ListResult { sessions, next_cursor: page.next_cursor };
+            Ok((0, serde_json::to_value(result).expect("it is JSON")))
+        });
+        Ok(())
+    }
+}
+
+fn entry(session: &SessionSummary) -> ListEntry<impl Serialize> {
+    ListEntry {
+        session_id: session.id.clone(),
+        cwd: session.cwd.clone(),
+        updated_at: session.updated_at.clone(),
+        meta: OwnMeta { own: session.meta() },
+        title: session.title.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // FR-10, SE-12: wrong types are said to be wrong, and none is as good as null
+    #[test]
+    fn params_are_read_or_refused() {
+        let read = |params: &str| ListParams::read(Some(params.as_bytes()));
+        assert_eq!(ListParams::read(None), Ok(ListParams::default()));
+        for nothing in ["{}", "null", r#"{"cwd":null,"cursor":null,"_meta":{}}"#] {
+            assert_eq!(read(nothing), Ok(ListParams::default()), "{nothing}");
+        }
+        let asked = read(r#"{"cwd":"/x","cursor":"7b","_meta":{"sandboxagent.dev":{"allAgents":true}}}"#);
+        let expected = ListParams { cwd: Some("/x".into()), cursor: Some("7b".into()), all_agents: true };
+        assert_eq!(asked, Ok(expected));
+        for (wrong, about) in [
+            (r#"{"cwd":"x"}"#, "cwd"),
+            (r#"{"cwd":7}"#, "cwd"),
+            (r#"{"cursor":7}"#, "cursor"),
+            (r#"{"cursor":["7b"]}"#, "cursor"),
+        ] {
+            assert!(read(wrong).is_err_and(|message| message.starts_with(about)), "{wrong}");
+        }
+    }
+}

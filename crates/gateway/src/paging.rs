@@ -1,0 +1,168 @@
+//! Pages of a list of sessions, over ACP and REST: one cursor, one page (SE-12).
+//!
+//! A cursor is opaque to clients and bound to the filter it was given for. Pure but for [`PageRequest::read`], which asks
+//! the host once.
+
+use crate::identity::Identity;
+use acpd_eventlog::ListQuery;
+use acpd_host::{Host, HostError, SessionSummary};
+use serde::{Deserialize, Serialize};
+
+/// What is wrong with a cursor that is none of a list.
+pub(crate) const WRONG_CURSOR: &str = "cursor: it is not one of this list; begin again without a cursor";
+
+/// Which sessions a list has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Filter {
+    /// Only those of this agent.
+    pub(crate) agent: Option<String>,
+    /// Only those in this directory.
+    pub(crate) cwd: Option<String>,
+    /// Only those that have ended, or only those that have not.
+    pub(crate) ended: Option<bool>,
+}
+
+/// A place in a list, and the list it belongs to. Clients may hold cursors of earlier versions: the names are theirs.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct ListCursor {
+    /// The last entry of the page before.
+    #[serde(rename = "place")]
+    position: (i64, String),
+    #[serde(flatten)]
+    filter: Filter,
+}
+
+impl ListCursor {
+    fn encode(&self) -> String {
+        let json = serde_json::to_vec(self).expect("strings and numbers are JSON");
+        json.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let bytes: Option<Vec<u8>> =
+            (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect();
+        serde_json::from_slice(&bytes?).ok()
+    }
+}
+
+/// A page that is asked for.
+#[derive(Debug)]
+pub(crate) struct PageRequest {
+    filter: Filter,
+    after: Option<(i64, String)>,
+    /// Entries at most.
+    limit: u32,
+}
+
+/// A page, the latest change first.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Page<T> {
+    pub(crate) entries: Vec<T>,
+    /// Where the next one begins; None on the last.
+    pub(crate) next_cursor: Option<String>,
+}
+
+impl PageRequest {
+    /// The page behind `cursor`, or the first; None if that is no cursor of this list.
+    pub(crate) fn new(filter: Filter, cursor: Option<&str>, limit: u32) -> Option<Self> {
+        let after = match cursor {
+            None => None,
+            Some(text) => {
+                let cursor = ListCursor::decode(text).filter(|cursor| cursor.filter == filter)?;
+                Some(cursor.position)
+            }
+        };
+        Some(Self { filter, after, limit })
+    }
+
+    /// Reads it: of the sessions that exist for the caller.
+    pub(crate) async fn read(
+        self,
+        host: &Host,
+        identity: &Identity,
+    ) -> Result<Page<SessionSummary>, HostError> {
+        let sessions = host.list(self.query(identity)).await?;
+        Ok(self.page(sessions, |session| session.position.clone()))
+    }
+
+    /// One more than a page has shows whether there is another.
+    fn query(&self, identity: &Identity) -> ListQuery {
+        let Filter { agent, cwd, ended } = self.filter.clone();
+        let (created_by, after) = (identity.only_its_own(), self.after.clone());
+        ListQuery { agent, cwd, created_by, ended, after, limit: Some(self.limit.saturating_add(1)) }
+    }
+
+    fn page<T>(self, mut entries: Vec<T>, position: impl Fn(&T) -> (i64, String)) -> Page<T> {
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let has_more = entries.len() > limit;
+        entries.truncate(limit);
+        let last = entries.last().filter(|_| has_more).map(position);
+        let cursor = |position| ListCursor { position, filter: self.filter }.encode();
+        Page { next_cursor: last.map(cursor), entries }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{Allowance, Scope};
+
+    fn filter(agent: &str) -> Filter {
+        Filter { agent: Some(agent.to_owned()), cwd: None, ended: Some(true) }
+    }
+
+    fn hex(text: &str) -> String {
+        text.bytes().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    // SE-12: garbage is no cursor, and a cursor of another filter is none of this list
+    #[test]
+    fn cursors_come_back_and_garbage_does_not() {
+        let cursor = ListCursor { position: (7, "s-é".into()), filter: filter("a") }.encode();
+        let request = PageRequest::new(filter("a"), Some(&cursor), 2).expect("a cursor of this list");
+        assert_eq!(request.after, Some((7, "s-é".into())));
+        assert!(PageRequest::new(filter("b"), Some(&cursor), 2).is_none());
+        assert!(PageRequest::new(Filter::default(), Some(&cursor), 2).is_none());
+        for garbage in ["", "x", "zz", "7b7", "7b7d", "é"] {
+            assert!(PageRequest::new(filter("a"), Some(garbage), 2).is_none(), "{garbage}");
+        }
+        assert!(PageRequest::new(filter("a"), None, 2).is_some_and(|request| request.after.is_none()));
+    }
+
+    // SE-12: what earlier versions gave out is read, and what is given out is what they gave out
+    #[test]
+    fn cursors_of_earlier_versions_count() {
+        let earlier = r#"{"place":[7,"s"],"agent":null,"cwd":"/x","ended":null}"#;
+        let list = Filter { cwd: Some("/x".to_owned()), ..Filter::default() };
+        let request = PageRequest::new(list.clone(), Some(&hex(earlier)), 2).expect("a cursor");
+        assert_eq!(request.after, Some((7, "s".into())));
+        assert_eq!(ListCursor { position: (7, "s".into()), filter: list }.encode(), hex(earlier));
+    }
+
+    // SE-12: a page has at most what was asked for, and a cursor if there is more
+    #[test]
+    fn a_page_says_where_the_next_begins() {
+        let page = |entries: Vec<i64>| {
+            let request = PageRequest::new(filter("a"), None, 2).expect("the first page");
+            request.page(entries, |at| (*at, at.to_string()))
+        };
+        assert_eq!(page(vec![]), Page { entries: vec![], next_cursor: None });
+        assert_eq!(page(vec![9, 8]), Page { entries: vec![9, 8], next_cursor: None });
+        let more = page(vec![9, 8, 7]);
+        assert_eq!(more.entries, [9, 8]);
+        let next = PageRequest::new(filter("a"), more.next_cursor.as_deref(), 2).expect("the next page");
+        assert_eq!(next.after, Some((8, "8".into())));
+    }
+
+    // contract 1.7, SE-13: a list has what exists for the caller, and one more than a page
+    #[test]
+    fn a_list_is_of_the_callers_sessions() {
+        let request = PageRequest::new(filter("a"), None, 2).expect("the first page");
+        let own = Identity::of_token("ci", Scope::Control, false, Allowance::UNLIMITED);
+        let query = request.query(&own);
+        assert_eq!((query.created_by.as_deref(), query.limit), (Some("ci"), Some(3)));
+        assert_eq!((query.agent.as_deref(), query.cwd, query.ended), (Some("a"), None, Some(true)));
+        let all = Identity::of_token("ci", Scope::Control, true, Allowance::UNLIMITED);
+        assert_eq!(request.query(&all).created_by, None);
+    }
+}
