@@ -157,7 +157,7 @@ mod tests {
         );
     }
 
-    // contract 1.7, 1.1: the same over REST, where a session that is not there is 404 whatever the scope
+    // contract 1.7, contract 1.1: the same over REST, where a session that is not there is 404 whatever the scope
     #[test]
     fn resources() {
         let all = "yes yes yes yes unknown";

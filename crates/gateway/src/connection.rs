@@ -496,8 +496,7 @@ impl Connection {
                     self.dispatch(known.handler, call).await.map_err(|error| wire_error(&error))
                 }
                 Err(error) => {
-                    let session = named_session(params.as_ref());
-                    self.journal.refused(method, session.as_deref(), &error);
+                    self.journal.refused(method, named_session(params.as_ref()).as_deref(), &error);
                     Err(error)
                 }
             }
