@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::ids::{ConnectionId, QuestionNumber, RunNumber, TurnNumber};
 use crate::json::Json;
+use crate::kind::EventKind;
 use crate::message::RawMessage;
 use crate::payload::{AgentRequest, Prompt, RunStarted, TurnEnded};
 use crate::questions::{OpenQuestion, Questions, Topic};
@@ -82,10 +83,20 @@ impl Projection {
     pub fn see(&mut self, at: Position, kind: u16, payload: &[u8]) {
         match Event::read(kind, payload) {
             Ok(event) => self.apply(at, &event),
-            Err(_) => {
+            Err(unreadable) => {
+                self.take_end(unreadable.kind);
                 self.passed(at);
                 self.skipped += 1;
             }
+        }
+    }
+
+    /// Takes what an event says by its kind alone: a run or a turn is over, whatever a later version says of why.
+    fn take_end(&mut self, kind: EventKind) {
+        match kind {
+            EventKind::Ended if self.is_live() => self.ended(),
+            EventKind::TurnEnded if self.running_turn().is_some() => self.turn_ended(&TurnEnded::default()),
+            _ => {}
         }
     }
 

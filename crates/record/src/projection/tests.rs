@@ -24,6 +24,15 @@ fn folded(events: &[(u16, &str)]) -> Projection {
     projection
 }
 
+/// Takes events as they are stored, whatever they are.
+fn seen(events: &[(u16, &str)]) -> Projection {
+    let mut projection = Projection::default();
+    for (seq, (kind, payload)) in (1..).zip(events) {
+        projection.see(Position { seq, at_ms: 0 }, *kind, payload.as_bytes());
+    }
+    projection
+}
+
 fn refused(events: &[(u16, &str)], last: (u16, &str)) -> Illegal {
     let mut projection = folded(events);
     let seq = projection.last_seq() + 1;
@@ -157,6 +166,25 @@ fn what_cannot_follow_is_passed_over() {
     ] {
         assert_eq!(refused(events, next), expected, "{events:?} {next:?}");
     }
+}
+
+// ADR 0002: a later version may end a run or a turn for a reason that is not known here; it is over all the same
+#[test]
+fn an_end_that_is_not_readable_is_an_end() {
+    let later =
+        (9, r#"{"reason":"later","terminatedBy":"agent","endedAt":"x","turnActive":true,"leaked":false}"#);
+    let ended = seen(&[CREATED, RUN, PROMPT, later]);
+    assert!(!ended.is_live() && ended.running_turn().is_none());
+    assert_eq!((ended.skipped(), ended.last_seq()), (1, 4));
+    let again = seen(&[CREATED, RUN, PROMPT, later, RUN, (3, r#"{"turn":2,"prompt":[]}"#)]);
+    assert_eq!((again.runs(), again.turns(), again.skipped()), (RunNumber(2), TurnNumber(2), 1));
+
+    let turn = seen(&[CREATED, RUN, PROMPT, (6, r#"{"turn":1,"stopReason":{"later":true}}"#)]);
+    assert!(turn.is_live() && turn.unfinished_turn().is_none());
+    assert_eq!((turn.turns(), turn.last_stop_reason(), turn.skipped()), (TurnNumber(1), None, 1));
+
+    let neither = seen(&[CREATED, later, (6, "7")]);
+    assert_eq!((neither.runs(), neither.is_live(), neither.skipped()), (RunNumber(0), false, 2));
 }
 
 // SE-5: a log has no holes
