@@ -1,8 +1,9 @@
 //! The harness of the end-to-end tests and of `cargo xtask bench`: the real binary as a client, an operator and the
 //! operating system see it.
 //!
-//! Nothing of acpd is linked in; what is known of it comes over its pipes and sockets, from its files and from `/proc`.
-//! With the feature `schema` every message is checked against the official ACP schema. Invariant: nothing that is
+//! What is known of acpd comes over its pipes and sockets, from its files and from `/proc`. With the feature `schema`
+//! every message is checked against the official ACP schema, with `logs` every log that a test leaves is checked by the
+//! crates `eventlog` and `record`; else nothing of acpd is linked in. Invariant: nothing that is
 //! started here outlives its scratch. What fails here panics and says what it saw. Not here: the tests themselves.
 
 mod binary;
@@ -11,6 +12,8 @@ mod clock;
 mod daemon;
 mod gate;
 mod http;
+#[cfg(feature = "logs")]
+mod legality;
 mod lines;
 mod message;
 mod metrics;
@@ -34,6 +37,8 @@ pub use clock::{Deadline, until};
 pub use daemon::{Daemon, connect};
 pub use gate::{Arrival, Gate};
 pub use http::{Answer, Event, Events, Http};
+#[cfg(feature = "logs")]
+pub use legality::judge_log;
 pub use message::{Message, initialize, request};
 pub use metrics::{until_counted, until_stalled};
 pub use noise::{fill_the_disk, noise};

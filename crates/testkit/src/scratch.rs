@@ -1,6 +1,6 @@
 //! One test's world: a state directory, a working directory, a configuration, and a mark on every process.
 //!
-//! Invariant: when it is dropped, no process of it lives; a test that left one fails.
+//! Invariant: when it is dropped, no process of it lives and its logs are legal; a test that left another world fails.
 
 use crate::binary::acpd;
 use crate::client::Client;
@@ -10,6 +10,7 @@ use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -23,6 +24,8 @@ pub struct Scratch {
     mark: RunMark,
     timeouts: Vec<(String, String)>,
     rest: String,
+    /// Why its logs are not judged.
+    exempt: OnceLock<&'static str>,
 }
 
 impl Default for Scratch {
@@ -52,7 +55,7 @@ impl Scratch {
     pub fn in_directory(dir: TempDir) -> Self {
         std::fs::create_dir(dir.path().join("work")).expect("a directory in it");
         let mark = RunMark::new(dir.path());
-        Self { dir, mark, timeouts: Vec::new(), rest: String::new() }
+        Self { dir, mark, timeouts: Vec::new(), rest: String::new(), exempt: OnceLock::new() }
     }
 
     /// Sets a key of `[timeouts]`.
@@ -90,6 +93,12 @@ impl Scratch {
     #[must_use]
     pub fn shell(self, name: &str, args: &[String]) -> Self {
         self.agent(name, "sh", args)
+    }
+
+    /// Its logs are not judged at its end, because the test damages one on purpose.
+    pub fn exempt_logs(&self, reason: &'static str) {
+        // The first reason stands.
+        let _was_exempt = self.exempt.set(reason);
     }
 
     /// Where sessions work.
@@ -196,6 +205,22 @@ impl Scratch {
     }
 }
 
+#[cfg(feature = "logs")]
+impl Scratch {
+    /// Every log in it is legal.
+    fn judge_logs(&self) {
+        if let Some(reason) = self.exempt.get() {
+            eprintln!("the logs of this test are not judged: {reason}");
+            return;
+        }
+        for state in crate::legality::state_directories(self.dir.path()) {
+            if let Err(illegal) = crate::legality::judge_log(&state) {
+                panic!("the test left a log that is not legal: {illegal}");
+            }
+        }
+    }
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -206,5 +231,7 @@ impl Drop for Scratch {
             self.mark.kill_all();
             panic!("processes outlived the test: {living:#?}");
         }
+        #[cfg(feature = "logs")]
+        self.judge_logs();
     }
 }

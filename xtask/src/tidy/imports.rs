@@ -20,7 +20,8 @@ const MAY_IMPORT: &[(&str, &str)] = &[
     ("acpd", "gateway host record wire supervisor terminal eventlog example-agent"),
     // Shares nothing with the engine that it is there to test.
     ("example-agent", ""),
-    ("testkit", ""),
+    // Only with its feature `logs`.
+    ("testkit", "eventlog record"),
     ("e2e", "testkit"),
     ("xtask", "testkit"),
 ];

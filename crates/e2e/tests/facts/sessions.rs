@@ -252,7 +252,10 @@ async fn a_session_that_is_being_created_is_starting() {
     // As the host itself does, right before it makes the task.
     let log = EventLog::open(&scratch.state(), Options::default()).unwrap();
     let owner = log.get(known.id().as_str()).await.unwrap().unwrap().owner.unwrap();
-    let new = acpd_eventlog::NewSession { id: "new".into(), agent: "a".into(), owner, ..Default::default() };
+    let mut events = acpd_eventlog::Batch::new();
+    events.push(EventKind::Created.number(), 0, br#"{"agent":"a","cwd":"/"}"#);
+    let (id, agent) = ("new".into(), "a".into());
+    let new = acpd_eventlog::NewSession { id, agent, owner, events, ..Default::default() };
     let appender = log.create(new).await.unwrap();
     let info = info(&host, &SessionId::parse("new").unwrap()).await;
     assert_eq!((&info["state"], &info["ended"]), (&json!("starting"), &json!(false)));

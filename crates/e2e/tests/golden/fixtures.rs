@@ -2,8 +2,8 @@
 
 use crate::archive::{path, read_text, unpack, write_text};
 use crate::difference::difference;
-use crate::events::{judge, stored};
 use crate::show::{View, show};
+use acpd_e2e::judge_log;
 use std::sync::{Mutex, PoisonError};
 
 /// The part of a fixture's text that belongs to a view.
@@ -33,9 +33,7 @@ fn is_shown_as_before(fixture: &str, view: View) {
 fn is_legal(fixture: &str) {
     let dir = tempfile::tempdir().expect("a scratch directory");
     unpack(&path(fixture, "tar"), dir.path());
-    for session in stored(&dir.path().join("state")) {
-        judge(&session).unwrap_or_else(|wrong| panic!("{fixture}: {wrong}"));
-    }
+    judge_log(&dir.path().join("state")).unwrap_or_else(|wrong| panic!("{fixture}: {wrong}"));
 }
 
 macro_rules! fixtures {

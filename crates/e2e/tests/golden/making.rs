@@ -6,9 +6,10 @@
 
 use crate::archive::{pack, path, write_text};
 use crate::difference::difference;
-use crate::events::{Stored, judge, stored};
+use crate::events::{Stored, stored};
 use crate::scenes::{World, all, killed};
 use crate::show::{View, show};
+use acpd_e2e::judge_log;
 use acpd_host::EventKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -77,11 +78,9 @@ fn is_neutral(world: &World, expected: &str) {
 }
 
 fn judged(world: &World) -> Vec<Stored> {
-    let sessions = stored(&world.scratch.state());
-    for session in &sessions {
-        judge(session).unwrap_or_else(|wrong| panic!("{wrong}"));
-    }
-    sessions.into_iter().flat_map(|session| session.events).collect()
+    let state = world.scratch.state();
+    judge_log(&state).unwrap_or_else(|wrong| panic!("{wrong}"));
+    stored(&state).into_iter().flat_map(|session| session.events).collect()
 }
 
 // contract 1.6: the scenes have every kind of event, and every cause of an end that a log can have
