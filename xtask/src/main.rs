@@ -30,7 +30,7 @@ enum Command {
     Tidy(tidy::Options),
     /// Write docs/conformance.md: which tests show each requirement
     Conformance(conformance::Options),
-    /// Write docs/openapi.json as the built daemon serves it
+    /// Write docs/openapi.json and docs/schema/events.json as the code says
     Openapi,
     /// Measure a release build next to the bare agent, and fail when a limit is missed
     Bench(bench::Options),

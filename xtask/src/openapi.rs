@@ -1,7 +1,8 @@
-//! `cargo xtask openapi`: writes `docs/openapi.json`, the description of REST, which the daemon serves as it lies there.
+//! `cargo xtask openapi`: writes `docs/openapi.json`, the description of REST, which the daemon serves as it lies there, and
+//! `docs/schema/events.json`, the schema of events.
 //!
-//! Not here: making it, which is a test of the gateway, so that the product is built without what makes it. The same test
-//! fails while the file is another.
+//! Not here: making them, which is a test of the gateway, so that the product is built without what makes them. The same
+//! test fails while a file is another.
 
 use crate::run::{self, Counts};
 use anyhow::Result;
@@ -9,9 +10,8 @@ use std::path::Path;
 
 pub(crate) const FILE: &str = "docs/openapi.json";
 
-/// The test that makes it, and what tells it to write the file.
-const TEST: &str =
-    "cargo test --quiet --locked -p acpd-gateway --lib the_document_is_the_one_that_is_checked_in";
+/// The test that makes them, and what tells it to write the files.
+const TEST: &str = "cargo test --quiet --locked -p acpd-gateway --lib the_files_are_what_the_code_says";
 const RENEW: &str = "ACPD_RENEW_OPENAPI";
 
 /// Runs the command.

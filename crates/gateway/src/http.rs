@@ -150,13 +150,7 @@ impl HttpServer {
             })
             .method_not_allowed_fallback(not_allowed)
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_token));
-        let mut router = Router::new();
-        for version in rest::VERSIONS {
-            router = router
-                .route(&format!("{version}/health"), get(health::health))
-                .route(&format!("{version}/ready"), get(health::ready));
-        }
-        router
+        rest::open_routes()
             .method_not_allowed_fallback(not_allowed)
             .with_state(Arc::clone(shared))
             .merge(guarded.with_state(Arc::clone(shared)))

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "lowercase"))]
 pub enum SessionState {
     /// Its agent has it, and it is about to be there for clients.
     Starting,
@@ -63,12 +64,15 @@ impl Serialize for SessionState {
     }
 }
 
-/// One session in a list: contract 1.3's SessionInfo, when it is serialized.
+// Contract 1.3's SessionInfo, when it is serialized.
+/// A session, as a list shows it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Session"))]
 pub struct SessionSummary {
     /// Its id.
     #[serde(rename = "sessionId")]
+    #[cfg_attr(feature = "schema", schemars(with = "SessionId"))]
     pub id: String,
     /// Its agent's name.
     pub agent: String,
@@ -84,9 +88,11 @@ pub struct SessionSummary {
     /// The name of the token under which it was created; None without one (contract 1.7).
     #[serde(skip)]
     pub created_by: Option<String>,
-    /// ISO 8601.
+    /// When it was created, ISO 8601.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub created_at: String,
-    /// ISO 8601.
+    /// When it last changed, ISO 8601.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub updated_at: String,
     /// Events in its log.
     pub event_count: u64,
@@ -99,8 +105,9 @@ pub struct SessionSummary {
     /// The agent's own id of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_session_id: Option<String>,
-    /// How its last run ended, as `terminationInfo`.
+    /// How its last run ended; in a list without `stderr`.
     #[serde(rename = "terminationInfo", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<acpd_record::TerminationInfo>"))]
     pub termination: Option<Json>,
     /// What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`,
     /// `forkedFrom`, and of a live one `agentPid`.
@@ -112,11 +119,14 @@ pub struct SessionSummary {
 
 /// One session, with everything that a late viewer needs.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionInfo {
     /// As in a list.
     #[serde(flatten)]
     pub summary: SessionSummary,
-    /// Contract 1.5: the latest of what its agent said of its state, and what is open.
+    // Contract 1.5.
+    /// The latest of what its agent said of its state, and what is open.
+    #[cfg_attr(feature = "schema", schemars(with = "acpd_record::schema::ShownSnapshot"))]
     pub snapshot: Json,
 }
 

@@ -18,6 +18,8 @@ mod payload;
 mod permission_mode;
 mod projection;
 mod questions;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod snapshot;
 mod state;
 mod termination;

@@ -17,8 +17,8 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// The session was created. The client's parameters are not recorded: the environment of MCP servers may hold secrets
-/// (SE-3).
+// SE-3
+/// The session was created. The client's parameters are not recorded: the environment of MCP servers may hold secrets.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -74,7 +74,7 @@ pub struct TranscriptFacts {
     /// Messages before them.
     #[serde(default)]
     pub omitted_messages: u64,
-    /// Its length.
+    /// Its length in bytes.
     #[serde(default)]
     pub bytes: u64,
     /// It does not hold the whole conversation.
@@ -146,7 +146,7 @@ pub struct AgentRequest<'a> {
     pub answer: &'a RawValue,
     /// The request; a write without the content.
     #[serde(borrow)]
-    #[cfg_attr(feature = "schema", schemars(with = "crate::Json"))]
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub message: &'a RawValue,
 }
 
@@ -165,7 +165,7 @@ pub struct Question<'a> {
     pub request: QuestionNumber,
     /// The agent's request, raw.
     #[serde(borrow)]
-    #[cfg_attr(feature = "schema", schemars(with = "crate::Json"))]
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub message: &'a RawValue,
 }
 
@@ -208,7 +208,7 @@ pub struct ElicitationCompleted<'a> {
     pub only: Option<ConnectionId>,
     /// The agent's notification, raw.
     #[serde(borrow)]
-    #[cfg_attr(feature = "schema", schemars(with = "crate::Json"))]
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub message: &'a RawValue,
 }
 

@@ -45,10 +45,11 @@ pub struct LifecycleState {
     pub config_options: Option<Json>,
 }
 
-/// A snapshot as clients see it, with the permission requests that are open.
+/// A snapshot as clients see it: the latest of what the agent said of its state, and what is open.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Shown<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     available_commands: &'a Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +68,9 @@ struct Shown<'a> {
     usage: &'a Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: &'a Option<Box<str>>,
+    /// Tool calls that are not finished, as the agent described them.
     open_tool_calls: Vec<&'a Value>,
+    /// Permission requests that wait for an answer: `request` is the number, `message` the raw request.
     open_permission_requests: Vec<Json>,
 }
 

@@ -113,9 +113,9 @@ pub struct StderrInfo {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TerminationInfo {
-    /// Why.
+    /// Why the run ended.
     pub reason: Reason,
-    /// Who.
+    /// What ended it.
     pub terminated_by: TerminatedBy,
     /// In words; with reason `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,6 +130,7 @@ pub struct TerminationInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<StderrInfo>,
     /// When, ISO 8601.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub ended_at: String,
     /// The exact cause; absent when acpd itself failed in a way that has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,6 +150,7 @@ pub struct TerminationInfo {
     pub escalation: Vec<String>,
     /// When the run began, ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub started_at: Option<String>,
     /// The last event before the end.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,6 +10,8 @@ mod binary;
 mod client;
 mod clock;
 mod daemon;
+#[cfg(feature = "schema")]
+mod event_schema;
 mod gate;
 mod http;
 #[cfg(feature = "logs")]
@@ -35,6 +37,8 @@ pub use binary::acpd;
 pub use client::{Asked, Client, PATIENCE};
 pub use clock::{Deadline, until};
 pub use daemon::{Daemon, connect};
+#[cfg(feature = "schema")]
+pub use event_schema::check_event;
 pub use gate::{Arrival, Gate};
 pub use http::{Answer, Event, Events, Http};
 #[cfg(feature = "logs")]

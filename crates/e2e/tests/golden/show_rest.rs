@@ -1,7 +1,7 @@
 //! What REST shows of a state directory: lists, sessions, events in pages and as streams.
 
 use crate::show::{Showing, broken};
-use acpd_e2e::{Daemon, Http};
+use acpd_e2e::{Daemon, Http, check_event};
 
 /// The path of the first page, and of the one behind a cursor.
 fn behind(path: &str, name: &str, cursor: &str) -> String {
@@ -15,6 +15,8 @@ fn pages(showing: &mut Showing, daemon: &Daemon, first: &str, member: &str, curs
     loop {
         let answer = http.request("GET", &path, &[], "");
         showing.section(&format!("GET {path}: {}", answer.status));
+        let shown = answer.json();
+        shown[member].as_array().into_iter().flatten().filter(|_| member == "events").for_each(check_event);
         let body = String::from_utf8(answer.body.clone()).expect("it is text");
         let [before, elements, behind_them] = broken(&body, member);
         showing.lines(before);
@@ -23,7 +25,7 @@ fn pages(showing: &mut Showing, daemon: &Daemon, first: &str, member: &str, curs
             _ => showing.lines(elements),
         }
         showing.lines(behind_them);
-        match answer.json()["nextCursor"].as_str() {
+        match shown["nextCursor"].as_str() {
             Some(next) => path = behind(first, cursor, next),
             None => return,
         }

@@ -12,14 +12,13 @@ use std::sync::Arc;
 
 /// The answer of a process that runs.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Health {
     /// Whether it is of use.
     status: HealthStatus,
     /// Why it is degraded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, schema(nullable = false))]
     reason: Option<String>,
     /// The version of acpd.
     version: &'static str,
@@ -29,7 +28,7 @@ pub(super) struct Health {
 
 /// `degraded` while it could take on no work.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 enum HealthStatus {
     Ok,
@@ -38,13 +37,12 @@ enum HealthStatus {
 
 /// Whether new sessions can be taken.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Ready {
     /// It can.
     ready: bool,
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, schema(nullable = false))]
     reason: Option<String>,
 }
 
@@ -60,10 +58,6 @@ pub(super) async fn trouble(shared: &Shared) -> Option<String> {
 
 /// `GET /v1/health`: this process answers, and says whether it is of use. Restarting it would not help where it is
 /// not, so the status is 200 either way.
-#[cfg_attr(test, utoipa::path(
-    get, path = "/v1/health", operation_id = "getHealth", tag = "operation", security(()),
-    responses((status = 200, description = "the process answers", body = Health))
-))]
 pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
     let uptime_ms = u64::try_from(shared.since.elapsed().as_millis()).unwrap_or(u64::MAX);
     let reason = trouble(&shared).await;
@@ -72,13 +66,6 @@ pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
 }
 
 /// `GET /v1/ready`: it can write its log and is not about to stop.
-#[cfg_attr(test, utoipa::path(
-    get, path = "/v1/ready", operation_id = "getReady", tag = "operation", security(()),
-    responses(
-        (status = 200, description = "new sessions can be taken", body = Ready),
-        (status = 503, description = "they cannot, and why", body = Ready),
-    )
-))]
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     let reason = trouble(&shared).await;
     let status = if reason.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -124,9 +124,9 @@ pub(crate) struct Problem {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// The document.
+/// An error: `application/problem+json`.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProblemDocument {
     /// A URN that names the kind of error.

@@ -8,6 +8,7 @@ mod events;
 mod render;
 mod sessions;
 
+use super::health;
 use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::access::{Named, Needs, Refusal, decide};
@@ -18,26 +19,51 @@ use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
+use axum::routing::{MethodFilter, MethodRouter, get, on};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode, header};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Both names of the resources exist in the ecosystem.
-pub(super) const VERSIONS: [&str; 2] = ["/v1", "/v2"];
+const VERSIONS: [&str; 2] = ["/v1", "/v2"];
+
+/// A method, its path below each of [`VERSIONS`], and what answers.
+type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
+
+/// What needs a token. `described` has what each is for.
+const ROUTES: [Route; 7] = [
+    (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
+    (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
+    (MethodFilter::DELETE, "/sessions/{id}", |method| on(method, sessions::delete)),
+    (MethodFilter::GET, "/sessions/{id}/events", |method| on(method, events::events)),
+    (MethodFilter::POST, "/sessions/{id}/close", |method| on(method, sessions::close)),
+    (MethodFilter::POST, "/sessions/{id}/terminate", |method| on(method, sessions::terminate)),
+    (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
+];
+
+/// What needs none.
+const OPEN_ROUTES: [Route; 2] = [
+    (MethodFilter::GET, "/health", |method| on(method, health::health)),
+    (MethodFilter::GET, "/ready", |method| on(method, health::ready)),
+];
 
 /// Everything that needs a token.
 pub(super) fn routes() -> Router<Arc<Shared>> {
-    let mut router = Router::new().route("/openapi.json", get(document));
+    below_versions(&ROUTES).route("/openapi.json", get(document))
+}
+
+/// Everything that needs none.
+pub(super) fn open_routes() -> Router<Arc<Shared>> {
+    below_versions(&OPEN_ROUTES)
+}
+
+fn below_versions(routes: &[Route]) -> Router<Arc<Shared>> {
+    let mut router = Router::new();
     for version in VERSIONS {
-        router = router
-            .route(&format!("{version}/sessions"), get(sessions::list))
-            .route(&format!("{version}/sessions/{{id}}"), get(sessions::show).delete(sessions::delete))
-            .route(&format!("{version}/sessions/{{id}}/events"), get(events::events))
-            .route(&format!("{version}/sessions/{{id}}/close"), post(sessions::close))
-            .route(&format!("{version}/sessions/{{id}}/terminate"), post(sessions::terminate))
-            .route(&format!("{version}/agents"), get(agents::list));
+        for (method, path, handler) in routes {
+            router = router.route(&format!("{version}{path}"), handler(*method));
+        }
     }
     router
 }

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 /// Whether an agent works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AgentStatus {
     /// A process of it runs.
     Running,
@@ -31,6 +32,7 @@ pub enum AgentStatus {
 /// The health of one agent.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentHealth {
     /// The name of its entry.
     pub name: String,
@@ -46,11 +48,13 @@ pub struct AgentHealth {
     pub last_error: Option<String>,
     /// When that was, ISO 8601.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub last_error_at: Option<String>,
     /// Its processes that run, spares and those that are being started among them.
     pub processes: usize,
     /// `agentCapabilities` of its last answer to `initialize`, if it ever gave one here.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
     pub capabilities: Option<Value>,
 }
 

@@ -2,8 +2,6 @@
 
 use super::super::problem::Problem;
 use super::super::settings::Shared;
-#[cfg(test)]
-use super::described;
 use crate::identity::{Identity, Scope};
 use acpd_host::AgentHealth;
 use axum::extract::State;
@@ -13,28 +11,23 @@ use std::sync::Arc;
 
 /// All agents.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Agents {
     /// By name.
-    #[cfg_attr(test, schema(value_type = Vec<described::Agent>))]
     agents: Vec<Agent>,
 }
 
+/// An agent.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Agent {
+    /// It serves clients that name none.
     default: bool,
     #[serde(flatten)]
     health: AgentHealth,
 }
 
 /// `GET /v1/agents`: how each configured agent stands.
-#[cfg_attr(test, utoipa::path(
-    get, path = "/v1/agents", operation_id = "listAgents", tag = "agents",
-    responses(
-        (status = 200, description = "all agents of the configuration", body = Agents),
-        described::Forbidden, described::Refused,
-    )
-))]
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,

@@ -1,85 +1,140 @@
-//! REST as it is described for those who generate clients: the OpenAPI document, made from the handlers themselves.
+//! REST as it is described for those who generate clients: the OpenAPI document, and the schemas of a session's events.
 //!
-//! For tests only, so that the product is built without what makes it: the daemon serves `docs/openapi.json`, and the
-//! test here fails while that file is not what the code says. What the host writes is described by types of their own.
+//! For tests only, so that the product is built without what makes them: the daemon serves `docs/openapi.json`, and the
+//! test here fails while a file is not what the code says. Schemas come from the types that are sent, operations from the
+//! table in `operations`, which is compared with the routes.
 
-mod answers;
-mod bodies;
+mod operations;
 
-pub(super) use answers::{Elsewhere, Forbidden, Refused, Unknown, Unreadable};
-pub(super) use bodies::{Agent, Event, EventsPage, Session};
-
-use super::super::health;
 use super::super::problem::{Kind, ProblemDocument};
-use super::{agents, events, sessions};
-use serde_json::Value;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{OpenApi as Described, RefOr};
-use utoipa::{Modify, OpenApi};
+use super::{OPEN_ROUTES, ROUTES, Route};
+use acpd_record::schema::{ShownEvent, definitions, generator};
+use acpd_record::{SessionMeta, TerminationInfo};
+use axum::routing::MethodFilter;
+use operations::{Body, OPERATIONS, Operation};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
-/// Set by `cargo xtask openapi`: the file is to be written, not compared.
+/// Set by `cargo xtask openapi`: the files are to be written, not compared.
 const RENEW: &str = "ACPD_RENEW_OPENAPI";
 
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "acpd",
-        description = "Sessions of coding agents: list, look, follow, end. Clients that prompt speak ACP at `/acp`. \
-                       Every path under `/v1` is served under `/v2` too, which this document leaves out."
-    ),
-    paths(
-        sessions::list, sessions::show, sessions::delete, sessions::close, sessions::terminate, events::events,
-        agents::list, health::health, health::ready
-    ),
-    components(schemas(ProblemDocument, Event)),
-    modifiers(&Bearer),
-    security(("token" = []), ()),
-)]
-struct Document;
+const EVENTS: &str = include_str!("../../../../../docs/schema/events.json");
 
-/// How a token is presented. None is needed where acpd has no tokens.
-struct Bearer;
-
-impl Modify for Bearer {
-    fn modify(&self, document: &mut Described) {
-        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-        document.components.get_or_insert_default().add_security_scheme("token", scheme);
-    }
-}
-
-impl utoipa::PartialSchema for Kind {
-    fn schema() -> RefOr<Schema> {
-        let urns = Self::ALL.iter().map(|kind| kind.urn());
-        let words = "What an error is: these and no others.";
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(urns)).description(Some(words)).into()
-    }
-}
-
-impl utoipa::ToSchema for Kind {
-    fn name() -> std::borrow::Cow<'static, str> {
+impl JsonSchema for Kind {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "ProblemType".into()
     }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        let urns: Vec<&str> = Self::ALL.iter().map(|kind| kind.urn()).collect();
+        let words = "What an error is: these and no others.";
+        json_schema!({"description": words, "type": "string", "enum": urns})
+    }
 }
 
-// contract 5: clients are generated from the file, so it is what the code says, and the daemon serves it as it lies there
-#[test]
-fn the_document_is_the_one_that_is_checked_in() {
-    let text = serde_json::to_string_pretty(&Document::openapi()).expect("it is JSON") + "\n";
-    if std::env::var_os(RENEW).is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
-        std::fs::write(path, &text).expect("the file can be written");
-        return;
+/// The OpenAPI document.
+fn document() -> Value {
+    let mut generator = generator("/components/schemas");
+    let mut paths = Map::new();
+    for operation in OPERATIONS {
+        let methods = paths.entry(operation.path).or_insert_with(|| json!({}));
+        methods[operation.method.as_str().to_lowercase()] = described(operation, &mut generator);
     }
-    let (mut is, mut should) = (super::DOCUMENT.lines(), text.lines());
-    let stale = (1..).find(|_| match (is.next(), should.next()) {
-        (None, None) => true,
-        (is, should) => is != should,
+    let about = "Sessions of coding agents: list, look, follow, end. Clients that prompt speak ACP at `/acp`. \
+                 Every path under `/v1` is served under `/v2` too, which this document leaves out.";
+    let license = env!("CARGO_PKG_LICENSE");
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "acpd", "description": about, "license": {"name": license, "identifier": license},
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+        "paths": paths,
+        "components": {
+            "schemas": definitions(&mut generator),
+            // None is needed where acpd has no tokens.
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}, {}],
+    })
+}
+
+fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
+    let mut described = Map::new();
+    described.insert("tags".into(), json!([operation.tag]));
+    described.insert("summary".into(), operation.summary.into());
+    if let Some(description) = operation.description {
+        described.insert("description".into(), description.into());
+    }
+    described.insert("operationId".into(), operation.id.into());
+    let parameters = (operation.parameters)();
+    if !parameters.is_empty() {
+        described.insert("parameters".into(), parameters.into());
+    }
+    let mut answers: Vec<_> = operation.answers.iter().collect();
+    answers.sort_by_key(|answer| answer.status);
+    let responses = answers.into_iter().map(|answer| {
+        let mut response = Map::new();
+        response.insert("description".into(), answer.description.into());
+        let json = |schema: Schema| json!({"application/json": {"schema": schema}});
+        let content = match answer.body {
+            Body::Nothing => None,
+            Body::Of(schema) => Some(json(schema(generator))),
+            Body::PageOrStream(schema) => {
+                let mut content = json(schema(generator));
+                content["text/event-stream"] = json!({"schema": {"type": "string"}});
+                Some(content)
+            }
+            Body::Problem => {
+                let schema = generator.subschema_for::<ProblemDocument>();
+                Some(json!({"application/problem+json": {"schema": schema}}))
+            }
+        };
+        response.extend(content.map(|content| ("content".to_owned(), content)));
+        (answer.status.to_string(), response.into())
     });
-    assert!(
-        super::DOCUMENT == text,
-        "line {stale:?} of docs/openapi.json is stale; renew it: cargo xtask openapi"
-    );
+    described.insert("responses".into(), Value::Object(responses.collect()));
+    if operation.is_open {
+        described.insert("security".into(), json!([{}]));
+    }
+    described.into()
+}
+
+/// The schema of an event, with those of the records that the log and the index hold.
+fn events() -> Value {
+    let mut generator = generator("/$defs");
+    let event = generator.subschema_for::<ShownEvent>();
+    let _records = [generator.subschema_for::<SessionMeta>(), generator.subschema_for::<TerminationInfo>()];
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Event",
+        "description": "An event of a session, as acpd sends it over REST.",
+        "$ref": event.get("$ref"),
+        "$defs": definitions(&mut generator),
+    })
+}
+
+// contract 5: clients are generated from the files, so they are what the code says, and the daemon serves the document as it
+// lies there
+#[test]
+fn the_files_are_what_the_code_says() {
+    for (file, is, should) in
+        [("openapi.json", super::DOCUMENT, document()), ("schema/events.json", EVENTS, events())]
+    {
+        let text = serde_json::to_string_pretty(&should).expect("it is JSON") + "\n";
+        if std::env::var_os(RENEW).is_some() {
+            let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
+            std::fs::write(path, &text).expect("the file can be written");
+            continue;
+        }
+        let (mut lines, mut should) = (is.lines(), text.lines());
+        let stale = (1..).find(|_| match (lines.next(), should.next()) {
+            (None, None) => true,
+            (is, should) => is != should,
+        });
+        assert!(is == text, "line {stale:?} of docs/{file} is stale; renew it: cargo xtask openapi");
+    }
 }
 
 /// The operations, by path and method.
@@ -92,10 +147,26 @@ fn operations(document: &Value) -> Vec<(String, &Value)> {
     methods.collect()
 }
 
+// contract 5: every route is described, and nothing else; generated clients would lack it, or call what is not there
+#[test]
+fn the_routes_are_described() {
+    let of = |routes: &[Route], is_open| {
+        let routes = routes.iter().map(|(method, path, _)| format!("{method:?} /v1{path} {is_open}"));
+        routes.collect::<BTreeSet<_>>()
+    };
+    let described = OPERATIONS.iter().map(|operation| {
+        let method = MethodFilter::try_from(operation.method.clone()).expect("a method that is routed");
+        format!("{method:?} {} {}", operation.path, operation.is_open)
+    });
+    let routed = &of(&ROUTES, false) | &of(&OPEN_ROUTES, true);
+    assert_eq!(described.collect::<BTreeSet<_>>(), routed);
+    assert_eq!(operations(&document()).len(), routed.len());
+}
+
 // contract 5: generators refuse a document in which a response says nothing of itself (OpenAPI 3.1, Response Object)
 #[test]
 fn every_response_has_a_description() {
-    let document = serde_json::to_value(Document::openapi()).expect("it is JSON");
+    let document = document();
     let mut seen = 0;
     for (operation, described) in operations(&document) {
         for (status, response) in described["responses"].as_object().expect("there are responses") {
@@ -107,19 +178,10 @@ fn every_response_has_a_description() {
     assert!(seen > 30, "{seen}");
 }
 
-// contract 1.3: the second name of each path would give generated clients two of each function
-#[test]
-fn each_operation_is_described_once() {
-    let document = serde_json::to_value(Document::openapi()).expect("it is JSON");
-    let described = operations(&document);
-    assert_eq!(described.len(), 9);
-    assert!(described.iter().all(|(operation, _)| operation.contains(" /v1/")), "{described:?}");
-}
-
 // contract 1.3: a list that is closed is described as one
 #[test]
 fn closed_lists_are_enums() {
-    let document = serde_json::to_value(Document::openapi()).expect("it is JSON");
+    let document = document();
     let schemas = &document["components"]["schemas"];
     let list = |schema: &str, values: &[&str]| {
         let described: Vec<&str> =
@@ -135,12 +197,15 @@ fn closed_lists_are_enums() {
     };
     list("HealthStatus", &["ok", "degraded"]);
     member("Health", "status", "HealthStatus");
+    list("AgentStatus", &["running", "stopped", "error"]);
+    member("Agent", "status", "AgentStatus");
     list("SessionState", &["starting", "idle", "running", "waiting", "ended"]);
     member("Session", "state", "SessionState");
     list("Reason", &["completed", "error", "terminated"]);
     member("TerminationInfo", "reason", "Reason");
     list("TerminatedBy", &["agent", "daemon"]);
     member("TerminationInfo", "terminatedBy", "TerminatedBy");
+    list("Cause", &acpd_record::Cause::ALL.map(acpd_record::Cause::as_str));
     member("TerminationInfo", "cause", "Cause");
     member("ProblemDocument", "type", "ProblemType");
     let urns: Vec<&str> = Kind::ALL.iter().map(|kind| kind.urn()).collect();

@@ -5,12 +5,8 @@
 
 use super::super::metrics::{ViewerCount, count_stalls};
 use super::super::problem::Problem;
-#[cfg(test)]
-use super::super::problem::ProblemDocument;
 use super::super::settings::Shared;
 use super::super::sse::Sse;
-#[cfg(test)]
-use super::described;
 use super::event_cursor::{cursor_problem, read_event_cursor, write_event_cursor};
 use super::render::{Renderer, expected_bytes};
 use super::{SessionPath, find, numbers, query};
@@ -47,13 +43,13 @@ const LAST_EVENTS: Duration = Duration::from_millis(500);
 
 /// What can be asked for.
 #[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct EventsQuery {
     /// Only events behind this one: a sequence number, or the `nextCursor` of a page.
-    #[cfg_attr(test, param(pattern = "^[0-9]+(@.+)?$"))]
+    #[cfg_attr(test, schemars(extend("pattern" = "^[0-9]+(@.+)?$")))]
     after: Option<String>,
     /// Events of a page at most, 1 to 1000. Default 100.
-    #[cfg_attr(test, param(value_type = Option<u64>, minimum = 1, maximum = 1000))]
+    #[cfg_attr(test, schemars(with = "Option<u64>", range(min = 1, max = 1000)))]
     limit: Option<String>,
 }
 
@@ -62,22 +58,6 @@ pub(super) struct EventsQuery {
 /// `Accept` chooses the body of a 200. With `text/event-stream` in it: a stream that begins behind the cursor, follows the
 /// session and ends with its run; each event of it has the number as `id`, the kind as `event` and one `Event` as
 /// `data`, and `limit` has no meaning. With anything else, or without `Accept`: one `EventsPage`.
-#[cfg_attr(test, utoipa::path(
-    get, path = "/v1/sessions/{id}/events", operation_id = "getSessionEvents", tag = "sessions",
-    params(
-        ("id" = String, Path, description = "the session"), EventsQuery,
-        ("Last-Event-ID" = Option<String>, Header, pattern = "^[0-9]+(@.+)?$", description = "as `after`; goes over it"),
-    ),
-    responses(
-        (status = 200, description = "with `Accept: text/event-stream` a stream of events, else a page of them", content(
-            (described::EventsPage = "application/json"), (String = "text/event-stream"),
-        )),
-        described::Unreadable, described::Unknown,
-        (status = 409, description = "the cursor is of the future, or of another session", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 410, description = "the cursor is older than what is kept", body = ProblemDocument, content_type = "application/problem+json"),
-        described::Refused,
-    )
-))]
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,

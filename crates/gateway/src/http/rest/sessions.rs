@@ -2,8 +2,6 @@
 
 use super::super::problem::Problem;
 use super::super::settings::Shared;
-#[cfg(test)]
-use super::described;
 use super::{SessionPath, find, numbers, query};
 use crate::access::Needs;
 use crate::identity::{Identity, Scope};
@@ -24,30 +22,29 @@ const LONGEST_PAGE: u64 = 500;
 
 /// Which sessions are asked for.
 #[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SessionsQuery {
     /// Only those in this directory, an absolute path.
-    #[cfg_attr(test, param(pattern = "^/"))]
+    #[cfg_attr(test, schemars(extend("pattern" = "^/")))]
     cwd: Option<String>,
     /// Only those of this agent.
     agent: Option<String>,
     /// Only those that have ended, or only those that have not.
-    #[cfg_attr(test, param(value_type = Option<bool>))]
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
     ended: Option<String>,
     /// The `nextCursor` of the page before.
     cursor: Option<String>,
     /// Sessions of a page at most, 1 to 500. Default 50.
-    #[cfg_attr(test, param(value_type = Option<u64>, minimum = 1, maximum = 500))]
+    #[cfg_attr(test, schemars(with = "Option<u64>", range(min = 1, max = 500)))]
     limit: Option<String>,
 }
 
 /// A page of sessions, the latest change first.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionsPage {
     /// The sessions.
-    #[cfg_attr(test, schema(value_type = Vec<described::Session>))]
     sessions: Vec<SessionSummary>,
     /// Where the next page begins; not there on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,14 +52,6 @@ pub(super) struct SessionsPage {
 }
 
 /// `GET /v1/sessions`: those that exist for the caller.
-#[cfg_attr(test, utoipa::path(
-    get, path = "/v1/sessions", operation_id = "listSessions", tag = "sessions",
-    params(SessionsQuery),
-    responses(
-        (status = 200, description = "a page of sessions", body = SessionsPage),
-        described::Unreadable, described::Refused,
-    )
-))]
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
@@ -87,14 +76,6 @@ pub(super) async fn list(
 }
 
 /// `GET /v1/sessions/{id}`: one, with its snapshot.
-#[cfg_attr(test, utoipa::path(
-    get, path = "/v1/sessions/{id}", operation_id = "getSession", tag = "sessions",
-    params(("id" = String, Path, description = "the session")),
-    responses(
-        (status = 200, description = "the session", body = described::Session),
-        described::Unknown, described::Refused,
-    )
-))]
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
@@ -105,14 +86,6 @@ pub(super) async fn show(
 }
 
 /// `POST /v1/sessions/{id}/terminate`: ends it for good.
-#[cfg_attr(test, utoipa::path(
-    post, path = "/v1/sessions/{id}/terminate", operation_id = "terminateSession", tag = "sessions",
-    params(("id" = String, Path, description = "the session")),
-    responses(
-        (status = 204, description = "it has ended, or had before"),
-        described::Forbidden, described::Unknown, described::Elsewhere, described::Refused,
-    )
-))]
 pub(super) async fn terminate(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
@@ -125,14 +98,6 @@ pub(super) async fn terminate(
 }
 
 /// `POST /v1/sessions/{id}/close`: stops it; it can be taken up again.
-#[cfg_attr(test, utoipa::path(
-    post, path = "/v1/sessions/{id}/close", operation_id = "closeSession", tag = "sessions",
-    params(("id" = String, Path, description = "the session")),
-    responses(
-        (status = 204, description = "it has ended, or had before"),
-        described::Forbidden, described::Unknown, described::Elsewhere, described::Refused,
-    )
-))]
 pub(super) async fn close(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
@@ -144,14 +109,6 @@ pub(super) async fn close(
 }
 
 /// `DELETE /v1/sessions/{id}`: closes it and removes it with its history.
-#[cfg_attr(test, utoipa::path(
-    delete, path = "/v1/sessions/{id}", operation_id = "deleteSession", tag = "sessions",
-    params(("id" = String, Path, description = "the session")),
-    responses(
-        (status = 204, description = "it is gone"),
-        described::Forbidden, described::Unknown, described::Elsewhere, described::Refused,
-    )
-))]
 pub(super) async fn delete(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,

@@ -1,0 +1,238 @@
+//! The table of operations: what each route is for, what it takes and what it answers.
+
+use crate::http::health::{Health, Ready};
+use crate::http::rest::agents::Agents;
+use crate::http::rest::events::EventsQuery;
+use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
+use acpd_host::SessionInfo;
+use acpd_record::schema::{ShownEvent, of_query};
+use http::Method;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+/// One method of one path.
+pub(super) struct Operation {
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    /// How generated clients call it.
+    pub(super) id: &'static str,
+    pub(super) tag: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) description: Option<&'static str>,
+    pub(super) parameters: fn() -> Vec<Value>,
+    pub(super) answers: &'static [Answer],
+    /// No token is needed.
+    pub(super) is_open: bool,
+}
+
+/// One status that an operation is answered with.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) description: &'static str,
+    pub(super) body: Body,
+}
+
+/// What comes with it.
+pub(super) enum Body {
+    Nothing,
+    Of(fn(&mut SchemaGenerator) -> Schema),
+    /// A page, or a stream where `Accept` asks for one.
+    PageOrStream(fn(&mut SchemaGenerator) -> Schema),
+    Problem,
+}
+
+const fn of<T: JsonSchema>(status: u16, description: &'static str) -> Answer {
+    Answer { status, description, body: Body::Of(SchemaGenerator::subschema_for::<T>) }
+}
+
+const fn nothing(status: u16, description: &'static str) -> Answer {
+    Answer { status, description, body: Body::Nothing }
+}
+
+const fn problem(status: u16, description: &'static str) -> Answer {
+    Answer { status, description, body: Body::Problem }
+}
+
+const UNAUTHORIZED: Answer = problem(401, "no token, or an unknown one");
+const TOO_MANY: Answer = problem(429, "more requests or connections than the token may have");
+const FORBIDDEN: Answer = problem(403, "the scope of the token does not include this");
+const UNKNOWN: Answer = problem(404, "no such session");
+const UNREADABLE: Answer = problem(400, "a value of the query is not readable");
+const ELSEWHERE: Answer = problem(409, "another process has it");
+
+/// All of them, in the order of their paths.
+pub(super) const OPERATIONS: &[Operation] = &[
+    Operation {
+        method: Method::GET,
+        path: "/v1/agents",
+        id: "listAgents",
+        tag: "agents",
+        summary: "`GET /v1/agents`: how each configured agent stands.",
+        description: None,
+        parameters: Vec::new,
+        answers: &[of::<Agents>(200, "all agents of the configuration"), FORBIDDEN, UNAUTHORIZED, TOO_MANY],
+        is_open: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/v1/health",
+        id: "getHealth",
+        tag: "operation",
+        summary: "`GET /v1/health`: this process answers, and says whether it is of use. Restarting it would not help \
+                  where it is not, so the status is 200 either way.",
+        description: None,
+        parameters: Vec::new,
+        answers: &[of::<Health>(200, "the process answers")],
+        is_open: true,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/v1/ready",
+        id: "getReady",
+        tag: "operation",
+        summary: "`GET /v1/ready`: it can write its log and is not about to stop.",
+        description: None,
+        parameters: Vec::new,
+        answers: &[of::<Ready>(200, "new sessions can be taken"), of::<Ready>(503, "they cannot, and why")],
+        is_open: true,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/v1/sessions",
+        id: "listSessions",
+        tag: "sessions",
+        summary: "`GET /v1/sessions`: those that exist for the caller.",
+        description: None,
+        parameters: query::<SessionsQuery>,
+        answers: &[of::<SessionsPage>(200, "a page of sessions"), UNREADABLE, UNAUTHORIZED, TOO_MANY],
+        is_open: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/v1/sessions/{id}",
+        id: "getSession",
+        tag: "sessions",
+        summary: "`GET /v1/sessions/{id}`: one, with its snapshot.",
+        description: None,
+        parameters: session,
+        answers: &[of::<SessionInfo>(200, "the session"), UNKNOWN, UNAUTHORIZED, TOO_MANY],
+        is_open: false,
+    },
+    Operation {
+        method: Method::DELETE,
+        path: "/v1/sessions/{id}",
+        id: "deleteSession",
+        tag: "sessions",
+        summary: "`DELETE /v1/sessions/{id}`: closes it and removes it with its history.",
+        description: None,
+        parameters: session,
+        answers: &[nothing(204, "it is gone"), FORBIDDEN, UNKNOWN, ELSEWHERE, UNAUTHORIZED, TOO_MANY],
+        is_open: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/v1/sessions/{id}/close",
+        id: "closeSession",
+        tag: "sessions",
+        summary: "`POST /v1/sessions/{id}/close`: stops it; it can be taken up again.",
+        description: None,
+        parameters: session,
+        answers: &[ENDED, FORBIDDEN, UNKNOWN, ELSEWHERE, UNAUTHORIZED, TOO_MANY],
+        is_open: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/v1/sessions/{id}/events",
+        id: "getSessionEvents",
+        tag: "sessions",
+        summary: "`GET /v1/sessions/{id}/events`: everything that happened, and what happens.",
+        description: Some(
+            "`Accept` chooses the body of a 200. With `text/event-stream` in it: a stream that begins behind the cursor, \
+             follows the\nsession and ends with its run; each event of it has the number as `id`, the kind as `event` and \
+             one `Event` as\n`data`, and `limit` has no meaning. With anything else, or without `Accept`: one \
+             `EventsPage`.",
+        ),
+        parameters: events,
+        answers: &[
+            Answer {
+                status: 200,
+                description: "with `Accept: text/event-stream` a stream of events, else a page of them",
+                body: Body::PageOrStream(SchemaGenerator::subschema_for::<EventsPage>),
+            },
+            UNREADABLE,
+            UNKNOWN,
+            problem(409, "the cursor is of the future, or of another session"),
+            problem(410, "the cursor is older than what is kept"),
+            UNAUTHORIZED,
+            TOO_MANY,
+        ],
+        is_open: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/v1/sessions/{id}/terminate",
+        id: "terminateSession",
+        tag: "sessions",
+        summary: "`POST /v1/sessions/{id}/terminate`: ends it for good.",
+        description: None,
+        parameters: session,
+        answers: &[ENDED, FORBIDDEN, UNKNOWN, ELSEWHERE, UNAUTHORIZED, TOO_MANY],
+        is_open: false,
+    },
+];
+
+const ENDED: Answer = nothing(204, "it has ended, or had before");
+
+/// A page of events, which is written without a type: stored bytes are copied into it.
+struct EventsPage;
+
+impl JsonSchema for EventsPage {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "EventsPage".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let event = generator.subschema_for::<ShownEvent>();
+        json_schema!({
+            "description": "A page of events.",
+            "type": "object",
+            "required": ["events"],
+            "properties": {
+                "events": {"description": "The events in order.", "type": "array", "items": event},
+                "nextCursor": {
+                    "description": "Where the next page begins; not there on the last one.", "type": "string",
+                },
+            },
+        })
+    }
+}
+
+fn parameter(name: &str, place: &str, description: &Value, schema: Value) -> Value {
+    json!({
+        "name": name, "in": place, "description": description, "required": place == "path", "schema": schema,
+    })
+}
+
+fn session() -> Vec<Value> {
+    vec![parameter("id", "path", &json!("the session"), json!({"type": "string"}))]
+}
+
+fn query<T: JsonSchema>() -> Vec<Value> {
+    let schema = of_query::<T>();
+    let none = Map::new();
+    let members = schema["properties"].as_object().unwrap_or(&none);
+    let parameters = members.iter().map(|(name, member)| {
+        let mut schema = member.clone();
+        let description = schema.as_object_mut().and_then(|schema| schema.shift_remove("description"));
+        parameter(name, "query", &description.unwrap_or_default(), schema)
+    });
+    parameters.collect()
+}
+
+fn events() -> Vec<Value> {
+    let mut parameters = session();
+    parameters.extend(query::<EventsQuery>());
+    let cursor = json!({"type": "string", "pattern": "^[0-9]+(@.+)?$"});
+    parameters.push(parameter("Last-Event-ID", "header", &json!("as `after`; goes over it"), cursor));
+    parameters
+}

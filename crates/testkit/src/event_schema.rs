@@ -1,0 +1,42 @@
+//! The project's own schema of events as a judge of those that REST shows.
+//!
+//! Not a judge of order: that is the log's.
+
+use jsonschema::Validator;
+use serde_json::Value;
+use std::sync::LazyLock;
+
+static EVENT: LazyLock<Validator> = LazyLock::new(|| {
+    let schema = include_str!("../../../docs/schema/events.json");
+    let schema: Value = serde_json::from_str(schema).expect("it is JSON");
+    jsonschema::validator_for(&schema).expect("it is a schema")
+});
+
+/// Checks an event against `docs/schema/events.json`.
+///
+/// # Panics
+/// When it is another.
+pub fn check_event(event: &Value) {
+    assert!(EVENT.is_valid(event), "no event of docs/schema/events.json: {event:#}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    // contract 1.6: kinds are told apart, and those of later versions are let through
+    #[test]
+    fn an_event_is_one_of_its_kind() {
+        let event = |kind: &str, more: Value| {
+            let mut event = json!({"seq": 1, "kind": kind, "at": "2026-01-01T00:00:00.000Z"});
+            event.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            event
+        };
+        check_event(&event("turn_ended", json!({"turn": 1, "stopReason": "end_turn", "later": 1})));
+        check_event(&event("of_a_later_version", json!({})));
+        for other in [event("turn_ended", json!({})), event("ended", json!({"terminationInfo": {}}))] {
+            assert!(!EVENT.is_valid(&other), "{other}");
+        }
+    }
+}
