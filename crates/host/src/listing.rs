@@ -200,12 +200,10 @@ impl Host {
     /// # Errors
     /// When there is none of that id, or the log cannot be read.
     pub async fn session_info(&self, id: &SessionId, found: Found) -> Result<SessionInfo, HostError> {
-        if let Some(session) = self.shared.sessions.live.get(id) {
-            let glimpse = session.look();
-            // Else it has ended meanwhile.
-            if session.ended_with().is_none() {
-                return Ok(self.live_info(&session, glimpse));
-            }
+        if let Some(session) = self.shared.sessions.live.get(id)
+            && let Some(glimpse) = session.look()
+        {
+            return Ok(self.live_info(&session, glimpse));
         }
         let row = match found.row {
             Some(row) => row,

@@ -378,18 +378,19 @@ impl SessionHandle {
         }
     }
 
-    /// What it is now, for a reader, without waiting for its task. Not in order with what clients have asked.
-    pub(crate) fn look(&self) -> Glimpse {
+    /// What it is now, for a reader, without waiting for its task. Not in order with what clients have asked. `None` once its
+    /// end is decided: how it ended can be read when that is recorded.
+    pub(crate) fn look(&self) -> Option<Glimpse> {
         let last_seq = self.committed.seq();
         let core = self.core.lock();
-        Glimpse {
+        core.log().is_live().then(|| Glimpse {
             meta: core.meta().clone(),
             state: core.state(),
             title: core.log().snapshot().title().map(str::to_owned),
             last_seq,
             updated_ms: core.log().last_at_ms(),
             snapshot: core.log().shown(last_seq),
-        }
+        })
     }
 
     /// What it is doing, and its title.
