@@ -52,6 +52,13 @@ enum Step {
 
 const HEAD: Style = AnsiColor::Cyan.on_default().bold();
 const CLIPPY: &str = "cargo clippy --workspace --all-targets --locked -- -D warnings";
+/// This program by its path, where the step `build` may have put a new one meanwhile.
+fn this_program() -> PathBuf {
+    let path = std::env::current_exe().unwrap_or_default();
+    let text = path.to_string_lossy();
+    text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from)
+}
+
 const TEST: &str = "cargo test --workspace --locked --no-fail-fast";
 
 impl Step {
@@ -67,7 +74,7 @@ impl Step {
             Self::Build => run::line("cargo build --workspace --bins --locked", root),
             Self::Test => run::line(TEST, root),
             Self::Doc => run::line("cargo doc --workspace --no-deps --locked", root),
-            Self::Tidy | Self::Rest => run::command(std::env::current_exe().unwrap_or_default()),
+            Self::Tidy | Self::Rest => run::command(this_program()),
             Self::Interop => return peers(root).iter().flat_map(|dir| peer_commands(dir, root)).collect(),
         };
         match self {

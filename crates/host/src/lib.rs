@@ -1,6 +1,6 @@
 //! The sessions of acpd.
 //!
-//! A [`Host`] starts agents ([`Host::connect`]), creates sessions on them ([`Host::new_session`]) and ends both.
+//! A [`Host`] starts agents ([`Agents::connect`]), creates sessions on them ([`Host::new_session`]) and ends both.
 //! Each agent process has one task that speaks JSON-RPC with it; each session has one task that decides what
 //! happens in it and is the only writer of its event log. Commands come in through handles; facts go to the log,
 //! where every viewer reads them by sequence number.

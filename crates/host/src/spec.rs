@@ -32,7 +32,7 @@ pub struct AgentSpec {
     pub idle_timeout: Option<Duration>,
     /// One process for all its sessions, instead of one each.
     pub share_process: bool,
-    /// One initialized process more than there are sessions is kept ready ([`Host::keep_spare`](crate::Host::keep_spare));
+    /// One initialized process more than there are sessions is kept ready ([`Agents::keep_spare`](crate::Agents::keep_spare));
     /// never with a shared process.
     pub spare: bool,
     /// A session that the agent can neither resume nor load goes on in a new session of the agent, which is given a
