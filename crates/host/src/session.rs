@@ -2,6 +2,7 @@
 
 mod core;
 mod effects;
+mod handle;
 mod prompt;
 mod questions;
 mod replay;
@@ -13,22 +14,19 @@ mod turns;
 
 pub(crate) use self::core::{Limits, RunFacts, SessionCore};
 pub(crate) use effects::{Note, TurnEnd};
+pub use handle::SessionHandle;
+pub(crate) use handle::{AboutRun, Glimpse};
 pub(crate) use shared::SharedCore;
 pub(crate) use task::{Past, SessionParts, SessionTask};
 pub(crate) use transcribing::Handover;
 
-use crate::agent::AgentRef;
 use crate::error::HostError;
-use crate::listing::SessionState;
-use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
-use acpd_eventlog::Committed;
 use acpd_record::{
-    Cause, ConnectionId, Json, LifecycleState, PermissionMode, QuestionNumber, SessionId, SessionMeta,
-    TerminationInfo, Topic, TranscriptFacts,
+    Cause, ConnectionId, LifecycleState, QuestionNumber, TerminationInfo, Topic, TranscriptFacts,
 };
 use bytes::Bytes;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::oneshot;
 
 /// Commands of clients wait here. Full: the client's connection waits, which slows that client only.
 pub(crate) const COMMANDS: usize = 32;
@@ -193,231 +191,4 @@ pub struct ClientRequest(u64);
 impl ClientRequest {
     /// One whose connection was lost with an earlier host.
     pub(crate) const LOST: Self = Self(u64::MAX);
-}
-
-/// What does not change while a run lasts.
-#[derive(Debug)]
-pub(crate) struct AboutRun {
-    pub(crate) id: SessionId,
-    /// The name of the token under which the session was created.
-    pub(crate) created_by: Option<Arc<str>>,
-    /// The last event before anything that this run says.
-    pub(crate) began_after: u64,
-    pub(crate) permission_mode: PermissionMode,
-    /// The session's working directory.
-    pub(crate) cwd: Arc<str>,
-    /// When the session was created, in milliseconds since 1970.
-    pub(crate) created_ms: i64,
-}
-
-/// A live session as a reader sees it.
-#[derive(Debug)]
-pub(crate) struct Glimpse {
-    /// What the index knows of it.
-    pub(crate) meta: SessionMeta,
-    pub(crate) state: SessionState,
-    pub(crate) title: Option<String>,
-    /// Its last event that can be read.
-    pub(crate) last_seq: u64,
-    /// When its last event happened, in milliseconds since 1970.
-    pub(crate) updated_ms: i64,
-    /// Everything of contract 1.5.
-    pub(crate) snapshot: Json,
-}
-
-/// Speaks to one session.
-#[derive(Clone, Debug)]
-pub struct SessionHandle {
-    about: Arc<AboutRun>,
-    agent: AgentRef,
-    commands: mpsc::Sender<Box<SessionCommand>>,
-    ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
-    core: SharedCore,
-    committed: Committed,
-    viewers: Viewers,
-    requests: Arc<std::sync::atomic::AtomicU64>,
-}
-
-impl SessionHandle {
-    pub(crate) fn new(
-        about: AboutRun,
-        agent: AgentRef,
-        commands: mpsc::Sender<Box<SessionCommand>>,
-        ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
-        (core, committed): (SharedCore, Committed),
-        viewers: Viewers,
-    ) -> Self {
-        let (about, requests) = (Arc::new(about), Arc::default());
-        Self { about, agent, commands, ended, core, committed, viewers, requests }
-    }
-
-    /// Its id.
-    pub fn id(&self) -> &SessionId {
-        &self.about.id
-    }
-
-    /// Its owner: the name of the token under which it was created, or None (contract 1.7).
-    pub fn created_by(&self) -> Option<&Arc<str>> {
-        self.about.created_by.as_ref()
-    }
-
-    /// The last event before anything that this run says. No two runs of a session have the same.
-    pub fn began_after(&self) -> u64 {
-        self.about.began_after
-    }
-
-    /// How the agent's permission requests are answered in this run.
-    pub fn permission_mode(&self) -> PermissionMode {
-        self.about.permission_mode
-    }
-
-    /// The agent it runs on.
-    pub fn agent(&self) -> &AgentRef {
-        &self.agent
-    }
-
-    /// How its run ended, if it has.
-    pub fn ended_with(&self) -> Option<Arc<TerminationInfo>> {
-        self.ended.borrow().clone()
-    }
-
-    /// Waits for the end of its run; the record is durable then.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    pub async fn ended(&self) -> Arc<TerminationInfo> {
-        let mut ended = self.ended.clone();
-        loop {
-            if let Some(info) = &*ended.borrow_and_update() {
-                return Arc::clone(info);
-            }
-            if ended.changed().await.is_err() {
-                // The task panicked; the record of that is made when the session is found at the next start.
-                let facts = crate::termination::SessionFacts::default();
-                let message = "acpd failed inside this session".to_owned();
-                return Arc::new(crate::termination::of_failure(message, &facts, crate::clock::now_ms()));
-            }
-        }
-    }
-
-    /// Passes a request to the session, in order with the requests before it; its answer goes to `reply`.
-    ///
-    /// # Errors
-    /// When the session has ended; otherwise the answer itself says what failed.
-    pub async fn request(
-        &self,
-        method: String,
-        params: Option<Bytes>,
-        client: ClientRef,
-        reply: ReplyTo,
-    ) -> Result<ClientRequest, HostError> {
-        let request = ClientRequest(self.requests.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
-        self.send(SessionCommand::Request { method, params, client, request, reply }).await?;
-        Ok(request)
-    }
-
-    /// Passes a notification to the session.
-    ///
-    /// # Errors
-    /// When the session has ended.
-    pub async fn notify(
-        &self,
-        method: String,
-        params: Option<Bytes>,
-        client: ClientRef,
-    ) -> Result<(), HostError> {
-        self.send(SessionCommand::Notify { method, params, client }).await
-    }
-
-    /// Lists a viewer, which may be asked while the guard lives.
-    pub fn add_viewer(&self, viewer: ViewerInfo) -> ViewerGuard {
-        self.viewers.add(viewer)
-    }
-
-    /// Passes a client's answer to question `number` on, in order with its requests; whether it counts comes later.
-    /// Without a result it answered an error.
-    ///
-    /// # Errors
-    /// When the session has ended.
-    pub async fn answer(
-        &self,
-        number: QuestionNumber,
-        result: Option<Bytes>,
-        client: ClientRef,
-    ) -> Result<oneshot::Receiver<Result<(), AnswerRefused>>, HostError> {
-        let (reply, counts) = oneshot::channel();
-        self.send(SessionCommand::Answer { number, result, client, reply }).await?;
-        Ok(counts)
-    }
-
-    /// Withdraws a request; it is answered all the same, once.
-    pub async fn withdraw(&self, request: ClientRequest) {
-        // An ended session has answered it already.
-        let _ended = self.send(SessionCommand::Withdraw { request }).await;
-    }
-
-    /// Ends the session and waits until it has ended, which the stop ladder bounds.
-    pub async fn end(&self, request: EndRequest, initiator: Arc<str>) -> EndOutcome {
-        let (done, ended) = oneshot::channel();
-        let sent = self.send(SessionCommand::End { request, initiator, done }).await.is_ok();
-        let after = if sent { ended.await.ok() } else { None };
-        let info = self.ended().await;
-        EndOutcome { after: after.unwrap_or_else(|| info.seq()), already: after.is_none(), info }
-    }
-
-    /// What a client that attaches now has to know.
-    ///
-    /// # Errors
-    /// When the session has ended.
-    pub async fn attach(&self) -> Result<Attached, HostError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(SessionCommand::Attach { reply }).await?;
-        match answer.await {
-            Ok(attached) => Ok(attached),
-            Err(_) => Err(self.ended_error().await),
-        }
-    }
-
-    /// What it is now, for a reader, without waiting for its task. Not in order with what clients have asked. `None` once its
-    /// end is decided: how it ended can be read when that is recorded.
-    pub(crate) fn look(&self) -> Option<Glimpse> {
-        let last_seq = self.committed.seq();
-        let core = self.core.lock();
-        core.log().is_live().then(|| Glimpse {
-            meta: core.meta().clone(),
-            state: core.state(),
-            title: core.log().snapshot().title().map(str::to_owned),
-            last_seq,
-            updated_ms: core.log().last_at_ms(),
-            snapshot: core.log().shown(last_seq),
-        })
-    }
-
-    /// What it is doing, and its title.
-    pub(crate) fn state(&self) -> (SessionState, Option<String>) {
-        let core = self.core.lock();
-        (core.state(), core.log().snapshot().title().map(str::to_owned))
-    }
-
-    /// Its working directory.
-    pub(crate) fn cwd(&self) -> &str {
-        &self.about.cwd
-    }
-
-    /// When it was created, in milliseconds since 1970.
-    pub(crate) fn created_ms(&self) -> i64 {
-        self.about.created_ms
-    }
-
-    /// The error for requests after the end.
-    pub async fn ended_error(&self) -> HostError {
-        HostError::SessionEnded { id: self.about.id.to_string(), info: self.ended().await }
-    }
-
-    async fn send(&self, command: SessionCommand) -> Result<(), HostError> {
-        match self.commands.send(Box::new(command)).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.ended_error().await),
-        }
-    }
 }
