@@ -8,9 +8,10 @@ use crate::clock;
 use crate::listing::SessionState;
 use acpd_record::Cause;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
 use std::time::Duration;
 
 const SESSIONS: &str = "acpd_sessions";
@@ -79,7 +80,7 @@ fn begin() {
     for name in [COMMANDS, INPUTS, WAITING_SINCE, READY] {
         gauge!(name).set(0.0);
     }
-    for cause in Cause::ALL.map(Cause::as_str).into_iter().chain([ACPD_FAILED]) {
+    for cause in Cause::NAMES.iter().copied().chain([ACPD_FAILED]) {
         counter!(RUNS_ENDED, "cause" => cause).absolute(0);
     }
     counter!(TURNS_STARTED).absolute(0);
@@ -189,7 +190,7 @@ impl Waits {
     }
 
     fn change(change: impl FnOnce(&mut BTreeSet<(i64, u64)>) -> bool) {
-        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = WAITING.lock();
         change(&mut waiting);
         let first = waiting.first().map_or(0.0, |(since, _)| *since as f64 / 1000.0);
         gauge!(WAITING_SINCE).set(first);

@@ -6,14 +6,100 @@ use crate::payload::{
     AgentRequest, CancelRequested, Created, ElicitationCompleted, Prompt, Question, Resolution, RunStarted,
     StateChanged, TerminalNews, TranscriptFacts, TurnEnded,
 };
+use crate::questions::Topic;
 use crate::termination::TerminationInfo;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::io;
 
-/// One event of a session. Kinds and their meaning: [`EventKind`].
-#[derive(Debug)]
-#[expect(missing_docs, reason = "the kinds have the words")]
-pub enum Event<'a> {
+/// An event that has not the shape of its kind.
+#[derive(Debug, thiserror::Error)]
+#[error("a {} event is not readable", kind.name())]
+pub struct Unreadable {
+    /// Its kind.
+    pub kind: EventKind,
+    /// What is wrong with it.
+    #[source]
+    pub source: serde_json::Error,
+}
+
+/// What is stored of an event of one kind.
+trait Payload<'a>: Sized {
+    fn read(bytes: &'a [u8]) -> serde_json::Result<Self>;
+    fn write(&self, out: &mut impl io::Write) -> io::Result<()>;
+}
+
+impl<'a, T: Serialize + Deserialize<'a>> Payload<'a> for T {
+    fn read(bytes: &'a [u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(bytes)
+    }
+
+    fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
+        Ok(serde_json::to_writer(out, self)?)
+    }
+}
+
+/// Raw messages are not looked into.
+impl<'a> Payload<'a> for RawMessage<'a> {
+    fn read(bytes: &'a [u8]) -> serde_json::Result<Self> {
+        Ok(Self::stored(bytes))
+    }
+
+    fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
+        RawMessage::write(self, out)
+    }
+}
+
+/// The one table of what each kind holds.
+macro_rules! events {
+    ($lifetime:lifetime: $($kind:ident($payload:ty),)*) => {
+        /// One event of a session. Kinds and their meaning: [`EventKind`].
+        #[derive(Debug)]
+        #[expect(missing_docs, reason = "the kinds have the words")]
+        pub enum Event<$lifetime> {
+            $($kind($payload),)*
+            /// A kind of a later version, as it is.
+            Other { kind: u16, payload: &$lifetime [u8] },
+        }
+
+        impl<$lifetime> Event<$lifetime> {
+            /// Reads a stored event. Raw messages are not looked into.
+            ///
+            /// # Errors
+            /// When a known kind has another shape than its own.
+            pub fn read(number: u16, bytes: &$lifetime [u8]) -> Result<Self, Unreadable> {
+                let Some(kind) = EventKind::from_number(number) else {
+                    return Ok(Self::Other { kind: number, payload: bytes });
+                };
+                let read = match kind {
+                    $(EventKind::$kind => Payload::read(bytes).map(Self::$kind),)*
+                };
+                read.map_err(|source| Unreadable { kind, source })
+            }
+
+            /// Its kind; `None` for one of a later version.
+            pub fn kind(&self) -> Option<EventKind> {
+                match self {
+                    $(Self::$kind(_) => Some(EventKind::$kind),)*
+                    Self::Other { .. } => None,
+                }
+            }
+
+            /// Writes what is stored of it.
+            ///
+            /// # Errors
+            /// Those of `out`.
+            pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
+                match self {
+                    $(Self::$kind(payload) => Payload::write(payload, out),)*
+                    Self::Other { payload, .. } => out.write_all(payload),
+                }
+            }
+        }
+    };
+}
+
+events! {
+    'a:
     Created(Created<'a>),
     RunStarted(RunStarted<'a>),
     Prompt(Prompt<'a>),
@@ -34,125 +120,35 @@ pub enum Event<'a> {
     FileForwarded(Question<'a>),
     FileResolved(Resolution<'a>),
     StateChanged(StateChanged<'a>),
-    /// A kind of a later version, as it is.
-    Other {
-        kind: u16,
-        payload: &'a [u8],
-    },
 }
 
-/// An event that has not the shape of its kind.
-#[derive(Debug, thiserror::Error)]
-#[error("a {} event is not readable", kind.name())]
-pub struct Unreadable {
-    /// Its kind.
-    pub kind: EventKind,
-    /// What is wrong with it.
-    #[source]
-    pub source: serde_json::Error,
-}
-
-fn payload<'a, T: Deserialize<'a>>(kind: EventKind, payload: &'a [u8]) -> Result<T, Unreadable> {
-    serde_json::from_slice(payload).map_err(|source| Unreadable { kind, source })
-}
-
-impl<'a> Event<'a> {
-    /// Reads a stored event. Raw messages are not looked into.
-    ///
-    /// # Errors
-    /// When a known kind has another shape than its own.
-    pub fn read(number: u16, bytes: &'a [u8]) -> Result<Self, Unreadable> {
-        let Some(kind) = EventKind::from_number(number) else {
-            return Ok(Self::Other { kind: number, payload: bytes });
-        };
-        Ok(match kind {
-            EventKind::Created => Self::Created(payload(kind, bytes)?),
-            EventKind::RunStarted => Self::RunStarted(payload(kind, bytes)?),
-            EventKind::Prompt => Self::Prompt(payload(kind, bytes)?),
-            EventKind::Update => Self::Update(RawMessage::stored(bytes)),
-            EventKind::Notification => Self::Notification(RawMessage::stored(bytes)),
-            EventKind::TurnEnded => Self::TurnEnded(payload(kind, bytes)?),
-            EventKind::CancelRequested => Self::CancelRequested(payload(kind, bytes)?),
-            EventKind::AgentRequest => Self::AgentRequest(payload(kind, bytes)?),
-            EventKind::Ended => Self::Ended(payload(kind, bytes)?),
-            EventKind::Echo => Self::Echo(RawMessage::stored(bytes)),
-            EventKind::Transcript => Self::Transcript(payload(kind, bytes)?),
-            EventKind::PermissionRequested => Self::PermissionRequested(payload(kind, bytes)?),
-            EventKind::PermissionResolved => Self::PermissionResolved(payload(kind, bytes)?),
-            EventKind::ElicitationRequested => Self::ElicitationRequested(payload(kind, bytes)?),
-            EventKind::ElicitationResolved => Self::ElicitationResolved(payload(kind, bytes)?),
-            EventKind::ElicitationCompleted => Self::ElicitationCompleted(payload(kind, bytes)?),
-            EventKind::Terminal => Self::Terminal(payload(kind, bytes)?),
-            EventKind::FileForwarded => Self::FileForwarded(payload(kind, bytes)?),
-            EventKind::FileResolved => Self::FileResolved(payload(kind, bytes)?),
-            EventKind::StateChanged => Self::StateChanged(payload(kind, bytes)?),
-        })
-    }
-
-    /// Its kind; `None` for one of a later version.
-    pub fn kind(&self) -> Option<EventKind> {
-        Some(match self {
-            Self::Created(_) => EventKind::Created,
-            Self::RunStarted(_) => EventKind::RunStarted,
-            Self::Prompt(_) => EventKind::Prompt,
-            Self::Update(_) => EventKind::Update,
-            Self::Notification(_) => EventKind::Notification,
-            Self::TurnEnded(_) => EventKind::TurnEnded,
-            Self::CancelRequested(_) => EventKind::CancelRequested,
-            Self::AgentRequest(_) => EventKind::AgentRequest,
-            Self::Ended(_) => EventKind::Ended,
-            Self::Echo(_) => EventKind::Echo,
-            Self::Transcript(_) => EventKind::Transcript,
-            Self::PermissionRequested(_) => EventKind::PermissionRequested,
-            Self::PermissionResolved(_) => EventKind::PermissionResolved,
-            Self::ElicitationRequested(_) => EventKind::ElicitationRequested,
-            Self::ElicitationResolved(_) => EventKind::ElicitationResolved,
-            Self::ElicitationCompleted(_) => EventKind::ElicitationCompleted,
-            Self::Terminal(_) => EventKind::Terminal,
-            Self::FileForwarded(_) => EventKind::FileForwarded,
-            Self::FileResolved(_) => EventKind::FileResolved,
-            Self::StateChanged(_) => EventKind::StateChanged,
-            Self::Other { .. } => return None,
-        })
-    }
-
+impl Event<'_> {
     /// The number of its kind.
     pub fn number(&self) -> u16 {
         match self {
             Self::Other { kind, .. } => *kind,
-            known => known.kind().expect("only the other has none").number(),
+            known => known.kind().map_or(0, EventKind::number),
         }
     }
 
-    /// Writes what is stored of it.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
+    /// The question that it asks, and for what.
+    pub(crate) fn question(&self) -> Option<(Topic, &Question<'_>)> {
         match self {
-            Self::Update(message) | Self::Notification(message) | Self::Echo(message) => {
-                message.write(out)?
-            }
-            Self::Other { payload, .. } => out.write_all(payload)?,
-            Self::Created(payload) => serde_json::to_writer(out, payload)?,
-            Self::RunStarted(payload) => serde_json::to_writer(out, payload)?,
-            Self::Prompt(payload) => serde_json::to_writer(out, payload)?,
-            Self::TurnEnded(payload) => serde_json::to_writer(out, payload)?,
-            Self::CancelRequested(payload) => serde_json::to_writer(out, payload)?,
-            Self::AgentRequest(payload) => serde_json::to_writer(out, payload)?,
-            Self::Ended(payload) => serde_json::to_writer(out, payload)?,
-            Self::Transcript(payload) => serde_json::to_writer(out, payload)?,
-            Self::PermissionRequested(payload)
-            | Self::ElicitationRequested(payload)
-            | Self::FileForwarded(payload) => serde_json::to_writer(out, payload)?,
-            Self::PermissionResolved(payload)
-            | Self::ElicitationResolved(payload)
-            | Self::FileResolved(payload) => serde_json::to_writer(out, payload)?,
-            Self::ElicitationCompleted(payload) => serde_json::to_writer(out, payload)?,
-            Self::Terminal(payload) => serde_json::to_writer(out, payload)?,
-            Self::StateChanged(payload) => serde_json::to_writer(out, payload)?,
+            Self::PermissionRequested(question) => Some((Topic::Permission, question)),
+            Self::ElicitationRequested(question) => Some((Topic::Elicitation, question)),
+            Self::FileForwarded(question) => Some((Topic::File, question)),
+            _ => None,
         }
-        Ok(())
+    }
+
+    /// The question that it closes.
+    pub(crate) fn resolution(&self) -> Option<&Resolution<'_>> {
+        match self {
+            Self::PermissionResolved(resolution)
+            | Self::ElicitationResolved(resolution)
+            | Self::FileResolved(resolution) => Some(resolution),
+            _ => None,
+        }
     }
 }
 

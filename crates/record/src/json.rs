@@ -1,5 +1,6 @@
 //! A JSON value as its text: a fraction of what it takes in parts, for values that are kept long and looked at seldom.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -27,16 +28,12 @@ impl Json {
 
     /// The same value without white space between its parts; `None` for what is nested too deeply to read.
     pub fn compact(raw: &RawValue) -> Option<Self> {
-        serde_json::from_str(raw.get()).ok().as_ref().map(Self::of)
+        serde_json::from_str(raw.get()).ok()
     }
 
     /// Whether it is the same value, however it is written.
     pub fn says_the_same_as(&self, raw: &RawValue) -> bool {
         Self::compact(raw).is_some_and(|other| self.value() == other.value())
-    }
-
-    pub(crate) fn of(value: &Value) -> Self {
-        Self::new(value)
     }
 
     pub(crate) fn value(&self) -> Value {
@@ -54,7 +51,7 @@ impl Eq for Json {}
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self::of(&Value::deserialize(deserializer)?))
+        Ok(Self::new(&Value::deserialize(deserializer)?))
     }
 }
 
@@ -65,6 +62,18 @@ where
     T: Deserialize<'de>,
 {
     T::deserialize(deserializer).map(Some)
+}
+
+/// For a member that counts as absent when it has another shape: one odd member must not make all else unreadable.
+///
+/// # Errors
+/// Those of the deserializer.
+pub fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
 }
 
 #[cfg(feature = "schema")]

@@ -55,19 +55,15 @@ impl Projection {
             Event::TurnEnded(ended) => self.check_turn(ended.turn),
             Event::Transcript(facts) => self.check_turn(facts.turn.unwrap_or_default()),
             Event::CancelRequested(_) if self.running_turn().is_none() => Err(Illegal::NoTurnToCancel),
-            Event::PermissionRequested(question)
-            | Event::ElicitationRequested(question)
-            | Event::FileForwarded(question) => match question.request {
-                request if request.0 == seq => Ok(()),
-                request => Err(Illegal::Question { request, seq }),
+            event => match (event.question(), event.resolution().map(|resolution| resolution.request)) {
+                (Some((_, question)), _) if question.request.0 != seq => {
+                    Err(Illegal::Question { request: question.request, seq })
+                }
+                (_, Some(request)) if !self.questions.is_unresolved(request) => {
+                    Err(Illegal::NotOpen { request })
+                }
+                _ => Ok(()),
             },
-            Event::PermissionResolved(resolution)
-            | Event::ElicitationResolved(resolution)
-            | Event::FileResolved(resolution) => match resolution.request {
-                request if self.questions.is_unresolved(request) => Ok(()),
-                request => Err(Illegal::NotOpen { request }),
-            },
-            _ => Ok(()),
         }
     }
 

@@ -26,10 +26,10 @@ mod termination;
 
 pub use event::{Event, Unreadable};
 pub use ids::{ConnectionId, NativeSessionId, QuestionNumber, RunNumber, SessionId, TurnNumber};
-pub use json::Json;
+pub use json::{Json, lenient};
 pub use kind::EventKind;
 pub use legality::Illegal;
-pub use message::{RawMessage, is_history, is_state, update_kind};
+pub use message::{RawMessage, is_history, is_state, update_kind, update_of};
 pub use meta::SessionMeta;
 pub use payload::{
     AgentRequest, AnsweredBy, CancelRequested, Created, ElicitationCompleted, ExitStatus, FinalOutput,

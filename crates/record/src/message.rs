@@ -1,6 +1,8 @@
 //! A raw message of the agent, under the session's own id.
 
+use acpd_wire::member;
 use memchr::memmem::Finder;
+use serde::Deserialize;
 use std::io;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -56,6 +58,12 @@ pub fn update_kind(line: &[u8]) -> Option<&str> {
     let start = end + open + 1;
     let length = front[start..].iter().position(|byte| *byte == b'"')?;
     std::str::from_utf8(&front[start..start + length]).ok()
+}
+
+/// The update of a `session/update` line, as far as a type wants to know it.
+pub fn update_of<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
+    let update = member(member(serde_json::from_slice(line).ok()?, "params")?, "update")?;
+    serde_json::from_str(update.get()).ok()
 }
 
 /// Whether an update belongs to the conversation itself, and so is part of a replay, or only to the present state.

@@ -1,11 +1,11 @@
 //! What the index knows of a session beside the columns of its row.
 
 use crate::ids::{NativeSessionId, RunNumber, SessionId};
-use crate::json::Json;
+use crate::json::{Json, lenient};
 use crate::permission_mode::PermissionMode;
 use crate::snapshot::Glance;
 use crate::termination::TerminationInfo;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What the index knows of a session. Members of a later version are kept.
@@ -49,13 +49,6 @@ pub struct SessionMeta {
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     unknown: Map<String, Value>,
-}
-
-/// A member of another shape is taken as absent: one odd member must not make a session unreadable.
-fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
 }
 
 impl SessionMeta {

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// Who answers an agent's permission requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "camelCase")]
+#[strum(serialize_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PermissionMode {
     /// Ask the viewers.
@@ -21,11 +22,6 @@ pub enum PermissionMode {
 impl PermissionMode {
     /// The name that clients and configuration use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AcceptEdits => "acceptEdits",
-            Self::BypassPermissions => "bypassPermissions",
-            Self::Deny => "deny",
-        }
+        self.into()
     }
 }

@@ -6,7 +6,7 @@ use crate::json::Json;
 use crate::kind::EventKind;
 use crate::message::RawMessage;
 use crate::payload::{AgentRequest, Prompt, RunStarted, TurnEnded};
-use crate::questions::{OpenQuestion, Questions, Topic};
+use crate::questions::{OpenQuestion, Questions};
 use crate::snapshot::Snapshot;
 use memchr::memmem;
 use serde::Deserialize;
@@ -126,12 +126,6 @@ impl Projection {
             Event::TurnEnded(ended) => self.turn_ended(ended),
             Event::AgentRequest(request) => self.served(request),
             Event::Ended(_) => self.ended(),
-            Event::PermissionRequested(question) => self.questions.asked(Topic::Permission, question),
-            Event::ElicitationRequested(question) => self.questions.asked(Topic::Elicitation, question),
-            Event::FileForwarded(question) => self.questions.asked(Topic::File, question),
-            Event::PermissionResolved(resolution)
-            | Event::ElicitationResolved(resolution)
-            | Event::FileResolved(resolution) => self.questions.resolved(resolution),
             Event::ElicitationCompleted(completed) => self.questions.completed(completed),
             Event::StateChanged(changed) => self.snapshot.see_state(&changed.state),
             Event::CancelRequested(_) => {
@@ -139,7 +133,13 @@ impl Projection {
                     turn.cancel_requested = true;
                 }
             }
-            Event::Echo(_) | Event::Transcript(_) | Event::Terminal(_) | Event::Other { .. } => {}
+            event => {
+                if let Some((topic, question)) = event.question() {
+                    self.questions.asked(topic, question);
+                } else if let Some(resolution) = event.resolution() {
+                    self.questions.resolved(resolution);
+                }
+            }
         }
     }
 
@@ -158,7 +158,7 @@ impl Projection {
         self.questions.forget_settled();
         self.turns = prompt.turn;
         self.prompted_via.clone_from(&prompt.via);
-        let content = Json::compact(prompt.prompt).unwrap_or_else(|| Json::of(&Value::Null));
+        let content = Json::compact(prompt.prompt).unwrap_or_else(|| Json::new(&Value::Null));
         self.turn = Some(Box::new(RunningTurn {
             number: prompt.turn,
             prompt: content,
@@ -300,11 +300,6 @@ impl Projection {
     /// Events that were not readable or could not follow what was before them.
     pub fn skipped(&self) -> u64 {
         self.skipped
-    }
-
-    /// Takes the title of the session that this one is a fork of.
-    pub fn inherit_title(&mut self, title: &str) {
-        self.snapshot.see_title(title);
     }
 }
 

@@ -4,14 +4,14 @@ use crate::ids::{ConnectionId, QuestionNumber};
 use crate::json::Json;
 use crate::payload::{ElicitationCompleted, Question, Resolution};
 use acpd_wire::{OwnedId, RawId, member};
-use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a question asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Topic {
     /// `session/request_permission`.
     Permission,
@@ -24,11 +24,7 @@ pub enum Topic {
 impl Topic {
     /// As an operator reads it.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Permission => "permission",
-            Self::Elicitation => "elicitation",
-            Self::File => "file",
-        }
+        self.into()
     }
 }
 
@@ -55,22 +51,9 @@ pub(crate) struct Questions {
     urls: BTreeMap<String, ConnectionId>,
 }
 
-#[derive(Deserialize)]
-struct Elicitation<'a> {
-    #[serde(borrow)]
-    params: ElicitationParams<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ElicitationParams<'a> {
-    #[serde(borrow)]
-    elicitation_id: Cow<'a, str>,
-}
-
 fn elicitation_id(message: &RawValue) -> Option<String> {
-    let elicitation: Elicitation<'_> = serde_json::from_str(message.get()).ok()?;
-    Some(elicitation.params.elicitation_id.into_owned())
+    let id = member(member(message, "params")?, "elicitationId")?;
+    serde_json::from_str(id.get()).ok()
 }
 
 impl Questions {
@@ -125,13 +108,13 @@ impl Questions {
         #[derive(serde::Serialize)]
         struct Shown {
             request: QuestionNumber,
-            message: Json,
+            message: Value,
         }
         let open = self.open.range(..=QuestionNumber(until));
         let permissions = open.filter(|(_, question)| question.topic == Topic::Permission);
         let shown = permissions.map(|(request, question)| {
-            let message = serde_json::from_str(&question.message).unwrap_or_default();
-            Json::new(&Shown { request: *request, message: Json::of(&message) })
+            let message: Value = serde_json::from_str(&question.message).unwrap_or_default();
+            Json::new(&Shown { request: *request, message })
         });
         shown.collect()
     }

@@ -3,10 +3,9 @@
 //! Chunks of text, which are nearly all of the traffic, are told apart by a look at their bytes and never parsed here.
 
 use crate::json::Json;
-use crate::message::update_kind;
+use crate::message::{update_kind, update_of};
 use crate::state::AgentState;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The state of one session as its agent described it. Values are the agent's own, unchanged.
@@ -74,18 +73,6 @@ pub(crate) struct Shown<'a> {
     open_permission_requests: Vec<Json>,
 }
 
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    params: Params<'a>,
-}
-
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(borrow)]
-    update: &'a RawValue,
-}
-
 impl Snapshot {
     /// Whether a `session/update` line says something that is not known yet.
     pub fn would_change(&self, line: &[u8]) -> bool {
@@ -102,14 +89,13 @@ impl Snapshot {
         ) {
             return;
         }
-        let update = serde_json::from_slice::<Line<'_>>(line).ok();
-        if let Some(update) = update.and_then(|line| serde_json::from_str(line.params.update.get()).ok()) {
+        if let Some(update) = update_of(line) {
             self.see(update);
         }
     }
 
     fn see(&mut self, update: Value) {
-        let member = |name: &str| update.get(name).map(Json::of);
+        let member = |name: &str| update.get(name).map(Json::new);
         match update["sessionUpdate"].as_str() {
             Some("available_commands_update") => {
                 replace(&mut self.available_commands, member("availableCommands"))
@@ -126,7 +112,7 @@ impl Snapshot {
                 if let Value::Object(usage) = &mut usage {
                     usage.remove("sessionUpdate");
                 }
-                self.usage = Some(Json::of(&usage));
+                self.usage = Some(Json::new(&usage));
             }
             Some("session_info_update") => {
                 // Absent means unchanged, null clears (ACP schema).
@@ -157,16 +143,11 @@ impl Snapshot {
         self.agent.merge(state);
     }
 
-    /// Takes the title of the session that this one is a fork of.
-    pub fn see_title(&mut self, title: &str) {
-        self.title = Some(title.into());
-    }
-
     /// The tools list of a `session/started` notification.
     pub(crate) fn see_tools(&mut self, notification: &[u8]) {
         let message: Value = serde_json::from_slice(notification).unwrap_or_default();
         if message["params"]["tools"].is_array() {
-            self.agent.tools = Some(Json::of(&message["params"]["tools"]));
+            self.agent.tools = Some(Json::new(&message["params"]["tools"]));
         }
     }
 

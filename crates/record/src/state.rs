@@ -32,13 +32,13 @@ impl AgentState {
     /// What the result of `session/new`, `load`, `resume` or `fork` says of the state.
     pub fn of_lifecycle(result: &[u8]) -> Self {
         let result: Value = serde_json::from_slice(result).unwrap_or_default();
-        let said = |name: &str| result.get(name).filter(|value| !value.is_null()).map(Json::of);
+        let said = |name: &str| result.get(name).filter(|value| !value.is_null()).map(Json::new);
         Self {
             modes: said("modes"),
             config_options: said("configOptions"),
             models: said("models"),
-            current_mode_id: result["modes"].get("currentModeId").map(Json::of),
-            tools: Some(&result["_meta"]["tools"]).filter(|tools| tools.is_array()).map(Json::of),
+            current_mode_id: result["modes"].get("currentModeId").map(Json::new),
+            tools: Some(&result["_meta"]["tools"]).filter(|tools| tools.is_array()).map(Json::new),
         }
     }
 
@@ -95,14 +95,14 @@ impl AgentState {
     pub fn with_config_options(mut self, result: &[u8]) -> Self {
         let result: Value = serde_json::from_slice(result).unwrap_or_default();
         if result["configOptions"].is_array() {
-            self.config_options = Some(Json::of(&result["configOptions"]));
+            self.config_options = Some(Json::new(&result["configOptions"]));
         }
         self
     }
 
     /// The mode, also in the modes.
     pub(crate) fn set_mode(&mut self, mode: &Value) {
-        self.current_mode_id = Some(Json::of(mode));
+        self.current_mode_id = Some(Json::new(mode));
         put_in(&mut self.modes, "currentModeId", mode);
     }
 
@@ -121,7 +121,7 @@ impl AgentState {
 fn put_in(known: &mut Option<Json>, member: &str, value: &Value) {
     if let Some(Value::Object(mut object)) = known.as_ref().map(Json::value) {
         object.insert(member.to_owned(), value.clone());
-        *known = Some(Json::of(&Value::Object(object)));
+        *known = Some(Json::new(&Value::Object(object)));
     }
 }
 

@@ -5,11 +5,12 @@ use crate::ids::SessionId;
 use serde::{Deserialize, Serialize};
 
 /// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// In good order: the agent left while idle, the session was closed, the daemon shut down.
+    #[default]
     Completed,
     /// Something went wrong.
     Error,
@@ -18,20 +19,24 @@ pub enum Reason {
 }
 
 /// What caused the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TerminatedBy {
     /// The agent, by itself.
+    #[default]
     Agent,
     /// acpd, by itself or because it was asked to.
     Daemon,
 }
 
 /// The exact cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Cause {
     /// Exited with code 0.
     AgentExit,
@@ -58,36 +63,12 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::AgentExit,
-        Self::AgentCrash,
-        Self::SpawnFailed,
-        Self::InitializeTimeout,
-        Self::ProtocolError,
-        Self::ClientClose,
-        Self::ClientTerminate,
-        Self::IdleTimeout,
-        Self::DaemonShutdown,
-        Self::DaemonLost,
-        Self::OutOfMemory,
-    ];
+    /// The names of all of them.
+    pub const NAMES: &[&str] = <Self as strum::VariantNames>::VARIANTS;
 
     /// The name that clients see.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AgentExit => "agent_exit",
-            Self::AgentCrash => "agent_crash",
-            Self::SpawnFailed => "spawn_failed",
-            Self::InitializeTimeout => "initialize_timeout",
-            Self::ProtocolError => "protocol_error",
-            Self::ClientClose => "client_close",
-            Self::ClientTerminate => "client_terminate",
-            Self::IdleTimeout => "idle_timeout",
-            Self::DaemonShutdown => "daemon_shutdown",
-            Self::DaemonLost => "daemon_lost",
-            Self::OutOfMemory => "out_of_memory",
-        }
+        self.into()
     }
 }
 
@@ -109,7 +90,7 @@ pub struct StderrInfo {
 }
 
 /// The record of one end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TerminationInfo {
@@ -236,8 +217,10 @@ mod tests {
 
     #[test]
     fn every_cause_has_the_name_that_is_stored() {
-        for cause in Cause::ALL {
-            assert_eq!(serde_json::to_string(&cause).expect("JSON"), format!("\"{}\"", cause.as_str()));
+        assert_eq!(Cause::NAMES.len(), 11);
+        for name in Cause::NAMES {
+            let cause: Cause = serde_json::from_str(&format!("\"{name}\"")).expect("it is stored so");
+            assert_eq!(cause.as_str(), *name);
         }
     }
 }

@@ -205,7 +205,7 @@ fn closed_lists_are_enums() {
     member("TerminationInfo", "reason", "Reason");
     list("TerminatedBy", &["agent", "daemon"]);
     member("TerminationInfo", "terminatedBy", "TerminatedBy");
-    list("Cause", &acpd_record::Cause::ALL.map(acpd_record::Cause::as_str));
+    list("Cause", acpd_record::Cause::NAMES);
     member("TerminationInfo", "cause", "Cause");
     member("ProblemDocument", "type", "ProblemType");
     let urns: Vec<&str> = Kind::ALL.iter().map(|kind| kind.urn()).collect();
