@@ -7,8 +7,8 @@ use crate::signals::StopSignals;
 use crate::state_dir;
 use acpd_eventlog::{EventLog, Options};
 use acpd_host::{
-    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, TaskScope,
-    TerminalSettings,
+    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, Program, TaskScope,
+    TerminalSettings, Timeouts,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use std::collections::BTreeMap;
@@ -111,14 +111,18 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
     let spec = |(name, agent): (&String, &config::Agent)| {
         let spec = AgentSpec {
             name: name.clone(),
-            command: agent.command.clone().into(),
-            args: agent.args.iter().map(Into::into).collect(),
-            env: agent.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            graces: Graces { stdin: config.timeouts.stdin_grace, term: config.timeouts.term_grace },
-            initialize_timeout: config.timeouts.initialize.limit(),
-            cancel_timeout: Some(config.timeouts.cancel),
-            permission_timeout: config.timeouts.permission.limit(),
-            idle_timeout: config.timeouts.idle.limit(),
+            program: Program {
+                command: agent.command.clone().into(),
+                args: agent.args.iter().map(Into::into).collect(),
+                env: agent.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            },
+            timeouts: Timeouts {
+                graces: Graces { stdin: config.timeouts.stdin_grace, term: config.timeouts.term_grace },
+                initialize: config.timeouts.initialize.limit(),
+                cancel: Some(config.timeouts.cancel),
+                permission: config.timeouts.permission.limit(),
+                idle: config.timeouts.idle.limit(),
+            },
             share_process: agent.share_process,
             spare: agent.spare == 1,
             resume_with_transcript: agent.resume_with_transcript,

@@ -5,7 +5,7 @@
 
 use crate::services::Offered;
 use agent_client_protocol_schema::v1 as schema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -78,6 +78,27 @@ pub mod error_code {
     pub const AUTH_REQUIRED: i64 = -32000;
     /// A session or file does not exist.
     pub const NOT_FOUND: i64 = -32002;
+}
+
+/// The data of an error: what is wrong, for programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorData<'a> {
+    /// The field of the params that is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<&'a str>,
+    /// The file that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<&'a str>,
+    /// Which of the things that can be wrong it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// The bound that was exceeded, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// The terminal that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminal_id: Option<&'a str>,
 }
 
 /// The key of acpd's own data in `_meta`.

@@ -16,9 +16,9 @@ use crate::host::Host;
 use crate::journal;
 use crate::named::NamedSession;
 use crate::recording;
-use crate::refusal::{named_otherwise, sentence};
+use crate::refusal::{AgentError, named_otherwise};
 use crate::session::SessionHandle;
-use crate::setup::{permission_mode, session_setup};
+use crate::setup::{permission_mode, session_setup, stored_setup};
 use crate::termination::chain;
 use crate::transcript::{Transcript, TranscriptRecorder};
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow, WriteError};
@@ -27,9 +27,8 @@ use acpd_record::{
     SessionId, SessionMeta, TerminationInfo,
 };
 use acpd_supervisor::Pending;
-use acpd_wire::codes;
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -48,6 +47,12 @@ enum Refusal {
     Agent(String),
     /// It could not be asked.
     Host(HostError),
+}
+
+impl From<HostError> for Refusal {
+    fn from(error: HostError) -> Self {
+        Self::Host(error)
+    }
 }
 
 /// A session that was activated, or found live.
@@ -84,8 +89,7 @@ pub(crate) struct Ended {
 impl Ended {
     /// The client's parameters, completed, with the agent's session id; or such parameters from what is stored.
     pub(crate) fn agent_params(&self, params: Option<Bytes>) -> Result<Bytes, HostError> {
-        let stored =
-            || Bytes::from(json!({"sessionId": "", "cwd": self.row.cwd, "mcpServers": []}).to_string());
+        let stored = || stored_setup(&self.native, &self.row.cwd);
         let (_, params) = session_setup(Some(params.unwrap_or_else(stored)))?;
         with_session(&params, self.native.as_json().as_bytes())
             .ok_or_else(|| HostError::InvalidParams { message: "sessionId: a string is required".to_owned() })
@@ -171,7 +175,7 @@ impl Host {
         params: Bytes,
     ) -> Result<(Restored, Claim), HostError> {
         let not_resumable = |reason: String| HostError::NotResumable { id: id.to_string(), reason };
-        self.shared.recovery.wait_for_the_lost(&ended.meta, agent.spec().graces).await;
+        self.shared.recovery.wait_for_the_lost(&ended.meta, agent.spec().timeouts.graces).await;
         // Before the agent is asked, which may tell the history then: it is not for another session.
         let claim = agent.claim(ended.native.as_json()).await;
         let claim = claim.ok_or_else(|| {
@@ -248,7 +252,6 @@ impl Host {
             meta: ended.meta,
             cwd: ended.row.cwd,
             created_ms: ended.row.created_ms,
-            mode,
             setup,
         };
         let history = match named {
@@ -267,20 +270,15 @@ impl Host {
         let mut refused = neither(agent.name());
         let mut asked_anew = agent.spec().resume_with_transcript;
         for method in agent.downgrade().activation_methods() {
-            let answer = self
-                .shared
-                .agents
-                .ask_for_session(agent, method, params.clone())
-                .await
-                .map_err(Refusal::Host)?;
+            let answer = self.shared.agents.ask_for_session(agent, method, params.clone()).await?;
             if !answer.is_error {
                 return Ok(Restored { method, answer, named: None });
             }
-            let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            let error = AgentError::read(&answer.body);
             refused = refusal(agent, method, &error);
-            if error["code"] != json!(codes::METHOD_NOT_FOUND) {
+            if !error.is_missing() {
                 // It knows the method, but not the session. An agent that wants a login has not lost it.
-                asked_anew &= error["code"] != json!(error_code::AUTH_REQUIRED);
+                asked_anew &= error.code != Some(error_code::AUTH_REQUIRED);
                 break;
             }
             agent.methods().remember_missing(method);
@@ -299,19 +297,16 @@ impl Host {
         params: &[u8],
         refused: String,
     ) -> Result<Restored, Refusal> {
-        let mut params: Value = serde_json::from_slice(params).unwrap_or_default();
-        if let Some(params) = params.as_object_mut() {
-            params.remove("sessionId");
-        }
+        let mut params: Map<String, Value> = serde_json::from_slice(params).unwrap_or_default();
+        params.remove("sessionId");
+        let params = serde_json::to_vec(&params).expect("it is JSON");
         let method = method::SESSION_NEW;
-        let answer = self.shared.agents.ask_for_session(agent, method, params.to_string().into()).await;
-        let answer = answer.map_err(Refusal::Host)?;
+        let answer = self.shared.agents.ask_for_session(agent, method, params.into()).await?;
         if answer.is_error {
-            let error = serde_json::from_slice(&answer.body).unwrap_or_default();
-            let anew = refusal(agent, method, &error);
+            let anew = refusal(agent, method, &AgentError::read(&answer.body));
             return Err(Refusal::Agent(format!("{refused}; with a transcript: {anew}")));
         }
-        let named = NamedSession::read(method, &answer.body).map_err(Refusal::Host)?;
+        let named = NamedSession::read(method, &answer.body)?;
         Ok(Restored { method, answer, named: Some(named) })
     }
 
@@ -361,6 +356,6 @@ impl Host {
     }
 }
 
-fn refusal(agent: &AgentHandle, method: &str, error: &Value) -> String {
-    format!("agent {} refused {method}: {}", agent.name(), sentence(error))
+fn refusal(agent: &AgentHandle, method: &str, error: &AgentError) -> String {
+    format!("agent {} refused {method}: {}", agent.name(), error.sentence())
 }

@@ -7,18 +7,22 @@ use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
 use crate::rate_limit::RateLimit;
 use acpd_record::SessionId;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// What stops each attempt.
+type Trying = Arc<Mutex<HashMap<SessionId, Vec<CancellationToken>>>>;
+
 /// Attempts by session.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     taking: Arc<KeyedLocks>,
-    trying: Arc<Mutex<HashMap<SessionId, Vec<CancellationToken>>>>,
+    trying: Trying,
     lately: Mutex<HashMap<SessionId, RateLimit>>,
 }
 
@@ -28,7 +32,7 @@ pub struct Attempt {
     id: SessionId,
     stopped: CancellationToken,
     taking: Arc<KeyedLocks>,
-    trying: Arc<Mutex<HashMap<SessionId, Vec<CancellationToken>>>>,
+    trying: Trying,
     lock: Option<OwnedMutexGuard<()>>,
 }
 
@@ -36,14 +40,14 @@ impl Attempts {
     /// From now on an end stops this attempt, too.
     pub(crate) fn begin(&self, id: &SessionId) -> Attempt {
         let stopped = CancellationToken::new();
-        lock(&self.trying).entry(id.clone()).or_default().push(stopped.clone());
+        self.trying.lock().entry(id.clone()).or_default().push(stopped.clone());
         let (id, taking, trying) = (id.clone(), Arc::clone(&self.taking), Arc::clone(&self.trying));
         Attempt { id, stopped, taking, trying, lock: None }
     }
 
     /// Stops all who try, and waits until none does.
     pub(crate) async fn stop(&self, id: &SessionId) -> OwnedMutexGuard<()> {
-        for stopped in lock(&self.trying).get(id).into_iter().flatten() {
+        for stopped in self.trying.lock().get(id).into_iter().flatten() {
             stopped.cancel();
         }
         self.taking.lock(id.as_str()).await
@@ -51,13 +55,12 @@ impl Attempts {
 
     /// Whether a try would not be refused; else the wait until the next.
     pub(crate) fn may(&self, id: &SessionId, now: Instant) -> Result<(), Duration> {
-        let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        lately.get(id).map_or(Ok(()), |limit| limit.may(now))
+        self.lately.lock().get(id).map_or(Ok(()), |limit| limit.may(now))
     }
 
     /// Counts a try; refuses the one too many, with the wait until the next.
     pub(crate) fn count(&self, id: &SessionId, now: Instant) -> Result<(), Duration> {
-        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lately = self.lately.lock();
         lately.retain(|_, limit| !limit.is_forgotten(now));
         lately.entry(id.clone()).or_default().count(now)
     }
@@ -94,7 +97,7 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        let mut trying = lock(&self.trying);
+        let mut trying = self.trying.lock();
         if let Some(tokens) = trying.get_mut(&self.id) {
             // Each has a token of its own; those that were stopped need none any more.
             self.stopped.cancel();
@@ -104,12 +107,6 @@ impl Drop for Attempt {
             }
         }
     }
-}
-
-fn lock(
-    trying: &Mutex<HashMap<SessionId, Vec<CancellationToken>>>,
-) -> MutexGuard<'_, HashMap<SessionId, Vec<CancellationToken>>> {
-    trying.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -155,7 +152,7 @@ mod tests {
         drop(second);
         drop(stopping.await);
         assert!(!attempts.begin(&id("s")).is_stopped());
-        assert!(lock(&attempts.trying).is_empty());
+        assert!(attempts.trying.lock().is_empty());
     }
 
     /// Polls once.

@@ -1,7 +1,7 @@
 //! Creating sessions.
 
 use crate::acp::method;
-use crate::agent::{AgentHandle, History};
+use crate::agent::{AgentAnswer, AgentHandle, Claim, History};
 use crate::clock;
 use crate::error::HostError;
 use crate::host::Host;
@@ -27,6 +27,16 @@ pub struct NewSession {
     pub result: Bytes,
     /// The number of its first events: those of its creation, and for a fork the copied history.
     pub initial_events: u64,
+}
+
+/// What the first run of a session begins with.
+pub(crate) struct FirstRun {
+    pub(crate) named: NamedSession,
+    pub(crate) claim: Claim,
+    pub(crate) meta: SessionMeta,
+    pub(crate) cwd: String,
+    pub(crate) setup: Bytes,
+    pub(crate) projection: Projection,
 }
 
 impl Host {
@@ -79,6 +89,26 @@ impl Host {
         meta.permission_mode = mode;
         let (appender, projection) =
             self.create_record(&id, agent, (&cwd, state), &mut meta, &creator).await?;
+        let first = FirstRun { named, claim, meta, cwd, setup, projection };
+        self.begin_first_run(&id, agent, appender, first, creator, &answer).await
+    }
+
+    /// Begins the run of a session that was just recorded.
+    pub(crate) async fn begin_first_run(
+        &self,
+        id: &SessionId,
+        agent: &AgentHandle,
+        appender: Appender,
+        first: FirstRun,
+        creator: Creator,
+        answer: &AgentAnswer,
+    ) -> Result<NewSession, HostError> {
+        let FirstRun { named, claim, meta, cwd, setup, projection } = first;
+        // What the agent replays for a fork is in the copy of its history.
+        let history = match meta.forked_from {
+            Some(_) => History::Drop(Box::new(projection.snapshot().clone()), answer.position),
+            None => History::Keep,
+        };
         let run = Run {
             created_by: creator.token,
             native: named.native.clone(),
@@ -88,12 +118,11 @@ impl Host {
             cwd,
             created_ms: projection.run_started_ms(),
             projection: Box::new(projection),
-            mode,
             setup,
         };
         let initial_events = appender.next_seq() - 1;
-        let session = self.begin_run(&id, agent, appender, run, History::Keep).await?;
-        Ok(NewSession { session, result: named.result_for(&answer.body, &id), initial_events })
+        let session = self.begin_run(id, agent, appender, run, history).await?;
+        Ok(NewSession { session, result: named.result_for(&answer.body, id), initial_events })
     }
 
     /// Records a new session that works in `cwd`, and its first run, which begins with `state`.

@@ -178,7 +178,7 @@ impl Files {
 fn done(worked: Result<Result<Bytes, FileError>, NotDone>) -> Result<Bytes, FileError> {
     match worked {
         Ok(outcome) => outcome,
-        Err(NotDone::NoThread(source)) => Err(FileError::NoThread { source }),
+        Err(NotDone::NoThread(source)) => Err(FileError::NoThread(source)),
         Err(NotDone::Lost) => Err(FileError::Lost),
     }
 }

@@ -6,25 +6,23 @@
 mod history_copy;
 
 use crate::acp::method;
-use crate::agent::{AgentAnswer, AgentHandle, History};
+use crate::agent::{AgentAnswer, AgentHandle};
 use crate::clock;
-use crate::create::NewSession;
+use crate::create::{FirstRun, NewSession};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::journal;
 use crate::named::NamedSession;
-use crate::refusal::under_own_id;
-use crate::run::Run;
-use crate::setup::{Creator, permission_mode, session_setup};
+use crate::refusal::{AgentError, under_own_id};
+use crate::setup::{Creator, permission_mode, session_setup, stored_setup};
 use crate::termination::chain;
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow};
 use acpd_record::{AgentState, NativeSessionId, PermissionMode, Projection, SessionId, SessionMeta};
 use acpd_supervisor::Pending;
-use acpd_wire::{codes, member, span_of};
+use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use history_copy::HistoryCopy;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A session that is to be forked.
@@ -46,8 +44,7 @@ fn missing() -> HostError {
 }
 
 fn is_missing(answer: &AgentAnswer) -> bool {
-    let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    answer.is_error && error["code"] == json!(codes::METHOD_NOT_FOUND)
+    answer.is_error && AgentError::read(&answer.body).is_missing()
 }
 
 impl Host {
@@ -98,22 +95,8 @@ impl Host {
                 return Err(error);
             }
         };
-        let run = Run {
-            created_by: creator.token,
-            native: named.native.clone(),
-            claim,
-            created_ms: projection.run_started_ms(),
-            projection: Box::new(projection),
-            transcript: None,
-            meta,
-            cwd,
-            mode,
-            setup,
-        };
-        let initial_events = appender.next_seq() - 1;
-        let history = History::Drop(Box::new(run.projection.snapshot().clone()), answer.position);
-        let session = self.begin_run(&id, agent, appender, run, history).await?;
-        Ok(NewSession { session, result: named.result_for(&answer.body, &id), initial_events })
+        let first = FirstRun { named, claim, meta, cwd, setup, projection };
+        self.begin_first_run(&id, agent, appender, first, creator, &answer).await
     }
 
     /// What is stored of the session `source`, and what is asked of `agent` to fork it.
@@ -169,9 +152,9 @@ impl Host {
         if live.is_some_and(|session| session.agent().pid() == agent.pid()) {
             return Ok(false);
         }
-        let params = json!({"sessionId": fork.native, "cwd": fork.row.cwd, "mcpServers": []}).to_string();
+        let params = stored_setup(&fork.native, &fork.row.cwd);
         for method in agent.downgrade().activation_methods() {
-            let answer = self.shared.agents.ask_for_session(agent, method, params.clone().into()).await?;
+            let answer = self.shared.agents.ask_for_session(agent, method, params.clone()).await?;
             if !answer.is_error {
                 agent.disown(Arc::clone(fork.native.as_json())).await;
                 return Ok(true);

@@ -11,6 +11,7 @@
 mod acp;
 mod activate;
 mod agent;
+mod agent_end;
 mod attempts;
 mod beforehand;
 mod check;
@@ -47,12 +48,13 @@ mod termination;
 mod transcript;
 mod viewers;
 
-pub use acp::{META, error_code, method};
+pub use acp::{ErrorData, META, error_code, method};
 pub use activate::Activated;
 pub use agent::{
     AgentAnswer, AgentEnd, AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStartError, AgentStatus,
     Agents, CallerRefused, PromptCapabilities, check_agent,
 };
+pub use agent_end::InitializeFailure;
 pub use attempts::Attempt;
 pub use check::Unready;
 pub use clock::iso8601;
@@ -63,7 +65,7 @@ pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};
 pub use host::{Host, HostOptions};
 pub use host_file::{HostFile, HostFileError};
 pub use ids::fresh_id;
-pub use listing::{SessionInfo, SessionState, SessionSummary};
+pub use listing::{AgentSummary, HistorySummary, Metadata, SessionInfo, SessionState, SessionSummary};
 pub use metrics::describe_metrics;
 pub use services::Offered;
 pub use session::{
@@ -71,7 +73,7 @@ pub use session::{
     SessionHandle,
 };
 pub use setup::Creator;
-pub use spec::AgentSpec;
+pub use spec::{AgentSpec, Program, Timeouts};
 pub use viewers::{ViewerGuard, ViewerInfo};
 
 pub use acpd_record::{

@@ -8,13 +8,15 @@ use crate::host::Host;
 use crate::session::{Glimpse, SessionHandle};
 use crate::store;
 use acpd_eventlog::{ListQuery, SessionRow};
-use acpd_record::{Json, NativeSessionId, SessionId, SessionMeta};
+use acpd_record::{Json, NativeSessionId, PermissionMode, RunNumber, SessionId, SessionMeta};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// What a session is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "lowercase"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SessionState {
     /// Its agent has it, and it is about to be there for clients.
     Starting,
@@ -48,19 +50,7 @@ impl SessionState {
 
     /// The name that clients see.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Idle => "idle",
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Ended => "ended",
-        }
-    }
-}
-
-impl Serialize for SessionState {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+        self.into()
     }
 }
 
@@ -88,6 +78,30 @@ pub struct SessionSummary {
     /// The name of the token under which it was created; None without one (contract 1.7).
     #[serde(skip)]
     pub created_by: Option<String>,
+    /// Its log.
+    #[serde(flatten)]
+    pub history: HistorySummary,
+    /// What its agent says of it.
+    #[serde(flatten)]
+    pub by_agent: AgentSummary,
+    /// How its last run ended; in a list without `stderr`.
+    #[serde(rename = "terminationInfo", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<acpd_record::TerminationInfo>"))]
+    pub termination: Option<Json>,
+    /// What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`,
+    /// `forkedFrom`, and of a live one `agentPid`.
+    #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
+    pub metadata: Metadata,
+    /// Its place in a list.
+    #[serde(skip)]
+    pub position: (i64, String),
+}
+
+/// What a list shows of a session's log.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistorySummary {
     /// When it was created, ISO 8601.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub created_at: String,
@@ -96,6 +110,13 @@ pub struct SessionSummary {
     pub updated_at: String,
     /// Events in its log.
     pub event_count: u64,
+}
+
+/// What a list shows of what the agent of a session says of it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AgentSummary {
     /// The model that it works with, if its agent names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -105,16 +126,31 @@ pub struct SessionSummary {
     /// The agent's own id of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_session_id: Option<String>,
-    /// How its last run ended; in a list without `stderr`.
-    #[serde(rename = "terminationInfo", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<acpd_record::TerminationInfo>"))]
-    pub termination: Option<Json>,
-    /// What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`,
-    /// `forkedFrom`, and of a live one `agentPid`.
-    pub metadata: Map<String, Value>,
-    /// Its place in a list.
-    #[serde(skip)]
-    pub position: (i64, String),
+}
+
+/// What acpd knows of a session beside all else, and is no secret.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Metadata {
+    /// The client that created it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// Its runs so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<RunNumber>,
+    /// The session whose history it began with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<SessionId>,
+    /// How the permission requests of its agent are answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<PermissionMode>,
+    /// The name of the token under which it was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// The process of a live one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_pid: Option<u32>,
 }
 
 /// One session, with everything that a late viewer needs.
@@ -159,9 +195,9 @@ impl SessionSummary {
         }
         Meta {
             agent: &self.agent,
-            created_at: &self.created_at,
+            created_at: &self.history.created_at,
             ended: self.ended,
-            event_count: self.event_count,
+            event_count: self.history.event_count,
             state: self.state,
             termination_info: self.termination.as_ref(),
         }
@@ -272,7 +308,15 @@ fn summary_of(
     session: Option<&SessionHandle>,
 ) -> SessionSummary {
     let termination = meta.termination_info.take().filter(|info| info.get().starts_with('{'));
-    let metadata = metadata(&row, &meta, session);
+    let in_this_run = session.map(SessionHandle::permission_mode);
+    let metadata = Metadata {
+        client: meta.client,
+        runs: meta.runs,
+        forked_from: meta.forked_from,
+        permission_mode: in_this_run.or(meta.permission_mode),
+        created_by: row.created_by.clone(),
+        agent_pid: session.map(|session| session.agent().pid()),
+    };
     SessionSummary {
         position: (row.updated_ms, row.id.clone()),
         id: row.id,
@@ -282,35 +326,19 @@ fn summary_of(
         ended: state == SessionState::Ended,
         state,
         created_by: row.created_by,
-        created_at: iso8601(row.created_ms),
-        updated_at: iso8601(row.updated_ms),
-        event_count: row.last_seq,
-        model: meta.model,
-        mode: meta.mode,
-        native_session_id: meta.native_session_id.as_ref().map(NativeSessionId::text),
+        history: HistorySummary {
+            created_at: iso8601(row.created_ms),
+            updated_at: iso8601(row.updated_ms),
+            event_count: row.last_seq,
+        },
+        by_agent: AgentSummary {
+            model: meta.model,
+            mode: meta.mode,
+            native_session_id: meta.native_session_id.as_ref().map(NativeSessionId::text),
+        },
         termination,
         metadata,
     }
-}
-
-/// What is of use to people and tools, and no secret.
-fn metadata(row: &SessionRow, meta: &SessionMeta, session: Option<&SessionHandle>) -> Map<String, Value> {
-    let mut metadata = Map::new();
-    let mut put = |name: &str, value: Value| {
-        if !value.is_null() {
-            metadata.insert(name.to_owned(), value);
-        }
-    };
-    put("client", json!(meta.client));
-    put("runs", json!(meta.runs));
-    put("forkedFrom", json!(meta.forked_from));
-    put("permissionMode", json!(meta.permission_mode));
-    put("createdBy", json!(row.created_by));
-    if let Some(session) = session {
-        put("permissionMode", json!(session.permission_mode().as_str()));
-        put("agentPid", json!(session.agent().pid()));
-    }
-    metadata
 }
 
 #[cfg(test)]

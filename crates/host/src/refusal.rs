@@ -2,24 +2,50 @@
 //!
 //! Pure. Not here: what follows from a refusal.
 
+use acpd_record::lenient;
+use acpd_wire::codes;
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Members of an error's `data` in which agents say what is wrong.
 const DETAILS: [&str; 4] = ["details", "detail", "message", "error"];
 
-/// What an error object says, in one sentence: its message, and what its data adds in words.
-pub(crate) fn sentence(error: &Value) -> String {
-    let message = error["message"].as_str().map(str::trim).filter(|message| !message.is_empty());
-    let mut said = match (message, error["code"].as_i64()) {
-        (Some(message), _) => message.to_owned(),
-        (None, Some(code)) => format!("error {code}"),
-        (None, None) => "an error without a message".to_owned(),
-    };
-    if let Some(more) = words(&error["data"]).filter(|more| !said.contains(more.as_str())) {
-        said = format!("{}: {more}", said.trim_end_matches(['.', ':']));
+/// An error that an agent answers, as far as acpd reads it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AgentError {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) code: Option<i64>,
+    #[serde(deserialize_with = "lenient")]
+    message: Option<String>,
+    data: Value,
+}
+
+impl AgentError {
+    /// Reads an error object.
+    pub(crate) fn read(error: &[u8]) -> Self {
+        serde_json::from_slice(error).unwrap_or_default()
     }
-    said.split_whitespace().collect::<Vec<_>>().join(" ")
+
+    /// The agent has not this method.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.code == Some(codes::METHOD_NOT_FOUND)
+    }
+
+    /// What it says, in one sentence: its message, and what its data adds in words.
+    pub(crate) fn sentence(&self) -> String {
+        let message = self.message.as_deref().map(str::trim).filter(|message| !message.is_empty());
+        let mut said = match (message, self.code) {
+            (Some(message), _) => message.to_owned(),
+            (None, Some(code)) => format!("error {code}"),
+            (None, None) => "an error without a message".to_owned(),
+        };
+        if let Some(more) = words(&self.data).filter(|more| !said.contains(more.as_str())) {
+            said = format!("{}: {more}", said.trim_end_matches(['.', ':']));
+        }
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// What is said in words in the data of an error, which may be JSON in a string.
@@ -104,7 +130,7 @@ mod tests {
             (json!({"code": 7}), "error 7"),
             (json!(null), "an error without a message"),
         ] {
-            assert_eq!(sentence(&error), expected);
+            assert_eq!(AgentError::read(error.to_string().as_bytes()).sentence(), expected);
         }
     }
 

@@ -44,7 +44,6 @@ pub(crate) struct Run {
     pub(crate) cwd: String,
     /// When the session was created, in milliseconds since 1970.
     pub(crate) created_ms: i64,
-    pub(crate) mode: Option<PermissionMode>,
     /// The params of `session/new`, `load`, `resume` or `fork`: where the session works.
     pub(crate) setup: Bytes,
 }
@@ -74,7 +73,7 @@ impl Host {
         let past = is_activated
             .then(|| Box::new(Past::new(self.shared.store.log.clone(), id.to_string(), began_after)));
         let viewers = Viewers::default();
-        let permission_mode = run.mode.unwrap_or(spec.permission_mode);
+        let permission_mode = run.meta.permission_mode.unwrap_or(spec.permission_mode);
         let about = AboutRun {
             id: id.clone(),
             created_by: run.created_by,
@@ -170,10 +169,10 @@ fn facts_of(
         offered: spec.offered,
         forwards_files: setup.rules.forward,
         limits: Limits {
-            cancel: spec.cancel_timeout,
-            permission: spec.permission_timeout,
-            idle: spec.idle_timeout,
-            settle: spec.graces.stdin.min(SETTLE),
+            cancel: spec.timeouts.cancel,
+            permission: spec.timeouts.permission,
+            idle: spec.timeouts.idle,
+            settle: spec.timeouts.graces.stdin.min(SETTLE),
         },
     }
 }

@@ -20,6 +20,8 @@ pub(crate) use shared::SharedCore;
 pub(crate) use task::{Past, SessionParts, SessionTask};
 pub(crate) use transcribing::Handover;
 
+pub use crate::ids::ClientRequest;
+
 use crate::error::HostError;
 use acpd_record::{
     Cause, ConnectionId, LifecycleState, QuestionNumber, TerminationInfo, Topic, TranscriptFacts,
@@ -182,13 +184,4 @@ pub struct Attached {
     pub last_stop_reason: Option<String>,
     /// How much of the history the agent knows from a transcript, if it could not resume or load the session.
     pub transcript: Option<TranscriptFacts>,
-}
-
-/// Names a request of a client to its session, so that it can be withdrawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClientRequest(u64);
-
-impl ClientRequest {
-    /// One whose connection was lost with an earlier host.
-    pub(crate) const LOST: Self = Self(u64::MAX);
 }

@@ -4,10 +4,10 @@
 
 use crate::acp;
 use crate::error::HostError;
-use acpd_record::PermissionMode;
+use acpd_record::{NativeSessionId, PermissionMode};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,6 +51,19 @@ pub(crate) fn session_setup(params: Option<Bytes>) -> Result<(String, Bytes), Ho
         }
     }
     Ok((cwd, completed.freeze()))
+}
+
+/// What an agent is asked with to go on with a session of which nothing but this is known.
+pub(crate) fn stored_setup(native: &NativeSessionId, cwd: &str) -> Bytes {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        session_id: &'a NativeSessionId,
+        cwd: &'a str,
+        mcp_servers: [(); 0],
+    }
+    let params = Params { session_id: native, cwd, mcp_servers: [] };
+    serde_json::to_vec(&params).expect("it is JSON").into()
 }
 
 /// `_meta["sandboxagent.dev"].permissionMode`, if a client gave one (contract 2.1).

@@ -8,28 +8,41 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// An agent that can be started by its name.
+/// The program of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentSpec {
-    /// The name clients use.
-    pub name: String,
-    /// The program: a path, or a name to look for in `PATH`.
+pub struct Program {
+    /// A path, or a name to look for in `PATH`.
     pub command: OsString,
     /// Its arguments; no shell is involved.
     pub args: Vec<OsString>,
     /// Added to the inherited environment.
     pub env: Vec<(OsString, OsString)>,
+}
+
+/// How long it is waited for what; None waits for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
     /// The waits of the stop ladder.
     pub graces: Graces,
-    /// How long the agent may take to answer `initialize` and `session/new`; None waits for ever.
-    pub initialize_timeout: Option<Duration>,
-    /// How long the agent may ignore `session/cancel` before the prompt is answered without it; None waits for
-    /// ever.
-    pub cancel_timeout: Option<Duration>,
-    /// How long a permission request waits for a person before a reject option is chosen; None waits for ever.
-    pub permission_timeout: Option<Duration>,
-    /// How long a session may do nothing before it ends; None keeps it for ever.
-    pub idle_timeout: Option<Duration>,
+    /// The agent's answer to `initialize` and `session/new`.
+    pub initialize: Option<Duration>,
+    /// How long the agent may ignore `session/cancel` before the prompt is answered without it.
+    pub cancel: Option<Duration>,
+    /// How long a permission request waits for a person before a reject option is chosen.
+    pub permission: Option<Duration>,
+    /// How long a session may do nothing before it ends.
+    pub idle: Option<Duration>,
+}
+
+/// An agent that can be started by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentSpec {
+    /// The name clients use.
+    pub name: String,
+    /// What is started.
+    pub program: Program,
+    /// How long it is waited for what.
+    pub timeouts: Timeouts,
     /// One process for all its sessions, instead of one each.
     pub share_process: bool,
     /// One initialized process more than there are sessions is kept ready ([`Agents::keep_spare`](crate::Agents::keep_spare));

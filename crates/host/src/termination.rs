@@ -4,7 +4,7 @@
 
 mod memory;
 
-use crate::agent::{AgentEnd, AgentFault, AgentStartError};
+use crate::agent_end::{AgentEnd, AgentFault, AgentStartError, InitializeFailure};
 use crate::clock::iso8601;
 use acpd_record::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
 use acpd_supervisor::{ExitReport, ExitStatus, StderrExcerpt};
@@ -26,23 +26,8 @@ pub(crate) struct SessionFacts {
 }
 
 fn bare(reason: Reason, by: TerminatedBy, cause: Option<Cause>, at_ms: i64) -> TerminationInfo {
-    TerminationInfo {
-        reason,
-        terminated_by: by,
-        message: None,
-        exit_code: None,
-        signal: None,
-        stderr: None,
-        ended_at: iso8601(at_ms),
-        cause,
-        initiator: None,
-        turn_active: false,
-        last_stop_reason: None,
-        leaked: false,
-        escalation: Vec::new(),
-        started_at: None,
-        last_event_seq: None,
-    }
+    let ended_at = iso8601(at_ms);
+    TerminationInfo { reason, terminated_by: by, cause, ended_at, ..TerminationInfo::default() }
 }
 
 fn failed(by: TerminatedBy, cause: Option<Cause>, message: String, at_ms: i64) -> TerminationInfo {
@@ -83,66 +68,41 @@ fn of_agent_alone(end: &AgentEnd, turn_active: bool, at_ms: i64) -> TerminationI
     if let Some(AgentFault(message)) = &end.fault {
         return failed(Agent, Some(Cause::ProtocolError), message.clone(), at_ms);
     }
-    if let Some(why) = memory::ran_out(&end.report) {
-        return out_of_memory(&end.report.status, &why, at_ms);
-    }
-    match &end.report.status {
-        ExitStatus::Code(0) if !turn_active => bare(Reason::Completed, Agent, Some(Cause::AgentExit), at_ms),
-        ExitStatus::Code(0) => {
-            let message = "agent exited with exit status: 0 during a turn".to_owned();
-            TerminationInfo { exit_code: Some(0), ..failed(Agent, Some(Cause::AgentExit), message, at_ms) }
-        }
-        status @ ExitStatus::Code(code) => {
-            let message = format!("agent exited with {status}");
-            TerminationInfo {
-                exit_code: Some(*code),
-                ..failed(Agent, Some(Cause::AgentCrash), message, at_ms)
-            }
-        }
-        ExitStatus::Signal(name) => {
-            let message = format!("agent was killed by {name}");
-            TerminationInfo {
-                signal: Some(name.clone()),
-                ..failed(Agent, Some(Cause::AgentCrash), message, at_ms)
-            }
-        }
-        status @ ExitStatus::Unknown => {
-            let message = format!("agent ended with {status}");
-            failed(Daemon, Some(Cause::AgentCrash), message, at_ms)
-        }
-    }
-}
-
-fn out_of_memory(status: &ExitStatus, why: &str, at_ms: i64) -> TerminationInfo {
+    let status = &end.report.status;
     let (exit_code, signal, how) = match status {
         ExitStatus::Code(code) => (Some(*code), None, format!("exited with {status}")),
         ExitStatus::Signal(name) => (None, Some(name.clone()), format!("was killed by {name}")),
         ExitStatus::Unknown => (None, None, format!("ended with {status}")),
     };
-    let message = format!("agent {how}, out of memory: {why}");
-    let cause = Some(Cause::OutOfMemory);
-    TerminationInfo { exit_code, signal, ..failed(TerminatedBy::Agent, cause, message, at_ms) }
+    let (by, cause, more) = match (memory::ran_out(&end.report), status) {
+        (Some(why), _) => (Agent, Cause::OutOfMemory, format!(", out of memory: {why}")),
+        (None, ExitStatus::Code(0)) if !turn_active => {
+            return bare(Reason::Completed, Agent, Some(Cause::AgentExit), at_ms);
+        }
+        (None, ExitStatus::Code(0)) => (Agent, Cause::AgentExit, " during a turn".to_owned()),
+        (None, ExitStatus::Unknown) => (Daemon, Cause::AgentCrash, String::new()),
+        (None, _) => (Agent, Cause::AgentCrash, String::new()),
+    };
+    TerminationInfo { exit_code, signal, ..failed(by, Some(cause), format!("agent {how}{more}"), at_ms) }
 }
 
 /// An agent that never got as far as a session.
 pub(crate) fn of_start(error: &AgentStartError, at_ms: i64) -> TerminationInfo {
-    use TerminatedBy::Agent;
-    match error {
-        AgentStartError::Spawn(source) => failed(Agent, Some(Cause::SpawnFailed), chain(source), at_ms),
-        AgentStartError::InitializeTimeout { end, .. } => {
-            failed(Agent, Some(Cause::InitializeTimeout), error.to_string(), at_ms).with_process(&end.report)
+    let failed = |cause, message| failed(TerminatedBy::Agent, Some(cause), message, at_ms);
+    let (failure, end) = match error {
+        AgentStartError::Spawn(source) => return failed(Cause::SpawnFailed, chain(source)),
+        AgentStartError::Uninitialized { failure, end } => (failure, end),
+    };
+    let message = failure.to_string();
+    let info = match failure {
+        // Before `initialize` no exit is in good order, whatever its code.
+        InitializeFailure::Exited(_) => {
+            TerminationInfo { message: Some(message), ..of_agent_alone(end, true, at_ms) }
         }
-        AgentStartError::Broke { end, .. }
-        | AgentStartError::Refused { end, .. }
-        | AgentStartError::BadAnswer { end, .. } => {
-            failed(Agent, Some(Cause::ProtocolError), error.to_string(), at_ms).with_process(&end.report)
-        }
-        AgentStartError::Exited { end } => {
-            // Before `initialize` no exit is in good order, whatever its code.
-            let alone = of_agent_alone(end, true, at_ms);
-            TerminationInfo { message: Some(error.to_string()), ..alone }.with_process(&end.report)
-        }
-    }
+        InitializeFailure::Timeout(_) => failed(Cause::InitializeTimeout, message),
+        _ => failed(Cause::ProtocolError, message),
+    };
+    info.with_process(&end.report)
 }
 
 /// acpd itself could not go on with the session.

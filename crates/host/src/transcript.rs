@@ -5,8 +5,7 @@
 //! and the agent said is in it, and of tool calls the title and how they ended; thoughts, plans and what tools read or
 //! wrote are not. Not here: when an agent is given one.
 
-use acpd_record::{Event, Json, SessionId, TranscriptFacts, update_kind};
-use acpd_wire::member;
+use acpd_record::{Event, Json, SessionId, TranscriptFacts, update_kind, update_of};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -185,12 +184,6 @@ impl TranscriptRecorder {
         text.push('\n');
         (messages > 0).then_some(Transcript { text, messages, omitted, cut })
     }
-}
-
-/// The update of a `session/update` line, as far as it is of use here.
-fn update_of<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
-    let update = member(member(serde_json::from_slice(line).ok()?, "params")?, "update")?;
-    serde_json::from_str(update.get()).ok()
 }
 
 #[derive(Deserialize)]

@@ -4,7 +4,8 @@
 //! client understands, and when the only viewer that was asked has left.
 
 use acpd_record::ConnectionId;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// What a viewer can be asked.
@@ -45,7 +46,7 @@ pub struct ViewerGuard {
 impl Viewers {
     /// Lists a viewer.
     pub(crate) fn add(&self, viewer: ViewerInfo) -> ViewerGuard {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         table.next += 1;
         let number = table.next;
         table.listed.push((number, viewer));
@@ -54,7 +55,7 @@ impl Viewers {
 
     /// Whether `can` is true of a viewer.
     pub(crate) fn any(&self, can: impl Fn(&ViewerInfo) -> bool) -> bool {
-        self.table().listed.iter().any(|(_, viewer)| can(viewer))
+        self.table.lock().listed.iter().any(|(_, viewer)| can(viewer))
     }
 
     /// A viewer of which `can` is true: on the connection `first`, if that is there, or else the one that came first.
@@ -63,7 +64,7 @@ impl Viewers {
         first: Option<&ConnectionId>,
         can: impl Fn(&ViewerInfo) -> bool,
     ) -> Option<ConnectionId> {
-        let table = self.table();
+        let table = self.table.lock();
         let able = || table.listed.iter().map(|(_, viewer)| viewer).filter(|viewer| can(viewer));
         let found = able().find(|viewer| Some(&viewer.connection) == first).or_else(|| able().next());
         found.map(|viewer| viewer.connection.clone())
@@ -81,15 +82,11 @@ impl Viewers {
     pub(crate) async fn viewer_left(&self) {
         self.left.notified().await;
     }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for ViewerGuard {
     fn drop(&mut self) {
-        self.viewers.table().listed.retain(|(number, _)| *number != self.number);
+        self.viewers.table.lock().listed.retain(|(number, _)| *number != self.number);
         self.viewers.left.notify_one();
     }
 }

@@ -30,7 +30,7 @@ async fn a_full_disk_leaves_the_old_file() {
 
     for refused in [refused, new] {
         let (code, message, data) = refused.to_wire();
-        assert_eq!((code, &data["reason"]), (-32603, &json!("failed")));
+        assert_eq!((code, data.reason), (-32603, Some("failed")));
         assert!(message.contains("File too large"), "{message}");
     }
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");

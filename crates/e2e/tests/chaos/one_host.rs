@@ -7,8 +7,8 @@ use acpd_e2e::{Client, Scratch, acpd};
 use acpd_eventlog::{EventLog, Options};
 use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
 use acpd_host::{
-    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, TaskScope,
-    TerminalSettings,
+    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, Program, TaskScope,
+    TerminalSettings, Timeouts,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use bytes::Bytes;
@@ -79,14 +79,13 @@ fn spec(scratch: &Scratch, agent: &Example) -> AgentSpec {
     }
     AgentSpec {
         name: agent.name.to_owned(),
-        command: acpd().into(),
-        args,
-        env: vec![(name.into(), value.into())],
-        graces: Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) },
-        initialize_timeout: Some(acpd_e2e::PATIENCE),
-        cancel_timeout: Some(acpd_e2e::PATIENCE),
-        permission_timeout: None,
-        idle_timeout: None,
+        program: Program { command: acpd().into(), args, env: vec![(name.into(), value.into())] },
+        timeouts: Timeouts {
+            graces: Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) },
+            initialize: Some(acpd_e2e::PATIENCE),
+            cancel: Some(acpd_e2e::PATIENCE),
+            ..Timeouts::default()
+        },
         share_process: agent.shared,
         spare: false,
         resume_with_transcript: false,

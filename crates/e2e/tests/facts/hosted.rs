@@ -4,7 +4,7 @@ use acpd_e2e::{PATIENCE, Scratch, acpd};
 use acpd_eventlog::{EventLog, Options};
 use acpd_host::{
     AgentHandle, AgentSpec, ClientRef, Creator, FileRules, Graces, Host, HostFile, HostOptions, NewSession,
-    Offered, PermissionMode, ReplyTo, SessionHandle, TaskScope, TerminalSettings,
+    Offered, PermissionMode, Program, ReplyTo, SessionHandle, TaskScope, TerminalSettings, Timeouts,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use bytes::Bytes;
@@ -20,14 +20,17 @@ pub(crate) fn entry(scratch: &Scratch, name: &str, command: impl AsRef<Path>, ar
     let (variable, value) = scratch.mark().variable();
     AgentSpec {
         name: name.to_owned(),
-        command: command.as_ref().into(),
-        args: args.iter().map(Into::into).collect(),
-        env: vec![(variable.into(), value.into())],
-        graces: Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) },
-        initialize_timeout: Some(PATIENCE),
-        cancel_timeout: Some(PATIENCE),
-        permission_timeout: None,
-        idle_timeout: None,
+        program: Program {
+            command: command.as_ref().into(),
+            args: args.iter().map(Into::into).collect(),
+            env: vec![(variable.into(), value.into())],
+        },
+        timeouts: Timeouts {
+            graces: Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) },
+            initialize: Some(PATIENCE),
+            cancel: Some(PATIENCE),
+            ..Timeouts::default()
+        },
         share_process: false,
         spare: false,
         resume_with_transcript: false,

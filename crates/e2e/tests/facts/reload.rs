@@ -12,13 +12,13 @@ fn named(agents: impl IntoIterator<Item = AgentSpec>) -> BTreeMap<String, AgentS
 /// The example agent with a variable in its environment.
 fn generation(scratch: &Scratch, n: &str) -> AgentSpec {
     let mut spec = example(scratch, "a");
-    spec.env.push(("GENERATION".into(), format!("generation-{n}").into()));
+    spec.program.env.push(("GENERATION".into(), format!("generation-{n}").into()));
     spec
 }
 
 /// What the agent of a session has in its environment.
 async fn generation_of(host: &Host, session: &SessionHandle) -> String {
-    let before = host.inspect(session.id(), None).await.expect("it can be read").event_count;
+    let before = host.inspect(session.id(), None).await.expect("it can be read").history.event_count;
     assert_eq!(turn(session, "env GENERATION").await["stopReason"], "end_turn");
     let mut cursor = host.cursor(session.id(), before).await.expect("it can be read");
     let mut said = String::new();

@@ -381,7 +381,7 @@ async fn show(
             let summary = host.inspect(session, None).await?;
             let own = unresumable.as_ref().map(|error| ReadOnlyMeta::of(error, summary.termination));
             result.meta = own.map(|own| OwnMeta { own: JoinMeta::ReadOnly(own) });
-            (None, summary.event_count)
+            (None, summary.history.event_count)
         }
     };
     let from = if replay { 0 } else { until };

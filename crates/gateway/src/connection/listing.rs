@@ -95,7 +95,7 @@ fn entry(session: &SessionSummary) -> ListEntry<impl Serialize> {
     ListEntry {
         session_id: session.id.clone(),
         cwd: session.cwd.clone(),
-        updated_at: session.updated_at.clone(),
+        updated_at: session.history.updated_at.clone(),
         meta: OwnMeta { own: session.meta() },
         title: session.title.clone(),
     }

@@ -14,7 +14,7 @@ impl Agents {
         method: &str,
         params: Bytes,
     ) -> Result<AgentAnswer, HostError> {
-        let timeout = agent.spec().initialize_timeout;
+        let timeout = agent.spec().timeouts.initialize;
         agent.hide(Secrets::of_session(&params));
         let was_unused = agent.use_for_session();
         let asked = agent.request(method, Some(params));

@@ -10,10 +10,11 @@ use crate::metrics;
 use crate::termination::SessionFacts;
 use acpd_record::Reason;
 use acpd_supervisor::ExitStatus;
+use parking_lot::Mutex;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::time::Instant;
 
 /// Whether an agent works.
@@ -54,8 +55,7 @@ pub struct AgentHealth {
     pub processes: usize,
     /// `agentCapabilities` of its last answer to `initialize`, if it ever gave one here.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
-    pub capabilities: Option<Value>,
+    pub capabilities: Option<Map<String, Value>>,
 }
 
 #[derive(Debug, Default)]
@@ -84,12 +84,8 @@ impl HealthRecord {
 pub(crate) struct HealthRecords(Arc<Mutex<BTreeMap<String, HealthRecord>>>);
 
 impl HealthRecords {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, HealthRecord>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change<T>(&self, agent: &str, change: impl FnOnce(&mut HealthRecord) -> T) -> T {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         let health = all.entry(agent.to_owned()).or_default();
         let changed = change(health);
         metrics::agent_processes(agent, health.running.len());
@@ -130,12 +126,12 @@ impl HealthRecords {
 
     /// What an agent last said of itself.
     pub(crate) fn info(&self, agent: &str) -> Option<Arc<AgentInfo>> {
-        self.all().get(agent)?.info.clone()
+        self.0.lock().get(agent)?.info.clone()
     }
 
     /// The health of an agent now.
     pub(crate) fn of(&self, agent: &str) -> AgentHealth {
-        let all = self.all();
+        let all = self.0.lock();
         let never = HealthRecord::default();
         let health = all.get(agent).unwrap_or(&never);
         let oldest = health.running.values().min();
@@ -151,11 +147,7 @@ impl HealthRecords {
             last_error: health.last_error.as_ref().map(|(message, _)| message.clone()),
             last_error_at: health.last_error.as_ref().map(|(_, at)| iso8601(*at)),
             processes: health.running.len(),
-            capabilities: health
-                .info
-                .as_ref()
-                .map(|info| info.result["agentCapabilities"].clone())
-                .filter(Value::is_object),
+            capabilities: health.info.as_ref().and_then(|info| info.capabilities()).cloned(),
         }
     }
 }

@@ -4,10 +4,11 @@
 //! A file of its own in the state directory, replaced whole. Losing it costs one refused request per method, so a
 //! failed write is logged and nothing more.
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// What is known of all agents.
 #[derive(Clone, Debug)]
@@ -44,12 +45,12 @@ impl MethodMemory {
     }
 
     fn lacks(&self, agent: &str, method: &str) -> bool {
-        let missing = self.0.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = self.0.missing.lock();
         missing.0.get(agent).is_some_and(|methods| methods.contains(method))
     }
 
     fn remember(&self, agent: &str, method: &str) {
-        let mut missing = self.0.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = self.0.missing.lock();
         if !missing.0.entry(agent.to_owned()).or_default().insert(method.to_owned()) {
             return;
         }

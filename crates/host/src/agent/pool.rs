@@ -15,9 +15,10 @@ use crate::metrics;
 use crate::spec::AgentSpec;
 use acpd_record::TerminationInfo;
 use acpd_supervisor::{Supervisor, TaskScope};
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// The agents of a host: their entries, and the processes that sessions are given.
@@ -66,12 +67,12 @@ impl Agents {
 
     /// The agents that can be started, by name.
     pub fn specs(&self) -> Vec<Arc<AgentSpec>> {
-        self.entries().specs.values().cloned().collect()
+        self.entries.read().specs.values().cloned().collect()
     }
 
     /// The health of all, by name.
     pub fn health(&self) -> Vec<AgentHealth> {
-        let names: Vec<String> = self.entries().specs.keys().cloned().collect();
+        let names: Vec<String> = self.entries.read().specs.keys().cloned().collect();
         names.iter().map(|name| self.starter.health().of(name)).collect()
     }
 
@@ -80,11 +81,11 @@ impl Agents {
     /// kept anew where one is wanted. To be called in a runtime.
     pub fn set(&self, agents: BTreeMap<String, AgentSpec>) {
         // Held to the end, so that no spare of an old entry is kept after this.
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.write();
         entries.specs = in_common(agents);
         let stands = |spec: &AgentSpec| entries.specs.get(&spec.name).is_some_and(|now| **now == *spec);
         self.spares.retain(|spec| stands(spec) && wants_spare(spec));
-        self.shared().retain(|_, agent| stands(agent.spec()));
+        self.shared.lock().retain(|_, agent| stands(agent.spec()));
         for spec in entries.spared.iter().filter_map(|name| entries.specs.get(name)) {
             self.keep_spare_of(spec);
         }
@@ -97,7 +98,7 @@ impl Agents {
 
     /// Whether an entry is as it was.
     pub(crate) fn stands(&self, spec: &Arc<AgentSpec>) -> bool {
-        self.entries().specs.get(&spec.name).is_some_and(|now| now == spec)
+        self.entries.read().specs.get(&spec.name).is_some_and(|now| now == spec)
     }
 
     /// An initialized agent process without a session: one that was kept ready, or one that is started, in `cwd` or
@@ -122,16 +123,16 @@ impl Agents {
         }
         // Requests while it starts get the same process.
         let _one_at_a_time = self.starting.lock(agent).await;
-        let running = self.shared().get(agent).and_then(AgentRef::upgrade);
+        let running = self.shared.lock().get(agent).and_then(AgentRef::upgrade);
         if let Some(running) = running {
             return Ok(running);
         }
         // It may have taken long to get here.
         let spec = self.entry(agent)?;
         let started = self.starter.start(&spec, &self.cwd).await?;
-        let entries = self.entries();
+        let entries = self.entries.read();
         if entries.specs.get(agent) == Some(&spec) {
-            self.shared().insert(agent.to_owned(), started.downgrade());
+            self.shared.lock().insert(agent.to_owned(), started.downgrade());
         }
         Ok(started)
     }
@@ -139,7 +140,7 @@ impl Agents {
     /// Keeps a process of `agent` ready from now on, whenever its entry says so: for those who will serve more than
     /// one session of it.
     pub fn keep_spare(&self, agent: &str) {
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.write();
         entries.spared.insert(agent.to_owned());
         if let Some(spec) = entries.specs.get(agent) {
             self.keep_spare_of(spec);
@@ -180,19 +181,11 @@ impl Agents {
     }
 
     fn entry(&self, agent: &str) -> Result<Arc<AgentSpec>, HostError> {
-        let entries = self.entries();
+        let entries = self.entries.read();
         entries.specs.get(agent).cloned().ok_or_else(|| HostError::UnknownAgent {
             name: agent.to_owned(),
             known: entries.specs.keys().cloned().collect(),
         })
-    }
-
-    fn entries(&self) -> RwLockReadGuard<'_, Entries> {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn shared(&self) -> MutexGuard<'_, BTreeMap<String, AgentRef>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

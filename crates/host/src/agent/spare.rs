@@ -13,10 +13,11 @@ use crate::error::HostError;
 use crate::rate_limit::RateLimit;
 use crate::spec::AgentSpec;
 use acpd_supervisor::TaskScope;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -49,13 +50,9 @@ impl Spares {
         Self { scope, kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<String, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps one process of an agent ready from now on, started in `cwd`.
     pub(crate) fn keep(&self, starter: AgentStarter, spec: &Arc<AgentSpec>, cwd: PathBuf) {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         if kept.contains_key(&spec.name) {
             return;
         }
@@ -68,7 +65,7 @@ impl Spares {
     /// The process that waits, or the one that is being started, or why it did not start; None when none is kept or
     /// it has a waiter already.
     pub(crate) async fn take(&self, agent: &str) -> Option<Result<AgentHandle, HostError>> {
-        let takes = self.kept().get(agent)?.takes.clone();
+        let takes = self.kept.lock().get(agent)?.takes.clone();
         let (take, answer) = oneshot::channel();
         takes.send(take).await.ok()?;
         answer.await.ok().flatten()
@@ -76,7 +73,7 @@ impl Spares {
 
     /// Keeps only those spares that are `as_wanted`; the others are stopped.
     pub(crate) fn retain(&self, as_wanted: impl Fn(&AgentSpec) -> bool) {
-        self.kept().retain(|_, kept| as_wanted(&kept.spec));
+        self.kept.lock().retain(|_, kept| as_wanted(&kept.spec));
     }
 
     /// Stops what waits, by the stop ladder, and keeps none any more.

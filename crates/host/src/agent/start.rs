@@ -1,8 +1,9 @@
 //! Starting an agent: the process, then `initialize`, once, within a bound (IN-4, IN-6).
 
 use super::task::{AgentTask, RunRecorder};
-use super::{AgentEnd, AgentFault, AgentHandle, AgentRef, Gone, HealthRecords, MethodMemory};
+use super::{AgentHandle, AgentInfo, AgentRef, Gone, HealthRecords, MethodMemory};
 use crate::acp::{self, method};
+use crate::agent_end::{AgentFault, AgentStartError, InitializeFailure};
 use crate::clock;
 use crate::error::HostError;
 use crate::journal;
@@ -11,146 +12,12 @@ use crate::secrets::Secrets;
 use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
 use crate::termination::chain;
-use acpd_record::Json;
-use acpd_supervisor::{Pending, ProgramSpec, StartError, Supervisor, TaskScope, program_environment};
-use bytes::Bytes;
-use serde_json::Value;
+use acpd_supervisor::{Pending, ProgramSpec, Supervisor, TaskScope, program_environment};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-
-/// Why an agent cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentStartError {
-    /// Its program does not run.
-    #[error(transparent)]
-    Spawn(#[from] StartError),
-    /// It ended before it answered `initialize`.
-    #[error("agent ended before it answered initialize: {}", end.report.status)]
-    Exited {
-        /// How it ended.
-        end: Arc<AgentEnd>,
-    },
-    /// It broke the connection before it answered `initialize`, and was stopped.
-    #[error("agent failed before it answered initialize: {fault}")]
-    Broke {
-        /// What it did.
-        fault: String,
-        /// How it was ended.
-        end: Arc<AgentEnd>,
-    },
-    /// It did not answer `initialize` in time and was stopped.
-    #[error("agent did not answer initialize within {} s", after.as_secs_f64())]
-    InitializeTimeout {
-        /// The bound.
-        after: Duration,
-        /// How it was ended.
-        end: Arc<AgentEnd>,
-    },
-    /// It answered `initialize` with an error.
-    #[error("agent answered initialize with an error: {}", String::from_utf8_lossy(error))]
-    Refused {
-        /// The raw error object.
-        error: Bytes,
-        /// How it was ended.
-        end: Arc<AgentEnd>,
-    },
-    /// Its answer to `initialize` cannot be used, for example another protocol version.
-    #[error("agent's answer to initialize is not usable: {detail}")]
-    BadAnswer {
-        /// What is wrong.
-        detail: String,
-        /// How it was ended.
-        end: Arc<AgentEnd>,
-    },
-}
-
-/// Kinds of content that a prompt may have beyond text and resource links (PR-2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PromptCapabilities {
-    /// Images.
-    pub image: bool,
-    /// Audio.
-    pub audio: bool,
-    /// Embedded resources.
-    pub embedded_context: bool,
-}
-
-/// What an agent said of itself: its answer to `initialize`, cached for every client.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AgentInfo {
-    /// The whole result.
-    pub result: Value,
-    /// What prompts may contain.
-    pub prompt: PromptCapabilities,
-}
-
-impl AgentInfo {
-    fn read(result: &[u8]) -> Result<Self, String> {
-        let result: Value = serde_json::from_slice(result).map_err(|error| error.to_string())?;
-        match &result["protocolVersion"] {
-            version if version.as_u64() == Some(acp::PROTOCOL_VERSION) => {}
-            Value::Null => return Err("protocolVersion is missing".to_owned()),
-            version => return Err(format!("it speaks protocol version {version}, acpd speaks 1")),
-        }
-        let prompt = &result["agentCapabilities"]["promptCapabilities"];
-        let has = |name: &str| prompt[name].as_bool() == Some(true);
-        let prompt = PromptCapabilities {
-            image: has("image"),
-            audio: has("audio"),
-            embedded_context: has("embeddedContext"),
-        };
-        Ok(Self { result, prompt })
-    }
-
-    /// Whether the agent can forget its credentials.
-    pub fn has_logout(&self) -> bool {
-        self.result["agentCapabilities"]["auth"]["logout"].is_object()
-    }
-
-    /// How the agent closes a session, if it can: by the stable name or by its first draft's (contract 1.4).
-    pub fn close_method(&self) -> Option<&'static str> {
-        let capabilities = &self.result["agentCapabilities"];
-        let has = |value: &Value| value.is_object();
-        if has(&capabilities["sessionCapabilities"]["close"]) {
-            return Some(method::SESSION_CLOSE);
-        }
-        has(&capabilities["session"]["stop"]).then_some(method::SESSION_STOP)
-    }
-
-    /// Whether the agent can fork a session.
-    pub fn has_fork(&self) -> bool {
-        self.result["agentCapabilities"]["sessionCapabilities"]["fork"].is_object()
-    }
-
-    /// Whether the agent resumes a session, without a replay.
-    pub fn has_resume(&self) -> bool {
-        self.result["agentCapabilities"]["sessionCapabilities"]["resume"].is_object()
-    }
-
-    /// Whether the agent loads a session, with a replay.
-    pub fn has_load(&self) -> bool {
-        self.result["agentCapabilities"]["loadSession"] == Value::Bool(true)
-    }
-
-    /// What it calls itself: null when it does not.
-    pub(crate) fn own_info(&self) -> Json {
-        Json::new(&self.result["agentInfo"])
-    }
-
-    /// Name and version, for people.
-    pub fn title(&self) -> Option<String> {
-        let info = &self.result["agentInfo"];
-        let name = info["title"].as_str().or(info["name"].as_str())?;
-        Some(match info["version"].as_str() {
-            Some(version) => format!("{name} {version}"),
-            None => name.to_owned(),
-        })
-    }
-}
 
 /// Starts the agents of one host.
 #[derive(Clone, Debug)]
@@ -243,12 +110,12 @@ async fn start_process(
     cwd: &Path,
 ) -> Result<AgentHandle, AgentStartError> {
     let AgentStarter { supervisor, scope, memory, health, kill_all, closing: _ } = starter;
-    let mut program = ProgramSpec::new(spec.command.clone(), cwd);
-    program.args.clone_from(&spec.args);
-    program.env = program_environment(std::env::vars_os(), &spec.env);
-    program.graces = spec.graces;
+    let mut program = ProgramSpec::new(spec.program.command.clone(), cwd);
+    program.args.clone_from(&spec.program.args);
+    program.env = program_environment(std::env::vars_os(), &spec.program.env);
+    program.graces = spec.timeouts.graces;
     program.label = Some(spec.name.as_str().into());
-    let (secrets, hidden) = watch::channel(Secrets::of_environment(&program.env, &spec.env));
+    let (secrets, hidden) = watch::channel(Secrets::of_environment(&program.env, &spec.program.env));
     let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
     program.stderr_lines = log.as_ref().map(|(_, lines)| lines.clone());
     let process = supervisor.start(program).await?;
@@ -263,12 +130,10 @@ async fn start_process(
     let recorder = RunRecorder { secrets: hidden, running, kill: kill_all.clone() };
     let task = AgentTask::new(process, spec.line_limit, inbox, publish, recorder);
     scope.spawn_lasting("agent", Box::new(task).run());
-    let placeholder = Arc::new(AgentInfo { result: Value::Null, prompt: PromptCapabilities::default() });
-    let program = || spec.command.to_string_lossy().into_owned();
     let known = AgentRef {
         spec: Arc::clone(spec),
-        info: placeholder,
-        methods: memory.of(program()),
+        info: Arc::default(),
+        methods: memory.of(String::new()),
         commands: commands.downgrade(),
         process: handle,
         end,
@@ -277,43 +142,43 @@ async fn start_process(
         used: Arc::default(),
     };
     let mut agent = AgentHandle { known, commands };
-
-    let asked = agent.try_request(method::INITIALIZE, Some(acp::initialize_params(spec.offered).into()));
-    let answer = match spec.initialize_timeout {
-        Some(after) => match tokio::time::timeout(after, asked).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                agent.stop();
-                return Err(AgentStartError::InitializeTimeout { after, end: agent.ended().await });
+    match initialize(&agent).await {
+        Ok(info) => {
+            let (program, version) = (spec.program.command.to_string_lossy(), info.title());
+            agent.known.methods = memory.of(format!("{program} ({})", version.unwrap_or_default()));
+            agent.known.info = Arc::new(info);
+            Ok(agent)
+        }
+        Err(failure) => {
+            match &failure {
+                // IN-5: an agent of another version is stopped, and it is said so.
+                InitializeFailure::BadAnswer(detail) => agent.fail(AgentFault(detail.clone())).await,
+                InitializeFailure::Timeout(_) | InitializeFailure::Refused(_) => agent.stop(),
+                InitializeFailure::Exited(_) | InitializeFailure::Broke(_) => {}
             }
-        },
+            Err(AgentStartError::Uninitialized { end: agent.ended().await, failure })
+        }
+    }
+}
+
+/// Asks a process what it is (IN-4).
+async fn initialize(agent: &AgentHandle) -> Result<AgentInfo, InitializeFailure> {
+    let spec = agent.spec();
+    let asked = agent.try_request(method::INITIALIZE, Some(acp::initialize_params(spec.offered).into()));
+    let answer = match spec.timeouts.initialize {
+        Some(after) => timeout(after, asked).await.map_err(|_| InitializeFailure::Timeout(after))?,
         None => asked.await,
     };
     match answer {
         Err(Gone) => {
             let end = agent.ended().await;
             Err(match &end.fault {
-                Some(AgentFault(fault)) => AgentStartError::Broke { fault: fault.clone(), end },
-                None => AgentStartError::Exited { end },
+                Some(AgentFault(fault)) => InitializeFailure::Broke(fault.clone()),
+                None => InitializeFailure::Exited(end.report.status.clone()),
             })
         }
-        Ok(answer) if answer.is_error => {
-            agent.stop();
-            Err(AgentStartError::Refused { error: answer.body, end: agent.ended().await })
-        }
-        Ok(answer) => match AgentInfo::read(&answer.body) {
-            Ok(info) => {
-                let version = info.title().unwrap_or_default();
-                agent.known.methods = memory.of(format!("{} ({version})", program()));
-                agent.known.info = Arc::new(info);
-                Ok(agent)
-            }
-            Err(detail) => {
-                // IN-5: an agent of another version is stopped, and it is said so.
-                agent.fail(AgentFault(detail.clone())).await;
-                Err(AgentStartError::BadAnswer { detail, end: agent.ended().await })
-            }
-        },
+        Ok(answer) if answer.is_error => Err(InitializeFailure::Refused(answer.body)),
+        Ok(answer) => AgentInfo::read(&answer.body).map_err(InitializeFailure::BadAnswer),
     }
 }
 

@@ -1,13 +1,14 @@
 //! Why a file was not read or written, and how that is said on the wire.
 
-use crate::acp::error_code;
+use crate::acp::{ErrorData, error_code};
+use crate::termination::chain;
 use acpd_wire::codes;
-use serde_json::{Value, json};
 use std::io;
 
 /// Why a file was not read or written. `path` is as the agent wrote it: no message shows where a link leads, nor
 /// whether there is anything outside the session's directories.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum FileError {
     /// The request does not say what it must.
     #[error("{field}: {problem}")]
@@ -18,41 +19,23 @@ pub enum FileError {
         problem: String,
     },
     /// It is not in the session's directories, whether it exists or not.
-    #[error("path: {path:?} is outside the session's directories")]
-    Outside {
-        /// What was asked for.
-        path: String,
-    },
+    #[error("path: {0:?} is outside the session's directories")]
+    Outside(String),
     /// There is no such file.
-    #[error("no such file: {path:?}")]
-    NotFound {
-        /// What was asked for.
-        path: String,
-    },
+    #[error("no such file: {0:?}")]
+    NotFound(String),
     /// It is a directory.
-    #[error("path: {path:?} is a directory")]
-    Directory {
-        /// What was asked for.
-        path: String,
-    },
+    #[error("path: {0:?} is a directory")]
+    Directory(String),
     /// Something on the way to it is no directory.
-    #[error("path: a part of {path:?} is a file where a directory is needed")]
-    NotDirectory {
-        /// What was asked for.
-        path: String,
-    },
+    #[error("path: a part of {0:?} is a file where a directory is needed")]
+    NotDirectory(String),
     /// A pipe, a socket, a device.
-    #[error("path: {path:?} is not a regular file")]
-    Special {
-        /// What was asked for.
-        path: String,
-    },
+    #[error("path: {0:?} is not a regular file")]
+    Special(String),
     /// What was asked for is not UTF-8.
-    #[error("path: {path:?} is not UTF-8 text")]
-    NotText {
-        /// What was asked for.
-        path: String,
-    },
+    #[error("path: {0:?} is not UTF-8 text")]
+    NotText(String),
     /// More than one request may read or write.
     #[error("{path:?}: more than {limit} bytes; {instead}")]
     TooLarge {
@@ -64,11 +47,8 @@ pub enum FileError {
         instead: &'static str,
     },
     /// Symbolic links that lead to each other, or too many of them.
-    #[error("path: too many symbolic links on the way to {path:?}")]
-    Links {
-        /// What was asked for.
-        path: String,
-    },
+    #[error("path: too many symbolic links on the way to {0:?}")]
+    Links(String),
     /// The user that acpd runs as may not.
     #[error("no permission: {path:?}")]
     Denied {
@@ -88,6 +68,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// The first line that was asked for stands too far behind in the file.
+    #[strum(serialize = "too_large")]
     #[error("line: more than {limit} bytes of {path:?} precede that line; look for the place with a command")]
     TooFar {
         /// What was asked for.
@@ -97,11 +78,7 @@ pub enum FileError {
     },
     /// The machine gives acpd no thread to do it on.
     #[error("no thread can be had; try again, or raise the limit of processes")]
-    NoThread {
-        /// What the operating system said.
-        #[source]
-        source: io::Error,
-    },
+    NoThread(#[source] io::Error),
     /// acpd failed at it.
     #[error("acpd failed at this; its own log says how")]
     Lost,
@@ -110,64 +87,65 @@ pub enum FileError {
 impl FileError {
     /// Code, message and data of the JSON-RPC error. What another request of the agent could avoid is -32602, what only
     /// the machine can change is -32603.
-    pub fn to_wire(&self) -> (i64, String, Value) {
-        let internal = codes::INTERNAL_ERROR;
-        let (code, reason, path) = match self {
+    pub fn to_wire(&self) -> (i64, String, ErrorData<'_>) {
+        let mut data = ErrorData { path: self.path(), reason: Some(self.into()), ..ErrorData::default() };
+        let code = match self {
             Self::InvalidParams { field, .. } => {
-                return (codes::INVALID_PARAMS, self.to_string(), json!({"field": field}));
+                data = ErrorData { field: Some(field), ..ErrorData::default() };
+                codes::INVALID_PARAMS
             }
             // Agents tell a missing file by this text where they do not look at the code.
-            Self::NotFound { path } => {
-                let message = format!("Resource not found: {path}");
-                return (error_code::NOT_FOUND, message, json!({"path": path, "reason": "not_found"}));
+            Self::NotFound(path) => {
+                return (error_code::NOT_FOUND, format!("Resource not found: {path}"), data);
             }
-            Self::TooFar { path, limit } => {
-                let data = json!({"field": "line", "path": path, "reason": "too_large", "limit": limit});
-                return (codes::INVALID_PARAMS, self.to_string(), data);
+            Self::TooLarge { limit, .. } => {
+                data.limit = Some(*limit);
+                codes::INVALID_PARAMS
             }
-            Self::NoThread { source } => {
-                return (internal, format!("{self}: {source}"), json!({"reason": "no_thread"}));
+            Self::TooFar { limit, .. } => {
+                (data.field, data.limit) = (Some("line"), Some(*limit));
+                codes::INVALID_PARAMS
             }
-            Self::Lost => return (internal, self.to_string(), json!({"reason": "lost"})),
-            Self::TooLarge { path, limit, .. } => {
-                let data = json!({"path": path, "reason": "too_large", "limit": limit});
-                return (codes::INVALID_PARAMS, self.to_string(), data);
+            Self::Denied { .. } | Self::Failed { .. } | Self::NoThread(_) | Self::Lost => {
+                codes::INTERNAL_ERROR
             }
-            Self::Outside { path } => (codes::INVALID_PARAMS, "outside", path),
-            Self::Directory { path } => (codes::INVALID_PARAMS, "directory", path),
-            Self::NotDirectory { path } => (codes::INVALID_PARAMS, "not_directory", path),
-            Self::Special { path } => (codes::INVALID_PARAMS, "special", path),
-            Self::NotText { path } => (codes::INVALID_PARAMS, "not_text", path),
-            Self::Links { path } => (codes::INVALID_PARAMS, "links", path),
-            Self::Denied { path, .. } => (internal, "denied", path),
-            Self::Failed { path, .. } => (internal, "failed", path),
+            _ => codes::INVALID_PARAMS,
         };
-        let message = match std::error::Error::source(self) {
-            Some(source) => format!("{self}: {source}"),
-            None => self.to_string(),
-        };
-        (code, message, json!({"path": path, "reason": reason}))
+        (code, chain(self), data)
+    }
+
+    fn path(&self) -> Option<&str> {
+        match self {
+            Self::InvalidParams { .. } | Self::NoThread(_) | Self::Lost => None,
+            Self::Outside(path)
+            | Self::NotFound(path)
+            | Self::Directory(path)
+            | Self::NotDirectory(path)
+            | Self::Special(path)
+            | Self::NotText(path)
+            | Self::Links(path)
+            | Self::TooLarge { path, .. }
+            | Self::TooFar { path, .. }
+            | Self::Denied { path, .. }
+            | Self::Failed { path, .. } => Some(path),
+        }
     }
 
     /// An answer of the operating system about `path`.
     pub(super) fn of_io(path: &str, source: io::Error) -> Self {
         use io::ErrorKind as Kind;
+        use rustix::io::Errno;
         let path = path.to_owned();
-        match source.kind() {
+        match (source.kind(), Errno::from_io_error(&source)) {
             // Not the system's own: the lookup was about to leave the root.
-            Kind::PermissionDenied if source.raw_os_error().is_none() => Self::Outside { path },
-            Kind::PermissionDenied | Kind::ReadOnlyFilesystem => Self::Denied { path, source },
-            Kind::NotFound => Self::NotFound { path },
-            Kind::NotADirectory => Self::NotDirectory { path },
-            Kind::IsADirectory => Self::Directory { path },
+            (Kind::PermissionDenied, None) => Self::Outside(path),
+            (Kind::PermissionDenied | Kind::ReadOnlyFilesystem, _) => Self::Denied { path, source },
+            (Kind::NotFound, _) => Self::NotFound(path),
+            (Kind::NotADirectory, _) => Self::NotDirectory(path),
+            (Kind::IsADirectory, _) => Self::Directory(path),
             // Opened without waiting: only what is no regular file says so.
-            Kind::WouldBlock => Self::Special { path },
-            _ if source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-                Self::Links { path }
-            }
-            _ if source.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
-                Self::Special { path }
-            }
+            (Kind::WouldBlock, _) | (_, Some(Errno::NXIO)) => Self::Special(path),
+            (_, Some(Errno::LOOP)) => Self::Links(path),
             _ => Self::Failed { path, source },
         }
     }

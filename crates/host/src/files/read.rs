@@ -30,7 +30,7 @@ pub(super) fn read(
     let path = &request.path;
     let fail = |error: io::Error| match FileError::of_io(path, error) {
         // A file has nothing below it.
-        FileError::NotDirectory { path } => FileError::NotFound { path },
+        FileError::NotDirectory(path) => FileError::NotFound(path),
         error => error,
     };
     let resolved = roots.resolve(path)?;
@@ -52,7 +52,7 @@ pub(super) fn read(
         return Err(too_large());
     }
     match lines(file.into_std(), first, request.limit, bounds, stopped) {
-        Ok(bytes) => String::from_utf8(bytes).map_err(|_not_utf8| FileError::NotText { path: path.clone() }),
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_not_utf8| FileError::NotText(path.clone())),
         Err(Fault::TooLarge) => Err(too_large()),
         Err(Fault::TooFar) => Err(FileError::TooFar { path: path.clone(), limit: bounds.skipped }),
         Err(Fault::Io(error)) => Err(fail(error)),
@@ -60,11 +60,10 @@ pub(super) fn read(
 }
 
 fn check(path: &str, metadata: &Metadata) -> Result<(), FileError> {
-    let path = || path.to_owned();
     match metadata {
         file if file.is_file() => Ok(()),
-        directory if directory.is_dir() => Err(FileError::Directory { path: path() }),
-        _ => Err(FileError::Special { path: path() }),
+        directory if directory.is_dir() => Err(FileError::Directory(path.to_owned())),
+        _ => Err(FileError::Special(path.to_owned())),
     }
 }
 

@@ -80,7 +80,7 @@ impl Roots {
     /// [`FileError::Outside`] when it leads out of the roots, [`FileError::Links`], [`FileError::Denied`] and
     /// [`FileError::Failed`] when the way cannot be followed.
     pub(super) fn resolve(&self, path: &str) -> Result<ResolvedPath<'_>, FileError> {
-        let outside = || FileError::Outside { path: path.to_owned() };
+        let outside = || FileError::Outside(path.to_owned());
         let mut links = LINKS;
         let mut todo = parts(Path::new(path));
         loop {

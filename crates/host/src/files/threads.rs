@@ -4,10 +4,11 @@
 //! back. Invariants: some threads are there from the start to the end, so files are served also where no further thread
 //! can be had; no wait for one of them holds up the end of anything else. Not here: how much of it one session may use.
 
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -60,7 +61,7 @@ impl Threads {
     /// Starts the threads that stay. Where they cannot be had now, they are tried again when there is work.
     pub(super) fn start() -> Self {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
-        let mut state = shared.lock();
+        let mut state = shared.state.lock();
         for _ in 0..KEPT {
             if let Err(error) = begin(&shared, &mut state) {
                 tracing::warn!(%error, "a thread for files cannot be had");
@@ -91,7 +92,7 @@ impl Threads {
     }
 
     fn hand_over(&self, work: Work) -> io::Result<()> {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.work.push_back(work);
         if state.idle < state.work.len() && state.threads < MOST {
             match begin(&self.0, &mut state) {
@@ -111,19 +112,15 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.0.lock().closed = true;
+        self.0.state.lock().closed = true;
         self.0.changed.notify_all();
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What a thread does until it is not needed any more.
     fn serve(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(work) = state.work.pop_front() {
                 drop(state);
@@ -131,23 +128,19 @@ impl Shared {
                 if catch_unwind(AssertUnwindSafe(work)).is_err() {
                     tracing::error!("the work on a file ended badly");
                 }
-                state = self.lock();
+                state = self.state.lock();
                 continue;
             }
             if state.closed {
                 break;
             }
             state.idle += 1;
-            let is_spare = state.threads > KEPT;
-            let (woken, waited_long) = match is_spare {
-                true => {
-                    let waited = self.changed.wait_timeout(state, IDLE);
-                    let (state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-                    (state, waited.timed_out())
-                }
-                false => (self.changed.wait(state).unwrap_or_else(PoisonError::into_inner), false),
-            };
-            state = woken;
+            let mut waited_long = false;
+            if state.threads > KEPT {
+                waited_long = self.changed.wait_for(&mut state, IDLE).timed_out();
+            } else {
+                self.changed.wait(&mut state);
+            }
             state.idle -= 1;
             if waited_long && state.work.is_empty() && state.threads > KEPT {
                 break;
@@ -173,12 +166,12 @@ mod tests {
     fn hanging(began: SyncSender<()>, until: Arc<Mutex<Receiver<()>>>) -> impl FnOnce() + Send + 'static {
         move || {
             began.send(()).expect("the test waits for it");
-            let _released = until.lock().expect("not poisoned").recv();
+            let _released = until.lock().recv();
         }
     }
 
     fn begin_one(threads: &Threads) {
-        let mut state = threads.0.lock();
+        let mut state = threads.0.state.lock();
         state.threads = 0;
         begin(&threads.0, &mut state).expect("a thread can be had");
     }
@@ -207,7 +200,7 @@ mod tests {
     async fn work_of_an_asker_that_is_gone_is_not_begun() {
         let threads = Threads(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() }));
         // No thread takes it before one is started.
-        threads.0.lock().threads = MOST;
+        threads.0.state.lock().threads = MOST;
         let (told, seen) = sync_channel(2);
         let also_told = told.clone();
         for (name, told) in [("dropped", told), ("kept", also_told)] {

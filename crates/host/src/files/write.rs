@@ -34,7 +34,7 @@ pub(super) fn write(
     let ResolvedPath { root, below } = roots.resolve(path)?;
     let is_directory = below.as_os_str().as_encoded_bytes().ends_with(b"/");
     let Some(name) = below.file_name().filter(|_| !is_directory) else {
-        return Err(FileError::Directory { path: path.clone() });
+        return Err(FileError::Directory(path.clone()));
     };
     let directory = open_or_make(root, below.parent().unwrap_or(Path::new(""))).map_err(fail)?;
     let old = match directory.symlink_metadata(name) {
@@ -44,11 +44,11 @@ pub(super) fn write(
     };
     if let Some(old) = &old {
         if old.is_dir() {
-            return Err(FileError::Directory { path: path.clone() });
+            return Err(FileError::Directory(path.clone()));
         }
         // A link can only be here if it was made a moment ago; it was resolved.
         if !old.is_file() {
-            return Err(FileError::Special { path: path.clone() });
+            return Err(FileError::Special(path.clone()));
         }
         may_write(&directory, name).map_err(fail)?;
     }

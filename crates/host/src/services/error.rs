@@ -1,17 +1,18 @@
 //! Why a service did not do what an agent asked, in the words of the wire.
 
-use crate::acp::error_code;
+use crate::acp::{ErrorData, error_code};
 use crate::files::FileError;
+use crate::termination::chain;
 use acpd_terminal::{CreateError, ResizeError, TerminalNotFound};
 use acpd_wire::codes;
-use serde_json::{Value, json};
 
 /// A JSON-RPC error for the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServiceError {
     pub(crate) code: i64,
     pub(crate) message: String,
-    pub(crate) data: Option<Value>,
+    /// As JSON.
+    pub(crate) data: Option<String>,
 }
 
 impl ServiceError {
@@ -19,10 +20,15 @@ impl ServiceError {
         Self { code, message: message.into(), data: None }
     }
 
+    fn with(mut self, data: &ErrorData<'_>) -> Self {
+        self.data = serde_json::to_string(data).ok();
+        self
+    }
+
     /// A field of the params is wrong.
     pub(super) fn invalid(field: &str, problem: &str) -> Self {
-        let data = Some(json!({"field": field}));
-        Self { data, ..Self::new(codes::INVALID_PARAMS, format!("{field}: {problem}")) }
+        let data = ErrorData { field: Some(field), ..ErrorData::default() };
+        Self::new(codes::INVALID_PARAMS, format!("{field}: {problem}")).with(&data)
     }
 
     /// The agent took its request back.
@@ -34,20 +40,20 @@ impl ServiceError {
 impl From<FileError> for ServiceError {
     fn from(error: FileError) -> Self {
         let (code, message, data) = error.to_wire();
-        Self { code, message, data: Some(data) }
+        Self::new(code, message).with(&data)
     }
 }
 
 impl From<TerminalNotFound> for ServiceError {
     fn from(error: TerminalNotFound) -> Self {
-        let data = Some(json!({"terminalId": error.terminal.as_str()}));
-        Self { data, ..Self::new(error_code::NOT_FOUND, "terminal not found") }
+        let data = ErrorData { terminal_id: Some(error.terminal.as_str()), ..ErrorData::default() };
+        Self::new(error_code::NOT_FOUND, "terminal not found").with(&data)
     }
 }
 
 impl From<CreateError> for ServiceError {
     fn from(error: CreateError) -> Self {
-        Self::new(codes::INTERNAL_ERROR, crate::termination::chain(&error))
+        Self::new(codes::INTERNAL_ERROR, chain(&error))
     }
 }
 
@@ -56,7 +62,7 @@ impl From<ResizeError> for ServiceError {
         match error {
             ResizeError::NotFound(not_found) => not_found.into(),
             ResizeError::NoWindow => Self::new(codes::INVALID_PARAMS, error.to_string()),
-            ResizeError::Refused(_) => Self::new(codes::INTERNAL_ERROR, crate::termination::chain(&error)),
+            ResizeError::Refused(_) => Self::new(codes::INTERNAL_ERROR, chain(&error)),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Pure. Invariant: the prompt in the log is the user's own; what was added to it is an event of its own.
 
 use crate::transcript::Transcript;
-use acpd_record::{Json, SessionId, TranscriptFacts};
+use acpd_record::{Json, SessionId, TranscriptFacts, update_of};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde::Deserialize;
@@ -21,18 +21,6 @@ struct Given {
     facts: TranscriptFacts,
     /// The content block that it was given as.
     block: Option<Json>,
-}
-
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    params: Params<'a>,
-}
-
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(borrow)]
-    update: Update<'a>,
 }
 
 #[derive(Deserialize)]
@@ -79,8 +67,7 @@ impl Handover {
     /// Whether an update repeats the transcript as if the user had said it.
     pub(super) fn is_repeated_by(&self, line: &[u8]) -> bool {
         let Some(block) = self.0.as_ref().and_then(|given| given.block.as_ref()) else { return false };
-        let said = serde_json::from_slice::<Line<'_>>(line).ok();
-        said.is_some_and(|line| block.says_the_same_as(line.params.update.content))
+        update_of::<Update<'_>>(line).is_some_and(|update| block.says_the_same_as(update.content))
     }
 }
 

@@ -130,7 +130,7 @@ pub(crate) fn bytes(params: &Value) -> Bytes {
 
 pub(crate) fn refusal(error: &FileError) -> Refusal {
     let (code, message, data) = error.to_wire();
-    Refusal { code, message, data }
+    Refusal { code, message, data: json!(data) }
 }
 
 /// Code and reason of a refusal.

@@ -1,0 +1,293 @@
+//! Speaks to one agent process, or only knows it.
+
+use super::{
+    AgentAnswer, AgentEnd, AgentFault, AgentInfo, AgentMethods, Claim, Command, Gone, History, ReplyTo,
+    RouteId, SessionInput, Ticket,
+};
+use crate::acp::method;
+use crate::error::HostError;
+use crate::secrets::Secrets;
+use crate::spec::AgentSpec;
+use crate::termination::SessionFacts;
+use acpd_record::TerminationInfo;
+use acpd_supervisor::ProcessHandle;
+use bytes::Bytes;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Speaks to one agent process. When the last handle is dropped the process is stopped, so each holder of one
+/// counts as a user of the process.
+#[derive(Clone, Debug)]
+pub struct AgentHandle {
+    pub(super) known: AgentRef,
+    pub(super) commands: mpsc::Sender<Box<Command>>,
+}
+
+/// Knows an agent process without keeping it alive.
+#[derive(Clone, Debug)]
+pub struct AgentRef {
+    /// The entry that it was started with, whatever became of the configuration since.
+    pub(super) spec: Arc<AgentSpec>,
+    pub(super) info: Arc<AgentInfo>,
+    pub(super) methods: AgentMethods,
+    pub(super) commands: mpsc::WeakSender<Box<Command>>,
+    pub(super) process: ProcessHandle,
+    pub(super) end: watch::Receiver<Option<Arc<AgentEnd>>>,
+    /// What the record of its end must not tell.
+    pub(super) secrets: watch::Sender<Secrets>,
+    /// The directory that it was started for; None for one that was started before any session said where it works.
+    pub(super) directory: Option<Arc<Path>>,
+    /// It was asked for a session, and has not refused.
+    pub(super) used: Arc<AtomicBool>,
+}
+
+impl AgentRef {
+    /// A handle, if the process has not ended and is still in use.
+    pub fn upgrade(&self) -> Option<AgentHandle> {
+        let commands = self.commands.upgrade()?;
+        self.end.borrow().is_none().then(|| AgentHandle { known: self.clone(), commands })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The entry that it was started with.
+    pub(crate) fn spec(&self) -> &Arc<AgentSpec> {
+        &self.spec
+    }
+
+    /// Whether it can fork a session, as far as is known.
+    pub(crate) fn can_fork(&self) -> bool {
+        self.info.has_fork() && !self.methods.lacks(method::SESSION_FORK)
+    }
+
+    /// Whether it can go on with a session in some way, as far as is known.
+    pub(crate) fn can_go_on(&self) -> bool {
+        self.spec.resume_with_transcript || !self.activation_methods().is_empty()
+    }
+
+    /// The methods by which it activates a session, the best first.
+    pub(crate) fn activation_methods(&self) -> Vec<&'static str> {
+        let ways =
+            [(method::SESSION_RESUME, self.info.has_resume()), (method::SESSION_LOAD, self.info.has_load())];
+        let has = |(method, offered): &(&'static str, bool)| *offered && !self.methods.lacks(method);
+        ways.into_iter().filter(has).map(|(method, _)| method).collect()
+    }
+}
+
+impl AgentHandle {
+    /// The name of its configuration entry.
+    pub fn name(&self) -> &str {
+        &self.known.spec.name
+    }
+
+    /// What it said of itself.
+    pub fn info(&self) -> &Arc<AgentInfo> {
+        &self.known.info
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.known.pid()
+    }
+
+    /// Knows the same agent without keeping it alive.
+    pub fn downgrade(&self) -> AgentRef {
+        self.known.clone()
+    }
+
+    /// Whether one process serves all sessions of this agent.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.known.spec.share_process
+    }
+
+    /// It serves sessions of this directory only.
+    pub(crate) fn started_for(mut self, directory: &Path) -> Self {
+        self.known.directory = Some(directory.into());
+        self
+    }
+
+    /// Whether it may serve a session that works in this directory: it was started there, or before any was known.
+    pub fn may_work_in(&self, directory: Option<&Path>) -> bool {
+        self.known.directory.is_none() || self.known.directory.as_deref() == directory
+    }
+
+    /// Whether no session can be in it. A shared one takes any number.
+    pub fn is_unused(&self) -> bool {
+        self.is_shared() || !self.known.used.load(Ordering::SeqCst)
+    }
+
+    /// A session may be in it from now on; true if none could before.
+    pub(crate) fn use_for_session(&self) -> bool {
+        !self.known.used.swap(true, Ordering::SeqCst)
+    }
+
+    /// It refused the only session that it was asked for.
+    pub(crate) fn is_unused_again(&self) {
+        self.known.used.store(false, Ordering::SeqCst);
+    }
+
+    /// The entry that it was started with.
+    pub(crate) fn spec(&self) -> &Arc<AgentSpec> {
+        &self.known.spec
+    }
+
+    /// Keeps more secrets out of the record of its end.
+    pub(crate) fn hide(&self, secrets: Secrets) {
+        self.known.secrets.send_if_modified(|known| known.extend(secrets));
+    }
+
+    /// Which optional methods it has turned out to lack.
+    pub(crate) fn methods(&self) -> &AgentMethods {
+        &self.known.methods
+    }
+
+    /// Whether an optional method may be tried: false once it was answered -32601 (contract 1.4).
+    pub fn offers(&self, method: &str) -> bool {
+        !self.methods().lacks(method)
+    }
+
+    /// How it closes a session, as far as is known.
+    pub(crate) fn close_method(&self) -> Option<&'static str> {
+        self.info().close_method().filter(|method| !self.methods().lacks(method))
+    }
+
+    /// Whether its process has ended.
+    pub fn is_gone(&self) -> bool {
+        self.known.end.borrow().is_some()
+    }
+
+    /// Starts the stop ladder; asked again, jumps to SIGKILL.
+    pub fn stop(&self) {
+        self.known.process.stop();
+    }
+
+    /// Waits for the end of the process.
+    pub async fn ended(&self) -> Arc<AgentEnd> {
+        wait_for_end(self.known.end.clone(), &self.known.process, &self.known.secrets).await
+    }
+
+    /// Sends a request that belongs to no session and waits for its answer.
+    ///
+    /// # Errors
+    /// [`HostError::AgentGone`] when the agent ends first.
+    pub async fn request(&self, method: &str, params: Option<Bytes>) -> Result<AgentAnswer, HostError> {
+        match self.try_request(method, params).await {
+            Ok(answer) => Ok(answer),
+            Err(Gone) => Err(HostError::AgentGone { info: Arc::new(self.termination().await) }),
+        }
+    }
+
+    /// How the process ended, as a record for those who waited for an answer.
+    pub(crate) async fn termination(&self) -> TerminationInfo {
+        let end = self.ended().await;
+        let facts = SessionFacts { turn_active: true, ..Default::default() };
+        crate::termination::of_agent(&end, None, &facts, crate::clock::now_ms())
+    }
+
+    pub(crate) async fn try_request(&self, method: &str, params: Option<Bytes>) -> Result<AgentAnswer, Gone> {
+        let (reply, answer) = oneshot::channel();
+        let reply = ReplyTo::Caller(reply);
+        self.send(Command::Request { method: method.to_owned(), params, reply }).await?;
+        answer.await.map_err(|_| Gone)
+    }
+
+    /// Sends a request of a session; its answer comes as [`FromAgent::Answer`](super::FromAgent::Answer).
+    pub(crate) async fn request_for(
+        &self,
+        route: RouteId,
+        ticket: Ticket,
+        method: String,
+        params: Option<Bytes>,
+    ) -> Result<(), Gone> {
+        self.send(Command::Request { method, params, reply: ReplyTo::Session { route, ticket } }).await
+    }
+
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// When the agent is gone.
+    pub(crate) async fn notify(&self, method: &str, params: Option<Bytes>) -> Result<(), Gone> {
+        self.send(Command::Notify { method: method.to_owned(), params }).await
+    }
+
+    /// Sends the answer to a request of the agent; `frame` is a whole line.
+    pub(crate) async fn answer(&self, frame: Bytes) -> Result<(), Gone> {
+        self.send(Command::Answer { frame }).await
+    }
+
+    /// Sends `$/cancel_request` for a request of a session, with this hop's id.
+    pub(crate) async fn withdraw(&self, route: RouteId, ticket: Ticket) -> Result<(), Gone> {
+        self.send(Command::Withdraw { route, ticket }).await
+    }
+
+    /// Claims the agent's session id `native` (as JSON text) for one session of acpd's; None when another one has it. Of
+    /// a process that is gone there is none to have it: [`bind`](Self::bind) says so.
+    pub(crate) async fn claim(&self, native: &str) -> Option<Claim> {
+        let claim = Claim::new(native);
+        let (free, is_free) = oneshot::channel();
+        let sent = self.send(Command::Claim { claim: claim.known(), free }).await;
+        let taken = sent.is_ok() && is_free.await == Ok(false);
+        (!taken).then_some(claim)
+    }
+
+    /// From now on, what the agent says of the session that was claimed goes to `inputs`; what it said already goes
+    /// first.
+    pub(crate) async fn bind(
+        &self,
+        claim: Claim,
+        inputs: mpsc::Sender<SessionInput>,
+        history: History,
+    ) -> Result<RouteId, Gone> {
+        let (route, bound) = oneshot::channel();
+        self.send(Command::Bind { claim, inputs, history, route }).await?;
+        bound.await.map_err(|_| Gone)
+    }
+
+    /// What the agent says of its session `native` (as JSON text) is dropped, unless it is bound later.
+    pub(crate) async fn disown(&self, native: Arc<str>) {
+        // A process that is gone says nothing.
+        let _gone = self.send(Command::Disown(native)).await;
+    }
+
+    /// The session has ended while the process goes on.
+    pub(crate) async fn unbind(&self, route: RouteId) {
+        // A process that is gone has no routes.
+        let _gone = self.send(Command::Unbind(route)).await;
+    }
+
+    /// Gives up on the connection: the process is stopped and its end has `fault`.
+    pub(crate) async fn fail(&self, fault: AgentFault) {
+        if self.send(Command::Fault(fault)).await.is_err() {
+            self.known.process.stop();
+        }
+    }
+
+    async fn send(&self, command: Command) -> Result<(), Gone> {
+        self.commands.send(Box::new(command)).await.map_err(|_| Gone)
+    }
+}
+
+async fn wait_for_end(
+    mut end: watch::Receiver<Option<Arc<AgentEnd>>>,
+    process: &ProcessHandle,
+    secrets: &watch::Sender<Secrets>,
+) -> Arc<AgentEnd> {
+    loop {
+        if let Some(end) = &*end.borrow_and_update() {
+            return Arc::clone(end);
+        }
+        if end.changed().await.is_err() {
+            // The agent task panicked. Its process handle is gone with it, so the keeper ends the process.
+            process.stop();
+            let fault = Some(AgentFault("acpd's own connection to the agent failed".to_owned()));
+            let report = process.exited().await;
+            let report = secrets.borrow().redact_report(&report);
+            return Arc::new(AgentEnd { report, fault });
+        }
+    }
+}
