@@ -7,16 +7,29 @@ use crate::acp::view;
 use acpd_record::PermissionMode;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
-/// What a permission request offers, in its order: ids and kinds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What a permission request offers, in its order: its params, as far as a choice depends on them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct Offer {
-    options: Vec<(String, String)>,
+    options: Vec<Offered>,
     /// The tool call that it is about.
-    call: Option<String>,
-    /// The kind of the tool call, if the agent says it.
-    tool_kind: Option<String>,
+    #[serde(default, rename = "toolCall")]
+    call: ToolCall,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct Offered {
+    #[serde(rename = "optionId")]
+    id: String,
+    kind: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+struct ToolCall {
+    #[serde(rename = "toolCallId")]
+    id: Option<String>,
+    /// Its kind, if the agent says it.
+    kind: Option<String>,
 }
 
 /// What a mode does about a request.
@@ -28,42 +41,9 @@ pub(crate) enum Choice {
     Ask,
 }
 
-/// The params of `session/request_permission`, as far as a choice depends on them.
-#[derive(Deserialize)]
-struct RequestView<'a> {
-    #[serde(borrow)]
-    options: Vec<OptionView<'a>>,
-    #[serde(borrow, default, rename = "toolCall")]
-    tool_call: ToolCallView<'a>,
-}
-
-#[derive(Deserialize)]
-struct OptionView<'a> {
-    #[serde(borrow, rename = "optionId")]
-    id: Cow<'a, str>,
-    #[serde(borrow, default)]
-    kind: Option<Cow<'a, str>>,
-}
-
-#[derive(Default, Deserialize)]
-struct ToolCallView<'a> {
-    #[serde(borrow, default, rename = "toolCallId")]
-    id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    kind: Option<Cow<'a, str>>,
-}
-
 /// Reads what a request offers; nothing, when it is not readable.
 pub(crate) fn offer(params: &[u8]) -> Offer {
-    let Some(request) = view::<RequestView<'_>>(params) else { return Offer::default() };
-    let option = |option: OptionView<'_>| {
-        (option.id.into_owned(), option.kind.map(Cow::into_owned).unwrap_or_default())
-    };
-    Offer {
-        options: request.options.into_iter().map(option).collect(),
-        call: request.tool_call.id.map(Cow::into_owned),
-        tool_kind: request.tool_call.kind.map(Cow::into_owned),
-    }
+    view(params).unwrap_or_default()
 }
 
 impl Offer {
@@ -73,20 +53,20 @@ impl Offer {
     }
 
     /// The same with the kind that its tool call had before, if the request does not say one: real agents leave it out.
-    pub(crate) fn with_kind(self, known: impl FnOnce(&str) -> Option<String>) -> Self {
-        let tool_kind = self.tool_kind.clone().or_else(|| known(self.call.as_deref()?));
-        Self { tool_kind, ..self }
+    pub(crate) fn with_kind(mut self, known: impl FnOnce(&str) -> Option<String>) -> Self {
+        self.call.kind = self.call.kind.or_else(|| known(self.call.id.as_deref()?));
+        self
     }
 
     /// Whether an option has this id.
     pub(crate) fn has(&self, id: &str) -> bool {
-        self.options.iter().any(|(offered, _)| offered == id)
+        self.options.iter().any(|option| option.id == id)
     }
 
     /// The first option of the first kind that there is.
     fn first(&self, kinds: [&str; 2]) -> Option<&str> {
-        let of_kind = |kind: &str| self.options.iter().find(|(_, offered)| offered == kind);
-        kinds.into_iter().find_map(of_kind).map(|(id, _)| id.as_str())
+        let of_kind = |kind| self.options.iter().find(|option| option.kind.as_deref() == Some(kind));
+        kinds.into_iter().find_map(of_kind).map(|option| option.id.as_str())
     }
 
     /// A refusal in the agent's own words; without one, the request is cancelled (PE-4).
@@ -101,7 +81,7 @@ impl Offer {
         };
         match mode {
             PermissionMode::Default => Choice::Ask,
-            PermissionMode::AcceptEdits => match self.tool_kind.as_deref() {
+            PermissionMode::AcceptEdits => match self.call.kind.as_deref() {
                 Some("edit" | "delete" | "move") => allow(),
                 _ => Choice::Ask,
             },
@@ -113,7 +93,7 @@ impl Offer {
 
 impl std::fmt::Display for Offer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ids: Vec<&str> = self.options.iter().map(|(id, _)| id.as_str()).collect();
+        let ids: Vec<&str> = self.options.iter().map(|option| option.id.as_str()).collect();
         f.write_str(&ids.join(", "))
     }
 }

@@ -1,6 +1,7 @@
 //! The replay, by tables and by any way of cutting it.
 
 use super::*;
+use serde_json::json;
 use acpd_record::EventKind;
 use proptest::prelude::*;
 
@@ -215,10 +216,14 @@ fn little_of_a_long_history_is_held() {
             }
             told.push_str(&format!("a:{words} a:{turn}"));
             assert!(telling.judge(&told).chars().all(|verdict| verdict == 'r'), "{turn}");
-            assert!(telling.replay.bytes <= WINDOW + 4 * words.len(), "{}", telling.replay.bytes);
+            assert!(
+                telling.replay.window.bytes <= WINDOW + 4 * words.len(),
+                "{}",
+                telling.replay.window.bytes
+            );
         }
         assert_eq!(telling.judge("a:new"), "n");
-        assert!(telling.replay.is_over() && telling.replay.window.is_empty());
+        assert!(telling.replay.is_over() && telling.replay.window.items.is_empty());
     }
 }
 
