@@ -1,6 +1,6 @@
 //! The one writer of a live session: gives events their numbers and hands them to the writer thread.
 //!
-//! Owned by the session's task. Invariant: numbers are given in the order of the calls, without holes. After a
+//! Owned by the session. Invariant: numbers are given in the order of the calls, without holes. After a
 //! failure it gives none any more, except to the session's last words.
 
 use std::fmt;
@@ -13,7 +13,8 @@ use crate::batch::Batch;
 use crate::failure::WriteError;
 use crate::live::{Committed, Live};
 use crate::log::Shared;
-use crate::queue::{Append, Reply};
+use crate::queue::{Append, QueuePermit, Reply};
+use crate::room::QueueRoom;
 
 /// The writer of one live session. When it is dropped, what it queued is still committed, and then the session's
 /// cursors end; the session's row is not changed by that.
@@ -87,9 +88,35 @@ impl Appender {
         Ok(first..=first + count - 1)
     }
 
+    /// The queue, for those that wait for room in it before they decide what to append.
+    pub fn room(&self) -> QueueRoom {
+        QueueRoom::new(Arc::clone(&self.shared))
+    }
+
+    /// Queues a batch as [`Appender::append`] does, at once: what was decided cannot wait. The caller has seen that there
+    /// is [room](Appender::room), so that the queue grows beyond its bound by one batch of each session at most.
+    ///
+    /// # Errors
+    ///
+    /// As [`Appender::append`].
+    pub fn append_now(&mut self, batch: Batch) -> Result<RangeInclusive<u64>, WriteError> {
+        batch.check_size()?;
+        let permit = self.shared.queue.permit_now(batch.cost());
+        self.push(batch, None, permit)
+    }
+
     async fn queue(&mut self, batch: Batch, reply: Option<Reply>) -> Result<RangeInclusive<u64>, WriteError> {
         batch.check_size()?;
         let permit = self.shared.queue.permit(batch.cost()).await?;
+        self.push(batch, reply, permit)
+    }
+
+    fn push(
+        &mut self,
+        batch: Batch,
+        reply: Option<Reply>,
+        permit: QueuePermit,
+    ) -> Result<RangeInclusive<u64>, WriteError> {
         if let Some(error) = self.live.failure() {
             return Err(error);
         }

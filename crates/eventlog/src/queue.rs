@@ -23,8 +23,8 @@ const ENTRY_BYTES: usize = 512;
 /// no writer waits long for it.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 
-/// Room in the queue, held until the commit.
-pub(crate) type QueuePermit = OwnedSemaphorePermit;
+/// Room in the queue, held until the commit. None for what found none.
+pub(crate) type QueuePermit = Option<OwnedSemaphorePermit>;
 pub(crate) type Reply = oneshot::Sender<Result<(), WriteError>>;
 pub(crate) type Job = Box<dyn FnOnce(&mut Writer) + Send>;
 
@@ -71,10 +71,27 @@ impl Queue {
         }
     }
 
-    /// Waits for room. Something larger than the whole queue gets all of it.
+    /// Waits for room.
     pub(crate) async fn permit(&self, bytes: usize) -> Result<QueuePermit, WriteError> {
-        let price = bytes.saturating_add(ENTRY_BYTES).min(QUEUE_BYTES) as u32;
-        Arc::clone(&self.permits).acquire_many_owned(price).await.map_err(|_| WriteError::Closed)
+        let permit = Arc::clone(&self.permits).acquire_many_owned(price_of(bytes)).await;
+        permit.map(Some).map_err(|_| WriteError::Closed)
+    }
+
+    /// Takes as much of the room as there is, for an entry that does not wait.
+    pub(crate) fn permit_now(&self, bytes: usize) -> QueuePermit {
+        let price = price_of(bytes).min(self.permits.available_permits().try_into().unwrap_or(u32::MAX));
+        Arc::clone(&self.permits).try_acquire_many_owned(price).ok()
+    }
+
+    /// Whether an entry finds room now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.permits.available_permits() >= ENTRY_BYTES || self.permits.is_closed()
+    }
+
+    /// Waits until an entry finds room, behind all that wait already; or until the queue is closed.
+    pub(crate) async fn room(&self) {
+        // Closed is as good: the entry is refused then.
+        let _closed = self.permits.acquire_many(ENTRY_BYTES as u32).await.is_err();
     }
 
     pub(crate) fn append(&self, append: Append) -> Result<(), WriteError> {
@@ -147,6 +164,11 @@ impl Queue {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().expect("nothing panics under this lock")
     }
+}
+
+/// What an entry takes of the room. One larger than the whole queue gets all of it.
+fn price_of(bytes: usize) -> u32 {
+    bytes.saturating_add(ENTRY_BYTES).min(QUEUE_BYTES) as u32
 }
 
 impl Waiting {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::batch::{Batch, IndexUpdate};
 use crate::block::{Block, BlockBuilder};
@@ -218,7 +219,7 @@ impl Writer {
                 parts.push(Part::new(live, append.first - 1));
                 parts.len() - 1
             });
-            parts[at].add(append.batch, append.reply, Some(append.permit));
+            parts[at].add(append.batch, append.reply, append.permit);
         }
         parts.iter_mut().for_each(Part::seal);
         if let Err(error) = self.check_room() {
@@ -375,7 +376,7 @@ struct Part<'a> {
     bytes: u64,
     index: Option<IndexUpdate>,
     replies: Vec<Reply>,
-    permits: Vec<QueuePermit>,
+    permits: Vec<OwnedSemaphorePermit>,
 }
 
 impl<'a> Part<'a> {
@@ -385,7 +386,7 @@ impl<'a> Part<'a> {
         Self { live, after, builder, blocks, bytes: 0, index: None, replies, permits }
     }
 
-    fn add(&mut self, batch: Batch, reply: Option<Reply>, permit: Option<QueuePermit>) {
+    fn add(&mut self, batch: Batch, reply: Option<Reply>, permit: QueuePermit) {
         self.bytes += batch.cost() as u64;
         if let Some(builder) = &mut self.builder {
             builder.add(batch.records, batch.count);

@@ -59,7 +59,7 @@ impl Stdin {
     ///
     /// # Errors
     /// `WouldBlock` when the pipe is full, `BrokenPipe` when the program or the ladder has closed it.
-    pub fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.shared.pipe()?.try_write(bytes)
     }
 
@@ -100,7 +100,7 @@ impl Stdin {
     ///
     /// # Errors
     /// `BrokenPipe` when the program or the ladder has closed the pipe; part may have been written.
-    pub async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.try_write(bytes) {
                 Ok(n) => bytes = &bytes[n..],
