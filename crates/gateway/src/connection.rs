@@ -469,7 +469,7 @@ impl Connection {
         if let Ok(session) = self.host.session(id).await
             && self.may_notify(session.created_by().map(|creator| &**creator))
         {
-            let _ended = session.notify(method.to_owned(), params, self.client.clone()).await;
+            session.notify(method.to_owned(), params, self.client.clone()).await;
         }
     }
 

@@ -177,7 +177,7 @@ impl Host {
         let not_resumable = |reason: String| HostError::NotResumable { id: id.to_string(), reason };
         self.shared.recovery.wait_for_the_lost(&ended.meta, agent.spec().timeouts.graces).await;
         // Before the agent is asked, which may tell the history then: it is not for another session.
-        let claim = agent.claim(ended.native.as_json()).await;
+        let claim = agent.claim(ended.native.as_json());
         let claim = claim.ok_or_else(|| {
             not_resumable(format!("agent {} uses its id for another live session", agent.name()))
         })?;
@@ -189,7 +189,7 @@ impl Host {
             Some(named) => {
                 // Some agents give each session of a process of its own the same id, this one again.
                 drop(claim);
-                named.claim(restored.method, agent).await?
+                named.claim(restored.method, agent)?
             }
             None => claim,
         };

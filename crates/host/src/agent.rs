@@ -1,18 +1,20 @@
 //! One agent process and the JSON-RPC connection to it.
 //!
-//! [`AgentHandle`] sends; the task behind it owns the process, the request tables of this hop and the routes from
-//! the agent's own session ids to session tasks. Requests of a session are answered through the session's own
-//! queue, in the order in which the agent spoke, so that an answer never overtakes the updates before it.
+//! [`AgentHandle`] sends, through the [`AgentConnection`] that it shares with the task that owns the process: the request tables of this
+//! hop, and the routes from the agent's own session ids to sessions. Requests of a session are answered through the
+//! session's own inbox, in the order in which the agent spoke, so that an answer never overtakes the updates before it.
 //!
 //! Not here: what any message means to a session.
 
 mod ask;
 mod callers;
 mod claim;
+mod connection;
 mod core;
 mod handle;
 mod health;
 mod held;
+mod inbox;
 mod info;
 mod methods;
 mod pool;
@@ -27,6 +29,7 @@ pub(crate) use claim::Claim;
 pub use handle::{AgentHandle, AgentRef};
 pub(crate) use health::HealthRecords;
 pub use health::{AgentHealth, AgentStatus};
+pub(crate) use inbox::{DirectRecipient, Inbox, SessionInputs};
 pub use info::{AgentInfo, PromptCapabilities};
 pub(crate) use methods::{AgentMethods, MethodMemory};
 pub use pool::{Agents, check_agent};
@@ -39,15 +42,8 @@ use acpd_record::{Snapshot, TurnNumber};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::ops::Range;
-use std::sync::{Arc, Weak};
-use tokio::sync::{mpsc, oneshot};
-
-/// Commands wait here for the agent task, which never waits for anything but its select. Full: the sender waits.
-const COMMANDS: usize = 64;
-
-/// Batches wait here for a session task that is busy with its log. Full: the agent is not read, so its own pipe
-/// fills and slows it.
-pub(crate) const SESSION_INPUTS: usize = 4;
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// What the agent answered to one request: the raw `result` or `error`.
 #[derive(Clone, Debug)]
@@ -109,42 +105,6 @@ enum ReplyTo {
 /// A session that is bound to an agent process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RouteId(u64);
-
-#[derive(Debug)]
-enum Command {
-    Request {
-        method: String,
-        params: Option<Bytes>,
-        reply: ReplyTo,
-    },
-    Notify {
-        method: String,
-        params: Option<Bytes>,
-    },
-    Answer {
-        frame: Bytes,
-    },
-    Withdraw {
-        route: RouteId,
-        ticket: Ticket,
-    },
-    Claim {
-        claim: Weak<str>,
-        /// Whether the id is free.
-        free: oneshot::Sender<bool>,
-    },
-    Bind {
-        claim: Claim,
-        inputs: mpsc::Sender<SessionInput>,
-        history: History,
-        route: oneshot::Sender<RouteId>,
-    },
-    /// The session has given its route back; what is still said of it is dropped.
-    Unbind(RouteId),
-    /// What is said of this session is dropped.
-    Disown(Arc<str>),
-    Fault(AgentFault),
-}
 
 /// What the conversation is that an agent told of a session before it was bound.
 #[derive(Debug)]

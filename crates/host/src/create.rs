@@ -81,7 +81,7 @@ impl Host {
             return Err(HostError::Agent { error: answer.body });
         }
         let named = NamedSession::read(method::SESSION_NEW, &answer.body)?;
-        let claim = named.claim(method::SESSION_NEW, agent).await?;
+        let claim = named.claim(method::SESSION_NEW, agent)?;
         let id = crate::ids::fresh_session_id();
         let state = AgentState::of_lifecycle(&answer.body);
         let mut meta = SessionMeta::default();

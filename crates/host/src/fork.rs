@@ -77,7 +77,7 @@ impl Host {
         let answer = self.ask_to_fork(&fork, agent).await?;
         let ForkOf { row, meta: source_meta, cwd, mode, params: setup, .. } = fork;
         let named = NamedSession::read(method::SESSION_FORK, &answer.body)?;
-        let claim = named.claim(method::SESSION_FORK, agent).await?;
+        let claim = named.claim(method::SESSION_FORK, agent)?;
         let id = crate::ids::fresh_session_id();
         let mut meta = SessionMeta::default();
         meta.native_session_id = Some(named.native.clone());
@@ -156,7 +156,7 @@ impl Host {
         for method in agent.downgrade().activation_methods() {
             let answer = self.shared.agents.ask_for_session(agent, method, params.clone()).await?;
             if !answer.is_error {
-                agent.disown(Arc::clone(fork.native.as_json())).await;
+                agent.disown(Arc::clone(fork.native.as_json()));
                 return Ok(true);
             }
             if is_missing(&answer) {

@@ -264,11 +264,14 @@ impl Host {
         let id = SessionId::parse(&row.id).filter(|_| !row.ended);
         let session = id.and_then(|id| self.shared.sessions.live.get(&id));
         let state = match &session {
-            Some(session) => {
-                let (state, title) = session.state();
-                meta.title = title;
-                state
-            }
+            Some(session) => match session.state() {
+                Some((state, title)) => {
+                    meta.title = title;
+                    state
+                }
+                // It ended a moment after its row was read.
+                None => SessionState::Idle,
+            },
             None if row.ended => SessionState::Ended,
             None => match row.owner.as_deref() {
                 Some(owner) if owner == self.shared.store.host_file.id() => SessionState::Starting,

@@ -140,7 +140,6 @@ pub(crate) fn agent_restarted(agent: &str) {
 #[derive(Debug)]
 pub(crate) struct SessionShare {
     state: &'static str,
-    commands: usize,
     inputs: usize,
     waits: Option<Waits>,
 }
@@ -148,32 +147,49 @@ pub(crate) struct SessionShare {
 impl SessionShare {
     pub(crate) fn new(state: &'static str) -> Self {
         gauge!(SESSIONS, "state" => state).increment(1.0);
-        Self { state, commands: 0, inputs: 0, waits: None }
+        Self { state, inputs: 0, waits: None }
     }
 
-    /// What the session is doing, and what waits for it. Costs nothing when nothing changed.
-    pub(crate) fn show(&mut self, state: &'static str, commands: usize, inputs: usize) {
+    /// What the session is doing. Costs nothing when nothing changed.
+    pub(crate) fn show(&mut self, state: &'static str) {
         if self.state != state {
             gauge!(SESSIONS, "state" => self.state).decrement(1.0);
             gauge!(SESSIONS, "state" => state).increment(1.0);
             self.state = state;
             self.waits = (state == SessionState::Waiting.as_str()).then(Waits::new);
         }
-        for (name, shown, now) in
-            [(COMMANDS, &mut self.commands, commands), (INPUTS, &mut self.inputs, inputs)]
-        {
-            if *shown != now {
-                gauge!(name).increment(now as f64 - *shown as f64);
-                *shown = now;
-            }
+    }
+
+    /// How many inputs wait for it.
+    pub(crate) fn show_inputs(&mut self, inputs: usize) {
+        if self.inputs != inputs {
+            gauge!(INPUTS).increment(inputs as f64 - self.inputs as f64);
+            self.inputs = inputs;
         }
     }
 }
 
 impl Drop for SessionShare {
     fn drop(&mut self) {
-        self.show(self.state, 0, 0);
+        self.show_inputs(0);
         gauge!(SESSIONS, "state" => self.state).decrement(1.0);
+    }
+}
+
+/// A client's command that waits for its session's log, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct WaitingCommand(());
+
+impl WaitingCommand {
+    pub(crate) fn new() -> Self {
+        gauge!(COMMANDS).increment(1.0);
+        Self(())
+    }
+}
+
+impl Drop for WaitingCommand {
+    fn drop(&mut self) {
+        gauge!(COMMANDS).decrement(1.0);
     }
 }
 

@@ -29,8 +29,8 @@ impl NamedSession {
     }
 
     /// Claims it on its process, before anything is recorded of it.
-    pub(crate) async fn claim(&self, method: &str, agent: &AgentHandle) -> Result<Claim, HostError> {
-        agent.claim(self.native.as_json()).await.ok_or_else(|| HostError::BadAnswer {
+    pub(crate) fn claim(&self, method: &str, agent: &AgentHandle) -> Result<Claim, HostError> {
+        agent.claim(self.native.as_json()).ok_or_else(|| HostError::BadAnswer {
             method: method.to_owned(),
             detail: "it names a sessionId that another live session on its process has".to_owned(),
         })

@@ -1,6 +1,6 @@
 //! Beginning a run: a session's task on an agent that has the session.
 
-use crate::agent::{AgentHandle, Claim, Gone, History, SESSION_INPUTS, SessionInput};
+use crate::agent::{AgentHandle, Claim, Gone, History, Inbox};
 use crate::error::HostError;
 use crate::files::{Files, FilesSpec};
 use crate::host::Host;
@@ -8,8 +8,8 @@ use crate::journal::RunJournal;
 use crate::recording::ended_batch;
 use crate::services::Services;
 use crate::session::{
-    AboutRun, COMMANDS, EndRequest, Handover, Limits, Past, RunFacts, SessionCore, SessionHandle,
-    SessionParts, SessionTask, SharedCore,
+    AboutRun, EndRequest, Handover, Limits, LiveSession, Past, Performer, RunFacts, RunParts, SessionCore,
+    SessionHandle, SessionTask,
 };
 use crate::termination::chain;
 use crate::transcript::Transcript;
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// How long at most a session that ends waits for its cancelled turn, and for the agent's own close: together with the
 /// ladder's graces an end stays below their sum and a second (contract 1.1.6).
@@ -58,12 +58,11 @@ impl Host {
         run: Run,
         history: History,
     ) -> Result<SessionHandle, HostError> {
-        let (commands, inbox) = mpsc::channel(COMMANDS);
-        let (inputs_in, inputs) = mpsc::channel::<SessionInput>(SESSION_INPUTS);
+        let (inbox, inputs) = Inbox::new();
         let (publish, ended) = watch::channel(None);
         let spec = Arc::clone(agent.spec());
         let is_activated = matches!(history, History::Drop(..));
-        let route = match agent.bind(run.claim, inputs_in, history).await {
+        let route = match agent.bind(run.claim, inbox, history) {
             Ok(route) => route,
             Err(Gone) => return Err(self.record_failed_start(id, appender, agent, run.meta).await),
         };
@@ -84,25 +83,24 @@ impl Host {
         };
         let setup = FilesSpec::of_session(&run.setup, spec.files);
         let facts = facts_of(id, agent, run.native, permission_mode, &setup);
-        let (handover, now) = (Handover::new(run.transcript), SessionTask::now());
+        let (handover, now) = (Handover::new(run.transcript), Performer::now());
         let core = SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, now);
-        let core = SharedCore::new(core);
-        let seen = (core.clone(), appender.committed());
-        let session = SessionHandle::new(about, agent.downgrade(), commands, ended, seen, viewers.clone());
         let services = self.services_of(id, &spec.name, setup).await;
-        let parts = SessionParts {
+        let committed = appender.committed();
+        let parts = RunParts {
             journal,
             agent: agent.clone(),
             route,
-            appender,
-            commands: inbox,
-            inputs,
+            room: appender.room(),
+            appender: Some(appender),
             ended: publish,
-            viewers,
             services,
             scope: self.shared.scope.child(tracing::Span::current()),
         };
-        self.start(&session, SessionTask::new(core, parts, past));
+        let live = LiveSession::begin(core, parts, past.is_some(), &inputs);
+        let (agent, seen) = (agent.downgrade(), committed.clone());
+        let session = SessionHandle::new(about, agent, Arc::clone(&live), ended, seen, viewers.clone());
+        self.start(&session, SessionTask::new(live, inputs, past, viewers, committed));
         // Either this sees the shutdown, or the shutdown sees this session among the live ones.
         if self.is_closing() {
             session.end(EndRequest::Shutdown, "daemon".into()).await;

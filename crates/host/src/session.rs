@@ -1,23 +1,29 @@
-//! One session: a handle for all others, a task that decides.
+//! One session: a handle for all others, a core that decides, and what performs it.
 
+mod answers;
 mod core;
 mod effects;
 mod handle;
+mod live;
+mod performer;
 mod prompt;
 mod questions;
 mod replay;
+mod replaying;
 mod requests;
-mod shared;
 mod task;
 mod transcribing;
 mod turns;
+mod working;
 
 pub(crate) use self::core::{Limits, RunFacts, SessionCore};
 pub(crate) use effects::{Note, TurnEnd};
 pub use handle::SessionHandle;
 pub(crate) use handle::{AboutRun, Glimpse};
-pub(crate) use shared::SharedCore;
-pub(crate) use task::{Past, SessionParts, SessionTask};
+pub(crate) use live::LiveSession;
+pub(crate) use performer::{Performer, RunParts};
+pub(crate) use replaying::Past;
+pub(crate) use task::SessionTask;
 pub(crate) use transcribing::Handover;
 
 pub use crate::ids::ClientRequest;
@@ -28,10 +34,6 @@ use acpd_record::{
 };
 use bytes::Bytes;
 use std::sync::Arc;
-use tokio::sync::oneshot;
-
-/// Commands of clients wait here. Full: the client's connection waits, which slows that client only.
-pub(crate) const COMMANDS: usize = 32;
 
 /// An answer to a client, and what has to reach the client before it.
 #[derive(Debug)]
@@ -47,11 +49,11 @@ pub struct Reply {
 }
 
 /// Takes the answer to one request, once, at the moment at which the session gives it: before any event that follows
-/// can be seen. Dropped when the session's task is lost.
+/// can be seen. Dropped when the session is lost.
 pub struct ReplyTo(Box<dyn FnOnce(Reply) + Send + Sync>);
 
 impl ReplyTo {
-    /// `take` runs in the session's task, so it must neither wait nor take long.
+    /// `take` runs while the session decides, so it must neither wait nor take long, nor use the session.
     pub fn new(take: impl FnOnce(Reply) + Send + Sync + 'static) -> Self {
         Self(Box::new(take))
     }
@@ -97,34 +99,6 @@ impl EndRequest {
             Self::Terminate => Cause::ClientTerminate,
         }
     }
-}
-
-/// Sent in a box: a queue has room for many from the start, and thousands of sessions wait for none.
-#[derive(Debug)]
-pub(crate) enum SessionCommand {
-    /// A request for the agent, the prompt among them. `params` has acpd's session id.
-    Request {
-        method: String,
-        params: Option<Bytes>,
-        client: ClientRef,
-        request: ClientRequest,
-        reply: ReplyTo,
-    },
-    /// A notification for the agent, `session/cancel` among them.
-    Notify { method: String, params: Option<Bytes>, client: ClientRef },
-    /// The client withdrew its request.
-    Withdraw { request: ClientRequest },
-    /// End the session; answered with its last event when it has ended.
-    End { request: EndRequest, initiator: Arc<str>, done: oneshot::Sender<u64> },
-    /// A client answers a question of the agent with a raw result, or with an error.
-    Answer {
-        number: QuestionNumber,
-        result: Option<Bytes>,
-        client: ClientRef,
-        reply: oneshot::Sender<Result<(), AnswerRefused>>,
-    },
-    /// What a client that attaches now has to know.
-    Attach { reply: oneshot::Sender<Attached> },
 }
 
 /// The client that asks.

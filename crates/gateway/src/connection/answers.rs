@@ -28,22 +28,21 @@ impl Connection {
     }
 
     async fn pass_answer(&mut self, id: OwnedId, position: EventPosition, result: Option<Bytes>) {
-        let handle = match self.host.session(&position.session).await {
-            Ok(handle) => handle.answer(position.number, result, self.client.clone()).await,
-            Err(error) => Err(error),
+        let counts = match self.host.session(&position.session).await {
+            Ok(session) => match session.answer(position.number, result, self.client.clone()).await {
+                Some(counts) => Ok(counts),
+                None => Err(session),
+            },
+            Err(error) => Ok(Err(over(&error))),
         };
         let (outbox, viewer) = (self.outbox.about(&position.session), self.viewer_of(&position.session));
         let questions = self.questions.clone();
         self.tasks.spawn(async move {
-            let refused = match handle {
-                Ok(counts) => match counts.await {
-                    Ok(Ok(())) => None,
-                    Ok(Err(refused)) => Some(refused),
-                    Err(_) => Some(over(&HostError::ShuttingDown)),
-                },
-                Err(error) => Some(over(&error)),
+            let counts = match counts {
+                Ok(counts) => counts,
+                Err(session) => Err(over(&session.ended_error().await)),
             };
-            if let Some(AnswerRefused { reason, again }) = refused {
+            if let Err(AnswerRefused { reason, again }) = counts {
                 let line = refusal(Some(&position.session), &id, &reason);
                 let _gone = outbox.send(line.freeze()).await;
                 let again = again.filter(|_| questions.is_asked_again(&position));

@@ -1,8 +1,9 @@
 //! Speaks to one agent process, or only knows it.
 
+use super::connection::AgentConnection;
 use super::{
-    AgentAnswer, AgentEnd, AgentFault, AgentInfo, AgentMethods, Claim, Command, Gone, History, ReplyTo,
-    RouteId, SessionInput, Ticket,
+    AgentAnswer, AgentEnd, AgentFault, AgentInfo, AgentMethods, Claim, Gone, History, Inbox, ReplyTo,
+    RouteId, Ticket,
 };
 use crate::acp::method;
 use crate::error::HostError;
@@ -13,16 +14,26 @@ use acpd_record::TerminationInfo;
 use acpd_supervisor::ProcessHandle;
 use bytes::Bytes;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::{mpsc, oneshot, watch};
+use std::sync::{Arc, Weak};
+use tokio::sync::{oneshot, watch};
 
 /// Speaks to one agent process. When the last handle is dropped the process is stopped, so each holder of one
 /// counts as a user of the process.
 #[derive(Clone, Debug)]
 pub struct AgentHandle {
     pub(super) known: AgentRef,
-    pub(super) commands: mpsc::Sender<Box<Command>>,
+    pub(super) _user: Arc<InUse>,
+}
+
+/// Held by those that use a process; it is stopped when none does.
+#[derive(Debug)]
+pub(super) struct InUse(pub(super) ProcessHandle);
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 /// Knows an agent process without keeping it alive.
@@ -32,7 +43,8 @@ pub struct AgentRef {
     pub(super) spec: Arc<AgentSpec>,
     pub(super) info: Arc<AgentInfo>,
     pub(super) methods: AgentMethods,
-    pub(super) commands: mpsc::WeakSender<Box<Command>>,
+    pub(super) connection: Arc<AgentConnection>,
+    pub(super) user: Weak<InUse>,
     pub(super) process: ProcessHandle,
     pub(super) end: watch::Receiver<Option<Arc<AgentEnd>>>,
     /// What the record of its end must not tell.
@@ -46,8 +58,8 @@ pub struct AgentRef {
 impl AgentRef {
     /// A handle, if the process has not ended and is still in use.
     pub fn upgrade(&self) -> Option<AgentHandle> {
-        let commands = self.commands.upgrade()?;
-        self.end.borrow().is_none().then(|| AgentHandle { known: self.clone(), commands })
+        let user = self.user.upgrade()?;
+        self.end.borrow().is_none().then(|| AgentHandle { known: self.clone(), _user: user })
     }
 
     /// Its process id.
@@ -190,85 +202,87 @@ impl AgentHandle {
     }
 
     pub(crate) async fn try_request(&self, method: &str, params: Option<Bytes>) -> Result<AgentAnswer, Gone> {
-        let (reply, answer) = oneshot::channel();
-        let reply = ReplyTo::Caller(reply);
-        self.send(Command::Request { method: method.to_owned(), params, reply }).await?;
+        let (caller, answer) = oneshot::channel();
+        self.send_request(ReplyTo::Caller(caller), method, params.as_deref())?;
         answer.await.map_err(|_| Gone)
     }
 
     /// Sends a request of a session; its answer comes as [`FromAgent::Answer`](super::FromAgent::Answer).
-    pub(crate) async fn request_for(
+    pub(crate) fn request_for(
         &self,
         route: RouteId,
         ticket: Ticket,
-        method: String,
-        params: Option<Bytes>,
+        method: &str,
+        params: Option<&[u8]>,
     ) -> Result<(), Gone> {
-        self.send(Command::Request { method, params, reply: ReplyTo::Session { route, ticket } }).await
+        self.send_request(ReplyTo::Session { route, ticket }, method, params)
+    }
+
+    fn send_request(&self, reply: ReplyTo, method: &str, params: Option<&[u8]>) -> Result<(), Gone> {
+        self.known.connection.send(|core, recipients, out| {
+            let whom = recipients.whom(reply);
+            core.request(whom, method, params, out);
+        })
     }
 
     /// Sends a notification.
     ///
     /// # Errors
     /// When the agent is gone.
-    pub(crate) async fn notify(&self, method: &str, params: Option<Bytes>) -> Result<(), Gone> {
-        self.send(Command::Notify { method: method.to_owned(), params }).await
+    pub(crate) fn notify(&self, method: &str, params: Option<&[u8]>) -> Result<(), Gone> {
+        self.known.connection.send(|core, _, _| core.notify(method, params))
     }
 
     /// Sends the answer to a request of the agent; `frame` is a whole line.
-    pub(crate) async fn answer(&self, frame: Bytes) -> Result<(), Gone> {
-        self.send(Command::Answer { frame }).await
+    pub(crate) fn answer(&self, frame: &[u8]) -> Result<(), Gone> {
+        self.known.connection.send(|core, _, _| core.answer(frame))
     }
 
     /// Sends `$/cancel_request` for a request of a session, with this hop's id.
-    pub(crate) async fn withdraw(&self, route: RouteId, ticket: Ticket) -> Result<(), Gone> {
-        self.send(Command::Withdraw { route, ticket }).await
+    pub(crate) fn withdraw(&self, route: RouteId, ticket: Ticket) -> Result<(), Gone> {
+        self.known.connection.send(|core, _, _| core.withdraw(route, ticket))
     }
 
     /// Claims the agent's session id `native` (as JSON text) for one session of acpd's; None when another one has it. Of
     /// a process that is gone there is none to have it: [`bind`](Self::bind) says so.
-    pub(crate) async fn claim(&self, native: &str) -> Option<Claim> {
+    pub(crate) fn claim(&self, native: &str) -> Option<Claim> {
         let claim = Claim::new(native);
-        let (free, is_free) = oneshot::channel();
-        let sent = self.send(Command::Claim { claim: claim.known(), free }).await;
-        let taken = sent.is_ok() && is_free.await == Ok(false);
-        (!taken).then_some(claim)
+        let free = self.known.connection.send(|core, recipients, _| {
+            // A session that is gone without a word has its id no more.
+            for route in recipients.drop_closed() {
+                core.unbind(route);
+            }
+            core.claim(claim.known())
+        });
+        (free != Ok(false)).then_some(claim)
     }
 
-    /// From now on, what the agent says of the session that was claimed goes to `inputs`; what it said already goes
+    /// From now on, what the agent says of the session that was claimed goes to `inbox`; what it said already goes
     /// first.
-    pub(crate) async fn bind(
-        &self,
-        claim: Claim,
-        inputs: mpsc::Sender<SessionInput>,
-        history: History,
-    ) -> Result<RouteId, Gone> {
-        let (route, bound) = oneshot::channel();
-        self.send(Command::Bind { claim, inputs, history, route }).await?;
-        bound.await.map_err(|_| Gone)
+    pub(crate) fn bind(&self, claim: Claim, inbox: Arc<Inbox>, history: History) -> Result<RouteId, Gone> {
+        self.known.connection.send(|core, recipients, out| {
+            let route = core.bind(claim, history, out);
+            recipients.add(route, inbox);
+            route
+        })
     }
 
     /// What the agent says of its session `native` (as JSON text) is dropped, unless it is bound later.
-    pub(crate) async fn disown(&self, native: Arc<str>) {
+    pub(crate) fn disown(&self, native: Arc<str>) {
         // A process that is gone says nothing.
-        let _gone = self.send(Command::Disown(native)).await;
+        let _gone = self.known.connection.send(|core, _, _| core.disown(native));
     }
 
     /// The session has ended while the process goes on.
-    pub(crate) async fn unbind(&self, route: RouteId) {
-        // A process that is gone has no routes.
-        let _gone = self.send(Command::Unbind(route)).await;
+    pub(crate) fn unbind(&self, route: RouteId) {
+        self.known.connection.unbind(route);
     }
 
     /// Gives up on the connection: the process is stopped and its end has `fault`.
-    pub(crate) async fn fail(&self, fault: AgentFault) {
-        if self.send(Command::Fault(fault)).await.is_err() {
+    pub(crate) fn fail(&self, fault: AgentFault) {
+        if self.known.connection.send(|core, _, out| core.fail(fault.0, out)).is_err() {
             self.known.process.stop();
         }
-    }
-
-    async fn send(&self, command: Command) -> Result<(), Gone> {
-        self.commands.send(Box::new(command)).await.map_err(|_| Gone)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Starting an agent: the process, then `initialize`, once, within a bound (IN-4, IN-6).
 
+use super::handle::InUse;
 use super::task::{AgentTask, RunRecorder};
 use super::{AgentHandle, AgentInfo, AgentRef, Gone, HealthRecords, MethodMemory};
 use crate::acp::{self, method};
@@ -15,7 +16,7 @@ use crate::termination::chain;
 use acpd_supervisor::{Pending, ProgramSpec, Supervisor, TaskScope, program_environment};
 use std::path::Path;
 use std::sync::Arc;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -123,25 +124,26 @@ async fn start_process(
         scope.spawn_lasting("stderr log", log.run(process.handle.pid(), hidden.clone()));
     }
 
-    let (commands, inbox) = mpsc::channel(super::COMMANDS);
     let (publish, end) = watch::channel(None);
     let handle = process.handle.clone();
     let running = health.process_started(&spec.name);
     let recorder = RunRecorder { secrets: hidden, running, kill: kill_all.clone() };
-    let task = AgentTask::new(process, spec.line_limit, inbox, publish, recorder);
+    let (connection, task) = AgentTask::new(process, spec.line_limit, publish, recorder);
     scope.spawn_lasting("agent", Box::new(task).run());
+    let user = Arc::new(InUse(handle.clone()));
     let known = AgentRef {
         spec: Arc::clone(spec),
         info: Arc::default(),
         methods: memory.of(String::new()),
-        commands: commands.downgrade(),
+        connection,
+        user: Arc::downgrade(&user),
         process: handle,
         end,
         secrets,
         directory: None,
         used: Arc::default(),
     };
-    let mut agent = AgentHandle { known, commands };
+    let mut agent = AgentHandle { known, _user: user };
     match initialize(&agent).await {
         Ok(info) => {
             let (program, version) = (spec.program.command.to_string_lossy(), info.title());
@@ -152,7 +154,7 @@ async fn start_process(
         Err(failure) => {
             match &failure {
                 // IN-5: an agent of another version is stopped, and it is said so.
-                InitializeFailure::BadAnswer(detail) => agent.fail(AgentFault(detail.clone())).await,
+                InitializeFailure::BadAnswer(detail) => agent.fail(AgentFault(detail.clone())),
                 InitializeFailure::Timeout(_) | InitializeFailure::Refused(_) => agent.stop(),
                 InitializeFailure::Exited(_) | InitializeFailure::Broke(_) => {}
             }

@@ -1,20 +1,21 @@
-//! The task that owns one agent process: the shell around its core. Reads lines, writes to its stdin, sees its end.
+//! The task that owns one agent process: the shell around its core. Reads lines, sees the process end, and does what a
+//! sender cannot do at once.
 //!
 //! One loop, nothing awaited outside its select. Memory is bounded on both sides: while a session is behind, the
 //! agent is not read; while the agent does not read, requests to it are refused, and it is not read either.
 //! Invariant: every session hears [`SessionInput::Gone`] after everything else, once.
 
-use super::core::{AgentCore, CallNumber, Delivery, Effects, For, Note};
+use super::connection::{AgentConnection, ForSession};
 use super::health::Running;
-use super::{AgentAnswer, AgentEnd, AgentFault, Command, ReplyTo, RouteId, SessionInput};
+use super::inbox::{Inbox, NotTaken};
+use super::{AgentEnd, SessionInput};
 use crate::secrets::Secrets;
-use acpd_supervisor::{ExitReport, Process, ProcessHandle, Stdin, Stdout};
+use acpd_supervisor::{self as supervisor, ExitReport, ProcessHandle, Stdout};
 use acpd_wire::LineBuffer;
-use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -31,304 +32,196 @@ pub(super) struct RunRecorder {
     pub(super) kill: CancellationToken,
 }
 
-/// The process and its pipes.
-struct Pipes {
-    process: ProcessHandle,
-    stdin: Stdin,
+/// The process and its stdout.
+struct Process {
+    handle: ProcessHandle,
     stdout: Stdout,
     lines: LineBuffer,
     stdout_open: bool,
-    stdin_open: bool,
+    /// Its stdin or its stdout is closed.
+    is_half_closed: bool,
     half_closed_until: Option<Instant>,
 }
 
-/// Where the core's deliveries go.
-#[derive(Default)]
-struct Recipients {
-    sessions: Vec<(RouteId, mpsc::Sender<SessionInput>)>,
-    calls: HashMap<CallNumber, oneshot::Sender<AgentAnswer>>,
-    next_call: u64,
-    /// Inputs for sessions that are behind; while there are any, nothing is read.
-    stuck: VecDeque<(RouteId, SessionInput)>,
+/// The connection of a task, closed with it also when it panics.
+struct OpenConnection(Arc<AgentConnection>);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        drop(self.0.close());
+    }
 }
 
 pub(super) struct AgentTask {
-    core: AgentCore,
-    pipes: Pipes,
-    recipients: Recipients,
-    commands: mpsc::Receiver<Box<Command>>,
+    connection: OpenConnection,
+    process: Process,
+    /// The session that is behind; while there is one, nothing is read.
+    blocked: Option<Arc<Inbox>>,
     publish: watch::Sender<Option<Arc<AgentEnd>>>,
     recorder: RunRecorder,
 }
 
 enum Event {
-    Command(Option<Box<Command>>),
+    Changed,
     Read(io::Result<usize>),
     Writable(io::Result<()>),
     StdinClosed,
-    Unstuck,
+    Unblocked,
     HalfClosedTooLong,
     Killed,
     Exited(Arc<ExitReport>),
 }
 
 impl AgentTask {
+    /// A task for a process, and the connection to it.
     pub(super) fn new(
-        process: Process,
+        process: supervisor::Process,
         line_limit: usize,
-        commands: mpsc::Receiver<Box<Command>>,
         publish: watch::Sender<Option<Arc<AgentEnd>>>,
         recorder: RunRecorder,
-    ) -> Self {
-        let pipes = Pipes {
-            process: process.handle,
-            stdin: process.stdin,
-            stdout: process.stdout,
-            lines: LineBuffer::new(line_limit),
+    ) -> (Arc<AgentConnection>, Self) {
+        let supervisor::Process { handle, stdin, stdout, .. } = process;
+        let connection = Arc::new(AgentConnection::new(handle.clone(), stdin));
+        let lines = LineBuffer::new(line_limit);
+        let process = Process {
+            handle,
+            stdout,
+            lines,
             stdout_open: true,
-            stdin_open: true,
+            is_half_closed: false,
             half_closed_until: None,
         };
-        Self { core: AgentCore::new(), pipes, recipients: Recipients::default(), commands, publish, recorder }
+        let task = Self {
+            connection: OpenConnection(Arc::clone(&connection)),
+            process,
+            blocked: None,
+            publish,
+            recorder,
+        };
+        (connection, task)
     }
 
     /// In a box, because a future holds what it is given twice: where it came in and where it is used.
     pub(super) async fn run(mut self: Box<Self>) {
+        let connection = Arc::clone(&self.connection.0);
         let mut exited = None;
-        let mut owned = true;
         let mut killed = false;
-        while exited.is_none() || self.pipes.stdout_open || !self.recipients.stuck.is_empty() {
+        while exited.is_none() || self.process.stdout_open || self.blocked.is_some() {
             let exit_known = exited.is_some();
+            let pending = connection.pending();
             // After the exit everything still in the pipe is read, whatever waits for stdin.
-            let keeps_up = exit_known || !self.core.is_behind();
-            let reading = self.pipes.stdout_open && self.recipients.stuck.is_empty() && keeps_up;
-            let pipes = &mut self.pipes;
+            let keeps_up = exit_known || !pending.is_behind;
+            let process = &mut self.process;
+            if !pending.stdin_open {
+                process.half_closed();
+            }
+            let reading = process.stdout_open && self.blocked.is_none() && keeps_up;
             let event = tokio::select! {
-                command = self.commands.recv(), if owned => Event::Command(command),
-                read = pipes.stdout.read_buf(pipes.lines.space()), if reading => Event::Read(read),
-                ready = pipes.stdin.writable(), if pipes.stdin_open && !self.core.unwritten().is_empty() => Event::Writable(ready),
-                () = pipes.stdin.reader_gone(), if pipes.stdin_open && !exit_known => Event::StdinClosed,
-                () = self.recipients.unstick(), if !self.recipients.stuck.is_empty() => Event::Unstuck,
-                () = sleep_until(pipes.half_closed_until), if pipes.half_closed_until.is_some() && !exit_known => Event::HalfClosedTooLong,
+                () = connection.changed() => Event::Changed,
+                read = process.stdout.read_buf(process.lines.space()), if reading => Event::Read(read),
+                ready = connection.stdin.writable(), if pending.writes => Event::Writable(ready),
+                () = connection.stdin.reader_gone(), if pending.stdin_open && !exit_known => Event::StdinClosed,
+                () = room_of(&self.blocked), if self.blocked.is_some() => Event::Unblocked,
+                () = sleep_until(process.half_closed_until), if process.half_closed_until.is_some() && !exit_known => Event::HalfClosedTooLong,
                 () = self.recorder.kill.cancelled(), if !killed && !exit_known => Event::Killed,
-                report = pipes.process.exited(), if !exit_known => Event::Exited(report),
+                report = process.handle.exited(), if !exit_known => Event::Exited(report),
             };
             match event {
-                Event::Command(Some(command)) => self.command(*command),
-                Event::Command(None) => {
-                    owned = false;
-                    self.pipes.process.stop();
-                }
                 Event::Read(Ok(0) | Err(_)) => self.stdout_ended(),
                 Event::Read(Ok(_)) => self.take_lines(),
-                Event::Writable(Ok(())) => self.write(),
-                Event::Writable(Err(_)) | Event::StdinClosed => self.stdin_ended(),
-                Event::Unstuck => self.deliver(),
+                Event::Writable(Ok(())) => connection.write(),
+                Event::Writable(Err(_)) | Event::StdinClosed => connection.stdin_ended(),
+                Event::Changed | Event::Unblocked => {}
                 Event::HalfClosedTooLong => self.half_closed_too_long(),
                 Event::Killed => {
                     killed = true;
-                    self.pipes.process.kill();
+                    self.process.handle.kill();
                 }
                 Event::Exited(report) => exited = Some(report),
             }
+            self.deliver();
         }
         let report = exited.expect("the loop goes on until it is there");
         // In a box of its own: a process that runs need not have the room for its end.
         Box::pin(self.finish(report)).await;
     }
 
-    async fn finish(mut self, report: Arc<ExitReport>) {
-        // Before anybody sees it.
+    async fn finish(self, report: Arc<ExitReport>) {
+        // Nothing of a secret is shown.
         let report = self.recorder.secrets.borrow().redact_report(&report);
-        let end = Arc::new(AgentEnd { report, fault: self.core.take_fault() });
-        self.recorder.running.ended(&end, self.core.owes_answers());
+        let (fault, owes_answers) = self.connection.0.see(|core, _| (core.take_fault(), core.owes_answers()));
+        let end = Arc::new(AgentEnd { report, fault });
+        self.recorder.running.ended(&end, owes_answers);
         self.publish.send_replace(Some(Arc::clone(&end)));
-        // A caller that waits for an answer now learns the end from the closed channel.
-        drop(self.recipients.calls);
-        self.commands.close();
-        for (_, inputs) in self.recipients.sessions {
-            // A session that is gone itself needs no word.
-            let _gone = inputs.send(SessionInput::Gone(Arc::clone(&end))).await;
+        for inbox in self.connection.0.close() {
+            inbox.send_last(SessionInput::Gone(Arc::clone(&end))).await;
         }
-    }
-
-    fn command(&mut self, command: Command) {
-        let mut out = Effects::default();
-        match command {
-            Command::Request { method, params, reply } => {
-                let whom = self.recipients.whom(reply);
-                self.core.request(whom, &method, params.as_deref(), &mut out);
-            }
-            Command::Notify { method, params } => self.core.notify(&method, params.as_deref()),
-            Command::Answer { frame } => self.core.answer(&frame),
-            Command::Withdraw { route, ticket } => self.core.withdraw(route, ticket),
-            Command::Claim { claim, free } => {
-                // A session that is gone without a word has its id no more.
-                for route in self.recipients.drop_closed() {
-                    self.core.unbind(route);
-                }
-                // The id is free again if its asker is gone.
-                let _asker_gone = free.send(self.core.claim(claim));
-            }
-            Command::Bind { claim, inputs, history, route } => {
-                let id = self.core.bind(claim, history, &mut out);
-                self.recipients.sessions.push((id, inputs));
-                let _asker_gone = route.send(id);
-            }
-            Command::Unbind(id) => {
-                self.recipients.sessions.retain(|(route, _)| *route != id);
-                self.core.unbind(id);
-            }
-            Command::Disown(native) => self.core.disown(native),
-            Command::Fault(AgentFault(message)) => self.core.fail(message, &mut out),
-        }
-        self.perform(out);
     }
 
     fn take_lines(&mut self) {
-        let mut out = Effects::default();
-        loop {
-            match self.pipes.lines.next_line() {
-                Ok(Some(line)) => self.core.line(line, &mut out),
-                Ok(None) => break,
-                Err(too_long) => self.core.line_too_long(too_long.limit, &mut out),
+        let lines = &mut self.process.lines;
+        self.connection.0.see(|core, out| {
+            loop {
+                match lines.next_line() {
+                    Ok(Some(line)) => core.line(line, out),
+                    Ok(None) => break,
+                    Err(too_long) => core.line_too_long(too_long.limit, out),
+                }
             }
-        }
-        self.perform(out);
+        });
     }
 
     fn stdout_ended(&mut self) {
-        if let Ok(Some(line)) = self.pipes.lines.finish() {
-            let mut out = Effects::default();
-            self.core.line(line, &mut out);
-            self.perform(out);
+        if let Ok(Some(line)) = self.process.lines.finish() {
+            self.connection.0.see(|core, out| core.line(line, out));
         }
-        self.pipes.stdout_open = false;
-        self.pipes.half_closed_until.get_or_insert(Instant::now() + HALF_CLOSED);
-    }
-
-    fn stdin_ended(&mut self) {
-        self.core.stdin_ended();
-        self.pipes.stdin_open = false;
-        self.pipes.half_closed_until.get_or_insert(Instant::now() + HALF_CLOSED);
+        self.process.stdout_open = false;
+        self.process.half_closed();
     }
 
     fn half_closed_too_long(&mut self) {
-        self.pipes.half_closed_until = None;
+        self.process.half_closed_until = None;
         // Once the ladder has begun, an agent may take its graces to end, and only they bound it.
-        if !self.pipes.stdin.is_closed() {
-            let which = if self.pipes.stdout_open { "stdin" } else { "stdout" };
-            let mut out = Effects::default();
-            self.core.fail(format!("agent closed its {which} and kept running"), &mut out);
-            self.perform(out);
+        if !self.connection.0.stdin.is_closed() {
+            let which = if self.process.stdout_open { "stdin" } else { "stdout" };
+            self.connection
+                .0
+                .see(|core, out| core.fail(format!("agent closed its {which} and kept running"), out));
         }
     }
 
-    fn perform(&mut self, effects: Effects) {
-        let Effects { deliveries, stop, notes, .. } = effects.complete();
-        notes.iter().for_each(|note| self.tell(note));
-        if stop {
-            self.pipes.process.stop();
-        }
-        for delivery in deliveries {
-            match delivery {
-                Delivery::Session(route, input) => self.recipients.stuck.push_back((route, input)),
-                Delivery::Call(call, answer) => {
-                    self.deliver();
-                    let caller = self.recipients.calls.remove(&call);
-                    // A caller that is gone does not wait.
-                    let _gone = caller.map(|caller| caller.send(answer));
-                }
-            }
-        }
-        self.deliver();
-        self.write();
-    }
-
-    /// Hands over what sessions have room for.
+    /// Hands over what sessions have room for, in order.
     fn deliver(&mut self) {
-        for gone in self.recipients.deliver() {
-            self.core.unbind(gone);
-        }
-    }
-
-    fn write(&mut self) {
-        while self.pipes.stdin_open && !self.core.unwritten().is_empty() {
-            match self.pipes.stdin.try_write(self.core.unwritten()) {
-                Ok(written) => self.core.written(written),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => self.stdin_ended(),
+        self.blocked = None;
+        while let Some(ForSession { route, inbox, input }) = self.connection.0.next_for_session() {
+            match inbox.offer(input) {
+                Ok(()) => {}
+                Err(NotTaken::Full(input)) => {
+                    self.connection.0.put_back(route, input);
+                    self.blocked = Some(inbox);
+                    return;
+                }
+                Err(NotTaken::Gone) => self.connection.0.unbind(route),
             }
-        }
-    }
-
-    fn tell(&self, note: &Note) {
-        let pid = self.pipes.process.pid();
-        match note {
-            Note::Noise(line) => tracing::debug!(pid, line, "the agent wrote something that is no message"),
-            Note::OwnName { method, first: true } => {
-                tracing::warn!(pid, method, "the agent speaks in acpd's own name; that is dropped");
-            }
-            Note::OwnName { method, first: false } => {
-                tracing::debug!(pid, method, "the agent speaks in acpd's own name");
-            }
-            Note::Stray => tracing::debug!(pid, "the agent sent an update that names no session"),
-            Note::Broken(detail) => tracing::warn!(pid, detail, "the agent sent a broken message"),
-            Note::Unasked => tracing::debug!(pid, "the agent answered a request that was not made"),
-            Note::Dropped(bytes) => tracing::warn!(pid, bytes, "dropped a message of an unknown session"),
-            Note::Failed(message) => tracing::warn!(pid, "{message}"),
         }
     }
 }
 
-impl Recipients {
-    fn whom(&mut self, reply: ReplyTo) -> For {
-        match reply {
-            ReplyTo::Session { route, ticket } => For::Session { route, ticket },
-            ReplyTo::Caller(caller) => {
-                let call = CallNumber(self.next_call);
-                self.next_call += 1;
-                self.calls.insert(call, caller);
-                For::Call(call)
-            }
+impl Process {
+    /// One of its pipes is closed: it has a moment to end.
+    fn half_closed(&mut self) {
+        if !self.is_half_closed {
+            self.is_half_closed = true;
+            self.half_closed_until = Some(Instant::now() + HALF_CLOSED);
         }
     }
+}
 
-    /// Forgets the sessions whose tasks are gone.
-    fn drop_closed(&mut self) -> Vec<RouteId> {
-        self.sessions.extract_if(.., |(_, inputs)| inputs.is_closed()).map(|(route, _)| route).collect()
-    }
-
-    /// Hands over what sessions have room for; gives those that are gone.
-    fn deliver(&mut self) -> Vec<RouteId> {
-        let mut gone = Vec::new();
-        while let Some((route, input)) = self.stuck.pop_front() {
-            let Some((_, inputs)) = self.sessions.iter().find(|(id, _)| *id == route) else { continue };
-            match inputs.try_send(input) {
-                Ok(()) => {}
-                Err(mpsc::error::TrySendError::Full(input)) => {
-                    self.stuck.push_front((route, input));
-                    break;
-                }
-                Err(mpsc::error::TrySendError::Closed(_)) => {
-                    self.sessions.retain(|(id, _)| *id != route);
-                    gone.push(route);
-                }
-            }
-        }
-        gone
-    }
-
-    /// Waits until the session that is behind has room.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    async fn unstick(&self) {
-        let Some((route, _)) = self.stuck.front() else { return };
-        if let Some((_, inputs)) = self.sessions.iter().find(|(id, _)| id == route) {
-            // Closed counts as room: the next try tells.
-            let _room = inputs.reserve().await;
-        }
+/// # Cancel safety
+/// Nothing is lost when the future is dropped.
+async fn room_of(inbox: &Option<Arc<Inbox>>) {
+    if let Some(inbox) = inbox {
+        inbox.room().await;
     }
 }
 

@@ -1,8 +1,8 @@
 //! What others hold of a live session.
 
+use super::core::{Input, SessionCore};
 use super::{
-    AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, ReplyTo, SessionCommand,
-    SharedCore,
+    AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, LiveSession, ReplyTo,
 };
 use crate::agent::AgentRef;
 use crate::error::HostError;
@@ -12,7 +12,8 @@ use acpd_eventlog::Committed;
 use acpd_record::{Json, PermissionMode, QuestionNumber, SessionId, SessionMeta, TerminationInfo};
 use bytes::Bytes;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot, watch};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::watch;
 
 /// What does not change while a run lasts.
 #[derive(Debug)]
@@ -44,60 +45,68 @@ pub(crate) struct Glimpse {
     pub(crate) snapshot: Json,
 }
 
-/// Speaks to one session.
+/// Speaks to one session. When the last handle is dropped the session is ended.
 #[derive(Clone, Debug)]
-pub struct SessionHandle {
-    about: Arc<AboutRun>,
+pub struct SessionHandle(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    about: AboutRun,
     agent: AgentRef,
-    commands: mpsc::Sender<Box<SessionCommand>>,
+    live: Arc<LiveSession>,
     ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
-    core: SharedCore,
     committed: Committed,
     viewers: Viewers,
-    requests: Arc<std::sync::atomic::AtomicU64>,
+    /// Requests so far.
+    requests: AtomicU64,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.live.abandon();
+    }
 }
 
 impl SessionHandle {
     pub(crate) fn new(
         about: AboutRun,
         agent: AgentRef,
-        commands: mpsc::Sender<Box<SessionCommand>>,
+        live: Arc<LiveSession>,
         ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
-        (core, committed): (SharedCore, Committed),
+        committed: Committed,
         viewers: Viewers,
     ) -> Self {
-        let (about, requests) = (Arc::new(about), Arc::default());
-        Self { about, agent, commands, ended, core, committed, viewers, requests }
+        Self(Arc::new(Shared { about, agent, live, ended, committed, viewers, requests: AtomicU64::new(0) }))
     }
 
     /// Its id.
     pub fn id(&self) -> &SessionId {
-        &self.about.id
+        &self.0.about.id
     }
 
     /// Its owner: the name of the token under which it was created, or None (contract 1.7).
     pub fn created_by(&self) -> Option<&Arc<str>> {
-        self.about.created_by.as_ref()
+        self.0.about.created_by.as_ref()
     }
 
     /// The last event before anything that this run says. No two runs of a session have the same.
     pub fn began_after(&self) -> u64 {
-        self.about.began_after
+        self.0.about.began_after
     }
 
     /// How the agent's permission requests are answered in this run.
     pub fn permission_mode(&self) -> PermissionMode {
-        self.about.permission_mode
+        self.0.about.permission_mode
     }
 
     /// The agent it runs on.
     pub fn agent(&self) -> &AgentRef {
-        &self.agent
+        &self.0.agent
     }
 
     /// How its run ended, if it has.
     pub fn ended_with(&self) -> Option<Arc<TerminationInfo>> {
-        self.ended.borrow().clone()
+        self.0.ended.borrow().clone()
     }
 
     /// Waits for the end of its run; the record is durable then.
@@ -105,13 +114,13 @@ impl SessionHandle {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn ended(&self) -> Arc<TerminationInfo> {
-        let mut ended = self.ended.clone();
+        let mut ended = self.0.ended.clone();
         loop {
             if let Some(info) = &*ended.borrow_and_update() {
                 return Arc::clone(info);
             }
             if ended.changed().await.is_err() {
-                // The task panicked; the record of that is made when the session is found at the next start.
+                // It was lost to a panic; the record of that is made when the session is found at the next start.
                 let facts = crate::termination::SessionFacts::default();
                 let message = "acpd failed inside this session".to_owned();
                 return Arc::new(crate::termination::of_failure(message, &facts, crate::clock::now_ms()));
@@ -130,56 +139,50 @@ impl SessionHandle {
         client: ClientRef,
         reply: ReplyTo,
     ) -> Result<ClientRequest, HostError> {
-        let request = ClientRequest(self.requests.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
-        self.send(SessionCommand::Request { method, params, client, request, reply }).await?;
-        Ok(request)
+        let request = ClientRequest(self.0.requests.fetch_add(1, Ordering::Relaxed));
+        self.0.live.room_for_command().await;
+        match self.0.live.with(|run| run.request(request, (method, params), client, reply)) {
+            Some(()) => Ok(request),
+            None => Err(self.ended_error().await),
+        }
     }
 
-    /// Passes a notification to the session.
-    ///
-    /// # Errors
-    /// When the session has ended.
-    pub async fn notify(
-        &self,
-        method: String,
-        params: Option<Bytes>,
-        client: ClientRef,
-    ) -> Result<(), HostError> {
-        self.send(SessionCommand::Notify { method, params, client }).await
+    /// Passes a notification to the session; one that has ended hears nothing.
+    pub async fn notify(&self, method: String, params: Option<Bytes>, client: ClientRef) {
+        self.0.live.room_for_command().await;
+        self.0.live.with(|run| run.handle([Input::Notify { method, params, client }]));
     }
 
     /// Lists a viewer, which may be asked while the guard lives.
     pub fn add_viewer(&self, viewer: ViewerInfo) -> ViewerGuard {
-        self.viewers.add(viewer)
+        self.0.viewers.add(viewer)
     }
 
-    /// Passes a client's answer to question `number` on, in order with its requests; whether it counts comes later.
-    /// Without a result it answered an error.
-    ///
-    /// # Errors
-    /// When the session has ended.
+    /// Passes a client's answer to question `number` on, in order with its requests, and says whether it counts. Without
+    /// a result it answered an error. None when the session has ended.
     pub async fn answer(
         &self,
         number: QuestionNumber,
         result: Option<Bytes>,
         client: ClientRef,
-    ) -> Result<oneshot::Receiver<Result<(), AnswerRefused>>, HostError> {
-        let (reply, counts) = oneshot::channel();
-        self.send(SessionCommand::Answer { number, result, client, reply }).await?;
-        Ok(counts)
+    ) -> Option<Result<(), AnswerRefused>> {
+        self.0.live.room_for_command().await;
+        self.0.live.with(|run| run.answer(number, result, client)).flatten()
     }
 
     /// Withdraws a request; it is answered all the same, once.
     pub async fn withdraw(&self, request: ClientRequest) {
+        self.0.live.room_for_command().await;
         // An ended session has answered it already.
-        let _ended = self.send(SessionCommand::Withdraw { request }).await;
+        self.0.live.with(|run| run.handle([Input::Withdraw { request }]));
     }
 
     /// Ends the session and waits until it has ended, which the stop ladder bounds.
     pub async fn end(&self, request: EndRequest, initiator: Arc<str>) -> EndOutcome {
-        let (done, ended) = oneshot::channel();
-        let sent = self.send(SessionCommand::End { request, initiator, done }).await.is_ok();
-        let after = if sent { ended.await.ok() } else { None };
+        let after = match self.0.live.with(|run| run.end(request, &initiator)).flatten() {
+            Some(ended) => ended.await.ok(),
+            None => None,
+        };
         let info = self.ended().await;
         EndOutcome { after: after.unwrap_or_else(|| info.seq()), already: after.is_none(), info }
     }
@@ -189,54 +192,47 @@ impl SessionHandle {
     /// # Errors
     /// When the session has ended.
     pub async fn attach(&self) -> Result<Attached, HostError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(SessionCommand::Attach { reply }).await?;
-        match answer.await {
-            Ok(attached) => Ok(attached),
-            Err(_) => Err(self.ended_error().await),
+        match self.0.live.with(|run| run.attached()).flatten() {
+            Some(attached) => Ok(attached),
+            None => Err(self.ended_error().await),
         }
     }
 
     /// What it is now, for a reader, without waiting for its task. Not in order with what clients have asked. `None` once its
     /// end is decided: how it ended can be read when that is recorded.
     pub(crate) fn look(&self) -> Option<Glimpse> {
-        let last_seq = self.committed.seq();
-        let core = self.core.lock();
-        core.log().is_live().then(|| Glimpse {
-            meta: core.meta().clone(),
-            state: core.state(),
-            title: core.log().snapshot().title().map(str::to_owned),
-            last_seq,
-            updated_ms: core.log().last_at_ms(),
-            snapshot: core.log().shown(last_seq),
-        })
+        let last_seq = self.0.committed.seq();
+        let look = |core: &SessionCore| {
+            core.log().is_live().then(|| Glimpse {
+                meta: core.meta().clone(),
+                state: core.state(),
+                title: core.log().snapshot().title().map(str::to_owned),
+                last_seq,
+                updated_ms: core.log().last_at_ms(),
+                snapshot: core.log().shown(last_seq),
+            })
+        };
+        self.0.live.with(|run| look(run.core())).flatten()
     }
 
-    /// What it is doing, and its title.
-    pub(crate) fn state(&self) -> (SessionState, Option<String>) {
-        let core = self.core.lock();
-        (core.state(), core.log().snapshot().title().map(str::to_owned))
+    /// What it is doing, and its title. None once its end is recorded.
+    pub(crate) fn state(&self) -> Option<(SessionState, Option<String>)> {
+        let state = |core: &SessionCore| (core.state(), core.log().snapshot().title().map(str::to_owned));
+        self.0.live.with(|run| state(run.core()))
     }
 
     /// Its working directory.
     pub(crate) fn cwd(&self) -> &str {
-        &self.about.cwd
+        &self.0.about.cwd
     }
 
     /// When it was created, in milliseconds since 1970.
     pub(crate) fn created_ms(&self) -> i64 {
-        self.about.created_ms
+        self.0.about.created_ms
     }
 
     /// The error for requests after the end.
     pub async fn ended_error(&self) -> HostError {
-        HostError::SessionEnded { id: self.about.id.to_string(), info: self.ended().await }
-    }
-
-    async fn send(&self, command: SessionCommand) -> Result<(), HostError> {
-        match self.commands.send(Box::new(command)).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.ended_error().await),
-        }
+        HostError::SessionEnded { id: self.0.about.id.to_string(), info: self.ended().await }
     }
 }

@@ -1,12 +1,13 @@
 //! Keeps out of the log what an agent replays behind its answer to `session/load` (SE-7).
 //!
-//! Part of the session task, for runs that took a session up. Reads the history only as far as the replay goes, and
+//! Part of the session task, for runs that activated a session. Reads the history only as far as the replay goes, and
 //! stops with it. Invariant: nothing that is new is lost; what is not certain yet is held until it is, and comes in its
 //! order before the turn that it belongs to ends.
 
-use super::SessionTask;
+use super::performer::Performer;
+use super::replay::{Replay, Said, Verdict};
+use super::task::SessionTask;
 use crate::agent::FromAgent;
-use crate::session::replay::{Replay, Said, Verdict};
 use crate::termination::chain;
 use acpd_eventlog::{Cursor, CursorError, EventLog};
 use bytes::Bytes;
@@ -150,32 +151,32 @@ impl Past {
 impl SessionTask {
     /// What the agent told of the conversation before its answer.
     pub(super) async fn told_before(&mut self, lines: &[Bytes]) {
-        if let Some(past) = &mut self.past {
+        if let Some(past) = self.past() {
             past.follow(lines).await;
         }
     }
 
     /// What is new of what the agent says.
     pub(super) async fn without_replay(&mut self, messages: Vec<FromAgent>) -> Vec<FromAgent> {
-        let Some(mut past) = self.past.take() else { return messages };
-        let news = past.sift(messages, |line| self.core.lock().is_echo(line)).await;
-        if !past.replay.is_over() {
-            self.past = Some(past);
-        }
-        news
-    }
-
-    pub(super) fn replay_meets_prompt(&mut self) {
-        if let Some(past) = &mut self.past {
+        let Some(mut past) = self.past().take() else { return messages };
+        if self.live().with(Performer::was_prompted) == Some(true) {
             past.replay.prompted();
         }
+        let is_echo = |line: &[u8]| self.live().with(|run| run.core().is_echo(line)) == Some(true);
+        let news = past.sift(messages, is_echo).await;
+        if !past.replay.is_over() {
+            *self.past() = Some(past);
+        }
+        news
     }
 
     /// What is not certain belongs to a turn that is given up now, and is recorded before its end.
     pub(super) fn held_until_cancel(&mut self) -> Vec<FromAgent> {
         let mut news = Vec::new();
-        let given_up = self.core.lock().cancel_deadline().is_some_and(|at| at <= Self::now().at);
-        if let Some(past) = self.past.as_mut().filter(|_| given_up) {
+        let now = Performer::now().at;
+        let deadline = self.live().with(|run| run.core().cancel_deadline()).flatten();
+        let given_up = deadline.is_some_and(|at| at <= now);
+        if let Some(past) = self.past().as_mut().filter(|_| given_up) {
             past.release_held(&mut news);
         }
         news
@@ -183,6 +184,6 @@ impl SessionTask {
 
     /// The run is over: what was not certain is recorded.
     pub(super) fn held_at_the_end(&mut self) -> Vec<FromAgent> {
-        self.past.take().map(|mut past| past.take_held()).unwrap_or_default()
+        self.past().take().map(|mut past| past.take_held()).unwrap_or_default()
     }
 }

@@ -1,8 +1,8 @@
 //! Where the answers of a session go.
 
+use super::effects::Answer;
+use super::{ClientRequest, Reply, ReplyTo};
 use crate::error::HostError;
-use crate::session::effects::Answer;
-use crate::session::{ClientRequest, Reply, ReplyTo, SessionCommand};
 use std::collections::HashMap;
 use tokio::sync::oneshot;
 
@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 pub(super) struct Waiting {
     requests: HashMap<ClientRequest, ReplyTo>,
     ends: Vec<oneshot::Sender<u64>>,
+    late: Vec<ReplyTo>,
 }
 
 impl Waiting {
@@ -35,25 +36,18 @@ impl Waiting {
         }
     }
 
-    /// The run has ended with event `end`.
-    pub(super) fn ended(self, end: u64) {
-        for done in self.ends {
-            let _left = done.send(end);
-        }
+    /// A request that came while the end is recorded.
+    pub(super) fn came_late(&mut self, reply: ReplyTo) {
+        self.late.push(reply);
     }
 
-    /// Answers a command that came after the end.
-    pub(super) fn refuse(command: SessionCommand, error: &HostError, after: u64) {
-        match command {
-            SessionCommand::Request { reply, .. } => {
-                reply.send(Reply { after, before: None, body: Err(error.clone()) });
-            }
-            // Its sender learns from the closed channel that the end had passed.
-            SessionCommand::End { .. }
-            | SessionCommand::Attach { .. }
-            | SessionCommand::Answer { .. }
-            | SessionCommand::Notify { .. }
-            | SessionCommand::Withdraw { .. } => {}
+    /// The run has ended with event `end`.
+    pub(super) fn ended(self, error: &HostError, end: u64) {
+        for reply in self.late {
+            reply.send(Reply { after: end, before: None, body: Err(error.clone()) });
+        }
+        for done in self.ends {
+            let _left = done.send(end);
         }
     }
 }

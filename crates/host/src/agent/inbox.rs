@@ -1,0 +1,128 @@
+//! How the messages of an agent reach a session: at once where the session can take them, else through a queue.
+//!
+//! The agent task alone offers, the session's task alone takes from the queue. Invariant: messages arrive in order. Nothing
+//! is taken at once while anything that was queued is not done with.
+
+use super::{FromAgent, SessionInput};
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use tokio::sync::mpsc;
+
+/// Batches that wait for a session task that is busy with its log. Full: the agent is not read, so its own pipe
+/// fills and slows it.
+const SESSION_INPUTS: usize = 4;
+
+/// A session that takes messages in the task of the agent.
+pub(crate) trait DirectRecipient: Send + Sync {
+    /// Takes them, or gives them back if that would have to wait.
+    fn take(&self, messages: Vec<FromAgent>) -> Result<(), Vec<FromAgent>>;
+}
+
+/// Where the messages for one session go.
+pub(crate) struct Inbox {
+    queue: mpsc::Sender<SessionInput>,
+    /// Inputs that were queued and are not done with.
+    queued: AtomicUsize,
+    session: OnceLock<Weak<dyn DirectRecipient>>,
+}
+
+/// Why an input is not taken.
+pub(super) enum NotTaken {
+    /// The queue is full.
+    Full(SessionInput),
+    /// The session is gone.
+    Gone,
+}
+
+/// The session's end of an [`Inbox`].
+pub(crate) struct SessionInputs {
+    queue: mpsc::Receiver<SessionInput>,
+    inbox: Arc<Inbox>,
+}
+
+impl Inbox {
+    /// An inbox and its other end. All is queued until the session takes it [at once](SessionInputs::take_at_once).
+    pub(crate) fn new() -> (Arc<Self>, SessionInputs) {
+        let (sender, queue) = mpsc::channel(SESSION_INPUTS);
+        let inbox = Arc::new(Self { queue: sender, queued: AtomicUsize::new(0), session: OnceLock::new() });
+        (Arc::clone(&inbox), SessionInputs { queue, inbox })
+    }
+
+    /// Hands over an input without waiting.
+    pub(super) fn offer(&self, input: SessionInput) -> Result<(), NotTaken> {
+        let input = match (input, self.direct()) {
+            (SessionInput::Messages(messages), Some(session)) => match session.take(messages) {
+                Ok(()) => return Ok(()),
+                Err(messages) => SessionInput::Messages(messages),
+            },
+            (input, _) => input,
+        };
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        self.queue.try_send(input).map_err(|refused| {
+            self.queued.fetch_sub(1, Ordering::AcqRel);
+            match refused {
+                mpsc::error::TrySendError::Full(input) => NotTaken::Full(input),
+                mpsc::error::TrySendError::Closed(_) => NotTaken::Gone,
+            }
+        })
+    }
+
+    /// Queues the last input, waiting for room.
+    pub(super) async fn send_last(&self, input: SessionInput) {
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        // A session that is gone itself needs no word.
+        let _gone = self.queue.send(input).await;
+    }
+
+    /// Waits until the queue has room, or the session is gone.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(super) async fn room(&self) {
+        let _room = self.queue.reserve().await;
+    }
+
+    /// Whether the session is gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.queue.is_closed()
+    }
+
+    /// The session, if nothing is queued for it.
+    fn direct(&self) -> Option<Arc<dyn DirectRecipient>> {
+        let session = self.session.get()?;
+        if self.queued.load(Ordering::Acquire) > 0 { None } else { session.upgrade() }
+    }
+}
+
+impl SessionInputs {
+    /// The next input; None when the agent is gone without a word.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn recv(&mut self) -> Option<SessionInput> {
+        self.queue.recv().await
+    }
+
+    /// The last input was handled.
+    pub(crate) fn done(&self) {
+        self.inbox.queued.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// How many inputs wait.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// From now on `session` takes messages at once where it can.
+    pub(crate) fn take_at_once(&self, session: Weak<dyn DirectRecipient>) {
+        // Said twice it is the same session.
+        let _again = self.inbox.session.set(session);
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("queued", &self.queued).finish_non_exhaustive()
+    }
+}
