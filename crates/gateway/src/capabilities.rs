@@ -1,11 +1,19 @@
 //! What a client can take, and what an agent offers it through acpd (IN-3, IN-7).
 //!
-//! Pure. Agents are always offered the same (IN-4), so what a client did not ask for is kept from it here.
+//! Pure. Agents are always offered the same (IN-4), so what a client did not ask for is kept from it here. What neither side
+//! of acpd knows passes through as it is.
 
-use acpd_host::{AgentHandle, AgentInfo, META, ViewerInfo, method, update_kind};
+mod declared;
+mod offered;
+
+pub(crate) use declared::{ClientInfo, InitializeParams};
+pub(crate) use offered::{initialize_result, watcher_result};
+
+use acpd_host::{ViewerInfo, update_kind};
 use acpd_record::ConnectionId;
+use acpd_wire::{member, span_of, splice};
 use memchr::memmem::Finder;
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
@@ -29,23 +37,6 @@ pub(crate) struct ClientCapabilities {
 }
 
 impl ClientCapabilities {
-    pub(crate) fn read(initialize: &Value) -> Self {
-        let capabilities = &initialize["clientCapabilities"];
-        let session = &capabilities["session"];
-        Self {
-            notices: session["notices"].is_object(),
-            compaction: session["compaction"].is_object(),
-            boolean_options: session["configOptions"]["boolean"].is_object(),
-            terminal_auth: capabilities["auth"]["terminal"] == json!(true),
-            forms: capabilities["elicitation"]["form"].is_object(),
-            urls: capabilities["elicitation"]["url"].is_object(),
-            reads: capabilities["fs"]["readTextFile"] == json!(true),
-            writes: capabilities["fs"]["writeTextFile"] == json!(true),
-            terminals: capabilities["_meta"][META]["terminals"] == json!(true),
-            only_watches: false,
-        }
-    }
-
     /// Its token lets it watch and nothing else (PE-2).
     pub(crate) fn only_watch(&mut self) {
         *self = Self { forms: false, urls: false, reads: false, writes: false, only_watches: true, ..*self };
@@ -82,12 +73,8 @@ impl ClientCapabilities {
         match update_kind(line) {
             Some("notice") if !self.notices => None,
             Some("compaction_update" | "compaction_summary_chunk") if !self.compaction => None,
-            Some("config_option_update") if !self.boolean_options && BOOLEAN.find(line).is_some() => {
-                let Ok(mut message) = serde_json::from_slice::<Value>(line) else {
-                    return Some(Cow::Borrowed(line));
-                };
-                drop_boolean_options(&mut message["params"]["update"]);
-                Some(Cow::Owned(message.to_string().into_bytes()))
+            Some("config_option_update") => {
+                Some(self.filter_options(line, |message| member(member(message, "params")?, "update")))
             }
             _ => Some(Cow::Borrowed(line)),
         }
@@ -95,95 +82,33 @@ impl ClientCapabilities {
 
     /// A result that carries config options (`session/new` and its like), as this client may see it.
     pub(crate) fn filter_result<'a>(&self, result: &'a [u8]) -> Cow<'a, [u8]> {
-        let suspect = !self.boolean_options && BOOLEAN.find(result).is_some();
-        match serde_json::from_slice::<Value>(result) {
-            Ok(mut value) if suspect && value["configOptions"].is_array() => {
-                drop_boolean_options(&mut value);
-                Cow::Owned(value.to_string().into_bytes())
-            }
-            _ => Cow::Borrowed(result),
-        }
+        self.filter_options(result, Some)
+    }
+
+    fn filter_options<'a>(
+        &self,
+        message: &'a [u8],
+        holder: impl FnOnce(&'a RawValue) -> Option<&'a RawValue>,
+    ) -> Cow<'a, [u8]> {
+        let is_suspect = !self.boolean_options && BOOLEAN.find(message).is_some();
+        let filtered = is_suspect.then(|| without_boolean_options(message, holder)).flatten();
+        filtered.map_or(Cow::Borrowed(message), Cow::Owned)
     }
 }
 
-fn drop_boolean_options(holder: &mut Value) {
-    if let Some(options) = holder["configOptions"].as_array_mut() {
-        options.retain(|option| option["type"] != "boolean");
-    }
-}
-
-/// The answer to a client's `initialize`: the agent's own, with the capabilities that work through acpd.
-/// `session_stop` puts the first draft of close where the stable protocol has no place for it.
-pub(crate) fn initialize_result(
-    agent: &AgentHandle,
-    client: &ClientCapabilities,
-    session_stop: bool,
-) -> Value {
-    let forks = agent.info().has_fork() && agent.offers(method::SESSION_FORK);
-    offered(agent.name(), &agent.info().result, forks, client, session_stop)
-}
-
-/// The answer to a client that only watches, for whom no agent is started: with what the agent last said of itself, if
-/// it has said anything yet.
-pub(crate) fn watcher_result(
-    name: &str,
-    known: Option<&AgentInfo>,
-    client: &ClientCapabilities,
-    session_stop: bool,
-) -> Value {
-    offered(name, known.map_or(&Value::Null, |info| &info.result), false, client, session_stop)
-}
-
-fn offered(
-    name: &str,
-    of_agent: &Value,
-    forks: bool,
-    client: &ClientCapabilities,
-    session_stop: bool,
-) -> Value {
-    let mut result = of_agent.as_object().cloned().unwrap_or_default();
-    result.insert("protocolVersion".to_owned(), json!(1));
-    let mut capabilities =
-        result.get("agentCapabilities").and_then(Value::as_object).cloned().unwrap_or_default();
-    // acpd serves these from its own store, whatever the agent can do (contract 1.4).
-    capabilities.insert("loadSession".to_owned(), json!(true));
-    // What the agent says under the first draft's name is acpd's to use, not the client's.
-    capabilities.remove("session");
-    if session_stop {
-        capabilities.insert("session".to_owned(), json!({"stop": {}}));
-    }
-    let of_agent = capabilities.remove("sessionCapabilities");
-    let mut session = json!({"list": {}, "resume": {}, "close": {}, "delete": {}, "status": {}});
-    // A fork is the one thing here that only the agent can do.
-    if forks {
-        session["fork"] = json!({});
-    }
-    if let Some(directories) = of_agent.as_ref().and_then(|of_agent| of_agent.get("additionalDirectories")) {
-        session["additionalDirectories"] = directories.clone();
-    }
-    capabilities.insert("sessionCapabilities".to_owned(), session);
-    let meta = capabilities.entry("_meta").or_insert_with(|| json!({}));
-    if let Value::Object(meta) = meta {
-        meta.insert(META.to_owned(), json!({"stop": {}, "terminate": {}, "detach": {}}));
-    }
-    if let Some(Value::Object(mcp)) = capabilities.get_mut("mcpCapabilities") {
-        mcp.remove("acp");
-    }
-    result.insert("agentCapabilities".to_owned(), Value::Object(capabilities));
-    if let Some(Value::Array(methods)) = result.get_mut("authMethods") {
-        // AU-1: a login in a terminal only for clients that can show one.
-        methods.retain(|method| client.terminal_auth || method["type"] != "terminal");
-    }
-    result.entry("authMethods").or_insert_with(|| json!([]));
-    if !result.get("agentInfo").is_some_and(Value::is_object) {
-        result.insert("agentInfo".to_owned(), json!({"name": name, "version": "unknown"}));
-    }
-    let meta = result.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
-    if let Value::Object(meta) = meta {
-        let host = json!({"host": {"name": "acpd", "version": env!("CARGO_PKG_VERSION")}, "agent": name});
-        meta.insert(META.to_owned(), host);
-    }
-    Value::Object(result)
+/// The message without the boolean ones among the config options of its `holder`, and else as it is.
+fn without_boolean_options<'a>(
+    message: &'a [u8],
+    holder: impl FnOnce(&'a RawValue) -> Option<&'a RawValue>,
+) -> Option<Vec<u8>> {
+    let raw: &RawValue = serde_json::from_slice(message).ok()?;
+    let options = member(holder(raw)?, "configOptions")?;
+    let mut kept: Vec<&RawValue> = serde_json::from_str(options.get()).ok()?;
+    kept.retain(|option| member(option, "type").is_none_or(|kind| kind.get() != "\"boolean\""));
+    let (span, kept) = (span_of(message, options)?, serde_json::to_vec(&kept).ok()?);
+    let mut filtered = Vec::with_capacity(message.len());
+    splice(&mut filtered, message, &[(span, &kept)]);
+    Some(filtered)
 }
 
 #[cfg(test)]
@@ -201,16 +126,19 @@ mod tests {
     }
 
     fn full() -> ClientCapabilities {
-        ClientCapabilities::read(&json!({"clientCapabilities": {
-            "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
-            "auth": {"terminal": true},
-        }}))
+        let session = r#"{"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}}"#;
+        declared(&format!(r#"{{"session": {session}, "auth": {{"terminal": true}}}}"#))
+    }
+
+    fn declared(capabilities: &str) -> ClientCapabilities {
+        let params = format!(r#"{{"protocolVersion": 1, "clientCapabilities": {capabilities}}}"#);
+        InitializeParams::read(Some(params.as_bytes())).expect("params").capabilities()
     }
 
     // IN-7
     #[test]
     fn clients_get_only_what_they_advertised() {
-        let bare = ClientCapabilities::read(&json!({"protocolVersion": 1}));
+        let bare = declared("{}");
         for update in [
             r#"{"sessionUpdate":"notice","severity":"info","title":"x"}"#,
             r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}"#,
@@ -231,8 +159,7 @@ mod tests {
             r#"{"sessionUpdate":"config_option_update","configOptions":[{"id":"a","type":"boolean"},{"id":"b","type":"select"}]}"#,
         );
         let seen = bare.filter_update(update.as_bytes()).expect("it passes");
-        let seen: Value = serde_json::from_slice(&seen).expect("JSON");
-        assert_eq!(seen["params"]["update"]["configOptions"], json!([{"id": "b", "type": "select"}]));
+        assert_eq!(seen, update.replace(r#"{"id":"a","type":"boolean"},"#, "").as_bytes());
         assert_eq!(full().filter_update(update.as_bytes()).expect("it passes"), update.as_bytes());
         let result = br#"{"sessionId":"s","configOptions":[{"id":"a","type":"boolean"}]}"#;
         assert_eq!(bare.filter_result(result).as_ref(), br#"{"sessionId":"s","configOptions":[]}"#);

@@ -135,6 +135,11 @@ impl Method {
         Self { needs: self.needs.of_others(scope), ..self }
     }
 
+    /// Whether it is served before `initialize`.
+    pub(crate) fn is_served_early(&self) -> bool {
+        matches!(self.handler, Connection(OfConnection::Initialize | OfConnection::NotServed))
+    }
+
     /// Whether what is answered depends on a session in the params.
     pub(crate) fn may_name_a_session(&self) -> bool {
         match self.handler {

@@ -46,7 +46,7 @@ impl ListCursor {
 }
 
 /// A page that is asked for.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PageRequest {
     filter: Filter,
     after: Option<(i64, String)>,

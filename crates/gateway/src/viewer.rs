@@ -21,7 +21,7 @@ use acpd_record::{ConnectionId, SessionId};
 use bytes::Bytes;
 use core::{Input, ViewerCore};
 use effects::{Body, Effect, Effects, PIECE};
-pub(crate) use handle::{Answer, Attachment, ViewerHandle};
+pub(crate) use handle::{Answer, Attachment, COMMANDS, ViewerHandle};
 use handle::{Command, Delivery, OfRun, Queue, Source, queue};
 use page::Page;
 use std::sync::Arc;

@@ -80,11 +80,17 @@ fn is_upper_half(path: &str) -> bool {
     path.starts_with("crates/host/src/") || path.starts_with("crates/gateway/src/")
 }
 
-/// Whether a file holds what a session is or decides, which is computed and nothing else.
+/// Whether a file holds what a session is, or what a session or the gateway decides, which is computed and nothing else.
 fn decides(path: &str) -> bool {
+    const OF_GATEWAY: &[&str] =
+        &["access", "methods", "viewer/core", "viewer/effects", "connection/core", "connection/effects"];
     const OF_SESSION: &[&str] = &["effects", "questions", "requests", "transcribing", "turns", "prompt"];
     let module = path.strip_prefix("crates/host/src/session/").and_then(|rest| rest.split(['/', '.']).next());
+    let of_gateway = path.strip_prefix("crates/gateway/src/").is_some_and(|rest| {
+        OF_GATEWAY.iter().any(|name| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with(['/', '.'])))
+    });
     path.starts_with("crates/record/src/")
+        || of_gateway
         || module.is_some_and(|module| module.starts_with("core") || OF_SESSION.contains(&module))
 }
 
@@ -329,6 +335,8 @@ mod tests {
         assert_eq!(of("crates/host/src/session/core_tests/a.rs", text, "impure"), 4);
         assert_eq!(of("crates/host/src/session/task.rs", text, "impure"), 0);
         assert_eq!(of("crates/record/src/event.rs", text, "impure"), 4);
+        assert_eq!(of("crates/gateway/src/connection/core/state.rs", text, "impure"), 4);
+        assert_eq!(of("crates/gateway/src/connection/work.rs", text, "impure"), 0);
     }
 
     #[test]

@@ -4,12 +4,12 @@
 //! that is refused all the time writes no more than [`LINES`](crate::refusal_window::LINES) lines
 //! per window, and none of them is long.
 
+use crate::capabilities::ClientInfo;
 use crate::connection::ConnectionOptions;
 use crate::refusal_window::RefusalWindow;
 use crate::wire_error::WireError;
 use acpd_host::ClientRef;
 use acpd_record::{ConnectionId, SessionId};
-use serde_json::Value;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -71,10 +71,10 @@ impl ConnectionJournal {
     }
 
     /// It is initialized, and may have said its name.
-    pub(super) fn introduced(&mut self, params: &Value) {
-        let told = |key: &str| params["clientInfo"][key].as_str().map(beginning);
-        self.client = told("name").map(Box::from);
-        let (connection, client, version) = (&self.connection, self.client.as_deref(), told("version"));
+    pub(super) fn introduced(&mut self, info: &ClientInfo) {
+        self.client = info.name.as_deref().map(beginning).map(Box::from);
+        let version = info.version.as_deref().map(beginning);
+        let (connection, client) = (&self.connection, self.client.as_deref());
         tracing::info!(%connection, client, version, "client initialized");
     }
 

@@ -1,9 +1,10 @@
 //! `session/list`: a page of the sessions that exist for the client (contract 1.3).
 
-use super::Connection;
+use super::json;
+use crate::identity::Identity;
 use crate::paging::{Filter, PageRequest, WRONG_CURSOR};
-use acpd_host::{HostError, META, SessionSummary};
-use acpd_wire::{OwnedId, member};
+use acpd_host::{Host, HostError, META, SessionSummary};
+use acpd_wire::member;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -72,23 +73,20 @@ struct OwnMeta<T> {
     own: T,
 }
 
-impl Connection {
-    pub(super) fn list(&mut self, id: OwnedId, params: Option<Bytes>) -> Result<(), HostError> {
-        let invalid = |message: &str| HostError::InvalidParams { message: message.to_owned() };
-        let ListParams { cwd, cursor, all_agents } = ListParams::read(params.as_deref()).map_err(invalid)?;
-        let agent = (!all_agents).then(|| self.options.agent.clone());
-        let filter = Filter { agent, cwd, ended: None };
-        let request =
-            PageRequest::new(filter, cursor.as_deref(), PAGE).ok_or_else(|| invalid(WRONG_CURSOR))?;
-        let (host, identity) = (self.host.clone(), self.options.identity.clone());
-        self.answer_with(id, self.outbox.clone(), async move {
-            let page = request.read(&host, &identity).await?;
-            let sessions = page.entries.iter().map(entry).collect();
-            let result = ListResult { sessions, next_cursor: page.next_cursor };
-            Ok((0, serde_json::to_value(result).expect("it is JSON")))
-        });
-        Ok(())
-    }
+/// What a client asks for, as a page of the list.
+pub(super) fn request(params: Option<&[u8]>, agent: &str) -> Result<PageRequest, HostError> {
+    let invalid = |message: &str| HostError::InvalidParams { message: message.to_owned() };
+    let ListParams { cwd, cursor, all_agents } = ListParams::read(params).map_err(invalid)?;
+    let agent = (!all_agents).then(|| agent.to_owned());
+    let filter = Filter { agent, cwd, ended: None };
+    PageRequest::new(filter, cursor.as_deref(), PAGE).ok_or_else(|| invalid(WRONG_CURSOR))
+}
+
+/// Reads a page of the sessions that exist for the caller.
+pub(super) async fn list(host: &Host, identity: &Identity, page: PageRequest) -> Result<Bytes, HostError> {
+    let page = page.read(host, identity).await?;
+    let sessions = page.entries.iter().map(entry).collect();
+    Ok(json(&ListResult { sessions, next_cursor: page.next_cursor }))
 }
 
 fn entry(session: &SessionSummary) -> ListEntry<impl Serialize> {

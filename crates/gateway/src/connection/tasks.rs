@@ -1,41 +1,55 @@
 //! The tasks of a connection, and which request each is for: one that panics still has its request answered.
 //!
-//! Owned by the connection, which names the request before it starts what is done for it. Nothing is decided here.
+//! Owned by the shell of the connection. Nothing is decided here.
 
-use super::{Change, Done};
-use crate::outbox::Outbox;
+use super::input::Outcome;
+use crate::viewer::Attachment;
+use acpd_host::AgentHandle;
 use acpd_wire::OwnedId;
 use std::collections::HashMap;
 use tokio::task::{Id, JoinSet};
 
-/// A request of the client, as far as an answer needs to know it.
-#[derive(Clone)]
-pub(super) struct Asking {
-    pub(super) id: OwnedId,
-    /// Where its answer goes.
-    pub(super) outbox: Outbox,
-    /// Nothing is read before its answer.
-    pub(super) initializes: bool,
+/// What a task has done for a request, or (without one) for something that was none.
+pub(super) struct Done {
+    pub(super) request: Option<OwnedId>,
+    pub(super) outcome: Outcome,
+    /// A process that it started, or did not need.
+    pub(super) process: Option<Process>,
+    /// Where the client joins a session, if it does.
+    pub(super) attachment: Option<Box<Attachment>>,
+}
+
+/// An agent process that a task leaves to the connection.
+pub(super) enum Process {
+    /// It is the one that the client knows from now on.
+    Started(AgentHandle),
+    /// It has no session yet.
+    Unused(AgentHandle),
+}
+
+impl Done {
+    pub(super) fn new(request: Option<OwnedId>, outcome: Outcome) -> Self {
+        Self { request, outcome, process: None, attachment: None }
+    }
 }
 
 /// Everything that is done for the client at one time.
 #[derive(Default)]
 pub(super) struct Tasks {
     running: JoinSet<Done>,
-    requests: HashMap<Id, Asking>,
-    current: Option<Asking>,
+    requests: HashMap<Id, OwnedId>,
 }
 
 impl Tasks {
-    /// What is started from now on is for this request, or for none.
-    pub(super) fn are_for(&mut self, asking: Option<Asking>) {
-        self.current = asking;
-    }
-
-    pub(super) fn spawn(&mut self, work: impl Future<Output = Done> + Send + 'static) {
+    /// Begins what is done for this request, or for none.
+    pub(super) fn spawn(
+        &mut self,
+        request: Option<&OwnedId>,
+        work: impl Future<Output = Done> + Send + 'static,
+    ) {
         let task = self.running.spawn(work);
-        if let Some(asking) = self.current.clone() {
-            self.requests.insert(task.id(), asking);
+        if let Some(request) = request {
+            self.requests.insert(task.id(), request.clone());
         }
     }
 
@@ -51,23 +65,23 @@ impl Tasks {
         self.running.abort_all();
     }
 
-    /// What the next one to end has done. None when there is none, or when it was aborted.
+    /// What the next one has done. None when there is none, when it was aborted, or when it was lost and for no request.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub(super) async fn next_done(&mut self) -> Option<Done> {
+    pub(super) async fn next(&mut self) -> Option<Box<Done>> {
         match self.running.join_next_with_id().await? {
             Ok((task, done)) => {
                 self.requests.remove(&task);
-                Some(done)
+                Some(Box::new(done))
             }
             Err(error) => {
-                let asking = self.requests.remove(&error.id());
+                let request = self.requests.remove(&error.id());
                 if !error.is_panic() {
                     return None;
                 }
                 tracing::error!(%error, "the task of a request ended badly");
-                asking.map(|asking| Done { id: None, change: Change::Lost(asking) })
+                request.map(|request| Box::new(Done::new(Some(request), Outcome::Lost)))
             }
         }
     }
@@ -77,32 +91,25 @@ impl Tasks {
 mod tests {
     use super::*;
 
-    fn asking(id: &str) -> Asking {
-        let raw: &serde_json::value::RawValue = serde_json::from_str(id).expect("JSON");
-        let id = acpd_wire::RawId::new(raw).expect("an id").to_owned();
-        let (outbox, _lines) = crate::outbox::outbox();
-        Asking { id, outbox, initializes: false }
+    fn id(text: &str) -> OwnedId {
+        let raw: &serde_json::value::RawValue = serde_json::from_str(text).expect("JSON");
+        acpd_wire::RawId::new(raw).expect("an id").to_owned()
     }
 
     // contract 1, FR-3: every request gets exactly one answer, also when what was done for it panics
     #[tokio::test]
     async fn a_panic_is_known_by_its_request() {
         let mut tasks = Tasks::default();
-        tasks.are_for(Some(asking("7")));
-        tasks.spawn(async { panic!("on purpose") });
-        let lost = tasks.next_done().await.expect("it ended");
-        assert!(
-            matches!(lost.change, Change::Lost(asking) if asking.id.as_raw() == "7") && lost.id.is_none()
-        );
-        tasks.spawn(async { Done { id: None, change: Change::None } });
-        assert!(matches!(tasks.next_done().await.expect("it ended").change, Change::None));
-        tasks.are_for(None);
-        tasks.spawn(async { panic!("on purpose") });
-        assert!(tasks.next_done().await.is_none());
+        tasks.spawn(Some(&id("7")), async { panic!("on purpose") });
+        let lost = tasks.next().await.expect("it ended");
+        assert!(matches!(lost.outcome, Outcome::Lost) && lost.request == Some(id("7")));
+        tasks.spawn(Some(&id("7")), async { Done::new(None, Outcome::Answered) });
+        assert!(matches!(tasks.next().await.expect("it ended").outcome, Outcome::Answered));
+        tasks.spawn(None, async { panic!("on purpose") });
+        assert!(tasks.next().await.is_none());
         assert!(tasks.is_empty() && tasks.requests.is_empty());
-        tasks.are_for(Some(asking("8")));
-        tasks.spawn(std::future::pending());
+        tasks.spawn(Some(&id("8")), std::future::pending());
         tasks.abort_all();
-        assert!(tasks.next_done().await.is_none(), "its request is answered with all that are open");
+        assert!(tasks.next().await.is_none(), "its request is answered with all that are open");
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
 /// Places for commands: as many as a client may have requests open, so that none of them ever waits for one.
-const COMMANDS: usize = crate::connection::OPEN_REQUESTS;
+pub(crate) const COMMANDS: usize = 256;
 
 /// An answer to a client, as its viewer takes it.
 pub(crate) type Answer = core::Answer<Delivery>;

@@ -1,0 +1,96 @@
+//! What a client says of itself in `initialize`. What it says otherwise than ACP has it counts as not said.
+
+use super::ClientCapabilities;
+use acpd_host::HostError;
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
+
+/// Types whose members may each be something else, which counts as nothing.
+macro_rules! said {
+    ($($(#[$doc:meta])* $vis:vis $name:ident { $($(#[$attr:meta])* $of:vis $member:ident: $type:ty),* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        $vis struct $name {
+            $($(#[$attr])* #[serde(deserialize_with = "lenient")] $of $member: $type),*
+        }
+    )*};
+}
+
+said! {
+    /// The params of `initialize`.
+    pub(crate) InitializeParams {
+        protocol_version: Option<u64>,
+        pub(crate) client_info: ClientInfo,
+        client_capabilities: Declared
+    }
+    /// Which program it is.
+    pub(crate) ClientInfo { pub(crate) name: Option<String>, pub(crate) version: Option<String> }
+    /// Its capabilities.
+    Declared {
+        session: Session,
+        auth: Auth,
+        elicitation: Elicitation,
+        fs: Files,
+        #[serde(rename = "_meta")] meta: Meta
+    }
+    Session { notices: Option<Object>, compaction: Option<Object>, config_options: ConfigOptions }
+    ConfigOptions { boolean: Option<Object> }
+    Auth { terminal: bool }
+    Elicitation { form: Option<Object>, url: Option<Object> }
+    Files { read_text_file: bool, write_text_file: bool }
+    Meta { #[serde(rename = "sandboxagent.dev")] own: OwnMeta }
+    OwnMeta { terminals: bool }
+}
+
+/// Whatever an object holds.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+struct Object {}
+
+impl InitializeParams {
+    /// Reads them.
+    pub(crate) fn read(params: Option<&[u8]>) -> Result<Self, HostError> {
+        let invalid = |message: &str| HostError::InvalidParams { message: message.to_owned() };
+        let params = params.unwrap_or(b"{}");
+        let read = params.starts_with(b"{").then(|| serde_json::from_slice::<Self>(params).ok());
+        let read = read.flatten().ok_or_else(|| invalid("params: an object is required"))?;
+        // Any number is an offer to negotiate; acpd speaks 1 and says so (IN-1).
+        let wrong_version =
+            "protocolVersion: the latest version that the client speaks is required, as an integer";
+        read.protocol_version.ok_or_else(|| invalid(wrong_version))?;
+        Ok(read)
+    }
+
+    pub(crate) fn capabilities(&self) -> ClientCapabilities {
+        let Declared { session, auth, elicitation, fs, meta } = &self.client_capabilities;
+        ClientCapabilities {
+            notices: session.notices.is_some(),
+            compaction: session.compaction.is_some(),
+            boolean_options: session.config_options.boolean.is_some(),
+            terminal_auth: auth.terminal,
+            forms: elicitation.form.is_some(),
+            urls: elicitation.url.is_some(),
+            reads: fs.read_text_file,
+            writes: fs.write_text_file,
+            terminals: meta.own.terminals,
+            only_watches: false,
+        }
+    }
+}
+
+/// A member that has the form that ACP gives it, or else none.
+pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Said<T> {
+        Well(T),
+        Otherwise(IgnoredAny),
+    }
+    Ok(match Said::deserialize(deserializer)? {
+        Said::Well(value) => value,
+        Said::Otherwise(_) => T::default(),
+    })
+}

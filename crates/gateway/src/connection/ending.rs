@@ -1,0 +1,68 @@
+//! The end of a connection: what is still answered, and for how long.
+
+use super::tasks::Done;
+use super::{Connection, Input};
+use acpd_host::Pending;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long requests of a client that is gone may still wait for their own answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+impl Connection {
+    /// Ends the host; what is answered meanwhile is passed on.
+    pub(super) fn shut_down(&mut self) -> Pending<'_, ()> {
+        Box::pin(async {
+            let (host, client) = (self.host.clone(), Arc::clone(&self.client.name));
+            // They stop beside the others.
+            self.processes.close();
+            let shutdown = host.shutdown(&client);
+            tokio::pin!(shutdown);
+            loop {
+                tokio::select! {
+                    () = &mut shutdown => break,
+                    done = self.tasks.next(), if !self.tasks.is_empty() => self.done_last(done).await,
+                }
+            }
+        })
+    }
+
+    /// Agents that were still starting stop with the host, and answers are on their way to the viewers. The rest is ended.
+    pub(super) fn drain(&mut self) -> Pending<'_, Input> {
+        Box::pin(async {
+            let answered = async {
+                while !self.tasks.is_empty() {
+                    let done = self.tasks.next().await;
+                    self.done_last(done).await;
+                }
+            };
+            let _in_time = tokio::time::timeout(LAST_ANSWERS, answered).await;
+            while !self.tasks.is_empty() {
+                // Also what comes of the last ones: a client that does not read must not hold up the end.
+                self.tasks.abort_all();
+                let done = self.tasks.next().await;
+                self.done_last(done).await;
+            }
+            Input::Drained
+        })
+    }
+
+    async fn done_last(&mut self, done: Option<Box<Done>>) {
+        if let Some(done) = done {
+            self.done(*done).await;
+        }
+    }
+
+    /// Beside the end, which a client that does not read must not hold up.
+    pub(super) fn send_last(&self, lines: Vec<Bytes>) {
+        let outbox = self.outbox.clone();
+        self.host.scope().spawn("last answers", async move {
+            for line in lines {
+                if outbox.send(line).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,123 @@
+//! What a message needs of the host before it is passed on, and how it is passed on.
+
+use super::call::{Call, Message};
+use super::core::answer_refused;
+use super::input::{Input, Lookup, Outcome, Run};
+use super::tasks::Done;
+use super::{Connection, answer_line};
+use crate::questions::EventPosition;
+use crate::viewer::Answer;
+use crate::wire_error::wire_error;
+use acpd_host::{AnswerRefused, HostError, Reply, ReplyTo};
+use acpd_wire::OwnedId;
+use bytes::Bytes;
+use std::borrow::Cow;
+use tokio::sync::oneshot;
+
+impl Connection {
+    pub(super) async fn find(&self, mut call: Box<Call>) -> Option<Input> {
+        let id = call.params.known_session()?;
+        let found = self.host.find(id, |creator| self.options.identity.sees(creator)).await;
+        let session = match &found {
+            Ok(found) => Lookup::Of(found.created_by.clone()),
+            Err(HostError::UnknownSession { .. }) => Lookup::Unknown,
+            Err(_) => Lookup::Failed,
+        };
+        let is_live = self.host.is_live(id);
+        call.held.found = found.ok();
+        Some(Input::Found { call, session, is_live })
+    }
+
+    pub(super) fn count(&self, mut call: Box<Call>) -> Input {
+        let identity = &self.options.identity;
+        call.held.permit = identity.begin_session(|| self.host.live_sessions_of(identity.name()));
+        Input::Counted { is_granted: call.held.permit.is_some(), call }
+    }
+
+    pub(super) async fn reach(&self, mut message: Message) -> Input {
+        let run = self.host.session(&message.session).await.map(|live| {
+            let (began_after, created_by) = (live.began_after(), live.created_by().cloned());
+            message.live = Some(live);
+            Run { began_after, created_by }
+        });
+        Input::Reached { message, run }
+    }
+
+    /// What fails is answered; a notification is not.
+    pub(super) async fn pass(&mut self, message: Message) {
+        let Message { request, session, method, params, live } = message;
+        let Some(live) = live else { return };
+        let Some(id) = request else {
+            live.notify(method, params, self.client.clone()).await;
+            return;
+        };
+        let Some(viewer) = self.watching.viewer(&session) else { return };
+        let Ok(slot) = viewer.reply_slot().await else {
+            let error = HostError::NotAttached { id: session.to_string() };
+            let (outbox, line) = (self.outbox.about(&session), wire_error(&error).to_line(&id));
+            return self.send(Some(id), outbox, line);
+        };
+        let (written, answered) = oneshot::channel();
+        let (keep, kept) = oneshot::channel();
+        let (capabilities, answer_id, run) = (self.capabilities, id.clone(), live.clone());
+        let reply = ReplyTo::new(move |Reply { after, before, body }| {
+            let body = body.map(|result| match capabilities.filter_result(&result) {
+                Cow::Borrowed(_) => result,
+                Cow::Owned(filtered) => filtered.into(),
+            });
+            let line = answer_line(&answer_id, &body);
+            // In case the viewer leaves with the answer.
+            let _gone = keep.send(line.clone());
+            // What is said behind the end is no answer of the run's.
+            let is_late = matches!(body, Err(HostError::SessionEnded { .. }));
+            let mut answer = Answer::new(after, line).before(before);
+            answer.delivery.written = Some(written);
+            slot.fill(if is_late { answer } else { answer.of_run(answer_id, run) });
+        });
+        let outbox = self.outbox.about(&session);
+        match live.request(method, params, self.client.clone(), reply).await {
+            Ok(request) => drop(self.passed.insert(id.clone(), (live.clone(), request))),
+            Err(error) => return self.send(Some(id.clone()), outbox, wire_error(&error).to_line(&id)),
+        }
+        self.tasks.spawn(Some(&id.clone()), async move {
+            if answered.await.is_err() {
+                let line = match kept.await {
+                    Ok(line) => line,
+                    // The session's task is gone without an answer; its end is the answer.
+                    Err(_) => wire_error(&live.ended_error().await).to_line(&id),
+                };
+                let _gone = outbox.send(line).await;
+            }
+            Done::new(Some(id), Outcome::Answered)
+        });
+    }
+
+    /// An answer that does not count changes nothing for other clients (PE-2); the client is told why, and asked again if
+    /// the question is still open.
+    pub(super) async fn pass_answer(&mut self, id: OwnedId, position: EventPosition, result: Option<Bytes>) {
+        let over = |error: &HostError| AnswerRefused { reason: error.to_string(), again: None };
+        let counts = match self.host.session(&position.session).await {
+            Ok(live) => match live.answer(position.number, result, self.client.clone()).await {
+                Some(counts) => Ok(counts),
+                None => Err(live),
+            },
+            Err(error) => Ok(Err(over(&error))),
+        };
+        let (outbox, viewer) = (self.outbox.about(&position.session), self.watching.viewer(&position.session));
+        let questions = self.watching.questions.clone();
+        self.tasks.spawn(None, async move {
+            let counts = match counts {
+                Ok(counts) => counts,
+                Err(ended) => Err(over(&ended.ended_error().await)),
+            };
+            if let Err(AnswerRefused { reason, again }) = counts {
+                let _gone = outbox.send(answer_refused(Some(&position.session), &id, &reason)).await;
+                let again = again.filter(|_| questions.is_asked_again(&position));
+                if let (Some(question), Some(viewer)) = (again, viewer) {
+                    viewer.ask(question).await;
+                }
+            }
+            Done::new(None, Outcome::Answered)
+        });
+    }
+}

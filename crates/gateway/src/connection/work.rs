@@ -1,0 +1,246 @@
+//! What is done for a request beside everything else, each in a task of its own.
+//!
+//! Nothing is decided about the connection here: what comes of the work goes back to its core.
+
+mod create;
+mod join;
+
+use super::call::{Call, Held};
+use super::effects::Work;
+use super::input::Outcome;
+use super::tasks::{Done, Process};
+use super::watching::write_answer;
+use super::{Connection, answer_line, json};
+use crate::capabilities::{ClientCapabilities, InitializeParams, initialize_result, watcher_result};
+use crate::identity::Identity;
+use crate::outbox::Outbox;
+use crate::viewer::ViewerHandle;
+use crate::wire_error::wire_error;
+use acpd_host::{
+    AgentHandle, AgentRef, EndOutcome, EndRequest, Found, Host, HostError, Pending, Reason, SessionState,
+    TerminatedBy, method,
+};
+use acpd_record::SessionId;
+use acpd_wire::OwnedId;
+use bytes::Bytes;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What comes of the work for a request: the answer, unless a viewer writes it or has written it, and the rest.
+type Worked = (Option<Result<Bytes, HostError>>, Done);
+
+/// The result of what has nothing to say.
+const NOTHING: Bytes = Bytes::from_static(b"{}");
+
+/// acpd's own part of an answer.
+#[derive(Serialize)]
+struct OwnMeta<T> {
+    #[serde(rename = "sandboxagent.dev")]
+    own: T,
+}
+
+/// What work knows of its connection, as it was when the work began.
+struct Job {
+    id: OwnedId,
+    params: Option<Bytes>,
+    host: Host,
+    identity: Identity,
+    /// The name of the agent that sessions run on.
+    agent: String,
+    /// The process that the client knows it from.
+    known: Option<AgentRef>,
+    client: Arc<str>,
+    capabilities: ClientCapabilities,
+    outbox: Outbox,
+}
+
+/// Where a session is to work, and the process that waits for one.
+struct Place {
+    cwd: Option<PathBuf>,
+    spare: Option<AgentHandle>,
+}
+
+impl Connection {
+    /// Begins the work for a request.
+    pub(super) fn start(&mut self, work: Work, call: Call) {
+        let Call { id, name, method, params, held: Held { found, permit } } = call;
+        let outbox = match params.known_session() {
+            Some(session) if method.may_name_a_session() && !matches!(work, Work::Create(_)) => {
+                self.outbox.about(session)
+            }
+            _ => self.outbox.clone(),
+        };
+        let cwd = params.cwd().filter(|cwd| cwd.is_dir()).map(Path::to_owned);
+        let job = Job {
+            id,
+            params: params.raw,
+            host: self.host.clone(),
+            identity: self.options.identity.clone(),
+            agent: self.options.agent.clone(),
+            known: self.processes.known.clone(),
+            client: Arc::clone(&self.client.name),
+            capabilities: self.capabilities,
+            outbox,
+        };
+        let (id, outbox) = (job.id.clone(), job.outbox.clone());
+        let work = self.work(work, job, (name, cwd, found));
+        self.tasks.spawn(Some(&id.clone()), async move {
+            let (answer, done) = work.await;
+            // It is live now, or will not be.
+            drop(permit);
+            if let Some(answer) = answer {
+                let _gone = outbox.send(answer_line(&id, &answer)).await;
+            }
+            Done { request: Some(id), ..done }
+        });
+    }
+
+    fn work(
+        &mut self,
+        work: Work,
+        job: Job,
+        (method, cwd, found): (String, Option<PathBuf>, Option<Found>),
+    ) -> Pending<'static, Worked> {
+        match work {
+            Work::Initialize { params, only_watches } => {
+                let session_stop = self.options.session_stop;
+                Box::pin(job.initialize(params, only_watches, session_stop))
+            }
+            Work::Create(source) => {
+                let spare = self.processes.take_spare(cwd.as_deref());
+                Box::pin(job.create(source, Place { cwd, spare }))
+            }
+            Work::List(page) => {
+                Box::pin(async move { answer(super::listing::list(&job.host, &job.identity, page).await) })
+            }
+            Work::Status(session) => Box::pin(async move { answer(job.status(&session, found).await) }),
+            Work::Join { session, replay, only_watches } => {
+                // Before anything else is read: an end that comes next stops it.
+                let attempt = job.host.attempt(&session);
+                let spare = self.processes.take_spare(cwd.as_deref());
+                let place = (!only_watches).then_some(Place { cwd, spare });
+                Box::pin(job.join(session, attempt, replay, place))
+            }
+            Work::End(session, request) => {
+                Box::pin(job.end(self.watching.viewer(&session), session, request))
+            }
+            Work::Delete(session) => Box::pin(async move {
+                answer(job.host.delete_session(&session, &job.client).await.map(|()| NOTHING))
+            }),
+            Work::CheckItIsThere(session) => {
+                Box::pin(async move { answer(job.host.inspect(&session, None).await.map(|_| NOTHING)) })
+            }
+            Work::AskAgent => Box::pin(job.ask_agent(self.processes.any(), method)),
+        }
+    }
+}
+
+fn answer(result: Result<Bytes, HostError>) -> Worked {
+    (Some(result), Done::new(None, Outcome::Answered))
+}
+
+impl Job {
+    /// A second `initialize` is negotiated like the first, with the same agent (IN-2).
+    async fn initialize(
+        self,
+        params: Arc<InitializeParams>,
+        only_watches: bool,
+        session_stop: bool,
+    ) -> Worked {
+        let (agents, client) = (self.host.agents(), params.capabilities());
+        let done = |process| Done { process, ..Done::new(None, Outcome::Initialized) };
+        let initialized = if only_watches {
+            // Nothing is started for it.
+            let known = agents.known(&self.agent);
+            known.map(|known| {
+                (json(&watcher_result(&self.agent, known.as_deref(), &client, session_stop)), done(None))
+            })
+        } else {
+            let known = self.known.as_ref().and_then(AgentRef::upgrade);
+            let is_known = known.is_some();
+            let agent = match known {
+                Some(agent) => Ok(agent),
+                None => agents.connect(&self.agent, None).await,
+            };
+            agent.map(|agent| {
+                let result = json(&initialize_result(&agent, &client, session_stop));
+                (result, done((!is_known).then_some(Process::Started(agent))))
+            })
+        };
+        match initialized {
+            Ok((result, done)) => (Some(Ok(result)), done),
+            Err(error) => {
+                let outcome = Outcome::NotInitialized(wire_error(&error));
+                (Some(Err(error)), Done::new(None, outcome))
+            }
+        }
+    }
+
+    /// Side-effect free (SE-19): `open` is live for anybody, which says nothing of being attached.
+    async fn status(&self, session: &SessionId, found: Option<Found>) -> Result<Bytes, HostError> {
+        #[derive(Serialize)]
+        struct Status<T> {
+            status: &'static str,
+            #[serde(rename = "_meta")]
+            meta: OwnMeta<T>,
+        }
+        let summary = self.host.inspect(session, found).await?;
+        let status = if summary.state == SessionState::Ended { "saved" } else { "open" };
+        Ok(json(&Status { status, meta: OwnMeta { own: summary.meta() } }))
+    }
+
+    async fn end(self, viewer: Option<ViewerHandle>, session: SessionId, request: EndRequest) -> Worked {
+        let ended = self.host.end_session(&session, request, &self.client).await;
+        let after = ended.as_ref().map_or(0, |outcome| outcome.after);
+        let body = ended.map(|outcome| match request {
+            EndRequest::Terminate => json(&Terminated::of(&outcome)),
+            EndRequest::Close | EndRequest::Shutdown => NOTHING,
+        });
+        // After the end was told: the last event precedes the answer (contract 1.1).
+        write_answer(&self.outbox, viewer.as_ref(), after, answer_line(&self.id, &body)).await;
+        (None, Done::new(None, Outcome::Answered))
+    }
+
+    /// `known`: a process that may be asked; without one, it has to be started.
+    async fn ask_agent(self, known: Option<AgentHandle>, method: String) -> Worked {
+        let is_new = known.is_none();
+        let agent = match known {
+            Some(agent) if method == method::LOGOUT && !agent.info().has_logout() => {
+                return answer(Err(HostError::MethodNotFound { method }));
+            }
+            Some(agent) => agent,
+            None => match self.host.agents().connect(&self.agent, None).await {
+                Ok(agent) => agent,
+                Err(error) => return answer(Err(error)),
+            },
+        };
+        let body = match agent.request(&method, self.params).await {
+            Ok(answer) if answer.is_error => Err(HostError::Agent { error: answer.body }),
+            Ok(answer) => Ok(answer.body),
+            Err(error) => Err(error),
+        };
+        let process = is_new.then_some(Process::Started(agent));
+        (Some(body), Done { process, ..Done::new(None, Outcome::Answered) })
+    }
+}
+
+/// The answer to a terminate.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Terminated<'a> {
+    terminated: bool,
+    reason: Reason,
+    terminated_by: &'a TerminatedBy,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    already_ended: bool,
+}
+
+impl<'a> Terminated<'a> {
+    fn of(outcome: &'a EndOutcome) -> Self {
+        let info = &outcome.info;
+        // Another end may have been on its way already.
+        let already_ended = outcome.already || info.reason != Reason::Terminated;
+        Self { terminated: true, reason: info.reason, terminated_by: &info.terminated_by, already_ended }
+    }
+}
