@@ -81,23 +81,19 @@ pub mod error_code {
 }
 
 /// The data of an error: what is wrong, for programs.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorData<'a> {
     /// The field of the params that is wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<&'a str>,
     /// The file that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<&'a str>,
     /// Which of the things that can be wrong it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// The bound that was exceeded, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
     /// The terminal that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal_id: Option<&'a str>,
 }
 

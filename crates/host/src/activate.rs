@@ -138,13 +138,12 @@ impl Host {
             return Ok(Activated { session, fresh: false, earlier: None });
         }
         let ended = self.ended_session(id, agent.name()).await?;
-        let not_resumable = |reason: String| HostError::NotResumable { id: id.to_string(), reason };
         let params = ended.agent_params(params)?;
         let setup = params.clone();
         let mode = permission_mode(&params)?.or(ended.meta.permission_mode);
         if ended.failed {
             let counted = self.shared.sessions.attempts.count(id, Instant::now());
-            counted.map_err(|wait| not_resumable(tried_enough(wait)))?;
+            counted.map_err(|wait| HostError::not_resumable(id, tried_enough(wait)))?;
         }
         // Claimed before the agent is asked, so that no other process asks another one.
         let appender = match self.shared.store.log.reopen(id.as_str(), self.shared.store.host_file.id()).await
@@ -174,16 +173,18 @@ impl Host {
         ended: &Ended,
         params: Bytes,
     ) -> Result<(Restored, Claim), HostError> {
-        let not_resumable = |reason: String| HostError::NotResumable { id: id.to_string(), reason };
         self.shared.recovery.wait_for_the_lost(&ended.meta, agent.spec().timeouts.graces).await;
         // Before the agent is asked, which may tell the history then: it is not for another session.
         let claim = agent.claim(ended.native.as_json());
         let claim = claim.ok_or_else(|| {
-            not_resumable(format!("agent {} uses its id for another live session", agent.name()))
+            HostError::not_resumable(
+                id,
+                format!("agent {} uses its id for another live session", agent.name()),
+            )
         })?;
         let restored = self.restore(agent, params).await.map_err(|error| match error {
             Refusal::Host(error) => error,
-            Refusal::Agent(reason) => not_resumable(ended.under_own_id(&reason)),
+            Refusal::Agent(reason) => HostError::not_resumable(id, ended.under_own_id(&reason)),
         })?;
         let claim = match &restored.named {
             Some(named) => {
@@ -313,13 +314,11 @@ impl Host {
     /// The stored facts of a session that is to be activated on `agent`.
     pub(crate) async fn ended_session(&self, id: &SessionId, agent: &str) -> Result<Ended, HostError> {
         let row = self.shared.recovery.recovered(id).await?;
-        let not_resumable =
-            |reason: &str| HostError::NotResumable { id: id.to_string(), reason: reason.to_owned() };
         if let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.store.host_file.id()) {
             return Err(self.live_elsewhere(id, owner));
         }
         if row.agent != agent {
-            return Err(not_resumable(&format!("it belongs to agent {}", row.agent)));
+            return Err(HostError::not_resumable(id, format!("it belongs to agent {}", row.agent)));
         }
         let meta = SessionMeta::read(&row.info);
         let end: Option<TerminationInfo> = meta.termination().ok();
@@ -328,7 +327,7 @@ impl Host {
         }
         let reason = end.map(|end| end.reason);
         let native = meta.native_session_id.as_ref();
-        let native = native.ok_or_else(|| not_resumable("the agent never named it"))?;
+        let native = native.ok_or_else(|| HostError::not_resumable(id, "the agent never named it"))?;
         let native = native.clone();
         Ok(Ended { row, meta, native, failed: reason == Some(Reason::Error) })
     }

@@ -4,7 +4,6 @@
 //! that began a moment before it too.
 
 use crate::error::HostError;
-use crate::keyed_locks::KeyedLocks;
 use crate::rate_limit::RateLimit;
 use acpd_record::SessionId;
 use parking_lot::Mutex;
@@ -15,15 +14,19 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What stops each attempt.
-type Trying = Arc<Mutex<HashMap<SessionId, Vec<CancellationToken>>>>;
-
 /// Attempts by session.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
-    taking: Arc<KeyedLocks>,
-    trying: Trying,
+    slots: Mutex<HashMap<SessionId, Arc<Slot>>>,
     lately: Mutex<HashMap<SessionId, RateLimit>>,
+}
+
+/// What the attempts at one session share. It costs nothing while there are none.
+#[derive(Debug, Default)]
+struct Slot {
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Stops those that have begun; those that begin then have another.
+    stop: Mutex<CancellationToken>,
 }
 
 /// An activation of one session, until it is dropped.
@@ -31,26 +34,30 @@ pub(crate) struct Attempts {
 pub struct Attempt {
     id: SessionId,
     stopped: CancellationToken,
-    taking: Arc<KeyedLocks>,
-    trying: Trying,
-    lock: Option<OwnedMutexGuard<()>>,
+    slot: Arc<Slot>,
+    turn: Option<OwnedMutexGuard<()>>,
 }
 
 impl Attempts {
     /// From now on an end stops this attempt, too.
     pub(crate) fn begin(&self, id: &SessionId) -> Attempt {
-        let stopped = CancellationToken::new();
-        self.trying.lock().entry(id.clone()).or_default().push(stopped.clone());
-        let (id, taking, trying) = (id.clone(), Arc::clone(&self.taking), Arc::clone(&self.trying));
-        Attempt { id, stopped, taking, trying, lock: None }
+        let slot = self.slot(id);
+        let stopped = slot.stop.lock().clone();
+        Attempt { id: id.clone(), stopped, slot, turn: None }
     }
 
     /// Stops all who try, and waits until none does.
     pub(crate) async fn stop(&self, id: &SessionId) -> OwnedMutexGuard<()> {
-        for stopped in self.trying.lock().get(id).into_iter().flatten() {
-            stopped.cancel();
-        }
-        self.taking.lock(id.as_str()).await
+        let slot = self.slot(id);
+        std::mem::take(&mut *slot.stop.lock()).cancel();
+        Arc::clone(&slot.turn).lock_owned().await
+    }
+
+    fn slot(&self, id: &SessionId) -> Arc<Slot> {
+        let mut slots = self.slots.lock();
+        let is_used = |slot: &Arc<Slot>| Arc::strong_count(slot) > 1 || Arc::strong_count(&slot.turn) > 1;
+        slots.retain(|_, slot| is_used(slot));
+        Arc::clone(slots.entry(id.clone()).or_default())
     }
 
     /// Whether a try would not be refused; else the wait until the next.
@@ -69,7 +76,7 @@ impl Attempts {
 impl Attempt {
     /// Waits for its turn. After a wait the session may be live.
     pub async fn wait_for_turn(&mut self) {
-        self.lock = Some(self.taking.lock(self.id.as_str()).await);
+        self.turn = Some(Arc::clone(&self.slot.turn).lock_owned().await);
     }
 
     /// Does `work`, unless the session is ended meanwhile.
@@ -82,30 +89,13 @@ impl Attempt {
     ) -> Result<T, HostError> {
         match self.stopped.run_until_cancelled(work).await {
             Some(done) => done,
-            None => Err(HostError::NotResumable {
-                id: self.id.to_string(),
-                reason: "it was ended while it was being taken up".to_owned(),
-            }),
+            None => Err(HostError::not_resumable(&self.id, "it was ended while it was being taken up")),
         }
     }
 
     #[cfg(test)]
     fn is_stopped(&self) -> bool {
         self.stopped.is_cancelled()
-    }
-}
-
-impl Drop for Attempt {
-    fn drop(&mut self) {
-        let mut trying = self.trying.lock();
-        if let Some(tokens) = trying.get_mut(&self.id) {
-            // Each has a token of its own; those that were stopped need none any more.
-            self.stopped.cancel();
-            tokens.retain(|token| !token.is_cancelled());
-            if tokens.is_empty() {
-                trying.remove(&self.id);
-            }
-        }
     }
 }
 
@@ -152,7 +142,8 @@ mod tests {
         drop(second);
         drop(stopping.await);
         assert!(!attempts.begin(&id("s")).is_stopped());
-        assert!(attempts.trying.lock().is_empty());
+        drop(attempts.begin(&id("t")));
+        assert_eq!(attempts.slots.lock().len(), 1, "of those without an attempt none is kept");
     }
 
     /// Polls once.

@@ -59,13 +59,12 @@ impl Host {
         Box::pin(async move {
             let ended = self.ended_session(id, agent).await?;
             permission_mode(&ended.agent_params(params.cloned())?)?;
-            let not_resumable = |reason: String| HostError::NotResumable { id: id.to_string(), reason };
             if ended.failed {
                 let may = self.shared.sessions.attempts.may(id, Instant::now());
-                may.map_err(|wait| not_resumable(tried_enough(wait)))?;
+                may.map_err(|wait| HostError::not_resumable(id, tried_enough(wait)))?;
             }
             match self.as_it_stands(agent, known) {
-                Some(known) if !known.can_go_on() => Err(not_resumable(neither(agent))),
+                Some(known) if !known.can_go_on() => Err(HostError::not_resumable(id, neither(agent))),
                 _ => Ok(()),
             }
         })

@@ -63,14 +63,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(crate) struct CheckCache {
     /// The last answer of the log, and when it came.
     last: Mutex<Option<(Instant, Result<(), Unready>)>>,
-    doubts: Doubts,
-}
-
-impl CheckCache {
     /// For the parts that may see that something cannot be recorded.
-    pub(crate) fn doubts(&self) -> Doubts {
-        self.doubts.clone()
-    }
+    pub(crate) doubts: Doubts,
 }
 
 /// Something could not be recorded: whether anything can be is to be found out.
@@ -124,7 +118,7 @@ impl Host {
 
     /// Something went wrong that a log out of order would explain; the [watch](Self::watch) looks.
     pub fn doubt(&self) {
-        self.shared.store.check_cache.doubts.raise();
+        self.shared.store.doubt();
     }
 
     /// Tells the operator when the host is not ready, and when it is again, until it shuts down. It looks when there is a

@@ -3,7 +3,7 @@
 use crate::agent::AgentStartError;
 use crate::termination::chain;
 use acpd_eventlog::{CursorError, WriteError};
-use acpd_record::{TerminatedBy, TerminationInfo};
+use acpd_record::{SessionId, TerminatedBy, TerminationInfo};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,6 +144,13 @@ pub enum HostError {
     /// The host is shutting down.
     #[error("server shutting down; reload sessions after restart")]
     ShuttingDown,
+}
+
+impl HostError {
+    /// The session cannot be activated.
+    pub(crate) fn not_resumable(id: &SessionId, reason: impl Into<String>) -> Self {
+        Self::NotResumable { id: id.to_string(), reason: reason.into() }
+    }
 }
 
 /// Who ended an agent that had something to answer.

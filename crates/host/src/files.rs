@@ -131,22 +131,12 @@ impl Files {
     ///
     /// Safe: the work stops soon, unheard.
     pub fn read(&self, params: Bytes) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<> {
-        let Self { roots, bounds, turns, permits } = self.clone();
-        async move {
-            let turn = turns.read_owned().await;
-            let permit = permits.take().await;
-            let stop = CancellationToken::new();
-            let _stop_when_dropped = stop.clone().drop_guard();
-            let work = move || {
-                let _held = (turn, permit);
-                let request = params::ReadRequest::parse(&params)?;
-                let stopped = || stop.is_cancelled();
-                let content = read::read(&roots, &request, bounds, &stopped)?;
-                let result = serde_json::to_vec(&Content { content: &content });
-                Ok(result.expect("a string is JSON").into())
-            };
-            done(permits.slots().run(work).await)
-        }
+        self.serve(Arc::clone(&self.turns).read_owned(), move |roots, bounds, stopped| {
+            let request = params::ReadRequest::parse(&params)?;
+            let content = read::read(roots, &request, bounds, stopped)?;
+            let result = serde_json::to_vec(&Content { content: &content });
+            Ok(result.expect("a string is JSON").into())
+        })
     }
 
     /// Serves `fs/write_text_file`: raw params to raw result.
@@ -158,28 +148,39 @@ impl Files {
     ///
     /// Safe: either the file is as it was, or it is replaced as a whole, unheard.
     pub fn write(&self, params: Bytes) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<> {
-        let Self { roots, bounds, turns, permits } = self.clone();
+        self.serve(Arc::clone(&self.turns).write_owned(), move |roots, bounds, stopped| {
+            let request = params::WriteRequest::parse(&params)?;
+            write::write(roots, &request, bounds.content, stopped)?;
+            Ok(Bytes::from_static(b"{}"))
+        })
+    }
+
+    /// Does `work` on a thread that may block, once it is its turn.
+    fn serve<T, W>(
+        &self,
+        turn: T,
+        work: W,
+    ) -> impl Future<Output = Result<Bytes, FileError>> + Send + use<T, W>
+    where
+        T: Future<Output: Send + 'static> + Send,
+        W: FnOnce(&Roots, Bounds, &dyn Fn() -> bool) -> Result<Bytes, FileError> + Send + 'static,
+    {
+        let (roots, bounds, permits) = (Arc::clone(&self.roots), self.bounds, self.permits.clone());
         async move {
-            let turn = turns.write_owned().await;
+            let turn = turn.await;
             let permit = permits.take().await;
             let stop = CancellationToken::new();
             let _stop_when_dropped = stop.clone().drop_guard();
             let work = move || {
                 let _held = (turn, permit);
-                let request = params::WriteRequest::parse(&params)?;
-                write::write(&roots, &request, bounds.content, &|| stop.is_cancelled())?;
-                Ok(Bytes::from_static(b"{}"))
+                work(&roots, bounds, &|| stop.is_cancelled())
             };
-            done(permits.slots().run(work).await)
+            match permits.slots().run(work).await {
+                Ok(outcome) => outcome,
+                Err(NotDone::NoThread(source)) => Err(FileError::NoThread(source)),
+                Err(NotDone::Lost) => Err(FileError::Lost),
+            }
         }
-    }
-}
-
-fn done(worked: Result<Result<Bytes, FileError>, NotDone>) -> Result<Bytes, FileError> {
-    match worked {
-        Ok(outcome) => outcome,
-        Err(NotDone::NoThread(source)) => Err(FileError::NoThread(source)),
-        Err(NotDone::Lost) => Err(FileError::Lost),
     }
 }
 

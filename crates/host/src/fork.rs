@@ -107,14 +107,13 @@ impl Host {
         params: Option<Bytes>,
     ) -> Result<ForkOf, HostError> {
         let row = self.shared.recovery.recovered(source).await?;
-        let not_resumable = |reason: String| HostError::NotResumable { id: source.to_string(), reason };
         if row.agent != agent {
             let reason = format!("it belongs to agent {}; fork it on a connection to that agent", row.agent);
-            return Err(not_resumable(reason));
+            return Err(HostError::not_resumable(source, reason));
         }
         let meta = SessionMeta::read(&row.info);
         let native = meta.native_session_id.clone();
-        let native = native.ok_or_else(|| not_resumable("the agent never named it".to_owned()))?;
+        let native = native.ok_or_else(|| HostError::not_resumable(source, "the agent never named it"))?;
         let (cwd, params) = session_setup(params)?;
         let mode = permission_mode(&params)?.or(meta.permission_mode);
         let params = with_session(&params, native.as_json().as_bytes());

@@ -113,43 +113,36 @@ pub struct HistorySummary {
 }
 
 /// What a list shows of what the agent of a session says of it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentSummary {
     /// The model that it works with, if its agent names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The id of its mode, if its agent has modes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// The agent's own id of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub native_session_id: Option<String>,
 }
 
 /// What acpd knows of a session beside all else, and is no secret.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Metadata {
     /// The client that created it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// Its runs so far.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunNumber>,
     /// The session whose history it began with.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<SessionId>,
     /// How the permission requests of its agent are answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<PermissionMode>,
     /// The name of the token under which it was created.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
     /// The process of a live one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_pid: Option<u32>,
 }
 

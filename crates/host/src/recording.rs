@@ -12,14 +12,9 @@ pub(crate) fn push(batch: &mut Batch, at_ms: i64, event: &Event<'_>) {
     written.expect("a batch takes whatever is written to it, and all members of an event are JSON");
 }
 
-/// The place of a stored event.
-pub(crate) fn position(stored: &StoredEvent<'_>) -> Position {
-    Position { seq: stored.seq, at_ms: stored.at_ms }
-}
-
 /// Takes the next event of a log; gives it if it can be read.
 pub(crate) fn read<'a>(projection: &mut Projection, stored: &StoredEvent<'a>) -> Option<Event<'a>> {
-    let at = position(stored);
+    let at = Position { seq: stored.seq, at_ms: stored.at_ms };
     let event = Event::read(stored.kind, stored.payload).ok();
     match &event {
         Some(event) => projection.apply(at, event),

@@ -14,7 +14,7 @@ use crate::store::SessionStore;
 use crate::termination::{SessionFacts, chain};
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, TerminationInfo};
-use acpd_supervisor::{Graces, Pending, Sweep, TaskScope, sweep, wait_until_gone};
+use acpd_supervisor::{Graces, Sweep, TaskScope, sweep, wait_until_gone};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -121,14 +121,12 @@ impl Recovery {
     }
 
     /// Records the live sessions of a host as lost; false when that could not be written.
-    fn record_lost<'a>(&'a self, owner: &'a str) -> Pending<'a, bool> {
-        Box::pin(async move {
-            let recorded = self.try_record_lost(owner).await;
-            if let Err(error) = &recorded {
-                tracing::error!(host = owner, error, "cannot record its sessions as lost");
-            }
-            recorded.is_ok()
-        })
+    async fn record_lost(&self, owner: &str) -> bool {
+        let recorded = Box::pin(self.try_record_lost(owner)).await;
+        if let Err(error) = &recorded {
+            tracing::error!(host = owner, error, "cannot record its sessions as lost");
+        }
+        recorded.is_ok()
     }
 
     async fn try_record_lost(&self, owner: &str) -> Result<(), String> {

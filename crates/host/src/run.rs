@@ -66,7 +66,7 @@ impl Host {
             Ok(route) => route,
             Err(Gone) => return Err(self.record_failed_start(id, appender, agent, run.meta).await),
         };
-        let doubts = self.shared.store.check_cache.doubts();
+        let doubts = self.shared.store.check_cache.doubts.clone();
         let journal = RunJournal::started(id.clone(), agent, run.meta.runs, doubts);
         let began_after = appender.next_seq() - 1;
         let past = is_activated
@@ -139,7 +139,7 @@ impl Host {
         mut meta: SessionMeta,
     ) -> HostError {
         let termination = agent.termination().await;
-        let doubts = self.shared.store.check_cache.doubts();
+        let doubts = self.shared.store.check_cache.doubts.clone();
         RunJournal::started(id.clone(), agent, meta.runs, doubts).ended(&termination, 0);
         meta.ended(&termination);
         if let Err(error) = appender.append_final(ended_batch(&termination, &meta)).await {

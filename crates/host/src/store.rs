@@ -43,7 +43,7 @@ impl SessionStore {
 
     /// Something went wrong that a log out of order would explain; the watch of the host looks.
     pub(crate) fn doubt(&self) {
-        self.check_cache.doubts().raise();
+        self.check_cache.doubts.raise();
     }
 
     /// What the log says of a session up to event `last`; `also` sees each event too.

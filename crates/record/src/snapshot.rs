@@ -33,40 +33,31 @@ pub struct Glance {
 }
 
 /// What the answers to `session/load` and `session/resume` carry of the state.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LifecycleState {
     /// The modes, and the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<Json>,
     /// The options, with their values.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub config_options: Option<Json>,
 }
 
 /// A snapshot as clients see it: the latest of what the agent said of its state, and what is open.
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Shown<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    available_commands: &'a Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    config_options: &'a Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    current_mode_id: &'a Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    models: &'a Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    modes: &'a Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan: &'a Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: &'a Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: &'a Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: &'a Option<Box<str>>,
+    available_commands: Option<&'a Json>,
+    config_options: Option<&'a Json>,
+    current_mode_id: Option<&'a Json>,
+    models: Option<&'a Json>,
+    modes: Option<&'a Json>,
+    plan: Option<&'a Json>,
+    tools: Option<&'a Json>,
+    usage: Option<&'a Json>,
+    title: Option<&'a str>,
     /// Tool calls that are not finished, as the agent described them.
     open_tool_calls: Vec<&'a Value>,
     /// Permission requests that wait for an answer: `request` is the number, `message` the raw request.
@@ -199,15 +190,15 @@ impl Snapshot {
     pub(crate) fn shown(&self, open_permission_requests: Vec<Json>) -> Json {
         let AgentState { modes, config_options, models, current_mode_id, tools } = &self.agent;
         let shown = Shown {
-            available_commands: &self.available_commands,
-            config_options,
-            current_mode_id,
-            models,
-            modes,
-            plan: &self.plan,
-            tools,
-            usage: &self.usage,
-            title: &self.title,
+            available_commands: self.available_commands.as_ref(),
+            config_options: config_options.as_ref(),
+            current_mode_id: current_mode_id.as_ref(),
+            models: models.as_ref(),
+            modes: modes.as_ref(),
+            plan: self.plan.as_ref(),
+            tools: tools.as_ref(),
+            usage: self.usage.as_ref(),
+            title: self.title(),
             open_tool_calls: self.open_calls.values().collect(),
             open_permission_requests,
         };

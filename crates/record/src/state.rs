@@ -49,14 +49,7 @@ impl AgentState {
 
     /// Takes over what `later` says.
     pub fn merge(&mut self, later: &Self) {
-        let [modes, config_options, models, current_mode_id, tools] = self.members();
-        for (known, said) in [
-            (modes, &later.modes),
-            (config_options, &later.config_options),
-            (models, &later.models),
-            (current_mode_id, &later.current_mode_id),
-            (tools, &later.tools),
-        ] {
+        for (known, said) in self.beside(later) {
             if said.is_some() {
                 known.clone_from(said);
             }
@@ -65,9 +58,7 @@ impl AgentState {
 
     /// What is not as in `before`.
     pub fn since(mut self, before: &Self) -> Self {
-        let old =
-            [&before.modes, &before.config_options, &before.models, &before.current_mode_id, &before.tools];
-        for (new, old) in self.members().into_iter().zip(old) {
+        for (new, old) in self.beside(before) {
             if new == old {
                 *new = None;
             }
@@ -106,13 +97,14 @@ impl AgentState {
         put_in(&mut self.modes, "currentModeId", mode);
     }
 
-    fn members(&mut self) -> [&mut Option<Json>; 5] {
+    /// Each member, and the same one of another.
+    fn beside<'a>(&'a mut self, other: &'a Self) -> [(&'a mut Option<Json>, &'a Option<Json>); 5] {
         [
-            &mut self.modes,
-            &mut self.config_options,
-            &mut self.models,
-            &mut self.current_mode_id,
-            &mut self.tools,
+            (&mut self.modes, &other.modes),
+            (&mut self.config_options, &other.config_options),
+            (&mut self.models, &other.models),
+            (&mut self.current_mode_id, &other.current_mode_id),
+            (&mut self.tools, &other.tools),
         ]
     }
 }

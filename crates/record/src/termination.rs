@@ -73,15 +73,14 @@ impl Cause {
 }
 
 /// Head and tail of stderr.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StderrInfo {
     /// All of it when not truncated, else the first 50 lines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The last 50 lines, only when truncated.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tail: Option<String>,
     /// More than 100 lines were written.
     pub truncated: bool,
@@ -90,6 +89,7 @@ pub struct StderrInfo {
 }
 
 /// The record of one end.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -99,30 +99,23 @@ pub struct TerminationInfo {
     /// What ended it.
     pub terminated_by: TerminatedBy,
     /// In words; with reason `error`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// With reason `error`, when the process exited by itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// With reason `error`, when a signal killed it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     /// With reason `error`, when stderr was not empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<StderrInfo>,
     /// When, ISO 8601.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub ended_at: String,
     /// The exact cause; absent when acpd itself failed in a way that has no name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// The client that asked, by its name, or `daemon`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initiator: Option<String>,
     /// A turn was running.
     pub turn_active: bool,
     /// The stop reason of the last turn that ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_stop_reason: Option<String>,
     /// A descendant outlived the agent and was killed.
     pub leaked: bool,
@@ -130,11 +123,9 @@ pub struct TerminationInfo {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub escalation: Vec<String>,
     /// When the run began, ISO 8601.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub started_at: Option<String>,
     /// The last event before the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_event_seq: Option<u64>,
 }
 
@@ -145,25 +136,21 @@ pub struct EndedParams<'a> {
     data: EndedData<'a>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
 struct EndedData<'a> {
     reason: Reason,
     terminated_by: TerminatedBy,
-    #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     stderr: Option<EndedStderr<'a>>,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
 struct EndedStderr<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tail: Option<&'a str>,
     truncated: bool,
     total_lines: u64,

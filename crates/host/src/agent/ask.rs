@@ -28,7 +28,7 @@ impl Agents {
             }
         };
         // It is not waited for when the host shuts down; a process of its own is stopped with its handle.
-        let answer = self.starter.closing().run_until_cancelled(answered).await;
+        let answer = self.starter.closing.run_until_cancelled(answered).await;
         let answer = answer.unwrap_or(Err(HostError::ShuttingDown))?;
         if answer.is_error && was_unused {
             agent.is_unused_again();

@@ -48,7 +48,7 @@ impl Agents {
     /// # Errors
     /// Why not.
     pub fn admits(&self, pid: u32) -> Result<(), CallerRefused> {
-        match self.supervisor().lineage(pid) {
+        match self.starter.supervisor.lineage(pid) {
             Lineage::Stranger => Ok(()),
             Lineage::Program(Some(agent)) => {
                 match self.specs().iter().any(|entry| entry.name == *agent && entry.control_daemon) {

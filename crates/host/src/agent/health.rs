@@ -31,6 +31,7 @@ pub enum AgentStatus {
 }
 
 /// The health of one agent.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -40,21 +41,17 @@ pub struct AgentHealth {
     /// Whether it works.
     pub status: AgentStatus,
     /// How long its oldest process has been running, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub uptime_ms: Option<u64>,
     /// Processes that were started after one that had ended by itself.
     pub restart_count: u64,
     /// What went wrong with the last start that failed, or the last process that crashed; it stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// When that was, ISO 8601.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub last_error_at: Option<String>,
     /// Its processes that run, spares and those that are being started among them.
     pub processes: usize,
     /// `agentCapabilities` of its last answer to `initialize`, if it ever gave one here.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Map<String, Value>>,
 }
 

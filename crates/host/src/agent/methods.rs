@@ -30,8 +30,8 @@ impl MethodMemory {
     /// Reads what was remembered in `state_dir`; an unreadable file counts as none.
     pub(crate) fn open(state_dir: &Path) -> Self {
         let path = state_dir.join("agent-methods.json");
-        let missing = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Self(Arc::new(Shared { path: Some(path), missing: Mutex::new(missing.unwrap_or_default()) }))
+        let missing = Mutex::new(read(&path).unwrap_or_default());
+        Self(Arc::new(Shared { path: Some(path), missing }))
     }
 
     /// A memory that ends with the process.
@@ -42,33 +42,6 @@ impl MethodMemory {
     /// What is known of one agent; `agent` names its program and version.
     pub(crate) fn of(&self, agent: String) -> AgentMethods {
         AgentMethods { memory: self.clone(), agent: agent.into() }
-    }
-
-    fn lacks(&self, agent: &str, method: &str) -> bool {
-        let missing = self.0.missing.lock();
-        missing.0.get(agent).is_some_and(|methods| methods.contains(method))
-    }
-
-    fn remember(&self, agent: &str, method: &str) {
-        let mut missing = self.0.missing.lock();
-        if !missing.0.entry(agent.to_owned()).or_default().insert(method.to_owned()) {
-            return;
-        }
-        let Some(path) = &self.0.path else { return };
-        // Another process may have written meanwhile; what it found out counts too.
-        if let Some(Missing(theirs)) =
-            std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        {
-            for (agent, methods) in theirs {
-                missing.0.entry(agent).or_default().extend(methods);
-            }
-        }
-        let unnamed = path.with_extension(format!("json.{}", std::process::id()));
-        let json = serde_json::to_vec_pretty(&*missing).expect("strings are JSON");
-        let written = std::fs::write(&unnamed, json).and_then(|()| std::fs::rename(&unnamed, path));
-        if let Err(error) = written {
-            tracing::warn!(path = %path.display(), %error, "cannot remember what an agent lacks");
-        }
     }
 }
 
@@ -82,7 +55,7 @@ pub(crate) struct AgentMethods {
 impl AgentMethods {
     /// The agent answered `method` with -32601 once.
     pub(crate) fn lacks(&self, method: &str) -> bool {
-        self.memory.lacks(&self.agent, method)
+        self.memory.0.missing.lock().0.get(&*self.agent).is_some_and(|methods| methods.contains(method))
     }
 
     /// The agent answered `method` with -32601 just now.
@@ -92,8 +65,27 @@ impl AgentMethods {
             method,
             "the agent lacks a method that it offers; another way is taken"
         );
-        self.memory.remember(&self.agent, method);
+        let Shared { path, missing } = &*self.memory.0;
+        let mut missing = missing.lock();
+        if !missing.0.entry(self.agent.to_string()).or_default().insert(method.to_owned()) {
+            return;
+        }
+        let Some(path) = path else { return };
+        // Another process may have written meanwhile; what it found out counts too.
+        for (agent, methods) in read(path).unwrap_or_default().0 {
+            missing.0.entry(agent).or_default().extend(methods);
+        }
+        let unnamed = path.with_extension(format!("json.{}", std::process::id()));
+        let json = serde_json::to_vec_pretty(&*missing).expect("strings are JSON");
+        let written = std::fs::write(&unnamed, json).and_then(|()| std::fs::rename(&unnamed, path));
+        if let Err(error) = written {
+            tracing::warn!(path = %path.display(), %error, "cannot remember what an agent lacks");
+        }
     }
+}
+
+fn read(path: &Path) -> Option<Missing> {
+    std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
 }
 
 #[cfg(test)]

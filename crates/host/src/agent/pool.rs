@@ -73,7 +73,7 @@ impl Agents {
     /// The health of all, by name.
     pub fn health(&self) -> Vec<AgentHealth> {
         let names: Vec<String> = self.entries.read().specs.keys().cloned().collect();
-        names.iter().map(|name| self.starter.health().of(name)).collect()
+        names.iter().map(|name| self.starter.health.of(name)).collect()
     }
 
     /// Replaces the entries. What runs goes on with the entry that it was started with; what is started from now on
@@ -108,7 +108,7 @@ impl Agents {
     /// When there is no such agent, or it does not start.
     pub async fn connect(&self, agent: &str, cwd: Option<&Path>) -> Result<AgentHandle, HostError> {
         let spec = self.entry(agent)?;
-        if self.starter.is_closing() {
+        if self.starter.closing.is_cancelled() {
             return Err(HostError::ShuttingDown);
         }
         if !spec.share_process {
@@ -148,7 +148,7 @@ impl Agents {
     }
 
     fn keep_spare_of(&self, spec: &Arc<AgentSpec>) {
-        if wants_spare(spec) && !self.starter.is_closing() {
+        if wants_spare(spec) && !self.starter.closing.is_cancelled() {
             self.spares.keep(self.starter.clone(), spec, self.cwd.clone());
         }
     }
@@ -158,12 +158,12 @@ impl Agents {
     /// # Errors
     /// When there is no such agent.
     pub fn known(&self, agent: &str) -> Result<Option<Arc<AgentInfo>>, HostError> {
-        self.entry(agent).map(|_| self.starter.health().info(agent))
+        self.entry(agent).map(|_| self.starter.health.info(agent))
     }
 
     /// Jumps to the end of the stop ladder for every agent, for good: one that starts later gets no graces either.
     pub fn kill_all(&self) {
-        self.starter.kill_all();
+        self.starter.kill_all.cancel();
     }
 
     /// Stops the processes that wait for sessions.
@@ -174,10 +174,6 @@ impl Agents {
     /// Where agents are started before a session says where it works.
     pub(crate) fn cwd(&self) -> &Path {
         &self.cwd
-    }
-
-    pub(super) fn supervisor(&self) -> &Supervisor {
-        self.starter.supervisor()
     }
 
     fn entry(&self, agent: &str) -> Result<Arc<AgentSpec>, HostError> {

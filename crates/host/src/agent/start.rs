@@ -23,14 +23,15 @@ use tokio_util::sync::CancellationToken;
 /// Starts the agents of one host.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentStarter {
-    supervisor: Supervisor,
+    pub(super) supervisor: Supervisor,
     scope: TaskScope,
     memory: MethodMemory,
-    health: HealthRecords,
-    /// Cancelled when no process gets its graces any more.
-    kill_all: CancellationToken,
+    pub(super) health: HealthRecords,
+    /// Cancelled when no process gets its graces any more: neither those that serve sessions, nor those that are about to, nor
+    /// those that do not start any more.
+    pub(super) kill_all: CancellationToken,
     /// Cancelled when nothing is to be started any more.
-    closing: CancellationToken,
+    pub(super) closing: CancellationToken,
 }
 
 impl AgentStarter {
@@ -42,32 +43,6 @@ impl AgentStarter {
     ) -> Self {
         let (health, kill_all) = (HealthRecords::default(), CancellationToken::new());
         Self { supervisor, scope, memory, health, kill_all, closing }
-    }
-
-    /// Jumps to the end of the stop ladder for every process: those that serve sessions, those that are about to, and
-    /// those that do not start any more.
-    pub(crate) fn kill_all(&self) {
-        self.kill_all.cancel();
-    }
-
-    /// Starts their programs.
-    pub(crate) fn supervisor(&self) -> &Supervisor {
-        &self.supervisor
-    }
-
-    /// Whether nothing is to be started any more.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.is_cancelled()
-    }
-
-    /// Cancelled when nothing is to be started any more.
-    pub(crate) fn closing(&self) -> &CancellationToken {
-        &self.closing
-    }
-
-    /// The health of the agents.
-    pub(crate) fn health(&self) -> &HealthRecords {
-        &self.health
     }
 
     /// Starts `spec` in `cwd`, with its failure as a record. A start in progress is given up when the host shuts down: its

@@ -47,12 +47,6 @@ pub(super) struct FilePermits {
     slots: FileSlots,
 }
 
-/// Room for one request until it is dropped, which its work does when it is over: a thread that hangs keeps it.
-#[derive(Debug)]
-pub(super) struct FilePermit {
-    _held: OwnedSemaphorePermit,
-}
-
 impl FilePermits {
     pub(super) fn new(slots: &FileSlots) -> Self {
         Self { own: Arc::new(Semaphore::new(1)), slots: slots.clone() }
@@ -62,18 +56,19 @@ impl FilePermits {
         &self.slots
     }
 
-    /// Waits for a permit: the session's own, else one of those for all.
+    /// Waits for a permit: the session's own, else one of those for all. The work for a request drops it when it is over: a
+    /// thread that hangs keeps it.
     ///
     /// # Cancel safety
     ///
     /// Safe, but the turn in the line is lost.
-    pub(super) async fn take(&self) -> FilePermit {
+    pub(super) async fn take(&self) -> OwnedSemaphorePermit {
         let held = tokio::select! {
             biased;
             own = Arc::clone(&self.own).acquire_owned() => own,
             common = Arc::clone(&self.slots.0.common).acquire_owned() => common,
         };
-        FilePermit { _held: held.expect("neither is ever closed") }
+        held.expect("neither is ever closed")
     }
 }
 

@@ -51,15 +51,14 @@ struct Created<'a> {
     terminal_id: &'a str,
 }
 
+#[serde_with::skip_serializing_none]
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Output<'a> {
     output: &'a str,
     truncated: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     exit_status: Option<ExitStatus>,
     /// Older agents look for it here.
-    #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<Option<i32>>,
 }
 

@@ -1,9 +1,9 @@
 //! The replay, by tables and by any way of cutting it.
 
 use super::*;
-use serde_json::json;
 use acpd_record::EventKind;
 use proptest::prelude::*;
+use serde_json::json;
 
 fn update(kind: &str, text: &str) -> String {
     json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s",
