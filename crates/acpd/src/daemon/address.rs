@@ -3,6 +3,7 @@
 use acpd_gateway::local_socket_path;
 use http::Uri;
 use http::uri::Scheme;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -130,19 +131,16 @@ impl fmt::Display for Address {
     }
 }
 
+/// What stays as it is in a part of a path or query.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~').remove(b'.');
+
 /// One part of a path or query, with all that could mean something in a URL replaced.
 pub(crate) fn encoded(part: &str) -> String {
-    use fmt::Write;
-    let mut text = String::new();
-    for byte in part.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' => text.push(char::from(byte)),
-            // Not as it is where it could make "." or "..", which clients and proxies take out.
-            b'.' if !matches!(part, "." | "..") => text.push('.'),
-            byte => write!(text, "%{byte:02X}").expect("a string takes text"),
-        }
+    match part {
+        // Clients and proxies take them out as they are.
+        "." | ".." => part.replace('.', "%2E"),
+        part => utf8_percent_encode(part, PLAIN).to_string(),
     }
-    text
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! columns that name things are never cut.
 
 use super::paint::Paint;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Between two columns.
 const GAP: usize = 2;
@@ -69,7 +70,7 @@ pub(crate) fn table<const N: usize>(
     paint: Paint,
 ) -> Vec<String> {
     let mut widths: [usize; N] = std::array::from_fn(|at| {
-        let cells = rows.iter().map(|row| shown_width(&row[at].text));
+        let cells = rows.iter().map(|row| row[at].text.width());
         cells.chain([columns[at].title.len()]).max().unwrap_or_default()
     });
     if let Some(width) = width {
@@ -101,7 +102,7 @@ fn line<const N: usize>(columns: &[Column; N], row: &[Cell; N], widths: &[usize;
             Cut::Start(_) => cut_start(&row[at].text, widths[at]),
             Cut::End(_) | Cut::Never => cut_end(&row[at].text, widths[at]),
         };
-        let room = " ".repeat(widths[at].saturating_sub(shown_width(&text)));
+        let room = " ".repeat(widths[at].saturating_sub(text.width()));
         let text = match row[at].tone {
             Tone::Plain => text,
             Tone::Dim => paint.dim(text),
@@ -124,38 +125,16 @@ fn line<const N: usize>(columns: &[Column; N], row: &[Cell; N], widths: &[usize;
     line
 }
 
-/// The columns of a terminal that a text takes: two for the wide characters of East Asia and for pictures, none for
-/// marks that stand on others.
-pub(crate) fn shown_width(text: &str) -> usize {
-    text.chars().map(width_of).sum()
-}
-
-fn width_of(c: char) -> usize {
-    match u32::from(c) {
-        0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f | 0x20d0..=0x20ff => 0,
-        0x1100..=0x115f
-        | 0x2e80..=0xa4cf
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1f300..=0x1f64f
-        | 0x1f680..=0x1faff
-        | 0x20000..=0x3fffd => 2,
-        _ => 1,
-    }
-}
-
 /// At most `most` columns, from the beginning; what is cut becomes an ellipsis.
 pub(crate) fn cut_end(text: &str, most: usize) -> String {
-    if shown_width(text) <= most {
+    if text.width() <= most {
         return text.to_owned();
     }
     let mut room = most.saturating_sub(1);
     let kept = text.chars().take_while(|c| {
-        let fits = width_of(*c) <= room;
-        room = room.saturating_sub(width_of(*c));
+        let taken = c.width().unwrap_or_default();
+        let fits = taken <= room;
+        room = room.saturating_sub(taken);
         fits
     });
     let mut kept: String = kept.collect();
@@ -166,7 +145,7 @@ pub(crate) fn cut_end(text: &str, most: usize) -> String {
 }
 
 fn cut_start(text: &str, most: usize) -> String {
-    if shown_width(text) <= most {
+    if text.width() <= most {
         return text.to_owned();
     }
     let backwards: String = text.chars().rev().collect();
@@ -201,7 +180,7 @@ mod tests {
         {
             let lines = table(&COLUMNS, &rows(), Some(width), Paint::new(false));
             assert_eq!(lines[2], last, "{width}");
-            assert!(width < 19 || lines.iter().all(|line| shown_width(line) <= width), "{lines:?}");
+            assert!(width < 19 || lines.iter().all(|line| line.width() <= width), "{lines:?}");
         }
     }
 
@@ -212,6 +191,6 @@ mod tests {
         {
             assert_eq!(cut_end(text, most), end);
         }
-        assert_eq!(shown_width("e\u{301}é漢"), 4);
+        assert_eq!("e\u{301}é漢".width(), 4);
     }
 }
