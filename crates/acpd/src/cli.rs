@@ -10,11 +10,13 @@ pub use daemon::{Connect, Events, List, One, Sessions, Top, Which};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
 use tracing::level_filters::LevelFilter;
 
-use crate::config::{PermissionMode, Scope, Sees, check_agent_name};
+use crate::config::{PermissionMode, Scope, Sees, agent_name, listen_address};
 
 /// Hosts coding agents that speak the Agent Client Protocol (ACP).
 #[derive(Debug, Clone, PartialEq, Parser)]
@@ -158,7 +160,7 @@ pub struct Run {
     pub cwd: Option<PathBuf>,
 
     /// Who answers when the agent asks for permission; default: as its configuration says
-    #[arg(short, long, value_name = "MODE")]
+    #[arg(short, long, value_name = "MODE", value_parser = permission_modes())]
     pub permission_mode: Option<PermissionMode>,
 
     /// Print each ACP update as one line of JSON
@@ -188,7 +190,7 @@ Examples:
   acpd serve --listen 127.0.0.1:0 --state-dir /var/lib/acpd")]
 pub struct Serve {
     /// Listen here instead of 127.0.0.1:2273; port 0 picks a free one
-    #[arg(long, value_name = "ADDR", value_parser = crate::config::read_listen_address)]
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     pub listen: Option<std::net::SocketAddr>,
 
     /// How log lines look
@@ -373,8 +375,18 @@ fn run_usage(kind: ErrorKind, message: &str) -> clap::Error {
     run.error(kind, message)
 }
 
-fn agent_name(name: &str) -> Result<String, crate::config::NameError> {
-    check_agent_name(name).map(|()| name.to_owned())
+/// The permission modes by their names.
+fn permission_modes() -> impl TypedValueParser<Value = PermissionMode> {
+    let modes = [
+        ("default", "Ask the attached clients"),
+        ("acceptEdits", "Allow edits, deletions and moves; ask for the rest"),
+        ("bypassPermissions", "Choose an allow option whenever one is offered"),
+        ("deny", "Choose a reject option"),
+    ];
+    let modes = modes.map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(modes).try_map(|name| {
+        PermissionMode::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(&name))
+    })
 }
 
 #[cfg(test)]

@@ -6,27 +6,26 @@
 //! further checks. Not here: the built-in agent `example` (the composition adds it, unless the file
 //! has an entry of that name) and anything that starts, opens or listens.
 
-mod bytes;
+mod amounts;
 mod error;
 mod explain;
-mod lists;
 mod load;
-mod names;
 mod overlay;
 mod sections;
-mod wait;
+mod values;
 
 #[cfg(test)]
 mod tests;
 
+pub use acpd_host::PermissionMode;
+pub use amounts::Wait;
 pub use error::{ConfigError, UnknownAgent};
 pub use load::Sources;
-pub use names::{NameError, check_agent_name, read_listen_address};
 pub use sections::{
-    Agent, Compat, Config, Durability, Files, Limits, PermissionMode, Scope, Sees, Server, Storage, Terminal,
-    Timeouts, Token, TokenHash,
+    Agent, Compat, Config, Durability, Files, Limits, Scope, Sees, Server, Storage, Terminal, Timeouts,
+    Token, TokenHash, Variables, word,
 };
-pub use wait::{Wait, WaitError};
+pub use values::{agent_name, listen_address};
 
 /// The agent that is always configured and needs no account.
 pub const EXAMPLE_AGENT: &str = "example";

@@ -13,19 +13,32 @@ pub(crate) enum Failure {
     Told,
     /// It was asked rightly and failed.
     Failed(String),
+    /// The reader of its output has closed the pipe.
+    Unread(String),
 }
 
 impl Failure {
-    /// An error with its sources, in one line.
-    pub(crate) fn of(error: &dyn std::error::Error) -> Self {
-        Self::Failed(chain(error))
+    /// For output that may be read in part: its reader has read enough, and is told nothing.
+    pub(crate) fn or_read_enough(self) -> Self {
+        if let Self::Unread(_) = self { Self::Told } else { self }
+    }
+}
+
+/// An error with its sources, in one line.
+impl<E: std::error::Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let io = (&error as &dyn std::error::Error).downcast_ref::<std::io::Error>();
+        match io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
+            true => Self::Unread(chain(&error)),
+            false => Self::Failed(chain(&error)),
+        }
     }
 }
 
 impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Usage(message) | Self::Failed(message) => f.write_str(message),
+            Self::Usage(message) | Self::Failed(message) | Self::Unread(message) => f.write_str(message),
             Self::Told => Ok(()),
         }
     }
@@ -45,22 +58,11 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 
 /// Turns an outcome into an exit code (contract 6: 0 done, 1 failed, 2 usage) and writes the failure to stderr.
 pub(crate) fn exit_code(outcome: Result<(), Failure>) -> ExitCode {
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Told) => ExitCode::FAILURE,
-        Err(Failure::Failed(message)) => {
-            print_error(&message);
-            ExitCode::FAILURE
-        }
-        Err(Failure::Usage(message)) => {
-            print_error(&message);
-            ExitCode::from(2)
-        }
+    let Err(failure) = outcome else { return ExitCode::SUCCESS };
+    if !matches!(failure, Failure::Told) {
+        let style = anstyle::AnsiColor::Red.on_default().bold();
+        // Without stderr the error cannot be shown.
+        let _closed = writeln!(anstream::stderr(), "{style}error{style:#}: {failure}");
     }
-}
-
-fn print_error(message: impl Display) {
-    let style = anstyle::AnsiColor::Red.on_default().bold();
-    // Without stderr the error cannot be shown.
-    let _closed = writeln!(anstream::stderr(), "{style}error{style:#}: {message}");
+    ExitCode::from(if matches!(failure, Failure::Usage(_)) { 2 } else { 1 })
 }

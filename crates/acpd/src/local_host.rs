@@ -7,8 +7,8 @@ use crate::signals::StopSignals;
 use crate::state_dir;
 use acpd_eventlog::{EventLog, Options};
 use acpd_host::{
-    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, Program, TaskScope,
-    TerminalSettings, Timeouts,
+    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, Program, TaskScope, TerminalSettings,
+    Timeouts,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use std::collections::BTreeMap;
@@ -20,11 +20,8 @@ const END_SLACK: Duration = Duration::from_secs(1);
 
 /// Loads the configuration; the built-in agent is always there.
 pub(crate) fn load_config(file: Option<PathBuf>, state_dir: Option<PathBuf>) -> Result<Config, Failure> {
-    let mut config = Config::load(&Sources::of_process(file, state_dir)).map_err(|error| {
-        let source =
-            std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-        Failure::Usage(format!("{error}{source}"))
-    })?;
+    let loaded = Config::load(&Sources::of_process(file, state_dir));
+    let mut config = loaded.map_err(|error| Failure::Usage(chain(&error)))?;
     if !config.agents.contains_key(EXAMPLE_AGENT) {
         config.agents.insert(EXAMPLE_AGENT.to_owned(), example_agent()?);
     }
@@ -32,7 +29,7 @@ pub(crate) fn load_config(file: Option<PathBuf>, state_dir: Option<PathBuf>) -> 
 }
 
 fn example_agent() -> Result<config::Agent, Failure> {
-    let binary = std::env::current_exe().map_err(|error| Failure::of(&error))?;
+    let binary = std::env::current_exe()?;
     let command = binary.into_os_string().into_string().map_err(|path| {
         Failure::Failed(format!("the path of this program is not UTF-8: {}", path.to_string_lossy()))
     })?;
@@ -50,9 +47,9 @@ impl LocalHost {
     /// Opens the state directory and makes a host of the configuration.
     pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
         let state_dir = &config.storage.path;
-        state_dir::claim(state_dir).map_err(|error| Failure::of(&error))?;
+        state_dir::claim(state_dir)?;
         acpd_eventlog::make_room_to_start(state_dir);
-        let host_file = HostFile::create(state_dir).map_err(|error| Failure::of(&error))?;
+        let host_file = HostFile::create(state_dir)?;
         let options = Options {
             durability: match config.storage.durability {
                 config::Durability::Process => acpd_eventlog::Durability::Process,
@@ -60,9 +57,9 @@ impl LocalHost {
             },
             ..Options::default()
         };
-        let log = EventLog::open(state_dir, options).map_err(|error| Failure::of(&error))?;
+        let log = EventLog::open(state_dir, options)?;
         let scope = TaskScope::default();
-        let keeper = KeeperCommand::this_binary(process::KEEPER).map_err(|error| Failure::of(&error))?;
+        let keeper = KeeperCommand::this_binary(process::KEEPER)?;
         let supervisor = Supervisor::new(keeper, host_file.id(), scope.clone());
         let cwd = std::env::current_dir().map_err(|error| {
             Failure::Failed(format!("cannot use the current directory: {}", chain(&error)))
@@ -114,7 +111,7 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
             program: Program {
                 command: agent.command.clone().into(),
                 args: agent.args.iter().map(Into::into).collect(),
-                env: agent.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+                env: agent.env.0.iter().map(|(name, value)| (name.into(), value.into())).collect(),
             },
             timeouts: Timeouts {
                 graces: Graces { stdin: config.timeouts.stdin_grace, term: config.timeouts.term_grace },
@@ -127,7 +124,7 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
             spare: agent.spare == 1,
             resume_with_transcript: agent.resume_with_transcript,
             stderr_log: agent.stderr_log.then(|| logs.join(format!("{name}.log"))),
-            permission_mode: host_mode(agent.permission_mode),
+            permission_mode: agent.permission_mode,
             line_limit: config.limits.line_bytes,
             control_daemon: agent.control_daemon,
             offered: Offered { files: agent.files, terminals: agent.terminals },
@@ -152,15 +149,5 @@ fn terminal_settings(config: &Config) -> TerminalSettings {
         command_timeouts: timeouts.map(|(name, wait)| (name.into(), wait.limit())).collect(),
         output_byte_limit: usize::try_from(terminal.output_byte_limit).unwrap_or(usize::MAX),
         ..TerminalSettings::default()
-    }
-}
-
-/// The configuration's word in the host's words.
-pub(crate) fn host_mode(mode: config::PermissionMode) -> PermissionMode {
-    match mode {
-        config::PermissionMode::Default => PermissionMode::Default,
-        config::PermissionMode::AcceptEdits => PermissionMode::AcceptEdits,
-        config::PermissionMode::BypassPermissions => PermissionMode::BypassPermissions,
-        config::PermissionMode::Deny => PermissionMode::Deny,
     }
 }

@@ -27,11 +27,11 @@ pub fn run_process() -> ExitCode {
     cli.color.choice().write_global();
     let log = logging::start(&cli);
     if let Err(error) = survive_full_files() {
-        return exit::exit_code(Err(exit::Failure::of(&error)));
+        return exit::exit_code(Err(error.into()));
     }
     let runtime = match runtime::start(matches!(cli.command, Command::Serve(_))) {
         Ok(runtime) => runtime,
-        Err(error) => return exit::exit_code(Err(exit::Failure::of(&error))),
+        Err(error) => return exit::exit_code(Err(error.into())),
     };
     let outcome = runtime.block_on(async {
         match cli.command {

@@ -17,7 +17,7 @@ pub(crate) fn print(text: &str) -> Result<Reader, Failure> {
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(Reader::There),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
-        Err(error) => Err(Failure::of(&error)),
+        Err(error) => Err(error.into()),
     }
 }
 

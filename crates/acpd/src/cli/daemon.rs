@@ -1,6 +1,6 @@
 //! What can be typed to talk to a daemon.
 
-use crate::config::check_agent_name;
+use crate::config::agent_name;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -154,8 +154,4 @@ pub struct Top {
     /// The daemon.
     #[command(flatten)]
     pub which: Which,
-}
-
-fn agent_name(name: &str) -> Result<String, crate::config::NameError> {
-    check_agent_name(name).map(|()| name.to_owned())
 }

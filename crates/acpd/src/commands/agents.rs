@@ -32,10 +32,10 @@ async fn check(
     config.agent(name).map_err(|error| Failure::Usage(error.to_string()))?;
     let spec = agent_specs(&config).remove(name).expect("the line above found it");
     let scope = TaskScope::default();
-    let keeper = KeeperCommand::this_binary(process::KEEPER).map_err(|error| Failure::of(&error))?;
+    let keeper = KeeperCommand::this_binary(process::KEEPER)?;
     let host = uuid::Uuid::now_v7().to_string();
     let supervisor = Supervisor::new(keeper, &host, scope.clone());
-    let cwd = std::env::current_dir().map_err(|error| Failure::of(&error))?;
+    let cwd = std::env::current_dir()?;
 
     let begun = tokio::time::Instant::now();
     let started = acpd_host::check_agent(&supervisor, &scope, &spec, &cwd);

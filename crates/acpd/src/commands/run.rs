@@ -11,7 +11,7 @@ use crate::client::{Client, Incoming};
 use crate::daemon::Daemon;
 use crate::exit::Failure;
 use crate::hosting::{Hosted, Hosting};
-use crate::local_host::{LocalHost, host_mode};
+use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
 use crate::view::{Screen, TICK, View, clean_line};
 use acpd_host::{META, PermissionMode, SessionId, method};
@@ -27,18 +27,18 @@ use tokio::time::Instant;
 pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let prompt = args.prompt(std::io::stdin().is_terminal()).map_err(clap_failure)?;
     let prompt = standard_input::whole(prompt).await?;
-    let words = Words { prompt, json: args.json, mode: args.permission_mode.map(host_mode) };
+    let words = Words { prompt, json: args.json, mode: args.permission_mode };
     let reach = reach(&args.location);
     match Hosting::find(args.location).await? {
         Hosting::Here(config) => {
             let agent = args.agent.unwrap_or_else(|| config.server.default_agent.clone());
             config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
             let cwd = working_directory(args.cwd, true)?;
-            let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
+            let mut signals = StopSignals::listen()?;
             let local = LocalHost::open(&config).await?;
             let client = Client::connect(&local.host, &agent);
             let mut conversation = Conversation::new(client, Home::Here(local), words, Some(agent), &cwd);
-            let outcome = conversation.hold(&cwd, &mut signals).await;
+            let outcome = conversation.hold(&cwd, &mut signals).await.map_err(Failure::or_read_enough);
             if let Home::Here(local) = conversation.home {
                 drop(conversation.client);
                 local.close(&mut signals).await;
@@ -48,12 +48,12 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         Hosting::Daemon(hosted) => {
             let Hosted { daemon, configuration, .. } = *hosted;
             let cwd = working_directory(args.cwd, daemon.address().is_here())?;
-            let link = daemon.link(args.agent.as_deref()).await.map_err(|error| Failure::of(&error))?;
-            let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
+            let link = daemon.link(args.agent.as_deref()).await?;
+            let mut signals = StopSignals::listen()?;
             let client = Client::over(link, daemon.scope());
             let home = Home::Daemon { daemon: Box::new(daemon), reach, configuration };
             let mut conversation = Conversation::new(client, home, words, args.agent, &cwd);
-            conversation.hold(&cwd, &mut signals).await
+            conversation.hold(&cwd, &mut signals).await.map_err(Failure::or_read_enough)
         }
     }
 }
@@ -189,7 +189,7 @@ impl Conversation {
 
     async fn hold(&mut self, cwd: &std::path::Path, signals: &mut StopSignals) -> Result<(), Failure> {
         if let Show::View(view) = &mut self.show {
-            view.starting(self.agent.as_deref()).map_err(closed)?;
+            view.starting(self.agent.as_deref())?;
         }
         let mut params = json!({
             "protocolVersion": 1,
@@ -225,7 +225,7 @@ impl Conversation {
             (Some(outcome), _) => outcome,
             (None, show) => {
                 if let Show::View(view) = show {
-                    view.interrupted().map_err(closed)?;
+                    view.interrupted()?;
                 }
                 Err(Failure::Failed("interrupted".to_owned()))
             }
@@ -248,7 +248,7 @@ impl Conversation {
                 },
                 _ = ticks.tick() => if let Show::View(view) = &mut self.show {
                     let elapsed = self.begun.elapsed().saturating_sub(self.questions.asked());
-                    view.tick(elapsed).map_err(closed)?;
+                    view.tick(elapsed)?;
                 },
                 typed = self.questions.typed() => if self.pressed(typed).await? {
                     phase = self.interrupt(phase).await?;
@@ -350,7 +350,7 @@ impl Conversation {
                     self.know_agent(&result["_meta"][META]["agent"]);
                     self.auth_methods = result["authMethods"].clone();
                     if let Show::View(view) = &mut self.show {
-                        view.started(result.get("agentInfo"), self.begun.elapsed()).map_err(closed)?;
+                        view.started(result.get("agentInfo"), self.begun.elapsed())?;
                     }
                     self.begun = Instant::now();
                     let mut params = json!({"cwd": cwd, "mcpServers": []});
@@ -397,15 +397,17 @@ impl Conversation {
         let raw: Option<&RawValue> = serde_json::from_slice(params).ok();
         let Some(update) = raw.and_then(|raw| member(raw, "update")) else { return Ok(()) };
         match &mut self.show {
-            Show::View(view) => view.update(update.get()).map_err(closed),
-            Show::Json(out) => writeln!(out, "{}", update.get()).and_then(|()| out.flush()).map_err(closed),
+            Show::View(view) => view.update(update.get()).map_err(Failure::from),
+            Show::Json(out) => {
+                writeln!(out, "{}", update.get()).and_then(|()| out.flush()).map_err(Failure::from)
+            }
         }
     }
 
     /// With `--json` there are updates only.
     fn terminal(&mut self, params: &[u8]) -> Result<(), Failure> {
         match (&mut self.show, serde_json::from_slice(params)) {
-            (Show::View(view), Ok(params)) => view.terminal(&params).map_err(closed),
+            (Show::View(view), Ok(params)) => view.terminal(&params).map_err(Failure::from),
             _ => Ok(()),
         }
     }
@@ -413,7 +415,7 @@ impl Conversation {
     fn announce(&mut self, text: &str) -> Result<(), Failure> {
         match &mut self.show {
             _ if self.unread => Ok(()),
-            Show::View(view) => view.announce(text).map_err(closed),
+            Show::View(view) => view.announce(text).map_err(Failure::from),
             Show::Json(_) => Ok(()),
         }
     }
@@ -422,7 +424,7 @@ impl Conversation {
         self.forget_questions();
         let elapsed = self.elapsed();
         if let Show::View(view) = &mut self.show {
-            view.turn_ended(stop_reason, elapsed).map_err(closed)?;
+            view.turn_ended(stop_reason, elapsed)?;
         }
         self.outcome = Some(match (stop_reason, &self.show) {
             ("end_turn", _) => Ok(()),
@@ -432,13 +434,5 @@ impl Conversation {
             }
         });
         Ok(())
-    }
-}
-
-/// The reader of the answer has closed the pipe.
-fn closed(error: std::io::Error) -> Failure {
-    match error.kind() {
-        std::io::ErrorKind::BrokenPipe => Failure::Told,
-        _ => Failure::of(&error),
     }
 }

@@ -22,17 +22,16 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
     // Before the first child: each inherits what is set then.
     raise_open_files();
-    let mut stops = StopSignals::without_hangup().map_err(|error| Failure::of(&error))?;
-    let mut reloads = Reloads::listen().map_err(|error| Failure::of(&error))?;
+    let mut stops = StopSignals::without_hangup()?;
+    let mut reloads = Reloads::listen()?;
     let tls = match (&config.server.tls_cert, &config.server.tls_key) {
-        (Some(cert), Some(key)) => Some(tls_config(cert, key).map_err(|error| Failure::of(&error))?),
+        (Some(cert), Some(key)) => Some(tls_config(cert, key)?),
         _ => None,
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let measured = Measurements::listen().map_err(|error| Failure::of(&error))?;
+    let measured = Measurements::listen()?;
     let local = LocalHost::open(&config).await?;
-    let (local_socket, unix) =
-        LocalSocket::listen(&config.storage.path).map_err(|error| Failure::of(&error))?;
+    let (local_socket, unix) = LocalSocket::listen(&config.storage.path)?;
     // Behind the lock: the start of a second daemon is told of the first, not of its port.
     let listen = config.server.listen;
     let tcp = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
@@ -133,7 +132,7 @@ fn log_start(config: &Config, listening: &str) {
 
 fn announce(listening: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout();
-    writeln!(out, "listening on {listening}").and_then(|()| out.flush()).map_err(|error| Failure::of(&error))
+    writeln!(out, "listening on {listening}").and_then(|()| out.flush()).map_err(Failure::from)
 }
 
 /// Takes tokens, agents, limits and names from the configuration; where acpd listens and keeps its state stays.

@@ -50,7 +50,7 @@ async fn listed(args: List) -> Result<(), Failure> {
         },
     };
     let most = args.limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-    let (sessions, more) = daemon.sessions(&filter, most).await.map_err(|error| Failure::of(&error))?;
+    let (sessions, more) = daemon.sessions(&filter, most).await?;
     if args.json {
         let raw: Vec<_> = sessions.iter().map(|session| &session.raw).collect();
         return print(&format!("{{\"sessions\":{}}}", json!(raw))).map(drop);
@@ -70,7 +70,7 @@ async fn listed(args: List) -> Result<(), Failure> {
 
 /// A directory as the daemon knows it: where it is this machine, without links, as sessions have theirs.
 fn directory(daemon: &Daemon, given: PathBuf) -> Result<String, Failure> {
-    let absolute = std::path::absolute(&given).map_err(|error| Failure::of(&error))?;
+    let absolute = std::path::absolute(&given)?;
     let real = match daemon.address().is_here() {
         true => std::fs::canonicalize(&absolute).unwrap_or(absolute),
         false => absolute,
@@ -118,7 +118,7 @@ async fn end(args: One, end: End) -> Result<(), Failure> {
         End::Terminate => (daemon.terminate(&id).await, "terminated"),
         End::Delete => (daemon.delete(&id).await, "deleted"),
     };
-    outcome.map_err(|error| Failure::of(&error))?;
+    outcome?;
     // One that had ended before stays as it ended.
     let already = session.ended && end != End::Delete;
     if args.json {

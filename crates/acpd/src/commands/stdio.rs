@@ -27,7 +27,7 @@ pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
 
 async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
     config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
-    let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
+    let mut signals = StopSignals::listen()?;
     let local = LocalHost::open(config).await?;
     // An editor may open any number of sessions.
     local.host.agents().keep_spare(&agent);
@@ -49,16 +49,15 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
         }
     };
     local.close(&mut signals).await;
-    outcome.map_err(|error| Failure::of(&error))
+    outcome.map_err(Failure::from)
 }
 
 /// Carries lines between stdin and stdout and the daemon. The end of either ends this process, and no session (SC-6).
 async fn front_end(daemon: &Daemon, agent: &str, line_limit: usize) -> Result<(), Failure> {
-    let link = daemon.link(Some(agent)).await.map_err(|error| Failure::of(&error))?;
-    let mut signals = StopSignals::listen().map_err(|error| Failure::of(&error))?;
+    let link = daemon.link(Some(agent)).await?;
+    let mut signals = StopSignals::listen()?;
     let (stop, (sender, pieces)) = (CancellationToken::new(), mpsc::channel(PIECES));
-    let (arrivals, lines) =
-        StdioLines::open(daemon.scope(), line_limit, pieces, &stop).map_err(|error| Failure::of(&error))?;
+    let (arrivals, lines) = StdioLines::open(daemon.scope(), line_limit, pieces, &stop)?;
     let end = {
         let carried = link.carry(arrivals, sender, LAST_ANSWERS);
         tokio::pin!(carried);

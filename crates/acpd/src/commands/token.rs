@@ -4,9 +4,10 @@
 //! that what people wrote there stays as it is.
 
 use crate::cli;
-use crate::config::{Config, Scope, Sees, Sources};
+use crate::config::{Config, Scope, Sees, Sources, word};
 use crate::exit::Failure;
 use acpd_gateway::hash_token;
+use data_encoding::HEXLOWER;
 use serde_json::json;
 use std::fs::Permissions;
 use std::io::Write;
@@ -44,33 +45,33 @@ fn new(name: &str, scope: Scope, sees: Sees, json: bool, file: Option<PathBuf>) 
     let mut random = [0; RANDOM];
     getrandom::fill(&mut random)
         .map_err(|error| Failure::Failed(format!("the system has no random numbers: {error}")))?;
-    let token = format!("acpd_{}", hex(&random));
+    let token = format!("acpd_{}", HEXLOWER.encode(&random));
     let entry = format!(
         "\n[tokens.{key}]\nhash = \"sha256:{hash}\"\nscope = \"{scope}\"\nsees = \"{sees}\"\n",
         // A dot would begin a table below.
         key = if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() },
-        hash = hex(&hash_token(&token)),
-        scope = scope.as_str(),
-        sees = sees.as_str(),
+        hash = HEXLOWER.encode(&hash_token(&token)),
+        scope = word(scope),
+        sees = word(sees),
     );
     append(&file, &entry).map_err(cannot)?;
     let mut out = std::io::stdout();
     let told = if json {
-        let told = json!({"name": name, "token": token, "scope": scope.as_str(), "sees": sees.as_str(), "config": path.to_string_lossy()});
+        let told = json!({"name": name, "token": token, "scope": word(scope), "sees": word(sees), "config": path.to_string_lossy()});
         writeln!(out, "{told}")
     } else {
         let _closed = writeln!(
             anstream::stderr(),
             "token {name} ({}, sees {}) is in {}; this is the only time that it is shown.\n\
              A running daemon that reads this file knows it after SIGHUP{}.",
-            scope.as_str(),
-            sees.as_str(),
+            word(scope),
+            word(sees),
             path.display(),
             another_file(&path, Path::new(OF_THE_UNIT), name, scope)
         );
         writeln!(out, "{token}")
     };
-    told.and_then(|()| out.flush()).map_err(|error| Failure::of(&error))
+    told.and_then(|()| out.flush()).map_err(Failure::from)
 }
 
 /// The file that the systemd unit reads.
@@ -87,7 +88,7 @@ fn another_file(path: &Path, of_the_unit: &Path, name: &str, scope: Scope) -> St
     format!(
         "; the systemd unit reads another: `ACPD_CONFIG={} acpd token new {name} --scope {}`",
         of_the_unit.display(),
-        scope.as_str()
+        word(scope)
     )
 }
 
@@ -141,7 +142,7 @@ fn list(json: bool, file: Option<PathBuf>) -> Result<(), Failure> {
         let tokens: Vec<_> = config
             .tokens
             .iter()
-            .map(|(name, token)| json!({"name": name, "scope": token.scope.as_str(), "sees": token.sees.as_str()}))
+            .map(|(name, token)| json!({"name": name, "scope": word(token.scope), "sees": word(token.sees)}))
             .collect();
         writeln!(out, "{}", json!({"tokens": tokens}))
     } else if config.tokens.is_empty() {
@@ -151,14 +152,10 @@ fn list(json: bool, file: Option<PathBuf>) -> Result<(), Failure> {
         config.tokens.iter().try_for_each(|(name, token)| {
             // An admin sees all, whatever its entry says.
             let sees = if token.scope == Scope::Admin { Sees::All } else { token.sees };
-            writeln!(out, "{name:width$}  {:7}  sees {}", token.scope.as_str(), sees.as_str())
+            writeln!(out, "{name:width$}  {:7}  sees {}", word(token.scope), word(sees))
         })
     };
-    told.and_then(|()| out.flush()).map_err(|error| Failure::of(&error))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    told.and_then(|()| out.flush()).map_err(Failure::from)
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ fn urgency(session: &Session) -> u8 {
 
 pub(crate) async fn top(args: Top) -> Result<(), Failure> {
     let daemon = daemon_of(args.which).await?;
-    let first = look(&daemon).await.map_err(|error| Failure::of(&error))?;
+    let first = look(&daemon).await?;
     if args.json {
         let raw: Vec<_> = first.sessions.iter().map(|session| &session.raw).collect();
         let health = json!({"version": first.health.version, "uptimeMs": first.health.uptime_ms});
@@ -89,12 +89,11 @@ pub(crate) async fn top(args: Top) -> Result<(), Failure> {
 }
 
 async fn watch(daemon: &Daemon, first: Look) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::of(&error);
-    let mut signals = StopSignals::listen().map_err(failed)?;
-    let mut resized = signal(SignalKind::window_change()).map_err(failed)?;
+    let mut signals = StopSignals::listen()?;
+    let mut resized = signal(SignalKind::window_change())?;
     // Without a keyboard, as with stdin from elsewhere, Ctrl-C is a signal.
     let mut keyboard = Keyboard::open().ok();
-    let mut window = Window::open().map_err(failed)?;
+    let mut window = Window::open()?;
     let screen = screen_of_stdout();
     let mut shown = first;
     let mut rates = Rates::default();
@@ -106,7 +105,7 @@ async fn watch(daemon: &Daemon, first: Look) -> Result<(), Failure> {
     // A look takes its time; keys are answered meanwhile.
     let mut looking = None;
     loop {
-        window.draw(|columns| drawn(&shown, &rates, trouble.as_deref(), columns, screen)).map_err(failed)?;
+        window.draw(|columns| drawn(&shown, &rates, trouble.as_deref(), columns, screen))?;
         tokio::select! {
             _ = pace.tick(), if looking.is_none() => {
                 let daemon = daemon.clone();
@@ -120,24 +119,24 @@ async fn watch(daemon: &Daemon, first: Look) -> Result<(), Failure> {
                         (shown, trouble) = (look, None);
                     }
                     Err(error) if error.may_pass() => trouble = Some(clean_line(&chain(&error), 200)),
-                    Err(error) => return Err(Failure::of(&error)),
+                    Err(error) => return Err(error.into()),
                 }
             }
             typed = next_of(&mut keyboard) => match typed {
                 Typed::Key(Key::Letter('q') | Key::Interrupt | Key::Escape) | Typed::Gone => return Ok(()),
                 Typed::Key(key @ (Key::Suspend | Key::Quit)) => {
-                    window.leave().map_err(failed)?;
+                    window.leave()?;
                     let stop = if key == Key::Quit { Signal::QUIT } else { Signal::TSTP };
                     if let Some(keyboard) = &mut keyboard {
-                        keyboard.stop(stop).map_err(failed)?;
+                        keyboard.stop(stop)?;
                     }
-                    window.enter().map_err(failed)?;
+                    window.enter()?;
                 }
                 Typed::Continued => {
                     if let Some(keyboard) = &mut keyboard {
-                        keyboard.enter_again().map_err(failed)?;
+                        keyboard.enter_again()?;
                     }
-                    window.enter().map_err(failed)?;
+                    window.enter()?;
                 }
                 Typed::Key(_) => {}
             },

@@ -11,7 +11,7 @@ use toml::de::{DeTable, Deserializer};
 use super::error::at;
 use super::explain::{explain, instead, is_secret, path_at, value_span};
 use super::overlay::Overlay;
-use super::{Config, ConfigError, EXAMPLE_AGENT};
+use super::{Config, ConfigError, EXAMPLE_AGENT, Server};
 
 /// Where a configuration comes from. Nothing else is read, so a test can play any environment.
 #[derive(Debug, Clone, Default)]
@@ -128,38 +128,34 @@ fn read(text: &str, file: &Path, sources: &Sources) -> Result<Config, ConfigErro
         let span = error.span().unwrap_or_default();
         fail(span, table.get_ref(), &|path| explain(error.message(), path))
     })?;
-    let chosen = &config.server.default_agent;
-    if chosen != EXAMPLE_AGENT && !config.agents.contains_key(chosen) {
-        let span = value_span(table.get_ref(), &["server", "default_agent"]).unwrap_or_default();
-        let known: Vec<&str> = config.agents.keys().map(String::as_str).chain([EXAMPLE_AGENT]).collect();
-        return Err(fail(span, table.get_ref(), &|_| {
-            format!(
-                "no agent is called \"{chosen}\": there is no [agents.{chosen}]{}",
-                instead(chosen, &known)
-            )
-        }));
-    }
-    if config.server.tls_cert.is_some() != config.server.tls_key.is_some() {
-        let (there, missing) = match config.server.tls_cert {
-            Some(_) => ("tls_cert", "tls_key"),
-            None => ("tls_key", "tls_cert"),
-        };
-        let span = value_span(table.get_ref(), &["server", there]).unwrap_or_default();
-        return Err(fail(span, table.get_ref(), &|_| {
-            format!("\"{there}\" in [server] needs \"{missing}\" beside it; TLS takes both")
-        }));
-    }
-    let sharing = |(_, agent): &(&String, &super::Agent)| agent.share_process && agent.spare > 0;
-    if let Some((name, _)) = config.agents.iter().find(sharing) {
-        let span = value_span(table.get_ref(), &["agents", name, "spare"]).unwrap_or_default();
-        return Err(fail(span, table.get_ref(), &|_| {
-            format!(
-                "\"spare\" in [agents.{name}]: there is nothing to spare with share_process = true: one process \
-                 serves all sessions; leave out one of the two"
-            )
-        }));
+    if let Some((path, message)) = contradiction(&config) {
+        let span = value_span(table.get_ref(), &path).unwrap_or_default();
+        return Err(fail(span, table.get_ref(), &|_| message.clone()));
     }
     Ok(config)
+}
+
+/// Values that do not go together: the path of one of them, and what to do.
+fn contradiction(config: &Config) -> Option<(Vec<&str>, String)> {
+    let Server { default_agent: chosen, tls_cert, tls_key, .. } = &config.server;
+    if chosen != EXAMPLE_AGENT && !config.agents.contains_key(chosen) {
+        let known: Vec<&str> = config.agents.keys().map(String::as_str).chain([EXAMPLE_AGENT]).collect();
+        let instead = instead(chosen, &known);
+        let message = format!("no agent is called \"{chosen}\": there is no [agents.{chosen}]{instead}");
+        return Some((vec!["server", "default_agent"], message));
+    }
+    if tls_cert.is_some() != tls_key.is_some() {
+        let [there, missing] =
+            if tls_cert.is_some() { ["tls_cert", "tls_key"] } else { ["tls_key", "tls_cert"] };
+        let message = format!("\"{there}\" in [server] needs \"{missing}\" beside it; TLS takes both");
+        return Some((vec!["server", there], message));
+    }
+    let (name, _) = config.agents.iter().find(|(_, agent)| agent.share_process && agent.spare > 0)?;
+    let message = format!(
+        "\"spare\" in [agents.{name}]: there is nothing to spare with share_process = true: one process serves all \
+         sessions; leave out one of the two"
+    );
+    Some((vec!["agents", name, "spare"], message))
 }
 
 /// The state directory, absolute: the flag, the variable, the file's key, the default.

@@ -1,19 +1,21 @@
 //! The sections of the file as types. Doc comments give units, ranges and defaults; `Default` is the default.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error};
 
-use super::bytes::{MIB, file_bytes, line_bytes, output_bytes};
-use super::lists::{count, hosts, origins, some_count};
-use super::names::{address, arguments, command, file, name, named, path, variables};
-use super::wait::{Wait, bounded};
-use super::{EXAMPLE_AGENT, UnknownAgent};
+use super::amounts::{MIB, Wait, bounded, content_bytes, line_bytes};
+use super::values::{
+    address, arguments, command, count, file, hash, hosts, name, named, origins, path, some_count, spare,
+    variables,
+};
+use super::{EXAMPLE_AGENT, PermissionMode, UnknownAgent};
 use crate::nearest::nearest;
 
 /// Everything that can be configured.
@@ -172,7 +174,7 @@ pub struct Terminal {
     pub default_execution_timeout: Wait,
     /// How much output is kept for a command that asks for no limit of its own, in bytes: 1 to 256 MiB,
     /// as a number or as `"1 MiB"`. Default 1 MiB.
-    #[serde(deserialize_with = "output_bytes")]
+    #[serde(deserialize_with = "content_bytes")]
     pub output_byte_limit: u64,
     /// `[terminal.command_timeouts]`: how long a command may run, by the name of its program.
     pub command_timeouts: BTreeMap<String, Wait>,
@@ -197,7 +199,7 @@ pub struct Files {
     pub confine: bool,
     /// The longest content that is read or written at once, in bytes: 1 to 256 MiB, as a number or as `"1 MiB"`.
     /// Default 16 MiB.
-    #[serde(deserialize_with = "file_bytes")]
+    #[serde(deserialize_with = "content_bytes")]
     pub max_bytes: u64,
     /// Ask a client that serves files itself, such as an editor with unsaved changes, instead. Default false.
     pub forward: bool,
@@ -247,8 +249,21 @@ pub struct Compat {
     pub session_stop: bool,
 }
 
+/// Environment variables. Their values are often keys to an account; only the names may reach a log.
+#[derive(Clone, Default, PartialEq)]
+pub struct Variables(
+    /// Values by name.
+    pub BTreeMap<String, String>,
+);
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
 /// `[agents.NAME]`
-#[derive(Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// The program, by path or to be found in `PATH`. No shell reads it. Required.
@@ -259,7 +274,7 @@ pub struct Agent {
     pub args: Vec<String>,
     /// Variables on top of the inherited environment. Default none.
     #[serde(default, deserialize_with = "variables")]
-    pub env: BTreeMap<String, String>,
+    pub env: Variables,
     /// One process for all sessions of this agent instead of one each. Default false.
     #[serde(default)]
     pub share_process: bool,
@@ -293,7 +308,7 @@ impl Agent {
         Agent {
             command,
             args,
-            env: BTreeMap::new(),
+            env: Variables::default(),
             share_process: false,
             permission_mode: PermissionMode::default(),
             spare: 0,
@@ -310,36 +325,12 @@ fn yes() -> bool {
     true
 }
 
-/// For `deserialize_with`: more than one could only be of use to sessions that begin in the same moment.
-fn spare<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
-    match i64::deserialize(from)? {
-        0 => Ok(0),
-        1 => Ok(1),
-        count => Err(D::Error::custom(format_args!("{count} is out of range; allowed are 0 and 1"))),
-    }
-}
-
-/// Who answers an agent's permission requests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "camelCase")]
-#[value(rename_all = "camelCase")]
-pub enum PermissionMode {
-    /// Ask the attached clients.
-    #[default]
-    Default,
-    /// Allow edits, deletions and moves; ask for the rest.
-    AcceptEdits,
-    /// Choose an allow option whenever one is offered.
-    BypassPermissions,
-    /// Choose a reject option.
-    Deny,
-}
-
 /// `[tokens.NAME]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
     /// `sha256:` and 64 hexadecimal digits: the hash of the token, never the token. Required.
+    #[serde(deserialize_with = "hash")]
     pub hash: TokenHash,
     /// What its bearer may do. Default `observe`.
     #[serde(default)]
@@ -365,8 +356,14 @@ pub struct TokenHash(
     pub [u8; 32],
 );
 
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("TokenHash(..)")
+    }
+}
+
 /// What the bearer of a token may do; each scope includes the one before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// List, inspect and watch.
@@ -378,19 +375,8 @@ pub enum Scope {
     Admin,
 }
 
-impl Scope {
-    /// The word of the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Scope::Observe => "observe",
-            Scope::Control => "control",
-            Scope::Admin => "admin",
-        }
-    }
-}
-
 /// Whose sessions the bearer of a token sees.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Sees {
     /// Those created under the token.
@@ -400,12 +386,7 @@ pub enum Sees {
     All,
 }
 
-impl Sees {
-    /// The word of the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Sees::Own => "own",
-            Sees::All => "all",
-        }
-    }
+/// The word of the configuration and the command line for one of a few.
+pub fn word(one: impl ValueEnum) -> String {
+    one.to_possible_value().expect("none is hidden").get_name().to_owned()
 }

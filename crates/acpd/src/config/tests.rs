@@ -156,7 +156,7 @@ fn the_sample_is_read_in_full() {
     assert!(config.compat.session_stop);
     let agent = config.agent("opencode").unwrap();
     assert_eq!((agent.command.as_str(), agent.args.as_slice()), ("opencode", ["acp".to_owned()].as_slice()));
-    assert_eq!(agent.env["KEY"], "value");
+    assert_eq!(agent.env.0["KEY"], "value");
     assert!(agent.share_process && agent.spare == 0 && !agent.resume_with_transcript);
     let slow = config.agent("slow").unwrap();
     assert!(!slow.share_process && slow.spare == 1 && slow.resume_with_transcript);
@@ -597,6 +597,6 @@ fn the_sample_for_operators_is_complete() {
     assert_eq!(config.server.listen, Server::default().listen);
     assert_eq!(config.storage.durability, Durability::default());
     let mut entry = config.agents["opencode"].clone();
-    entry.env.clear();
+    entry.env.0.clear();
     assert_eq!(entry, Agent::builtin("opencode".to_owned(), vec!["acp".to_owned()]));
 }

@@ -83,6 +83,6 @@ pub(crate) async fn find_daemon(state_dir: &Path) -> Result<Option<Daemon>, Fail
         Err(DaemonError::Refused { .. }) => Ok(Some(daemon)),
         // It was there a moment ago: so does this.
         Err(error) if error.was_there() => Ok(Some(daemon)),
-        Err(error) => Err(Failure::of(&error)),
+        Err(error) => Err(error.into()),
     }
 }

@@ -90,13 +90,13 @@ const COLUMNS: [Column; 6] = [
 ];
 
 async fn of_daemon(daemon: &Daemon, json: bool) -> Result<(), Failure> {
-    let Agents { agents } = daemon.get("/v1/agents").await.map_err(|error| Failure::of(&error))?;
+    let Agents { agents } = daemon.get("/v1/agents").await?;
     if json {
         return print(&format!("{{\"agents\":{}}}", json!(agents))).map(drop);
     }
     let mut rows = Vec::new();
     for agent in &agents {
-        let health: AgentHealth = serde_json::from_str(agent.get()).map_err(|error| Failure::of(&error))?;
+        let health: AgentHealth = serde_json::from_str(agent.get())?;
         rows.push(row(&health));
     }
     let width = window().map(|(columns, _)| columns);

@@ -1,6 +1,6 @@
 //! What is told when there is an error instead of a session or of a turn.
 
-use super::{Conversation, Phase, Show, closed};
+use super::{Conversation, Phase, Show};
 use crate::exit::Failure;
 use crate::view::{Failed, Step, clean_line, logins, said};
 use serde_json::Value;
@@ -35,7 +35,7 @@ impl Conversation {
             Show::View(view) => {
                 let ended = Some(info).filter(|info| info.is_object());
                 let failed = Failed { step, message, details, ended, logins: &ways };
-                view.failed(&failed, took).map_err(closed)?;
+                view.failed(&failed, took)?;
                 Failure::Told
             }
             Show::Json(_) => {

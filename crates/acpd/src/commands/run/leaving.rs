@@ -1,6 +1,6 @@
 //! The end of `acpd run` with a daemon: the session is closed, as it would be without one, or lives on.
 
-use super::{CLIENT, Conversation, Home, Show, closed};
+use super::{CLIENT, Conversation, Home, Show};
 use crate::client::Incoming;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
@@ -61,7 +61,7 @@ impl Conversation {
             // The person left.
             (None, None) => {
                 if let Show::View(view) = &mut self.show {
-                    view.interrupted().map_err(closed)?;
+                    view.interrupted()?;
                 }
                 self.outcome =
                     Some(Err(Failure::Failed(format!("interrupted; {}", lives_on(&shown, &reach)))));
@@ -99,7 +99,7 @@ impl Conversation {
         match &self.show {
             _ if self.unread => Ok(()),
             Show::View(_) => self.announce(text),
-            Show::Json(_) => writeln!(anstream::stderr(), "{text}").map_err(closed),
+            Show::Json(_) => writeln!(anstream::stderr(), "{text}").map_err(Failure::from),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Owned by the conversation. Invariants: every question gets one answer; one is on the screen, the others wait in
 //! their order; the keyboard is open while one is there and not longer. Nothing is allowed without an answer.
 
-use super::{Conversation, Show, closed};
+use super::{Conversation, Show};
 use crate::exit::Failure;
 use crate::keyboard::{Key, Keyboard, Typed};
 use crate::view::{Choice, Question, Screen, clean_line, not_asked};
@@ -110,20 +110,20 @@ impl Conversation {
             Typed::Gone => return self.become_unattended("the terminal is gone").await.map(|()| false),
             Typed::Continued => {
                 let back = keyboard.enter_again();
-                view.back_on_screen().map_err(closed)?;
+                view.back_on_screen()?;
                 return self.still_there(back).await.map(|()| false);
             }
         };
         match key {
             Key::Interrupt | Key::Escape => return Ok(true),
             Key::Suspend | Key::Quit => {
-                view.leave_screen().map_err(closed)?;
+                view.leave_screen()?;
                 let back = keyboard.stop(if key == Key::Quit { Signal::QUIT } else { Signal::TSTP });
-                view.back_on_screen().map_err(closed)?;
+                view.back_on_screen()?;
                 self.still_there(back).await?;
             }
             key => {
-                if let Some(choice) = view.press(key).map_err(closed)? {
+                if let Some(choice) = view.press(key)? {
                     if let Some((id, _)) = self.questions.open.pop_front() {
                         self.client.answer(&id, &selected(&choice)).await;
                     }
@@ -146,7 +146,7 @@ impl Conversation {
             return Ok(());
         }
         if let Show::View(view) = &mut self.show {
-            view.take_back("taken back: the agent does not wait for an answer any more").map_err(closed)?;
+            view.take_back("taken back: the agent does not wait for an answer any more")?;
         }
         self.ask().await
     }
@@ -155,7 +155,7 @@ impl Conversation {
     pub(super) async fn cancel_questions(&mut self) -> Result<(), Failure> {
         self.questions.close();
         if let Show::View(view) = &mut self.show {
-            view.take_back("not answered: the turn is cancelled").map_err(closed)?;
+            view.take_back("not answered: the turn is cancelled")?;
         }
         for (id, _) in std::mem::take(&mut self.questions.open) {
             self.client.answer(&id, &cancelled()).await;
@@ -182,7 +182,7 @@ impl Conversation {
         let (Ok(rows), Show::View(view)) = (self.questions.listen(), &mut self.show) else {
             return self.become_unattended("the terminal cannot be read").await;
         };
-        view.ask(question, rows).map_err(closed)
+        view.ask(question, rows).map_err(Failure::from)
     }
 
     async fn still_there(&mut self, back: std::io::Result<()>) -> Result<(), Failure> {
@@ -197,7 +197,7 @@ impl Conversation {
         self.questions.close();
         self.questions.unattended = Some(why.to_owned());
         if let Show::View(view) = &mut self.show {
-            view.take_back(why).map_err(closed)?;
+            view.take_back(why)?;
         }
         self.refuse_all().await
     }
@@ -212,7 +212,7 @@ impl Conversation {
                 Show::Json(_) => writeln!(anstream::stderr(), "{}", not_asked(&question, choice, &why)),
             };
             self.client.answer(&id, &choice.map_or_else(cancelled, selected)).await;
-            told.map_err(closed)?;
+            told?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
     if !args.follow {
         let session = find(&daemon, &args.one.id).await?;
         let mut pages = daemon.events(&session.session_id, args.after);
-        while let Some(page) = pages.next_page().await.map_err(|error| Failure::of(&error))? {
+        while let Some(page) = pages.next_page().await? {
             if printer.print(&page)? == Reader::Gone {
                 break;
             }
@@ -26,7 +26,7 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
     // Each is said once for each absence, which is over with the next event: some come back only to be lost again.
     let (mut away, mut back) = (false, false);
     loop {
-        match follower.next().await.map_err(|error| Failure::of(&error))? {
+        match follower.next().await? {
             Followed::Event(event) => {
                 (away, back) = (false, false);
                 if printer.print(&[event])? == Reader::Gone {

@@ -1,0 +1,170 @@
+//! Numbers with a unit: durations as people write them (`250ms`, `1s`, `5m`, `2h`, `never`) and byte counts (`64 MiB`).
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::de::{Deserialize, Deserializer, Error};
+
+use super::values::{Written, Wrong, text, written};
+
+pub(super) const KIB: u64 = 1 << 10;
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const GIB: u64 = 1 << 30;
+
+/// The largest first. A space in front of a unit may be left out, or be more than one.
+type Units = [(&'static str, u64)];
+const BYTES: &Units = &[(" GiB", GIB), (" MiB", MIB), (" KiB", KIB), ("", 1)];
+const TIMES: &Units = &[("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// Longer than any useful time, and short enough that adding it to a clock cannot overflow.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
+const EXPECTED: &str = r#"a duration such as "250ms", "1s", "5m", "2h" or "never""#;
+const EXPECTED_BOUNDED: &str = r#"a duration such as "250ms", "1s", "5m" or "2h""#;
+const EXPECTED_BYTES: &str = r#"a byte count such as 1048576 or "64 MiB""#;
+
+/// One number and one unit; None when it is none, and None inside when it is too large.
+fn amount(text: &str, units: &Units) -> Option<Option<u64>> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let is_unit = |name: &str| name.strip_prefix(' ').map_or(unit == name, |name| unit.trim_start() == name);
+    let (_, factor) = units.iter().find(|(name, _)| is_unit(name))?;
+    (!number.is_empty()).then(|| number.parse().ok().and_then(|number: u64| number.checked_mul(*factor)))
+}
+
+/// An amount with the largest unit that divides it.
+fn shown(amount: u64, units: &Units) -> String {
+    let whole = units.iter().find(|(_, size)| amount > 0 && amount.is_multiple_of(*size));
+    let (unit, size) = whole.or(units.last()).copied().unwrap_or(("", 1));
+    format!("{}{unit}", amount / size)
+}
+
+/// How long to wait for something, if not for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// No limit.
+    Never,
+    /// This long, at most 366 days.
+    After(Duration),
+}
+
+impl Wait {
+    /// The limit, or `None` for [`Wait::Never`].
+    pub fn limit(self) -> Option<Duration> {
+        match self {
+            Wait::Never => None,
+            Wait::After(limit) => Some(limit),
+        }
+    }
+}
+
+impl FromStr for Wait {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "never" {
+            return Ok(Wait::Never);
+        }
+        let millis = amount(text, TIMES)
+            .ok_or_else(|| format!("\"{}\" is not {EXPECTED}", text.escape_debug()))?
+            .map(Duration::from_millis);
+        millis
+            .filter(|limit| *limit <= LONGEST)
+            .map(Wait::After)
+            .ok_or_else(|| format!("\"{text}\" is longer than 366 days; write \"never\" for no limit"))
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wait::Never => out.write_str("never"),
+            // Days are not in use above hours.
+            Wait::After(limit) => {
+                out.write_str(&shown(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX), &TIMES[1..]))
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Wait {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        text(from, EXPECTED, str::parse)
+    }
+}
+
+/// For `deserialize_with`: a duration that must end, because acpd promises to.
+pub(super) fn bounded<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    text(from, EXPECTED_BOUNDED, |text| {
+        let limit = text.parse::<Wait>()?.limit();
+        limit.ok_or_else(|| format!("\"never\" is not possible here; write {EXPECTED_BOUNDED}"))
+    })
+}
+
+/// For `deserialize_with`: the longest line, 4 KiB to 1 GiB.
+pub(super) fn line_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    usize::try_from(bytes(from, 4 * KIB, GIB)?).map_err(D::Error::custom)
+}
+
+/// For `deserialize_with`: terminal output that is kept, or the longest content of a file; 1 byte to 256 MiB.
+pub(super) fn content_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    bytes(from, 1, 256 * MIB)
+}
+
+fn bytes<'de, D: Deserializer<'de>>(from: D, least: u64, most: u64) -> Result<u64, D::Error> {
+    written(from, EXPECTED_BYTES, |written| {
+        let (count, said) = match written {
+            Written::Number(number) => (u64::try_from(number).ok(), number.to_string()),
+            Written::Text(text) => {
+                let said = format!("\"{}\"", text.escape_debug());
+                let count = amount(text, BYTES);
+                (count.ok_or_else(|| Wrong::Value(format!("{said} is not {EXPECTED_BYTES}")))?, said)
+            }
+        };
+        count.filter(|count| (least..=most).contains(count)).ok_or_else(|| {
+            let (least, most) = (shown(least, BYTES), shown(most, BYTES));
+            Wrong::Value(format!("{said} is out of range; allowed are {least} to {most}"))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 6: durations are strings
+    #[test]
+    fn durations_are_one_number_and_one_unit() {
+        let after = |millis| Ok(Wait::After(Duration::from_millis(millis)));
+        for (text, expected) in [
+            ("never", Ok(Wait::Never)),
+            ("0s", after(0)),
+            ("250ms", after(250)),
+            ("1s", after(1_000)),
+            ("5m", after(300_000)),
+            ("2h", after(7_200_000)),
+            ("1d", after(86_400_000)),
+        ] {
+            assert_eq!(text.parse(), expected, "{text}");
+        }
+        for (texts, wrong) in [
+            (
+                &["", "5", "s", "-1s", "1.5s", "1 s", "1m30s", "5 minutes", "Never", "1S"][..],
+                "is not a duration",
+            ),
+            (&["367d", "18446744073709551615h", "99999999999999999999ms"], "is longer than 366 days"),
+        ] {
+            for text in texts {
+                assert!(text.parse::<Wait>().is_err_and(|error| error.contains(wrong)), "{text}");
+            }
+        }
+    }
+
+    // contract 6: durations are strings
+    #[test]
+    fn a_duration_reads_back_as_it_is_shown() {
+        for text in ["never", "0ms", "250ms", "1s", "90s", "5m", "2h", "48h"] {
+            assert_eq!(text.parse::<Wait>().unwrap().to_string(), text);
+        }
+    }
+}
