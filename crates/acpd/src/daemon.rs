@@ -6,7 +6,6 @@
 //! what the answers mean to a person.
 
 mod address;
-mod backoff;
 mod connect;
 mod error;
 mod events;
@@ -22,6 +21,6 @@ pub(crate) use error::DaemonError;
 pub(crate) use events::Event;
 pub(crate) use follow::{Followed, Follower};
 pub(crate) use link::{Link, LinkEnd};
-pub(crate) use locate::{DaemonLocation, find_daemon, named, need_daemon};
+pub(crate) use locate::{find_daemon, named, need_daemon};
 pub(crate) use request::Daemon;
-pub(crate) use sessions::{FindError, Session, SessionFilter};
+pub(crate) use sessions::{End, Session, SessionFilter};

@@ -11,7 +11,6 @@
 mod asking;
 mod call;
 mod calls;
-mod clean;
 mod columns;
 mod diff;
 mod ending;
@@ -38,10 +37,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::clean::{self, line};
+
 pub(crate) use asking::not_asked;
 use calls::{Calls, Change};
-use clean::line;
-pub(crate) use clean::line as clean_line;
 pub(crate) use columns::{Cell, Column, Cut, Tone, cut_end, table};
 use ending::{spoken, spoken_calls};
 pub(crate) use event_line::event_line;

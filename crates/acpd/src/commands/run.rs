@@ -6,6 +6,7 @@ mod questions;
 mod standard_input;
 
 use super::shown;
+use crate::clean;
 use crate::cli::{HostLocation, Run};
 use crate::client::{Client, Incoming};
 use crate::daemon::Daemon;
@@ -13,7 +14,7 @@ use crate::exit::Failure;
 use crate::hosting::{Hosted, Hosting};
 use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
-use crate::view::{Screen, TICK, View, clean_line};
+use crate::view::{Screen, TICK, View};
 use acpd_host::{META, PermissionMode, SessionId, method};
 use acpd_wire::{codes, member};
 use questions::Questions;
@@ -381,7 +382,7 @@ impl Conversation {
                         && error["code"].as_i64() == Some(codes::INVALID_PARAMS);
                     match (error["message"].as_str().filter(|_| is_wrong), &self.home) {
                         (Some(message), Home::Daemon { configuration, .. }) => {
-                            let text = format!("{}; {configuration}", clean_line(message, 300));
+                            let text = format!("{}; {configuration}", clean::line(message, 300));
                             self.outcome = Some(Err(Failure::Usage(text)));
                         }
                         _ => self.failed(phase, &error)?,

@@ -2,11 +2,12 @@
 
 mod events;
 
+use crate::clean;
 use crate::cli::{List, One, Sessions, Which};
-use crate::daemon::{Daemon, DaemonError, DaemonLocation, FindError, Session, SessionFilter, need_daemon};
-use crate::exit::{Failure, chain};
+use crate::daemon::{Daemon, End, SessionFilter, need_daemon};
+use crate::exit::Failure;
 use crate::stdout::{print, window};
-use crate::view::{Screen, clean_line, session_list, session_record};
+use crate::view::{Screen, session_list, session_record};
 use jiff::Timestamp;
 use serde_json::json;
 use std::path::PathBuf;
@@ -24,8 +25,7 @@ pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
 
 /// The daemon that the command line means.
 pub(crate) async fn daemon_of(which: Which) -> Result<Daemon, Failure> {
-    need_daemon(DaemonLocation { connect: &which.connect, config: which.config, state_dir: which.state_dir })
-        .await
+    need_daemon(which).await
 }
 
 /// stdout as a screen: results are in colour when it is a terminal.
@@ -87,45 +87,32 @@ pub(crate) fn print_remark(text: &str) {
     let _closed = writeln!(anstream::stderr(), "{text}");
 }
 
-/// Finds the session that an id or its beginning means.
-pub(crate) async fn find(daemon: &Daemon, id: &str) -> Result<Session, Failure> {
-    daemon.session(id).await.map_err(|error: FindError| Failure::Failed(chain(&error)))
-}
-
 async fn show(args: One) -> Result<(), Failure> {
     let daemon = daemon_of(args.which).await?;
-    let session = find(&daemon, &args.id).await?;
+    let session = daemon.session(&args.id).await?;
     if args.json {
         return print(&json!(session.raw).to_string()).map(drop);
     }
     print(&session_record(&session, Timestamp::now(), screen_of_stdout()).join("\n")).map(drop)
 }
 
-/// The ways to end a session.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Close,
-    Terminate,
-    Delete,
-}
-
 async fn end(args: One, end: End) -> Result<(), Failure> {
     let daemon = daemon_of(args.which).await?;
-    let session = find(&daemon, &args.id).await?;
+    let session = daemon.session(&args.id).await?;
     let id = session.session_id;
-    let (outcome, done): (Result<(), DaemonError>, _) = match end {
-        End::Close => (daemon.close(&id).await, "closed"),
-        End::Terminate => (daemon.terminate(&id).await, "terminated"),
-        End::Delete => (daemon.delete(&id).await, "deleted"),
+    let done = match end {
+        End::Close => "closed",
+        End::Terminate => "terminated",
+        End::Delete => "deleted",
     };
-    outcome?;
+    daemon.end(&id, end).await?;
     // One that had ended before stays as it ended.
     let already = session.ended && end != End::Delete;
     if args.json {
         let answer = json!({"sessionId": id, "done": done, "alreadyEnded": already});
         return print(&answer.to_string()).map(drop);
     }
-    let id = clean_line(&id, 60);
+    let id = clean::line(&id, 60);
     let text = if already { format!("{id} had ended already") } else { format!("{id} {done}") };
     print(&text).map(drop)
 }

@@ -6,6 +6,7 @@
 mod rates;
 mod window;
 
+use crate::clean;
 use crate::cli::Top;
 use crate::commands::sessions::{daemon_of, screen_of_stdout};
 use crate::daemon::{Daemon, DaemonError, Session, SessionFilter};
@@ -13,7 +14,7 @@ use crate::exit::{Failure, chain};
 use crate::keyboard::{Key, Keyboard, Typed};
 use crate::signals::StopSignals;
 use crate::stdout::{print, window};
-use crate::view::{Paint, Screen, TopRow, clean_line, cut_end, span, top_table};
+use crate::view::{Paint, Screen, TopRow, cut_end, span, top_table};
 use jiff::Timestamp;
 use rates::Rates;
 use rustix::process::Signal;
@@ -118,7 +119,7 @@ async fn watch(daemon: &Daemon, first: Look) -> Result<(), Failure> {
                         rates.see(&look.sessions, look.at);
                         (shown, trouble) = (look, None);
                     }
-                    Err(error) if error.may_pass() => trouble = Some(clean_line(&chain(&error), 200)),
+                    Err(error) if error.may_pass() => trouble = Some(clean::line(&chain(&error), 200)),
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -182,7 +183,7 @@ fn lines(look: &Look, rates: &Rates, width: Option<usize>, screen: Screen) -> Ve
 }
 
 fn head(look: &Look) -> String {
-    let version = clean_line(&look.health.version, 40);
+    let version = clean::line(&look.health.version, 40);
     let uptime = span(i64::try_from(look.health.uptime_ms / 1_000).unwrap_or(i64::MAX));
     let live: Vec<&Session> = look.sessions.iter().filter(|session| !session.ended).collect();
     let count = |state: &str| live.iter().filter(|session| session.state == state).count();

@@ -1,6 +1,6 @@
 //! Why a daemon did not do what it was asked, in words for a person.
 
-use crate::view::clean_line;
+use crate::clean::line;
 use acpd_gateway::ConnectError;
 use http::StatusCode;
 use serde::Deserialize;
@@ -74,13 +74,7 @@ impl DaemonError {
             Self::Refused { problem } => {
                 problem.status.is_server_error() || problem.status == StatusCode::TOO_MANY_REQUESTS
             }
-            Self::NotHttp { .. }
-            | Self::NotTls { .. }
-            | Self::Untrusted { .. }
-            | Self::NotOurs(_)
-            | Self::Unreadable { .. }
-            | Self::Certificates { .. }
-            | Self::NoCertificates { .. } => false,
+            _ => false,
         }
     }
 
@@ -122,9 +116,9 @@ impl Problem {
         let name = body.r#type.rsplit(':').next().unwrap_or_default();
         Self {
             status,
-            name: clean_line(name, 60),
-            title: clean_line(&body.title, SHOWN),
-            detail: clean_line(&body.detail, SHOWN),
+            name: line(name, 60),
+            title: line(&body.title, SHOWN),
+            detail: line(&body.detail, SHOWN),
             token_given,
         }
     }

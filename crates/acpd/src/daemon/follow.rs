@@ -6,14 +6,14 @@
 //! It is over when the session has ended and all of its events were given.
 
 use super::address::encoded;
-use super::backoff::Backoff;
 use super::error::DaemonError;
 use super::events::Event;
 use super::request::Daemon;
 use super::sessions::FindError;
 use super::sse::{SseEvent, SseReader};
+use crate::clean::line;
 use crate::exit::chain;
-use crate::view::clean_line;
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use http::header::{ACCEPT, HeaderName, HeaderValue};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -24,6 +24,16 @@ use tokio::time::Instant;
 const EVENT: usize = (1 << 30) + (1 << 20);
 /// The daemon says something every 15 s, if only that it is there.
 const SILENCE: Duration = Duration::from_secs(60);
+
+/// The longest wait before another try, half of which is chance: still "at once" for a waiting person.
+const LONGEST: Duration = Duration::from_secs(5);
+/// From 100 ms on, as a daemon that restarts is back in less than a second; doubled each time. The followers of one do
+/// not all come back in the same moment.
+const BACKOFF: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(50))
+    .with_max_delay(Duration::from_millis(2_500))
+    .without_max_times()
+    .with_jitter();
 
 /// What happened.
 #[derive(Debug)]
@@ -50,7 +60,7 @@ pub(crate) struct Follower {
     /// The last event that was given.
     last: u64,
     stream: Option<Stream>,
-    backoff: Backoff,
+    backoff: ExponentialBackoff,
     not_before: Option<Instant>,
     /// The daemon was there once: from then on it is waited for.
     known: bool,
@@ -77,7 +87,7 @@ impl Follower {
             id: None,
             last: after,
             stream: None,
-            backoff: Backoff::default(),
+            backoff: BACKOFF.build(),
             not_before: None,
             known,
             away: false,
@@ -154,7 +164,7 @@ impl Follower {
         if event.id.is_none() {
             if event.kind == "closed" {
                 let told: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
-                let text = |key: &str| clean_line(told[key].as_str().unwrap_or_default(), 100);
+                let text = |key: &str| line(told[key].as_str().unwrap_or_default(), 100);
                 let words = [text("reason"), text("detail")].into_iter().filter(|text| !text.is_empty());
                 let why = format!("the daemon closed the stream: {}", words.collect::<Vec<_>>().join(", "));
                 return Ok(Some(self.lost(&why)));
@@ -176,7 +186,7 @@ impl Follower {
         self.last = event.seq;
         self.gaps = 0;
         self.at_end = event.kind == "ended";
-        self.backoff.succeeded();
+        self.backoff = BACKOFF.build();
         Ok(Some(Followed::Event(event)))
     }
 
@@ -197,11 +207,8 @@ impl Follower {
     fn lost(&mut self, why: &str) -> Followed {
         self.stream = None;
         self.away = true;
-        let mut spread = [0];
-        // Without it all wait half as long.
-        let _unspread = getrandom::fill(&mut spread);
-        let wait = self.backoff.failed(spread[0]);
+        let wait = self.backoff.next().unwrap_or(LONGEST);
         self.not_before = Some(Instant::now() + wait);
-        Followed::Lost { why: clean_line(why, 300), wait }
+        Followed::Lost { why: line(why, 300), wait }
     }
 }

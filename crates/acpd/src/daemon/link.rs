@@ -8,7 +8,7 @@
 use super::address::encoded;
 use super::error::DaemonError;
 use super::request::Daemon;
-use crate::view::clean_line;
+use crate::clean::line;
 use acpd_gateway::Arrival;
 use acpd_wire::{Message, OwnedId, RawId, codes, write_error};
 use bytes::{Bytes, BytesMut};
@@ -21,9 +21,8 @@ use http::header::{
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -99,35 +98,7 @@ impl Daemon {
 }
 
 /// Requests that were sent and not answered.
-#[derive(Default)]
-struct Open {
-    ids: Mutex<HashSet<OwnedId>>,
-    /// There is none any more.
-    none: Notify,
-}
-
-impl Open {
-    fn ids(&self) -> MutexGuard<'_, HashSet<OwnedId>> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn asked(&self, id: OwnedId) {
-        self.ids().insert(id);
-    }
-
-    fn answered(&self, id: &RawId) {
-        let mut ids = self.ids();
-        if ids.remove(&id.to_owned()) && ids.is_empty() {
-            self.none.notify_one();
-        }
-    }
-
-    async fn all_answered(&self) {
-        while !self.ids().is_empty() {
-            self.none.notified().await;
-        }
-    }
-}
+type Open = watch::Sender<HashSet<OwnedId>>;
 
 impl Link {
     /// Carries lines until either side leaves. When `lines` ends, open requests have `patience` to be answered.
@@ -161,8 +132,7 @@ impl Link {
             }
         };
         if let Some(trouble) = end.trouble() {
-            let lost: Vec<OwnedId> = open.ids().drain().collect();
-            for id in lost {
+            for id in open.send_replace(HashSet::new()) {
                 let mut line = BytesMut::new();
                 write_error(&mut line, id.as_id(), codes::INTERNAL_ERROR, trouble, None);
                 if pieces.send(line.freeze()).await.is_err() {
@@ -202,7 +172,8 @@ async fn send_all(
             }
         }
     }
-    let _in_time = tokio::time::timeout(patience, open.all_answered()).await;
+    let mut answered = open.subscribe();
+    drop(tokio::time::timeout(patience, answered.wait_for(HashSet::is_empty)).await);
     match sink.close().await {
         Err(WsError::ConnectionClosed | WsError::AlreadyClosed) => Ok(()),
         closed => closed,
@@ -223,7 +194,7 @@ async fn feed(
         Arrival::Line(line) if line.iter().all(u8::is_ascii_whitespace) => return Ok(()),
         Arrival::Line(line) => {
             if let Ok(Message::Request { id, .. }) = Message::parse(&line) {
-                open.asked(id.to_owned());
+                open.send_if_modified(|ids| ids.insert(id.to_owned()));
             }
             match Utf8Bytes::try_from(line) {
                 Ok(text) => return sink.feed(Frame::Text(text)).await,
@@ -259,7 +230,7 @@ async fn receive_all(
                 return LinkEnd::Lost(lost(at, &error));
             }
             Ok(Some(Ok(Frame::Close(frame)))) => {
-                let words = frame.map(|frame| clean_line(&frame.reason, 200)).unwrap_or_default();
+                let words = frame.map(|frame| line(&frame.reason, 200)).unwrap_or_default();
                 let words = if words.is_empty() { words } else { format!(": {words}") };
                 return LinkEnd::Closed(format!("the daemon at {at} closed the connection{words}"));
             }
@@ -268,7 +239,7 @@ async fn receive_all(
             Ok(Some(Ok(_))) => continue,
         };
         if let Ok(Message::Response { id: Some(id), .. }) = Message::parse(text.as_bytes()) {
-            open.answered(&id);
+            open.send_if_modified(|ids| ids.remove(&id.to_owned()));
         }
         if pieces.send(as_line(&text)).await.is_err() {
             return LinkEnd::Unread;
@@ -277,7 +248,7 @@ async fn receive_all(
 }
 
 fn lost(at: &str, error: &WsError) -> String {
-    format!("the connection to the daemon at {at} was lost: {}", clean_line(&error.to_string(), 200))
+    format!("the connection to the daemon at {at} was lost: {}", line(&error.to_string(), 200))
 }
 
 /// A message as one line. JSON has line ends only between its parts, where a space is as good.

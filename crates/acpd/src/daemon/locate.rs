@@ -3,7 +3,7 @@
 use super::address::{Address, AddressError};
 use super::error::DaemonError;
 use super::request::{Daemon, bearer, token_in};
-use crate::cli::Connect;
+use crate::cli::{Connect, Which};
 use crate::exit::Failure;
 use crate::local_host::load_config;
 use serde_json::Value;
@@ -13,19 +13,12 @@ use std::time::Duration;
 /// How long the local daemon may take to say that it is there.
 const THERE: Duration = Duration::from_secs(5);
 
-/// What was said about where the daemon is.
-pub(crate) struct DaemonLocation<'a> {
-    pub(crate) connect: &'a Connect,
-    pub(crate) config: Option<PathBuf>,
-    pub(crate) state_dir: Option<PathBuf>,
-}
-
 /// The daemon at a location; an error when there is none.
-pub(crate) async fn need_daemon(location: DaemonLocation<'_>) -> Result<Daemon, Failure> {
-    if let Some(daemon) = named(location.connect)? {
+pub(crate) async fn need_daemon(which: Which) -> Result<Daemon, Failure> {
+    if let Some(daemon) = named(&which.connect)? {
         return Ok(daemon);
     }
-    let config = load_config(location.config, location.state_dir)?;
+    let config = load_config(which.config, which.state_dir)?;
     let state_dir = &config.storage.path;
     find_daemon(state_dir).await?.ok_or_else(|| {
         Failure::Failed(format!(

@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::connect::connect;
 use super::error::{DaemonError, Problem};
+use crate::clean::line;
 use acpd_host::TaskScope;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, USER_AGENT};
@@ -89,18 +90,17 @@ impl Daemon {
         headers: [(HeaderName, HeaderValue); N],
     ) -> Result<Response<Incoming>, DaemonError> {
         let stream = connect(&self.address, self.ca.as_deref()).await?;
-        let mut request = Request::new(Empty::<Bytes>::new());
-        *request.method_mut() = method;
-        *request.uri_mut() = self.address.path(path).parse().map_err(|error| self.unreadable(&error))?;
-        let own = request.headers_mut();
-        let host =
-            HeaderValue::try_from(self.address.authority()).map_err(|error| self.unreadable(&error))?;
-        own.insert(HOST, host);
-        own.insert(USER_AGENT, HeaderValue::from_static(concat!("acpd/", env!("CARGO_PKG_VERSION"))));
-        own.extend(headers.map(|(name, value)| (Some(name), value)));
-        if let Some(authorization) = &self.authorization {
-            own.insert(AUTHORIZATION, authorization.clone());
+        let mut request = Request::builder()
+            .method(method)
+            .uri(self.address.path(path))
+            .header(HOST, self.address.authority())
+            .header(USER_AGENT, concat!("acpd/", env!("CARGO_PKG_VERSION")));
+        for (name, value) in
+            headers.into_iter().chain(self.authorization.clone().map(|own| (AUTHORIZATION, own)))
+        {
+            request = request.header(name, value);
         }
+        let request = request.body(Empty::<Bytes>::new()).map_err(|error| self.unreadable(&error))?;
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| self.lost(e))?;
         // It ends with the answer, or when that is not read any more.
@@ -142,7 +142,7 @@ impl Daemon {
     }
 
     pub(super) fn unreadable(&self, detail: &dyn std::fmt::Display) -> DaemonError {
-        let detail = crate::view::clean_line(&detail.to_string(), 200);
+        let detail = line(&detail.to_string(), 200);
         DaemonError::Unreadable { at: self.address.to_string(), detail }
     }
 }

@@ -3,6 +3,7 @@
 use super::address::encoded;
 use super::error::DaemonError;
 use super::request::Daemon;
+use crate::clean::line;
 use http::Method;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +13,7 @@ use serde_json::value::RawValue;
 const PAGE: usize = 500;
 
 /// What acpd shows of a session; all that is not known to it is in [`raw`](Self::raw).
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Session {
     pub(crate) session_id: String,
@@ -32,29 +33,6 @@ pub(crate) struct Session {
     /// The object as the daemon wrote it.
     #[serde(skip)]
     pub(crate) raw: Option<Box<RawValue>>,
-}
-
-impl Default for Session {
-    fn default() -> Self {
-        let empty = String::new;
-        Self {
-            session_id: empty(),
-            agent: empty(),
-            cwd: empty(),
-            title: None,
-            ended: false,
-            created_at: empty(),
-            updated_at: empty(),
-            event_count: 0,
-            model: None,
-            mode: None,
-            native_session_id: None,
-            state: empty(),
-            termination_info: None,
-            metadata: Value::Null,
-            raw: None,
-        }
-    }
 }
 
 impl Session {
@@ -131,20 +109,26 @@ impl Daemon {
         meant(part, sessions).map(|session| session.session_id)
     }
 
-    /// Stops using a session; it stays listed and can be activated again.
-    pub(crate) async fn close(&self, id: &str) -> Result<(), DaemonError> {
-        self.act(Method::POST, &format!("/v1/sessions/{}/close", encoded(id))).await
+    /// Ends a session.
+    pub(crate) async fn end(&self, id: &str, end: End) -> Result<(), DaemonError> {
+        let (method, then) = match end {
+            End::Close => (Method::POST, "/close"),
+            End::Terminate => (Method::POST, "/terminate"),
+            End::Delete => (Method::DELETE, ""),
+        };
+        self.act(method, &format!("/v1/sessions/{}{then}", encoded(id))).await
     }
+}
 
-    /// Ends a session for good.
-    pub(crate) async fn terminate(&self, id: &str) -> Result<(), DaemonError> {
-        self.act(Method::POST, &format!("/v1/sessions/{}/terminate", encoded(id))).await
-    }
-
-    /// Removes a session.
-    pub(crate) async fn delete(&self, id: &str) -> Result<(), DaemonError> {
-        self.act(Method::DELETE, &format!("/v1/sessions/{}", encoded(id))).await
-    }
+/// The ways to end a session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Nothing uses it any more; it stays listed and can be activated again.
+    Close,
+    /// For good.
+    Terminate,
+    /// And remove it.
+    Delete,
 }
 
 /// The only one of these whose id ends or begins like this.
@@ -166,9 +150,9 @@ fn meant(part: &str, sessions: Vec<Session>) -> Result<Session, FindError> {
 /// Why there is no one session.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FindError {
-    #[error("no session has the id \"{}\" or one that ends or begins so", crate::view::clean_line(id, 60))]
+    #[error("no session has the id \"{}\" or one that ends or begins so", line(id, 60))]
     Unknown { id: String },
-    #[error("{} sessions end or begin with \"{}\"{}", candidates.len(), crate::view::clean_line(part, 60), listed(candidates))]
+    #[error("{} sessions end or begin with \"{}\"{}", candidates.len(), line(part, 60), listed(candidates))]
     Ambiguous { part: String, candidates: Vec<Session> },
     #[error(transparent)]
     Daemon(#[from] DaemonError),
@@ -178,17 +162,14 @@ pub(crate) enum FindError {
 const LISTED: usize = 10;
 
 fn listed(candidates: &[Session]) -> String {
-    let mut text = String::new();
-    for session in candidates.iter().take(LISTED) {
-        text.push_str("\n  ");
+    let one = |session: &Session| {
         let title = session.title.as_deref().unwrap_or_default();
-        let line = format!("{} {} {} {title}", session.session_id, session.state, session.agent);
-        text.push_str(&crate::view::clean_line(&line, 120));
-    }
-    if candidates.len() > LISTED {
-        text.push_str(&format!("\n  and {} more", candidates.len() - LISTED));
-    }
-    text
+        let told = format!("{} {} {} {title}", session.session_id, session.state, session.agent);
+        format!("\n  {}", line(&told, 120))
+    };
+    let more = candidates.len().checked_sub(LISTED).filter(|more| *more > 0);
+    let more = more.map(|more| format!("\n  and {more} more"));
+    candidates.iter().take(LISTED).map(one).chain(more).collect()
 }
 
 fn query(filter: &SessionFilter, cursor: Option<&str>, limit: usize) -> String {

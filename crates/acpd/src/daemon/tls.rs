@@ -1,5 +1,6 @@
-//! The roots of trust when a daemon speaks TLS: a file of certificates that was named, else the system's.
+//! TLS with a daemon. The roots of trust are in a file of certificates that was named, else the system's.
 
+use super::connect::failed;
 use super::error::DaemonError;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -7,6 +8,9 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// Where systems keep the certificates they trust, one file each: Debian, Fedora, SUSE and Alpine, OpenSSL's own.
 const SYSTEM: [&str; 5] = [
@@ -17,32 +21,41 @@ const SYSTEM: [&str; 5] = [
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 ];
 
-/// A client's side of TLS that trusts `ca`, or else what `SSL_CERT_FILE` or the system names.
-pub(super) fn client_config(at: &str, ca: Option<&Path>) -> Result<Arc<ClientConfig>, DaemonError> {
-    let file = match ca {
-        Some(file) => file.to_owned(),
-        None => system_file().ok_or_else(|| DaemonError::NoCertificates { at: at.to_owned() })?,
-    };
-    let roots = roots(&file)?;
+/// Speaks TLS over a connection, trusting `ca`, or else what `SSL_CERT_FILE` or the system names.
+pub(super) async fn handshake(
+    at: &str,
+    host: &str,
+    ca: Option<&Path>,
+    tcp: TcpStream,
+) -> Result<TlsStream<TcpStream>, DaemonError> {
+    let file = ca.map(Path::to_owned).or_else(system_file);
+    let roots = roots(&file.ok_or_else(|| DaemonError::NoCertificates { at: at.to_owned() })?)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("ring has the suites of both versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(Arc::new(config))
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "no certificate can have this host's name");
+        failed(at, source)
+    })?;
+    TlsConnector::from(Arc::new(config)).connect(name, tcp).await.map_err(|source| {
+        let at = at.to_owned();
+        match source.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
+            Some(rustls::Error::InvalidCertificate(wrong)) => match remedy(wrong, ca.is_some()) {
+                Some(remedy) => DaemonError::Untrusted { at, remedy, source },
+                None => failed(&at, source),
+            },
+            Some(rustls::Error::InvalidMessage(_)) => DaemonError::NotTls { at },
+            _ => failed(&at, source),
+        }
+    })
 }
 
-/// The name that a daemon's certificate has to have.
-pub(super) fn server_name(host: &str) -> Option<ServerName<'static>> {
-    ServerName::try_from(host.to_owned()).ok()
-}
-
-/// What to do about a handshake that failed, where that is known; `named` when a file of certificates was.
-pub(super) fn remedy(error: &io::Error, named: bool) -> Option<&'static str> {
-    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
-    let rustls::Error::InvalidCertificate(error) = error else { return None };
-    match error {
+/// What to do about a certificate, where that is known; `named` when a file of certificates was.
+fn remedy(wrong: &CertificateError, named: bool) -> Option<&'static str> {
+    match wrong {
         // `openssl req -x509` makes such certificates unless it is told otherwise.
         CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => Some(
             "it is that of an authority; make one that says basicConstraints=CA:FALSE, and name it with --ca FILE \
@@ -60,12 +73,6 @@ pub(super) fn remedy(error: &io::Error, named: bool) -> Option<&'static str> {
         }
         _ => None,
     }
-}
-
-/// Whether a handshake failed because the other side speaks something else.
-pub(super) fn is_none(error: &io::Error) -> bool {
-    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
-    matches!(error, Some(rustls::Error::InvalidMessage(_)))
 }
 
 fn system_file() -> Option<PathBuf> {

@@ -7,11 +7,11 @@ use std::io::{self, Write};
 
 use super::View;
 use super::call::Call;
-use super::clean::line;
 use super::menu::{Menu, Pressed};
 use super::page::{Block, Paragraph};
 use super::question::{Choice, Question};
 use super::tally::spoken_answer;
+use crate::clean::line;
 use crate::keyboard::Key;
 
 /// Bytes of updates that are held. An agent rarely goes on while it asks; one that does should not fill memory while

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::clean::{line, verbatim};
 use super::diff::{self, Shown};
 use super::paint::Paint;
+use crate::clean::{line, verbatim};
 
 /// Characters of a title that are kept; with agents that do not say the command otherwise, it is the command.
 const TITLE_KEPT: usize = 1_000;

@@ -1,7 +1,7 @@
 //! The lines that differ between two texts, for showing; bounded in size and in cost.
 
-use super::clean::verbatim;
 use super::paint::Paint;
+use crate::clean::verbatim;
 
 /// At most this many lines of one change are shown.
 const SHOWN_LINES: usize = 40;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::clean::{line, verbatim};
 use super::facts::grouped;
 use super::paint::Paint;
+use crate::clean::{line, verbatim};
 
 const WIDTH: usize = 300;
 /// Lines of stderr that are shown from each end; the record has up to 50.

@@ -2,9 +2,9 @@
 //!
 //! Pure. Nothing of an agent or a daemon gets past [`line`]; what is not known is shown as JSON, cut.
 
-use super::clean::line;
 use super::columns::cut_end;
 use super::paint::{Paint, Screen};
+use crate::clean::line;
 use jiff::Timestamp;
 use serde_json::Value;
 

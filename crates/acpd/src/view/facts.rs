@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::clean::line;
 use super::paint::Paint;
+use crate::clean::line;
 
 const WIDTH: usize = 200;
 const SHOWN_ENTRIES: usize = 50;

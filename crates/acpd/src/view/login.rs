@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::clean::line;
+use crate::clean::line;
 
 const WIDTH: usize = 300;
 /// Ways that are told.

@@ -3,8 +3,8 @@
 //! Pure: what terminals tell comes in, lines come out. Bounded: of each command so many lines are shown, the rest is
 //! counted; what comes while a question is on the screen waits, up to a bound of its own.
 
-use super::clean;
 use super::paint::Paint;
+use crate::clean;
 use serde_json::Value;
 use std::collections::HashMap;
 

@@ -2,12 +2,12 @@
 //!
 //! Pure. Nothing of an agent or a daemon gets past the filters of `clean`.
 
-use super::clean::{line, verbatim};
 use super::ending;
 use super::facts::grouped;
 use super::paint::{Paint, Screen};
 use super::session_rows::state;
 use super::spans::{age, date_and_time};
+use crate::clean::{line, verbatim};
 use crate::daemon::Session;
 use jiff::Timestamp;
 use serde_json::Value;

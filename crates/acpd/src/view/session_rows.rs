@@ -2,12 +2,12 @@
 //!
 //! Pure. Nothing of an agent or a daemon gets past [`line`].
 
-use super::clean::line;
 use super::columns::{Cell, Column, Cut, Tone, table};
 use super::facts::grouped;
 use super::paint::{Paint, Screen};
 use super::short_ids::short_ends;
 use super::spans::age;
+use crate::clean::line;
 use crate::daemon::Session;
 use jiff::Timestamp;
 

@@ -3,9 +3,9 @@
 //! Pure. Invariant: bounded; what is the same is one line. Not here: how the turn ended, see [`ending`](super::ending).
 
 use super::call::Call;
-use super::clean::line;
 use super::paint::Paint;
 use super::question::Kind;
+use crate::clean::line;
 
 /// So many different lines of each sort are kept.
 const KEPT: usize = 256;

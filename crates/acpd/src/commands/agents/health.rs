@@ -1,5 +1,6 @@
 //! `acpd agents list`: what is configured here, or how the agents of a daemon are doing.
 
+use crate::clean;
 use crate::cli::Which;
 use crate::commands::sessions::{print_remark, screen_of_stdout};
 use crate::commands::shown;
@@ -10,7 +11,7 @@ use crate::exit::Failure;
 use crate::hosting::warn_of_unused;
 use crate::local_host::load_config;
 use crate::stdout::{print, window};
-use crate::view::{Cell, Column, Cut, Paint, Tone, clean_line, span, table};
+use crate::view::{Cell, Column, Cut, Paint, Tone, span, table};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -104,7 +105,7 @@ async fn of_daemon(daemon: &Daemon, json: bool) -> Result<(), Failure> {
 }
 
 fn row(health: &AgentHealth) -> [Cell; 6] {
-    let status = clean_line(&health.status, 20);
+    let status = clean::line(&health.status, 20);
     let tone = match status.as_str() {
         "running" => Tone::Good,
         "error" => Tone::Bad,
@@ -115,12 +116,12 @@ fn row(health: &AgentHealth) -> [Cell; 6] {
     // A text, or an object with its time.
     let error = health.last_error.as_ref().and_then(|error| error.as_str().or(error["message"].as_str()));
     [
-        format!("{}{mark}", clean_line(&health.name, 64)).into(),
+        format!("{}{mark}", clean::line(&health.name, 64)).into(),
         Cell { text: status, tone },
         uptime.unwrap_or_default().into(),
         health.restart_count.to_string().into(),
         health.processes.to_string().into(),
-        Cell { text: clean_line(error.unwrap_or_default(), TEXT), tone: Tone::Dim },
+        Cell { text: clean::line(error.unwrap_or_default(), TEXT), tone: Tone::Dim },
     ]
 }
 

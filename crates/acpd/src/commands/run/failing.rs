@@ -1,8 +1,9 @@
 //! What is told when there is an error instead of a session or of a turn.
 
 use super::{Conversation, Phase, Show};
+use crate::clean;
 use crate::exit::Failure;
-use crate::view::{Failed, Step, clean_line, logins, said};
+use crate::view::{Failed, Step, logins, said};
 use serde_json::Value;
 
 /// The code by which an agent says that it wants a login (ACP: `auth_required`).
@@ -67,7 +68,7 @@ impl Conversation {
 /// What failed, with the name of the agent, for a reader without a view.
 fn in_a_line(agent: Option<&str>, step: Step, message: &str) -> String {
     let agent =
-        agent.map_or_else(|| "the agent".to_owned(), |agent| format!("agent {}", clean_line(agent, 60)));
+        agent.map_or_else(|| "the agent".to_owned(), |agent| format!("agent {}", clean::line(agent, 60)));
     match step {
         Step::Login => format!("{agent} wants a login: {message}"),
         _ if message.contains(&agent) => message.to_owned(),

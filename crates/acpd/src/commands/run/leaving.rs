@@ -1,10 +1,11 @@
 //! The end of `acpd run` with a daemon: the session is closed, as it would be without one, or lives on.
 
 use super::{CLIENT, Conversation, Home, Show};
+use crate::clean;
 use crate::client::Incoming;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
-use crate::view::{clean_line, short_id};
+use crate::view::short_id;
 use acpd_host::method;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -45,7 +46,7 @@ impl Conversation {
                     ))?;
                 }
                 Some(Err(error)) => {
-                    let why = clean_line(error["message"].as_str().unwrap_or("no message"), 200);
+                    let why = clean::line(error["message"].as_str().unwrap_or("no message"), 200);
                     self.say(&format!("session {shown} could not be closed: {why}"))?;
                 }
                 None => self.say(&format!("session {shown} is being closed"))?,
@@ -107,13 +108,13 @@ impl Conversation {
 /// How a session ended that was asked to close, by its record: another may have ended it before.
 fn spoken_end(ended: Option<&Value>) -> String {
     let text = |key: &str| ended.and_then(|info| info[key].as_str());
-    let by = || clean_line(text("initiator").unwrap_or("another client"), 100);
+    let by = || clean::line(text("initiator").unwrap_or("another client"), 100);
     match text("cause") {
         Some("client_close") if text("initiator") != Some(CLIENT) => format!("was closed by {}", by()),
         Some("client_close") => "is closed".to_owned(),
         Some("client_terminate") => format!("was terminated by {}", by()),
         Some("daemon_shutdown") => "ended with the daemon, which was stopped".to_owned(),
-        Some(other) => format!("has ended ({})", clean_line(&other.replace('_', " "), 60)),
+        Some(other) => format!("has ended ({})", clean::line(&other.replace('_', " "), 60)),
         None => "has ended".to_owned(),
     }
 }

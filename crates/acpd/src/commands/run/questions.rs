@@ -4,9 +4,10 @@
 //! their order; the keyboard is open while one is there and not longer. Nothing is allowed without an answer.
 
 use super::{Conversation, Show};
+use crate::clean;
 use crate::exit::Failure;
 use crate::keyboard::{Key, Keyboard, Typed};
-use crate::view::{Choice, Question, Screen, clean_line, not_asked};
+use crate::view::{Choice, Question, Screen, not_asked};
 use acpd_host::method;
 use acpd_wire::{OwnedId, RawId, codes, member};
 use rustix::process::Signal;
@@ -232,7 +233,7 @@ impl Questions {
 
 /// What is said of a form, or of a page to open: only permissions are asked here.
 fn declined(params: &Value) -> String {
-    let words = |key: &str| params[key].as_str().map(|text| clean_line(text, 300)).unwrap_or_default();
+    let words = |key: &str| params[key].as_str().map(|text| clean::line(text, 300)).unwrap_or_default();
     let page = if params["url"].is_string() { format!(" {}", words("url")) } else { String::new() };
     format!("declined: {}{page} (`acpd run` asks for permissions only)", words("message"))
 }

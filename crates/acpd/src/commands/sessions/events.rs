@@ -1,6 +1,6 @@
 //! `acpd sessions events`: what is in a session's log, and with `--follow` what comes.
 
-use super::{daemon_of, find, print_remark, screen_of_stdout};
+use super::{daemon_of, print_remark, screen_of_stdout};
 use crate::cli::Events;
 use crate::daemon::{Event, Followed, Follower};
 use crate::exit::Failure;
@@ -13,7 +13,7 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
     let daemon = daemon_of(args.one.which).await?;
     let printer = Printer { json: args.one.json, screen: screen_of_stdout() };
     if !args.follow {
-        let session = find(&daemon, &args.one.id).await?;
+        let session = daemon.session(&args.one.id).await?;
         let mut pages = daemon.events(&session.session_id, args.after);
         while let Some(page) = pages.next_page().await? {
             if printer.print(&page)? == Reader::Gone {

@@ -31,13 +31,13 @@ fn neutral(text: &str) -> Cow<'_, str> {
 
 /// Cleans a text that comes in pieces; a CR LF torn between two of them is still one line end.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     held_cr: bool,
 }
 
 impl Stream {
     /// The next piece, clean. A CR at its end waits for what follows.
-    pub(super) fn piece<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
+    pub(crate) fn piece<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if piece.is_empty() {
             return Cow::Borrowed("");
         }
@@ -71,7 +71,7 @@ pub(crate) fn line(text: &str, most: usize) -> String {
 }
 
 /// One line of at most `most` characters with its indentation and spacing kept; tabs become spaces.
-pub(super) fn verbatim(text: &str, most: usize) -> String {
+pub(crate) fn verbatim(text: &str, most: usize) -> String {
     let text = text.strip_suffix('\r').unwrap_or(text);
     let mut shown: String = text
         .chars()
