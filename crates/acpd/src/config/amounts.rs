@@ -1,6 +1,5 @@
 //! Numbers with a unit: durations as people write them (`250ms`, `1s`, `5m`, `2h`, `never`) and byte counts (`64 MiB`).
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -32,11 +31,10 @@ fn amount(text: &str, units: &Units) -> Option<Option<u64>> {
     (!number.is_empty()).then(|| number.parse().ok().and_then(|number: u64| number.checked_mul(*factor)))
 }
 
-/// An amount with the largest unit that divides it.
-fn shown(amount: u64, units: &Units) -> String {
-    let whole = units.iter().find(|(_, size)| amount > 0 && amount.is_multiple_of(*size));
-    let (unit, size) = whole.or(units.last()).copied().unwrap_or(("", 1));
-    format!("{}{unit}", amount / size)
+/// A byte count with the largest unit that divides it.
+fn shown(count: u64) -> String {
+    let whole = BYTES.iter().find(|(_, size)| count.is_multiple_of(*size));
+    whole.map_or_else(|| count.to_string(), |(unit, size)| format!("{}{unit}", count / size))
 }
 
 /// How long to wait for something, if not for ever.
@@ -75,18 +73,6 @@ impl FromStr for Wait {
     }
 }
 
-impl fmt::Display for Wait {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Wait::Never => out.write_str("never"),
-            // Days are not in use above hours.
-            Wait::After(limit) => {
-                out.write_str(&shown(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX), &TIMES[1..]))
-            }
-        }
-    }
-}
-
 impl<'de> Deserialize<'de> for Wait {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         text(from, EXPECTED, str::parse)
@@ -122,7 +108,7 @@ fn bytes<'de, D: Deserializer<'de>>(from: D, least: u64, most: u64) -> Result<u6
             }
         };
         count.filter(|count| (least..=most).contains(count)).ok_or_else(|| {
-            let (least, most) = (shown(least, BYTES), shown(most, BYTES));
+            let (least, most) = (shown(least), shown(most));
             Wrong::Value(format!("{said} is out of range; allowed are {least} to {most}"))
         })
     })
@@ -157,14 +143,6 @@ mod tests {
             for text in texts {
                 assert!(text.parse::<Wait>().is_err_and(|error| error.contains(wrong)), "{text}");
             }
-        }
-    }
-
-    // contract 6: durations are strings
-    #[test]
-    fn a_duration_reads_back_as_it_is_shown() {
-        for text in ["never", "0ms", "250ms", "1s", "90s", "5m", "2h", "48h"] {
-            assert_eq!(text.parse::<Wait>().unwrap().to_string(), text);
         }
     }
 }

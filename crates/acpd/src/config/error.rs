@@ -1,6 +1,5 @@
 //! What can be wrong with a configuration, shown so that the reader can go and mend it.
 
-use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -24,10 +23,10 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// Something in the file is wrong.
-    #[error("{span}: {message}{excerpt}")]
+    #[error("{place}: {message}{excerpt}")]
     File {
-        /// Where.
-        span: SourceSpan,
+        /// File, line and column, both from 1, the column in characters.
+        place: String,
         /// What, and what to write instead.
         message: String,
         /// The line with a mark under the wrong part; empty where the line may hold a secret.
@@ -65,23 +64,6 @@ pub enum ConfigError {
     },
 }
 
-/// A position in a file. Line and column count from 1, the column in characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceSpan {
-    /// The file, as it was named.
-    pub file: PathBuf,
-    /// The line.
-    pub line: usize,
-    /// The column.
-    pub column: usize,
-}
-
-impl fmt::Display for SourceSpan {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}:{}", self.file.display(), self.line, self.column)
-    }
-}
-
 /// An agent was asked for that is not configured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("no agent is called \"{name}\"{}; configured: {}", meant.as_ref().map(|meant| format!(", did you mean \"{meant}\"?")).unwrap_or_default(), known.join(", "))]
@@ -103,9 +85,9 @@ pub(super) fn at(file: &Path, text: &str, span: Range<usize>, message: String, s
     let line = text[line_start..].lines().next().unwrap_or_default();
     let end = text.floor_char_boundary(span.end).clamp(start, (line_start + line.len()).max(start));
     let width = text[start..end].chars().count().max(1);
-    let span = SourceSpan { file: file.to_owned(), line: line_number, column: column + 1 };
+    let place = format!("{}:{line_number}:{}", file.display(), column + 1);
     let excerpt = if secret { String::new() } else { excerpt(line, line_number, column, width) };
-    ConfigError::File { span, message, excerpt }
+    ConfigError::File { place, message, excerpt }
 }
 
 fn excerpt(line: &str, number: usize, column: usize, width: usize) -> String {

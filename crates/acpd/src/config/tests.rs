@@ -177,7 +177,7 @@ fn every_key_is_optional() {
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:2273");
     assert_eq!(config.server.default_agent, "example");
     assert_eq!(config.storage.path, Path::new("/srv/me/.local/state/acpd"));
-    assert_eq!(config.timeouts.initialize.to_string(), "1m");
+    assert_eq!(config.timeouts.initialize, Wait::After(Duration::from_secs(60)));
     assert_eq!(config.timeouts.cancel, Duration::from_secs(10));
     assert_eq!(config.files, Files { confine: true, max_bytes: 16 << 20, forward: false });
     assert_eq!(config.limits.line_bytes, 64 << 20);
