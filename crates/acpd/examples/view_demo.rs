@@ -63,6 +63,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         view.turn_ended("end_turn", elapsed)?;
     }
-    view.finish()?;
+    view.interrupted()?;
     Ok(())
 }

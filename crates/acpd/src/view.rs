@@ -16,6 +16,7 @@ mod diff;
 mod ending;
 mod event_line;
 mod facts;
+mod failed;
 mod login;
 mod menu;
 mod output;
@@ -45,6 +46,7 @@ pub(crate) use columns::{Cell, Column, Cut, Tone, cut_end, table};
 use ending::{spoken, spoken_calls};
 pub(crate) use event_line::event_line;
 use facts::Facts;
+pub use failed::{Failed, Step};
 pub(crate) use login::{logins, said};
 use output::Outputs;
 use page::{Block, Page, Paragraph};
@@ -64,8 +66,8 @@ pub const TICK: Duration = Duration::from_millis(100);
 /// Shows one session.
 ///
 /// The order of calls: [`starting`](View::starting), [`started`](View::started), any number of
-/// [`update`](View::update)s, [`turn_ended`](View::turn_ended) or [`failed`](View::failed), perhaps
-/// [`session_ended`](View::session_ended), [`finish`](View::finish). Any other order gives sensible text too.
+/// [`update`](View::update)s, [`turn_ended`](View::turn_ended) or [`failed`](View::failed). Any other order gives
+/// sensible text too.
 pub struct View<O, E> {
     page: Page<O, E>,
     cwd: Option<PathBuf>,
@@ -82,41 +84,6 @@ pub struct View<O, E> {
     answer: clean::Stream,
     thought: clean::Stream,
     message: Option<String>,
-}
-
-/// What an agent, or acpd, answered instead of what it was asked for.
-pub struct Failed<'a> {
-    /// How far it had come.
-    pub step: Step,
-    /// The error's message.
-    pub message: &'a str,
-    /// What its data says beside.
-    pub details: Option<String>,
-    /// The session's `terminationInfo`, when its end is the reason.
-    pub ended: Option<&'a Value>,
-    /// The ways to log in.
-    pub logins: &'a [String],
-}
-
-/// What failed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// The start of the agent or of the session: no turn had begun.
-    Start,
-    /// The agent does nothing without a login.
-    Login,
-    /// The turn.
-    Turn,
-}
-
-impl Step {
-    fn failed(self) -> &'static str {
-        match self {
-            Self::Start => "no session was started",
-            Self::Login => "the agent wants a login",
-            Self::Turn => "the turn failed",
-        }
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -278,44 +245,6 @@ impl<O: Write, E: Write> View<O, E> {
         self.agent.get_or_insert_with(|| line(agent, 60));
     }
 
-    /// What was asked for was answered with an error after `took`.
-    pub fn failed(&mut self, failed: &Failed<'_>, took: Duration) -> io::Result<()> {
-        self.close_turn()?;
-        let paint = self.page.paint();
-        let ended = failed.ended;
-        let mut said = ended.map(|info| ending::stderr(info, paint)).unwrap_or_default();
-        said.extend(self.tally.lines(paint));
-        let facts = paint.dim(format_args!("after {}", self.summary(took).join(" · ")));
-        let message = line(failed.message, 300);
-        let what = paint.bold(format_args!("{}: {message}", failed.step.failed()));
-        said.push(format!("{} {what}", paint.bad("✗")));
-        said.push(format!("  {facts}"));
-        said.extend(failed.details.iter().map(|details| format!("  {details}")));
-        let agent = self.agent_or("NAME");
-        // The record often says a part of it, which a cut must not hide.
-        let told = line(failed.message, 2_000);
-        said.extend(ended.map(|info| ending::session(info, &agent, Some(&told), paint)).unwrap_or_default());
-        if failed.step == Step::Login {
-            said.extend(ending::logins(failed.logins, &agent, paint));
-        }
-        self.page.block(Block::Ending, Paragraph::Ends, &said)
-    }
-
-    /// The session ended; `termination_info` is its `terminationInfo`.
-    pub fn session_ended(&mut self, termination_info: &Value) -> io::Result<()> {
-        self.close_turn()?;
-        let paint = self.page.paint();
-        let mut lines = ending::stderr(termination_info, paint);
-        lines.extend(ending::session(termination_info, &self.agent_or("NAME"), None, paint));
-        self.page.block(Block::Ending, Paragraph::Ends, &lines)
-    }
-
-    /// Ends the last line, takes progress off the screen, and gives the writers back.
-    pub fn finish(mut self) -> io::Result<(O, E)> {
-        self.close_turn()?;
-        self.page.finish()
-    }
-
     fn message(&mut self, update: &Value) -> io::Result<()> {
         let id = update.get("messageId").and_then(Value::as_str).map(|id| &id[..id.floor_char_boundary(256)]);
         let another = id.is_some_and(|id| self.message.as_deref().is_some_and(|before| before != id));
@@ -341,20 +270,17 @@ impl<O: Write, E: Write> View<O, E> {
     fn call(&mut self, update: &Value) -> io::Result<()> {
         let paint = self.page.paint();
         match self.calls.take(update, self.cwd.as_deref(), paint) {
-            Change::Opened if self.page.is_terminal() => {
+            Change::Opened(_) if self.page.is_terminal() => {
                 self.page.end_line(Paragraph::Ends)?;
                 self.show_progress()
             }
-            Change::Opened => {
-                let lines = self.calls.line(update, &paint.notable("●"), paint);
-                self.page.block(Block::Calls, Paragraph::Ends, &lines)
+            Change::Opened(call) => {
+                self.page.block(Block::Calls, Paragraph::Ends, &[call.line(&paint.notable("●"), paint)])
             }
             Change::Changed => self.show_progress(),
-            Change::Finished => {
-                let lines = self.calls.finished(update, paint);
-                if let Some(call) = self.calls.completed(update) {
-                    self.tally.completed(call);
-                }
+            Change::Finished(call, told) => {
+                let lines = call.finished(told, paint);
+                self.tally.completed(call);
                 self.page.set_live(Vec::new())?;
                 self.page.block(Block::Calls, Paragraph::Ends, &lines)?;
                 self.show_progress()
@@ -422,7 +348,7 @@ impl<O: Write, E: Write> View<O, E> {
 
     fn summary(&self, took: Duration) -> Vec<String> {
         let calls = spoken_calls(self.calls.total, self.calls.failed);
-        std::iter::once(spoken(took)).chain(calls).chain(self.facts.shown_usage()).collect()
+        std::iter::once(spoken(took)).chain(calls).chain(self.facts.usage.clone()).collect()
     }
 }
 

@@ -51,7 +51,8 @@ pub(super) struct Call {
     pub(super) id: String,
     title: String,
     kind: String,
-    locations: Vec<Location>,
+    /// Paths, and lines if they are told.
+    locations: Vec<(String, Option<u64>)>,
     pub(super) changes: Vec<FileChange>,
     /// Files that are changed and not in `changes`.
     more_changes: usize,
@@ -69,21 +70,6 @@ struct Text {
     more: usize,
 }
 
-#[derive(Debug, Clone)]
-struct Location {
-    path: String,
-    line: Option<u64>,
-}
-
-impl Location {
-    fn shown(&self) -> String {
-        match self.line {
-            Some(number) => format!("{}:{number}", self.path),
-            None => self.path.clone(),
-        }
-    }
-}
-
 impl Call {
     pub(super) fn new(id: &str) -> Self {
         Self { id: id.to_owned(), ..Self::default() }
@@ -91,16 +77,16 @@ impl Call {
 
     /// Present fields replace; content without a change keeps the changes, which agents send once.
     pub(super) fn merge(&mut self, update: &Value, cwd: Option<&Path>, paint: Paint) {
-        if let Some(title) = update.get("title").and_then(Value::as_str) {
+        if let Some(title) = update["title"].as_str() {
             self.title = line(title, TITLE_KEPT);
         }
-        if let Some(kind) = update.get("kind").and_then(Value::as_str) {
+        if let Some(kind) = update["kind"].as_str() {
             self.kind = kind_word(kind);
         }
-        if let Some(locations) = update.get("locations").and_then(Value::as_array) {
+        if let Some(locations) = update["locations"].as_array() {
             self.locations = locations.iter().filter_map(|location| seen_location(location, cwd)).collect();
         }
-        if let Some(content) = update.get("content").and_then(Value::as_array) {
+        if let Some(content) = update["content"].as_array() {
             let diffs: Vec<&Value> = content.iter().filter(|item| item["type"] == "diff").collect();
             if !diffs.is_empty() {
                 let seen = |diff: &&Value| seen_change(diff, cwd);
@@ -111,8 +97,8 @@ impl Call {
             self.text = text.map(seen_text).unwrap_or_default();
         }
         if self.text.lines.is_empty() {
-            let raw =
-                update.get("rawOutput").and_then(|raw| raw.as_str().or_else(|| raw.get("error")?.as_str()));
+            let raw = &update["rawOutput"];
+            let raw = raw.as_str().or(raw["error"].as_str());
             self.text = raw.map(seen_text).unwrap_or_default();
         }
         if let Some(input) = update.get("rawInput") {
@@ -133,8 +119,18 @@ impl Call {
         shown
     }
 
+    /// The lines about it when it has finished: how, what it changed, why it failed.
+    pub(super) fn finished(&self, told: Option<&[FileChange]>, paint: Paint) -> Vec<String> {
+        let (mark, details) = match self.state {
+            State::Failed => (paint.bad("✗"), self.reason(paint)),
+            _ => (paint.good("✓"), self.change_lines(usize::MAX, told, paint)),
+        };
+        let details = details.iter().map(|detail| format!("    {detail}"));
+        std::iter::once(self.line(&mark, paint)).chain(details).collect()
+    }
+
     /// What it changed, a head and at most `most` lines; of what a question has `told` already, the heads.
-    pub(super) fn change_lines(&self, most: usize, told: Option<&[FileChange]>, paint: Paint) -> Vec<String> {
+    fn change_lines(&self, most: usize, told: Option<&[FileChange]>, paint: Paint) -> Vec<String> {
         let mut lines = Vec::new();
         let mut room = most;
         for file in &self.changes {
@@ -153,7 +149,7 @@ impl Call {
     }
 
     /// Why it failed, as far as it says.
-    pub(super) fn reason(&self, paint: Paint) -> Vec<String> {
+    fn reason(&self, paint: Paint) -> Vec<String> {
         let said = |line: &&String| !line.trim().is_empty() && !line.starts_with("```");
         let cut = |line: &String| paint.dim(verbatim(line, TITLE_WIDTH));
         self.text.lines.iter().filter(said).take(SHOWN_REASON).map(cut).collect()
@@ -194,7 +190,7 @@ impl Call {
         }
         match self.kind.as_str() {
             "edit" | "delete" | "move" => {
-                self.locations.iter().map(|location| (location.path.as_str(), None)).collect()
+                self.locations.iter().map(|(path, _)| (path.as_str(), None)).collect()
             }
             _ => Vec::new(),
         }
@@ -211,8 +207,12 @@ impl Call {
     /// Where it works, but for what the title says.
     fn places(&self, paint: Paint) -> String {
         let title = self.title(TITLE_WIDTH);
+        let shown = |(path, line): &(String, Option<u64>)| match line {
+            Some(number) => format!("{path}:{number}"),
+            None => path.clone(),
+        };
         let places: Vec<String> =
-            self.locations.iter().map(Location::shown).filter(|place| !title.contains(place)).collect();
+            self.locations.iter().map(shown).filter(|place| !title.contains(place)).collect();
         let mut shown = String::new();
         for place in places.iter().take(SHOWN_LOCATIONS) {
             shown.push_str("  ");
@@ -243,7 +243,7 @@ impl Call {
         let known = |text: &str| {
             let place = seen_path(text, cwd);
             self.title.contains(line(text, TITLE_KEPT).as_str())
-                || place.is_none_or(|place| self.locations.iter().any(|location| location.path == place))
+                || place.is_none_or(|place| self.locations.iter().any(|(path, _)| *path == place))
         };
         let told = others.filter_map(|(key, value)| match value {
             Value::Null => None,
@@ -300,9 +300,8 @@ fn command_lines(command: &str, paint: Paint) -> Vec<String> {
     lines
 }
 
-fn seen_location(location: &Value, cwd: Option<&Path>) -> Option<Location> {
-    let path = seen_path(location.get("path")?.as_str()?, cwd)?;
-    Some(Location { path, line: location.get("line").and_then(Value::as_u64) })
+fn seen_location(location: &Value, cwd: Option<&Path>) -> Option<(String, Option<u64>)> {
+    Some((seen_path(location["path"].as_str()?, cwd)?, location["line"].as_u64()))
 }
 
 /// The path as seen from the session's directory; `None` for that directory itself.

@@ -19,14 +19,14 @@ const ID_BYTES: usize = 256;
 const TOLD: usize = 16;
 
 /// What an update changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+#[derive(Debug)]
+pub(super) enum Change<'a> {
     /// A call to show.
-    Opened,
+    Opened(&'a Call),
     /// An open call may look different.
     Changed,
-    /// Completed or failed, for the first time; the lines are [`Calls::finished`].
-    Finished,
+    /// Completed or failed, for the first time; its changes were told by a question, perhaps.
+    Finished(&'a Call, Option<&'a [FileChange]>),
     /// Nothing to show.
     Nothing,
     /// No id: the call that it is about is not known.
@@ -46,7 +46,7 @@ pub(super) struct Calls {
 
 impl Calls {
     /// Takes in a `tool_call` or `tool_call_update`.
-    pub(super) fn take(&mut self, update: &Value, cwd: Option<&Path>, paint: Paint) -> Change {
+    pub(super) fn take(&mut self, update: &Value, cwd: Option<&Path>, paint: Paint) -> Change<'_> {
         let Some(id) = call_id(update) else { return Change::Unreadable };
         let announced = update.get("sessionUpdate").and_then(Value::as_str) == Some("tool_call");
         let state = match update.get("status").and_then(Value::as_str) {
@@ -69,10 +69,14 @@ impl Calls {
         if state == State::Failed {
             self.failed += 1;
         }
+        let call = &self.calls[at];
         match (state, opened) {
-            (State::Open, true) => Change::Opened,
+            (State::Open, true) => Change::Opened(call),
             (State::Open, false) => Change::Changed,
-            _ => Change::Finished,
+            _ => {
+                let told = self.told.iter().rfind(|(id, _)| *id == call.id);
+                Change::Finished(call, told.map(|(_, changes)| changes.as_slice()))
+            }
         }
     }
 
@@ -92,23 +96,6 @@ impl Calls {
             .filter(|call| call.state == State::Open)
             .map(|call| call.line(mark, paint))
             .collect()
-    }
-
-    /// The line of the call that `update` is about, with `mark` in front.
-    pub(super) fn line(&self, update: &Value, mark: &str, paint: Paint) -> Vec<String> {
-        self.find(update).map(|call| call.line(mark, paint)).into_iter().collect()
-    }
-
-    /// The lines of the finished call that `update` is about: how it ended, what it changed, why it failed.
-    pub(super) fn finished(&self, update: &Value, paint: Paint) -> Vec<String> {
-        let Some(call) = self.find(update) else { return Vec::new() };
-        let failed = call.state == State::Failed;
-        let mark = if failed { paint.bad("✗") } else { paint.good("✓") };
-        let told = self.told.iter().rfind(|(id, _)| *id == call.id).map(|(_, changes)| changes.as_slice());
-        let details = if failed { call.reason(paint) } else { call.change_lines(usize::MAX, told, paint) };
-        let mut lines = vec![call.line(&mark, paint)];
-        lines.extend(details.iter().map(|detail| format!("    {detail}")));
-        lines
     }
 
     /// Forgets the open calls and gives their lines: the turn is over, nothing more will be heard of them.
@@ -132,11 +119,6 @@ impl Calls {
             self.told.pop_front();
         }
         self.told.push_back((call.id.clone(), call.changes.clone()));
-    }
-
-    /// The finished call that `update` is about, if it did not fail.
-    pub(super) fn completed(&self, update: &Value) -> Option<&Call> {
-        self.find(update).filter(|call| call.state == State::Completed)
     }
 
     fn find(&self, update: &Value) -> Option<&Call> {

@@ -54,7 +54,7 @@ pub(super) fn turn(stop_reason: &str, facts: &[String], paint: Paint) -> Vec<Str
 /// [`stderr`] belongs before it, so that what went wrong and what to do are the last lines on the screen.
 /// `told` is the error that was shown last; it is not said twice.
 pub(super) fn session(info: &Value, agent: &str, told: Option<&str>, paint: Paint) -> Vec<String> {
-    let text = |key: &str| info.get(key).and_then(Value::as_str).map(|text| line(text, WIDTH));
+    let text = |key: &str| info[key].as_str().map(|text| line(text, WIDTH));
     let by = text("terminatedBy").unwrap_or_else(|| "?".to_owned());
     match text("reason").as_deref() {
         Some("completed") => vec![paint.dim(format_args!("session completed by {by}"))],
@@ -74,7 +74,7 @@ fn failure(
     told: Option<&str>,
     paint: Paint,
 ) -> Vec<String> {
-    let text = |key: &str| info.get(key).and_then(Value::as_str).map(|text| line(text, WIDTH));
+    let text = |key: &str| info[key].as_str().map(|text| line(text, WIDTH));
     let message = text("message").unwrap_or_else(|| "no message".to_owned());
     let mut lines = Vec::new();
     // Either may have been cut.
@@ -87,9 +87,9 @@ fn failure(
     }
     let mut facts = vec![format!("session: {reason} by {by}")];
     facts.extend(text("cause").map(|cause| cause.replace('_', " ")));
-    facts.extend(info.get("exitCode").and_then(Value::as_i64).map(|code| format!("exit code {code}")));
+    facts.extend(info["exitCode"].as_i64().map(|code| format!("exit code {code}")));
     facts.extend(text("signal").map(|signal| format!("killed by {signal}")));
-    if info.get("leaked").and_then(Value::as_bool) == Some(true) {
+    if info["leaked"] == true {
         facts.push("processes it left behind were killed".to_owned());
     }
     lines.push(format!("  {}", paint.dim(facts.join(" · "))));
@@ -114,67 +114,59 @@ pub(super) fn logins(ways: &[String], agent: &str, paint: Paint) -> Vec<String> 
 
 /// The first and last lines of the stderr of a process, from its `terminationInfo`.
 pub(super) fn stderr(info: &Value, paint: Paint) -> Vec<String> {
-    let Some(stderr) = info.get("stderr") else { return Vec::new() };
-    let part = |key: &str| -> Vec<&str> {
-        stderr.get(key).and_then(Value::as_str).unwrap_or_default().lines().collect()
-    };
+    let mut lines = stderr_lines(&info["stderr"], [STDERR_HEAD, STDERR_TAIL], WIDTH, paint);
+    if let Some(head) = lines.first_mut() {
+        *head = format!("  {}", paint.dim(format_args!("stderr of the agent, {head}:")));
+    }
+    lines
+}
+
+/// How many lines of stderr there were, and behind it at most so many of the first and of the last; nothing without any.
+pub(super) fn stderr_lines(stderr: &Value, most: [usize; 2], width: usize, paint: Paint) -> Vec<String> {
+    let part = |key: &str| -> Vec<&str> { stderr[key].as_str().unwrap_or_default().lines().collect() };
     let (head, tail) = (part("head"), part("tail"));
+    let (first, last) = head.split_at(head.len().min(most[0]));
     // Without a tail, the head is all there was.
-    let (first, last) = if tail.is_empty() {
-        head.split_at(head.len().min(STDERR_HEAD))
-    } else {
-        (&head[..head.len().min(STDERR_HEAD)], tail.as_slice())
-    };
-    let last = &last[last.len().saturating_sub(STDERR_TAIL)..];
+    let last = if tail.is_empty() { last } else { tail.as_slice() };
+    let last = &last[last.len().saturating_sub(most[1])..];
     let told = (first.len() + last.len()) as u64;
-    let total = stderr.get("totalLines").and_then(Value::as_u64).unwrap_or(told).max(told);
+    let total = stderr["totalLines"].as_u64().unwrap_or(told).max(told);
     if total == 0 {
         return Vec::new();
     }
-    let shown = |text: &&str| format!("  {} {}", paint.dim("│"), verbatim(text, WIDTH));
-    let lines = if total == 1 { "1 line".to_owned() } else { format!("{} lines", grouped(total)) };
-    let mut said = vec![format!("  {}", paint.dim(format_args!("stderr of the agent, {lines}:")))];
-    said.extend(first.iter().map(shown));
-    if total > told {
-        said.push(format!("  {}", paint.dim(format_args!("┊ {} lines left out", grouped(total - told)))));
-    }
-    said.extend(last.iter().map(shown));
-    said
+    let shown = |text: &&str| format!("  {} {}", paint.dim("│"), verbatim(text, width));
+    let left_out = format_args!("┊ {} lines left out", grouped(total.saturating_sub(told))).to_string();
+    let left_out = (total > told).then(|| format!("  {}", paint.dim(left_out)));
+    let count = format!("{} {}", grouped(total), if total == 1 { "line" } else { "lines" });
+    let shown = first.iter().map(shown).chain(left_out).chain(last.iter().map(shown));
+    std::iter::once(count).chain(shown).collect()
 }
 
 /// What to do next. The cause decides; a kill without a known cause is most often the kernel's.
 pub(super) fn hint(info: &Value, agent: &str) -> Option<String> {
-    let signal = info.get("signal").and_then(Value::as_str).unwrap_or_default();
-    Some(match info.get("cause").and_then(Value::as_str)? {
-        "spawn_failed" => format!(
-            "is the command of [agents.{agent}] installed and in PATH? `acpd agents check {agent}` tries it"
-        ),
+    let signal = info["signal"].as_str().unwrap_or_default();
+    let hint = match info["cause"].as_str()? {
+        "spawn_failed" => {
+            "is the command of [agents.AGENT] installed and in PATH? `acpd agents check AGENT` tries it"
+        }
         "initialize_timeout" => {
-            format!(
-                "does the command of [agents.{agent}] speak ACP? a slow start needs a larger `[timeouts] initialize`"
-            )
+            "does the command of [agents.AGENT] speak ACP? a slow start needs a larger `[timeouts] initialize`"
         }
         "protocol_error" => {
-            format!(
-                "does the command of [agents.{agent}] speak ACP on stdout? `acpd -vv agents check {agent}` shows more"
-            )
+            "does the command of [agents.AGENT] speak ACP on stdout? `acpd -vv agents check AGENT` shows more"
         }
-        "out_of_memory" => "the agent needs more memory than there is".to_owned(),
+        "out_of_memory" => "the agent needs more memory than there is",
         "agent_crash" if signal == "SIGKILL" => {
             "something outside killed it; if nobody did, look for the kernel's out-of-memory killer"
-                .to_owned()
         }
         "agent_crash" if matches!(signal, "SIGTERM" | "SIGINT" | "SIGHUP" | "SIGQUIT") => {
-            format!(
-                "something outside ended it with {signal}: a person, a script or a service manager; run the prompt again"
-            )
+            "something outside ended it with SIGNAL: a person, a script or a service manager; run the prompt again"
         }
         "agent_crash" | "agent_exit" => {
-            format!(
-                "its stderr, if any, is the best lead; `acpd agents check {agent}` shows if it starts at all"
-            )
+            "its stderr, if any, is the best lead; `acpd agents check AGENT` shows if it starts at all"
         }
-        "daemon_lost" => "acpd was killed or crashed; run the prompt again".to_owned(),
+        "daemon_lost" => "acpd was killed or crashed; run the prompt again",
         _ => return None,
-    })
+    };
+    Some(hint.replace("SIGNAL", signal).replace("AGENT", agent))
 }

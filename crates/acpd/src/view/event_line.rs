@@ -39,148 +39,126 @@ pub(crate) fn event_line(json: &str, width: Option<usize>, screen: Screen) -> St
     line.trim_end().to_owned()
 }
 
+/// What is told of a kind of event: parts, each left out when there is nothing at its place. `{/a|/b}` is a place in the
+/// event, or another one for when there is nothing at the first; a part without a place is always there.
+const KINDS: &[(&str, &[&str])] = &[
+    ("created", &["{/agent}", "in {/cwd}", "by {/by}"]),
+    (
+        "run_started",
+        &["pid {/pid}", "{/agentInfo/title|/agentInfo/name}", "{/agentInfo/version}", "by {/method}"],
+    ),
+    ("prompt", &["{/by}:", "{/prompt}"]),
+    ("turn_ended", &["{/stopReason|/result/stopReason}", "{/error/message}"]),
+    // Flat, as it is stored, or under the name that it has elsewhere.
+    (
+        "ended",
+        &[
+            "{/terminationInfo/reason|/reason}",
+            "by {/terminationInfo/terminatedBy|/terminatedBy}",
+            ": {/terminationInfo/message|/message}",
+        ],
+    ),
+    ("cancel_requested", &["by {/by}"]),
+    (
+        "permission_requested",
+        &[
+            "{/message/params/toolCall/kind}",
+            "{/message/params/toolCall/title}",
+            "[{/message/params/options}]",
+        ],
+    ),
+    ("permission_resolved", RESOLVED),
+    ("elicitation_resolved", RESOLVED),
+    ("elicitation_requested", &["{/message/params/message}"]),
+    ("terminal", &["{/output}", "{/state}", "exit code {/exitStatus/exitCode}", "{/exitStatus/signal}"]),
+];
+const RESOLVED: &[&str] =
+    &["{/result/outcome/outcome|/result/action}", "{/result/outcome/optionId}", "by {/by}"];
+
+/// The same of the variants of a `session/update`.
+const UPDATES: &[(&str, &[&str])] = &[
+    ("agent_message_chunk", &["{/content}"]),
+    ("agent_thought_chunk", &["(thinks)", "{/content}"]),
+    ("user_message_chunk", &["(user)", "{/content}"]),
+    ("tool_call", &["tool call", "{/toolCallId}", "{/kind}", "{/title}", "({/status})"]),
+    ("tool_call_update", &["tool call update", "{/toolCallId}", "{/kind}", "{/title}", "({/status})"]),
+    ("plan", &["plan:", "{/entries}"]),
+    ("available_commands_update", &["commands:", "{/availableCommands}"]),
+    ("current_mode_update", &["mode:", "{/currentModeId}"]),
+    ("usage_update", &["usage:", "{/used}", "of {/size}"]),
+    ("notice", &["{/severity}:", "{/title}"]),
+];
+
 fn text_of(kind: &str, event: &Value) -> String {
-    let params = &event["message"]["params"];
+    let message = &event["message"];
     match kind {
-        "created" => {
-            join([str_of(&event["agent"]), str_of(&event["cwd"]).map(|cwd| format!("in {cwd}")), by(event)])
+        "update" | "echo" => update(&message["params"]["update"]),
+        "notification" | "agent_request" => {
+            join([message["method"].as_str().unwrap_or_default().to_owned(), short(&message["params"])])
         }
-        "run_started" => join([
-            event["pid"].as_u64().map(|pid| format!("pid {pid}")),
-            str_of(&event["agentInfo"]["title"]).or_else(|| str_of(&event["agentInfo"]["name"])),
-            str_of(&event["agentInfo"]["version"]),
-            str_of(&event["method"]).map(|method| format!("by {method}")),
-        ]),
-        "prompt" => join([who(&event["by"]).map(|who| format!("{who}:")), Some(blocks(&event["prompt"]))]),
-        "update" | "echo" => update(&params["update"]),
-        "turn_ended" => {
-            let reason = str_of(&event["stopReason"]).or_else(|| str_of(&event["result"]["stopReason"]));
-            let ignored = event["agentIgnoredCancel"].as_bool() == Some(true);
-            join([
-                reason,
-                str_of(&event["error"]["message"]),
-                ignored.then(|| "(the agent ignored the cancel)".to_owned()),
-            ])
+        _ => {
+            let ignored = kind == "turn_ended" && event["agentIgnoredCancel"] == true;
+            let ignored = ignored.then(|| "(the agent ignored the cancel)".to_owned());
+            told(KINDS, kind, event)
+                .map_or_else(|| short(event), |parts| join(parts.into_iter().chain(ignored)))
         }
-        "ended" => {
-            // Flat, as it is stored, or under the name that it has elsewhere.
-            let info = if event["terminationInfo"].is_object() { &event["terminationInfo"] } else { event };
-            join([
-                str_of(&info["reason"]),
-                str_of(&info["terminatedBy"]).map(|by| format!("by {by}")),
-                str_of(&info["message"]).map(|message| format!(": {message}")),
-            ])
-        }
-        "cancel_requested" => by(event).unwrap_or_default(),
-        "permission_requested" => join([
-            str_of(&params["toolCall"]["kind"]),
-            str_of(&params["toolCall"]["title"]),
-            Some(names(&params["options"], "name"))
-                .filter(|names| !names.is_empty())
-                .map(|n| format!("[{n}]")),
-        ]),
-        "permission_resolved" | "elicitation_resolved" => {
-            let outcome = &event["result"]["outcome"];
-            join([
-                str_of(&outcome["outcome"]).or_else(|| str_of(&event["result"]["action"])),
-                str_of(&outcome["optionId"]),
-                by(event),
-            ])
-        }
-        "elicitation_requested" => str_of(&params["message"]).unwrap_or_default(),
-        "terminal" => join([
-            str_of(&event["output"]),
-            str_of(&event["state"]),
-            event["exitStatus"]["exitCode"].as_i64().map(|code| format!("exit code {code}")),
-            str_of(&event["exitStatus"]["signal"]),
-        ]),
-        "notification" | "agent_request" => join([str_of(&event["message"]["method"]), Some(short(params))]),
-        _ => short(event),
     }
 }
 
-/// A `session/update`.
 fn update(update: &Value) -> String {
-    let variant = update["sessionUpdate"].as_str().unwrap_or("?");
-    let text = || blocks(&update["content"]);
-    match variant {
-        "agent_message_chunk" => text(),
-        "agent_thought_chunk" => format!("(thinks) {}", text()),
-        "user_message_chunk" => format!("(user) {}", text()),
-        "tool_call" | "tool_call_update" => join([
-            Some(if variant == "tool_call" { "tool call".to_owned() } else { "tool call update".to_owned() }),
-            str_of(&update["toolCallId"]),
-            str_of(&update["kind"]),
-            str_of(&update["title"]),
-            str_of(&update["status"]).map(|status| format!("({status})")),
-        ]),
-        "plan" => format!("plan: {}", names(&update["entries"], "content")),
-        "available_commands_update" => format!("commands: {}", names(&update["availableCommands"], "name")),
-        "current_mode_update" => format!("mode: {}", str_of(&update["currentModeId"]).unwrap_or_default()),
-        "session_info_update" if update["title"].is_string() => {
-            format!("title: {}", str_of(&update["title"]).unwrap_or_default())
+    match update["sessionUpdate"].as_str().unwrap_or("?") {
+        "session_info_update" if update["title"].is_string() => format!("title: {}", words(&update["title"])),
+        variant => {
+            told(UPDATES, variant, update).map_or_else(|| format!("{variant}: {}", short(update)), join)
         }
-        "usage_update" => format!("usage: {} of {}", update["used"], update["size"]),
-        "notice" => join([
-            str_of(&update["severity"]).map(|severity| format!("{severity}:")),
-            str_of(&update["title"]),
-        ]),
-        other => format!("{other}: {}", short(update)),
     }
 }
 
-fn str_of(value: &Value) -> Option<String> {
-    value.as_str().map(str::to_owned)
+/// The parts that a table has for a kind.
+fn told(table: &[(&str, &[&str])], kind: &str, value: &Value) -> Option<Vec<String>> {
+    let (_, parts) = table.iter().find(|(name, _)| *name == kind)?;
+    let part = |part: &&str| {
+        let Some((before, rest)) = part.split_once('{') else { return Some((*part).to_owned()) };
+        let (places, after) = rest.split_once('}')?;
+        let mut said = places.split('|').filter_map(|place| value.pointer(place)).map(words);
+        let said = said.find(|said| !said.is_empty())?;
+        Some(format!("{before}{said}{after}"))
+    };
+    Some(parts.iter().filter_map(part).collect())
 }
 
-fn join<const N: usize>(parts: [Option<String>; N]) -> String {
-    let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+fn join(parts: impl IntoIterator<Item = String>) -> String {
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(" ").replace(" : ", ": ")
 }
 
-fn by(event: &Value) -> Option<String> {
-    who(&event["by"]).map(|who| format!("by {who}"))
-}
-
-/// A name, or the object that says whether it was a client, a mode or a cause.
-fn who(by: &Value) -> Option<String> {
-    match by {
-        Value::String(name) => Some(name.clone()),
-        Value::Object(kinds) => {
-            let (kind, who) = kinds.iter().next()?;
-            Some(format!("{kind} {}", who.as_str().unwrap_or_default()))
-        }
-        _ => None,
+/// A value in words: what is named in a list, the text of a content block, whoever something is by.
+fn words(value: &Value) -> String {
+    let named = |one: &Value| ["name", "content"].iter().find_map(|key| Some(one[*key].as_str()?.to_owned()));
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Array(list) if list.iter().any(|one| one["type"].is_string()) => join(list.iter().map(words)),
+        Value::Array(list) => list.iter().filter_map(named).collect::<Vec<_>>().join(", "),
+        Value::Object(members) => match value["type"].as_str() {
+            Some("text") => words(&value["text"]),
+            Some("resource_link") => format!("[{}]", value["uri"].as_str().unwrap_or("link")),
+            Some("resource") => format!("[{}]", value["resource"]["uri"].as_str().unwrap_or("resource")),
+            Some(other) => format!("[{other}]"),
+            // A client, a mode or a cause.
+            None => {
+                members.iter().next().map(|(kind, who)| format!("{kind} {}", words(who))).unwrap_or_default()
+            }
+        },
+        _ => String::new(),
     }
-}
-
-/// The text of one content block or of several.
-fn blocks(content: &Value) -> String {
-    let one = |block: &Value| match block["type"].as_str() {
-        Some("text") => str_of(&block["text"]).unwrap_or_default(),
-        Some("resource_link") => format!("[{}]", block["uri"].as_str().unwrap_or("link")),
-        Some("resource") => format!("[{}]", block["resource"]["uri"].as_str().unwrap_or("resource")),
-        Some(other) => format!("[{other}]"),
-        None => String::new(),
-    };
-    match content {
-        Value::Array(blocks) => blocks.iter().map(one).collect::<Vec<_>>().join(" "),
-        block => one(block),
-    }
-}
-
-fn names(list: &Value, member: &str) -> String {
-    let names = list.as_array().into_iter().flatten().filter_map(|one| one[member].as_str());
-    names.collect::<Vec<_>>().join(", ")
 }
 
 /// A value without words of its own.
 fn short(value: &Value) -> String {
     let mut value = value.clone();
     if let Value::Object(members) = &mut value {
-        for told in ["seq", "at", "kind"] {
-            members.remove(told);
-        }
+        members.retain(|name, _| !["seq", "at", "kind"].contains(&name.as_str()));
     }
     if value.is_null() { String::new() } else { value.to_string() }
 }

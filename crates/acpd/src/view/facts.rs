@@ -20,15 +20,8 @@ pub(super) struct Facts {
     options: BTreeMap<String, String>,
     plan: Vec<String>,
     mentioned: Vec<String>,
-    usage: Option<Usage>,
-}
-
-/// The last usage report.
-#[derive(Debug, Clone, PartialEq)]
-struct Usage {
-    used: u64,
-    size: u64,
-    cost: Option<(f64, String)>,
+    /// The last usage report in words.
+    pub(super) usage: Option<String>,
 }
 
 impl Facts {
@@ -72,18 +65,12 @@ impl Facts {
         let (Some(used), Some(size)) = (number("used"), number("size")) else { return };
         let amount = update.pointer("/cost/amount").and_then(Value::as_f64).filter(|amount| *amount > 0.0);
         let currency = update.pointer("/cost/currency").and_then(Value::as_str).unwrap_or_default();
-        self.usage = Some(Usage { used, size, cost: amount.map(|amount| (amount, line(currency, 8))) });
-    }
-
-    /// The last usage report in words.
-    pub(super) fn shown_usage(&self) -> Option<String> {
-        let usage = self.usage.as_ref()?;
-        let mut shown = format!("{} of {} tokens", grouped(usage.used), grouped(usage.size));
-        if let Some((amount, currency)) = &usage.cost {
-            let digits = if *amount < 0.01 { 4 } else { 2 };
-            shown.push_str(&format!(" · {amount:.digits$} {currency}"));
-        }
-        Some(shown)
+        let cost = amount.map(|amount| {
+            let digits = if amount < 0.01 { 4 } else { 2 };
+            format!(" · {amount:.digits$} {}", line(currency, 8))
+        });
+        let cost = cost.unwrap_or_default();
+        self.usage = Some(format!("{} of {} tokens{cost}", grouped(used), grouped(size)));
     }
 
     /// `plan`: all of it, if it is another one than before.
@@ -162,12 +149,7 @@ fn changed(known: &mut String, now: String) -> Option<String> {
 /// 1234567 as 1,234,567.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let mut shown = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
+    let (first, rest) = digits.split_at((digits.len() - 1) % 3 + 1);
+    let groups = rest.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group));
+    std::iter::once(first.into()).chain(groups).collect::<Vec<_>>().join(",")
 }

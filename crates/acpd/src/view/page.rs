@@ -35,8 +35,8 @@ pub(super) enum Paragraph {
 }
 
 pub(super) struct Page<O, E> {
-    out: O,
-    err: E,
+    pub(super) out: O,
+    pub(super) err: E,
     screen: Screen,
     paint: Paint,
     /// The answer on stdout is in the middle of a line.
@@ -137,14 +137,15 @@ impl<O: Write, E: Write> Page<O, E> {
     /// Whole lines on stderr.
     pub(super) fn block(&mut self, block: Block, paragraph: Paragraph, lines: &[String]) -> io::Result<()> {
         self.end_line(paragraph)?;
+        self.say_lines(block, lines)?;
+        self.put_live()
+    }
+
+    fn say_lines(&mut self, block: Block, lines: &[String]) -> io::Result<()> {
         let mut said = self.take_live();
         self.separate(block, &mut said);
-        for line in lines {
-            said.push_str(line);
-            said.push('\n');
-        }
-        self.say(&said)?;
-        self.put_live()
+        lines.iter().for_each(|line| said.extend([line, "\n"]));
+        self.say(&said)
     }
 
     /// A remark that can wait for the end of the line.
@@ -162,7 +163,9 @@ impl<O: Write, E: Write> Page<O, E> {
     /// Ends what is in the middle of a line.
     pub(super) fn end_line(&mut self, paragraph: Paragraph) -> io::Result<()> {
         let mut said = self.take_live();
-        self.close_thought(&mut said);
+        if std::mem::take(&mut self.err_open) {
+            said.push('\n');
+        }
         self.say(&said)?;
         self.close_answer(paragraph)?;
         self.say_notes()?;
@@ -200,13 +203,6 @@ impl<O: Write, E: Write> Page<O, E> {
         self.say(&(taken + &put))
     }
 
-    /// Ends all lines and gives the streams back.
-    pub(super) fn finish(mut self) -> io::Result<(O, E)> {
-        self.set_live(Vec::new())?;
-        self.end_line(Paragraph::Ends)?;
-        Ok((self.out, self.err))
-    }
-
     fn say(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -216,17 +212,10 @@ impl<O: Write, E: Write> Page<O, E> {
     }
 
     fn say_notes(&mut self) -> io::Result<()> {
-        let notes = std::mem::take(&mut self.notes);
-        if notes.is_empty() {
-            return Ok(());
+        match std::mem::take(&mut self.notes) {
+            notes if notes.is_empty() => Ok(()),
+            notes => self.say_lines(Block::Note, &notes),
         }
-        let mut said = String::new();
-        self.separate(Block::Note, &mut said);
-        for note in notes {
-            said.push_str(&note);
-            said.push('\n');
-        }
-        self.say(&said)
     }
 
     fn separate(&mut self, block: Block, said: &mut String) {
@@ -240,12 +229,6 @@ impl<O: Write, E: Write> Page<O, E> {
     fn is_apart(&self, block: Block) -> bool {
         let among = |block| matches!(block, Block::Calls | Block::Note);
         self.last.is_some_and(|last| last != block && !(among(last) && among(block)))
-    }
-
-    fn close_thought(&mut self, said: &mut String) {
-        if std::mem::take(&mut self.err_open) {
-            said.push('\n');
-        }
     }
 
     fn close_answer(&mut self, paragraph: Paragraph) -> io::Result<()> {

@@ -29,17 +29,11 @@ impl Screen {
     }
 }
 
-#[cfg(unix)]
 fn same_file(out: &io::Stdout, err: &io::Stderr) -> bool {
     match (rustix::fs::fstat(out), rustix::fs::fstat(err)) {
         (Ok(out), Ok(err)) => (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino),
         _ => false,
     }
-}
-
-#[cfg(not(unix))]
-fn same_file(out: &io::Stdout, err: &io::Stderr) -> bool {
-    out.is_terminal() && err.is_terminal()
 }
 
 /// Puts styles around text, or leaves it alone.

@@ -3,6 +3,7 @@
 //! Pure. Invariants: an option is told by its kind, never by its place or name; its id is kept as it came, all that is
 //! shown of it is clean. Not here: what the tool call is about, see [`call`](super::call).
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::clean::line;
@@ -29,13 +30,15 @@ pub(crate) struct Choice {
 }
 
 /// What an option does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
     AllowOnce,
     AllowAlways,
     RejectOnce,
     RejectAlways,
     /// One that acpd does not know.
+    #[serde(other)]
     Other,
 }
 
@@ -67,16 +70,10 @@ impl Question {
 }
 
 fn choice(option: &Value) -> Option<Choice> {
-    let id = option.get("optionId")?.as_str()?.to_owned();
-    let name = line(option.get("name").and_then(Value::as_str).unwrap_or_default(), NAME_WIDTH);
+    let id = option["optionId"].as_str()?.to_owned();
+    let name = line(option["name"].as_str().unwrap_or_default(), NAME_WIDTH);
     let name = if name.is_empty() { line(&id, NAME_WIDTH) } else { name };
-    let kind = match option.get("kind").and_then(Value::as_str) {
-        Some("allow_once") => Kind::AllowOnce,
-        Some("allow_always") => Kind::AllowAlways,
-        Some("reject_once") => Kind::RejectOnce,
-        Some("reject_always") => Kind::RejectAlways,
-        _ => Kind::Other,
-    };
+    let kind = Kind::deserialize(&option["kind"]).unwrap_or(Kind::Other);
     Some(Choice { id, name, kind })
 }
 

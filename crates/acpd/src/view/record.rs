@@ -7,7 +7,7 @@ use super::facts::grouped;
 use super::paint::{Paint, Screen};
 use super::session_rows::state;
 use super::spans::{age, date_and_time};
-use crate::clean::{line, verbatim};
+use crate::clean::line;
 use crate::daemon::Session;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -90,25 +90,10 @@ fn termination(info: &Value, agent: &str, paint: Paint) -> Vec<String> {
 
 /// What the record has of a process's stderr.
 fn stderr(stderr: &Value, paint: Paint) -> Vec<String> {
-    let part = |key: &str| -> Vec<&str> { stderr[key].as_str().unwrap_or_default().lines().collect() };
-    let (head, tail) = (part("head"), part("tail"));
-    let told = (head.len() + tail.len()) as u64;
-    if told == 0 {
-        return Vec::new();
+    let mut lines = ending::stderr_lines(stderr, [usize::MAX; 2], WIDTH, paint);
+    if let Some(head) = lines.first_mut() {
+        *head = paint.dim(format_args!("{:<NAMES$}{head}:", "stderr"));
     }
-    let total = stderr["totalLines"].as_u64().unwrap_or(told).max(told);
-    let shown = |text: &&str| format!("  {} {}", paint.dim("│"), verbatim(text, WIDTH));
-    let mut lines = vec![paint.dim(format_args!(
-        "{:<NAMES$}{} {}:",
-        "stderr",
-        grouped(total),
-        if total == 1 { "line" } else { "lines" }
-    ))];
-    lines.extend(head.iter().map(shown));
-    if total > told {
-        lines.push(format!("  {}", paint.dim(format_args!("┊ {} lines left out", grouped(total - told)))));
-    }
-    lines.extend(tail.iter().map(shown));
     lines
 }
 

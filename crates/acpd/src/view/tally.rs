@@ -2,7 +2,7 @@
 //!
 //! Pure. Invariant: bounded; what is the same is one line. Not here: how the turn ended, see [`ending`](super::ending).
 
-use super::call::Call;
+use super::call::{Call, State};
 use super::paint::Paint;
 use super::question::Kind;
 use crate::clean::line;
@@ -40,8 +40,11 @@ pub(super) fn spoken_answer(kind: Kind) -> &'static str {
 }
 
 impl Tally {
-    /// A call was completed.
+    /// A call was completed, or failed and did nothing.
     pub(super) fn completed(&mut self, call: &Call) {
+        if call.state == State::Failed {
+            return;
+        }
         let done = match call.kind() {
             "delete" => "deleted",
             "move" => "moved",

@@ -11,6 +11,23 @@ use super::*;
 const PIPES: Screen = Screen { terminal: false, colour: false, shared: false };
 const TERMINAL: Screen = Screen { terminal: true, colour: false, shared: true };
 
+impl<O: Write, E: Write> View<O, E> {
+    /// Shows the end of a session alone, without a turn that failed with it.
+    fn session_ended(&mut self, termination_info: &Value) -> io::Result<()> {
+        self.close_turn()?;
+        let paint = self.page.paint();
+        let mut lines = ending::stderr(termination_info, paint);
+        lines.extend(ending::session(termination_info, &self.agent_or("NAME"), None, paint));
+        self.page.block(Block::Ending, Paragraph::Ends, &lines)
+    }
+
+    /// Ends the last line, takes progress off the screen, and gives the writers back.
+    fn finish(mut self) -> io::Result<(O, E)> {
+        self.interrupted()?;
+        Ok((self.page.out, self.page.err))
+    }
+}
+
 /// A view on two pipes.
 fn piped() -> View<Vec<u8>, Vec<u8>> {
     View::new(Vec::new(), Vec::new(), PIPES, Some("/src".into()))
