@@ -24,7 +24,13 @@ pub fn run_process() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    cli.color.choice().write_global();
+    // So that everything that prints agrees.
+    match cli.color {
+        clap::ColorChoice::Auto => anstream::ColorChoice::Auto,
+        clap::ColorChoice::Always => anstream::ColorChoice::Always,
+        clap::ColorChoice::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
     let log = logging::start(&cli);
     if let Err(error) = survive_full_files() {
         return exit::exit_code(Err(error.into()));
