@@ -62,9 +62,7 @@ impl Client {
             session_stop: false,
         };
         host.scope().spawn("connection", serve(host.clone(), options, io));
-        // The peer is this very program: its lines have been bounded already.
-        let lines = LineBuffer::new(usize::MAX / 2);
-        Self { link: None, arrivals: Some(sender), gone, pieces, lines, ready: VecDeque::new(), next_id: 0 }
+        Self::with(None, sender, gone, pieces)
     }
 
     /// A client of a daemon.
@@ -73,10 +71,18 @@ impl Client {
         let (said, pieces) = mpsc::channel(PIECES);
         // A client that hangs up here wants no more answers.
         let link = scope.spawn("link", link.carry(arrivals, said, Duration::ZERO));
-        // A message of the daemon is bounded already.
+        Self::with(Some(link), sender, CancellationToken::new(), pieces)
+    }
+
+    fn with(
+        link: Option<JoinHandle<Option<LinkEnd>>>,
+        arrivals: mpsc::Sender<Arrival>,
+        gone: CancellationToken,
+        pieces: mpsc::Receiver<Bytes>,
+    ) -> Self {
+        // What comes is bounded already: by this very program, or as a message of the daemon.
         let lines = LineBuffer::new(usize::MAX / 2);
-        let (arrivals, gone) = (Some(sender), CancellationToken::new());
-        Self { link: Some(link), arrivals, gone, pieces, lines, ready: VecDeque::new(), next_id: 0 }
+        Self { link, arrivals: Some(arrivals), gone, pieces, lines, ready: VecDeque::new(), next_id: 0 }
     }
 
     /// Whether lines still come and go.
@@ -92,35 +98,30 @@ impl Client {
 
     /// Sends a request; its answer comes with the id that is returned.
     pub(crate) async fn request(&mut self, method: &str, params: &Value) -> u64 {
-        let id = self.next_id;
+        let (id, params) = (self.next_id, params.to_string());
         self.next_id += 1;
-        let mut line = BytesMut::new();
-        acpd_wire::write_request(&mut line, id, method, Some(params.to_string().as_bytes()));
-        self.send(line).await;
+        self.send(|line| acpd_wire::write_request(line, id, method, Some(params.as_bytes()))).await;
         id
     }
 
     pub(crate) async fn notify(&mut self, method: &str, params: &Value) {
-        let mut line = BytesMut::new();
-        acpd_wire::write_notification(&mut line, method, Some(params.to_string().as_bytes()));
-        self.send(line).await;
+        let params = params.to_string();
+        self.send(|line| acpd_wire::write_notification(line, method, Some(params.as_bytes()))).await;
     }
 
     /// Answers a request.
     pub(crate) async fn answer(&mut self, id: &OwnedId, result: &Value) {
-        let mut line = BytesMut::new();
-        acpd_wire::write_result(&mut line, id.as_id(), result.to_string().as_bytes());
-        self.send(line).await;
+        self.send(|line| acpd_wire::write_result(line, id.as_id(), result.to_string().as_bytes())).await;
     }
 
     /// Answers a request with an error.
     pub(crate) async fn refuse(&mut self, id: &OwnedId, code: i64, message: &str) {
-        let mut line = BytesMut::new();
-        acpd_wire::write_error(&mut line, id.as_id(), code, message, None);
-        self.send(line).await;
+        self.send(|line| acpd_wire::write_error(line, id.as_id(), code, message, None)).await;
     }
 
-    async fn send(&mut self, mut line: BytesMut) {
+    async fn send(&mut self, write: impl FnOnce(&mut BytesMut)) {
+        let mut line = BytesMut::new();
+        write(&mut line);
         line.truncate(line.len() - 1);
         if let Some(arrivals) = &self.arrivals {
             // A connection that is gone says so by the end of its lines.

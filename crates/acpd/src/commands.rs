@@ -1,5 +1,8 @@
 //! The commands, a file each.
 
+use crate::exit::Failure;
+use std::path::PathBuf;
+
 pub(crate) mod agents;
 pub(crate) mod run;
 pub(crate) mod serve;
@@ -12,4 +15,24 @@ pub(crate) mod top;
 pub(crate) fn shown(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("{word:?}") }
+}
+
+/// The directory for the session, as ACP can name it; one of another machine is not looked for.
+pub(crate) fn working_directory(given: Option<PathBuf>, is_here: bool) -> Result<PathBuf, Failure> {
+    let shown = given.clone().unwrap_or_else(|| ".".into());
+    let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--cwd {}: {why}", shown.display()));
+    let mut cwd = std::path::absolute(&shown).map_err(|error| wrong(&error))?;
+    if is_here {
+        cwd = std::fs::canonicalize(cwd).map_err(|error| wrong(&error))?;
+        if !cwd.is_dir() {
+            return Err(wrong(&"not a directory"));
+        }
+    }
+    match cwd.to_str() {
+        Some(_) => Ok(cwd),
+        None => Err(Failure::Usage(format!(
+            "no session can work in {}: the name of the directory is not UTF-8, and ACP has no other names",
+            cwd.display()
+        ))),
+    }
 }

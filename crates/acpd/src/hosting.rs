@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::local_host::load_config;
 use acpd_wire::DEFAULT_LINE_LIMIT;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where sessions are hosted.
 pub(crate) enum Hosting {
@@ -50,6 +50,20 @@ impl Hosting {
             warn(&configuration);
         }
         Ok(Self::Daemon(Box::new(Hosted { daemon, line_limit: config.limits.line_bytes, configuration })))
+    }
+}
+
+/// The flags that say which daemon it is.
+pub(crate) fn reach(location: &HostLocation) -> String {
+    let place = |flag: &str, path: &Option<PathBuf>| {
+        path.as_ref().map(|path| format!(" {flag} {}", shown(&path.to_string_lossy()))).unwrap_or_default()
+    };
+    match &location.connect.connect {
+        Some(url) => {
+            let url = format!(" --connect {}", shown(url));
+            url + &place("--token-file", &location.connect.token_file) + &place("--ca", &location.connect.ca)
+        }
+        None => place("--config", &location.config) + &place("--state-dir", &location.state_dir),
     }
 }
 

@@ -8,6 +8,7 @@ mod keys;
 
 pub(crate) use keys::Key;
 
+use crate::runtime::if_any;
 use keys::Decoder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -117,7 +118,7 @@ impl Keyboard {
                         Err(_) => return Typed::Gone,
                     }
                 }
-                () = until(self.settles) => {
+                () = if_any(self.settles.map(tokio::time::sleep_until)) => {
                     self.settles = None;
                     self.keys.extend(self.decoder.settle());
                 }
@@ -189,12 +190,5 @@ fn read_now(terminal: &OwnedFd) -> io::Result<Read> {
         Err(Errno::INTR) => Ok(Read::Bytes(Vec::new())),
         Ok(count) => Ok(Read::Bytes(bytes[..count].to_vec())),
         Err(error) => Err(error.into()),
-    }
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

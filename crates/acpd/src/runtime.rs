@@ -45,6 +45,17 @@ pub(crate) fn start(many: bool) -> Result<Runtime, RuntimeError> {
     built.unwrap_or_else(|_| Err(refused())).map_err(|source| RuntimeError { source })
 }
 
+/// The output of something that may not be there; else there is never one.
+///
+/// # Cancel safety
+/// As the future's.
+pub(crate) async fn if_any<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Has the threads begin that wait for what blocks.
 fn begin_threads(runtime: &Runtime) -> io::Result<()> {
     let (begun, beginnings) = sync_channel(HELD);

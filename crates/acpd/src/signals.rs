@@ -1,5 +1,6 @@
 //! SIGTERM, SIGINT and SIGHUP: the first asks to stop, the second kills what has not ended.
 
+use crate::runtime::if_any;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -13,24 +14,13 @@ pub(crate) struct StopSignals {
 
 impl StopSignals {
     pub(crate) fn listen() -> io::Result<Self> {
-        let hangup = match hangup_is_ignored() {
-            true => None,
-            false => Some(signal(SignalKind::hangup())?),
-        };
-        Self::with_hangup(hangup)
+        Ok(Self { hangup: hangups()?, ..Self::without_hangup()? })
     }
 
     /// For a daemon, to which SIGHUP means something else.
     pub(crate) fn without_hangup() -> io::Result<Self> {
-        Self::with_hangup(None)
-    }
-
-    fn with_hangup(hangup: Option<Signal>) -> io::Result<Self> {
-        Ok(Self {
-            term: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup,
-        })
+        let (term, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        Ok(Self { term, interrupt, hangup: None })
     }
 
     /// Waits for the next one.
@@ -41,36 +31,14 @@ impl StopSignals {
         tokio::select! {
             _ = self.term.recv() => {}
             _ = self.interrupt.recv() => {}
-            () = next_of(self.hangup.as_mut()) => {}
+            _ = if_any(self.hangup.as_mut().map(Signal::recv)) => {}
         }
     }
 }
 
-/// SIGHUP, which asks a daemon to read its configuration anew.
-pub(crate) struct Reloads(Option<Signal>);
-
-impl Reloads {
-    pub(crate) fn listen() -> io::Result<Self> {
-        match hangup_is_ignored() {
-            true => Ok(Self(None)),
-            false => Ok(Self(Some(signal(SignalKind::hangup())?))),
-        }
-    }
-
-    /// Waits for the next one.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    pub(crate) async fn next(&mut self) {
-        next_of(self.0.as_mut()).await;
-    }
-}
-
-async fn next_of(signal: Option<&mut Signal>) {
-    match signal {
-        Some(signal) => drop(signal.recv().await),
-        None => std::future::pending().await,
-    }
+/// SIGHUP, which asks a daemon to read its configuration anew. None when it was inherited as ignored.
+pub(crate) fn hangups() -> io::Result<Option<Signal>> {
+    if hangup_is_ignored() { Ok(None) } else { signal(SignalKind::hangup()).map(Some) }
 }
 
 /// Listening would undo it, so it has to be known before. Where `/proc` does not tell, it counts as not ignored.

@@ -5,23 +5,22 @@ mod leaving;
 mod questions;
 mod standard_input;
 
-use super::shown;
-use crate::clean;
-use crate::cli::{HostLocation, Run};
+use super::working_directory;
+use crate::cli::Run;
 use crate::client::{Client, Incoming};
 use crate::daemon::Daemon;
 use crate::exit::Failure;
-use crate::hosting::{Hosted, Hosting};
+use crate::hosting::{Hosted, Hosting, reach};
 use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
 use crate::view::{Screen, TICK, View};
 use acpd_host::{META, PermissionMode, SessionId, method};
-use acpd_wire::{codes, member};
+use acpd_wire::member;
 use questions::Questions;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Stderr, Stdout, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -83,44 +82,10 @@ enum Home {
     },
 }
 
-/// The flags that say which daemon it is.
-fn reach(location: &HostLocation) -> String {
-    let place = |flag: &str, path: &Option<PathBuf>| {
-        path.as_ref().map(|path| format!(" {flag} {}", shown(&path.to_string_lossy()))).unwrap_or_default()
-    };
-    match &location.connect.connect {
-        Some(url) => {
-            let url = format!(" --connect {}", shown(url));
-            url + &place("--token-file", &location.connect.token_file) + &place("--ca", &location.connect.ca)
-        }
-        None => place("--config", &location.config) + &place("--state-dir", &location.state_dir),
-    }
-}
-
 /// clap's own words, without its "error: ", which the exit adds.
 fn clap_failure(error: clap::Error) -> Failure {
     let text = error.to_string();
     Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
-}
-
-/// The directory for the session, as ACP can name it; one of another machine is not looked for.
-fn working_directory(given: Option<PathBuf>, is_here: bool) -> Result<PathBuf, Failure> {
-    let shown = given.clone().unwrap_or_else(|| ".".into());
-    let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--cwd {}: {why}", shown.display()));
-    let mut cwd = std::path::absolute(&shown).map_err(|error| wrong(&error))?;
-    if is_here {
-        cwd = std::fs::canonicalize(cwd).map_err(|error| wrong(&error))?;
-        if !cwd.is_dir() {
-            return Err(wrong(&"not a directory"));
-        }
-    }
-    match cwd.to_str() {
-        Some(_) => Ok(cwd),
-        None => Err(Failure::Usage(format!(
-            "no session can work in {}: the name of the directory is not UTF-8, and ACP has no other names",
-            cwd.display()
-        ))),
-    }
 }
 
 /// Where things are shown.
@@ -129,13 +94,12 @@ enum Show {
     Json(Stdout),
 }
 
-/// How far the conversation has come: the id of the request that is open.
+/// What the host is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    Initialize(u64),
-    New(u64),
-    Prompt(u64),
-    Over,
+    Initialize,
+    New,
+    Prompt,
 }
 
 struct Conversation {
@@ -144,8 +108,7 @@ struct Conversation {
     show: Show,
     questions: Questions,
     agent: Option<String>,
-    prompt: String,
-    permission_mode: Option<PermissionMode>,
+    words: Words,
     session: Option<String>,
     /// The ways to log in that the agent names.
     auth_methods: Value,
@@ -160,7 +123,7 @@ struct Conversation {
 }
 
 impl Conversation {
-    fn new(client: Client, home: Home, words: Words, agent: Option<String>, cwd: &std::path::Path) -> Self {
+    fn new(client: Client, home: Home, words: Words, agent: Option<String>, cwd: &Path) -> Self {
         let screen = Screen::of_process();
         let questions = Questions::new(words.json, screen);
         let show = match words.json {
@@ -176,8 +139,7 @@ impl Conversation {
             show,
             questions,
             agent,
-            prompt: words.prompt,
-            permission_mode: words.mode,
+            words,
             session: None,
             auth_methods: Value::Null,
             begun: Instant::now(),
@@ -188,31 +150,16 @@ impl Conversation {
         }
     }
 
-    async fn hold(&mut self, cwd: &std::path::Path, signals: &mut StopSignals) -> Result<(), Failure> {
+    async fn hold(&mut self, cwd: &Path, signals: &mut StopSignals) -> Result<(), Failure> {
         if let Show::View(view) = &mut self.show {
             view.starting(self.agent.as_deref())?;
         }
-        let mut params = json!({
-            "protocolVersion": 1,
-            "clientCapabilities": {
-                "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
-                // A person can be told what to type.
-                "auth": {"terminal": true},
-                "_meta": {META: {"terminals": true}},
-            },
-            "clientInfo": {"name": CLIENT, "version": env!("CARGO_PKG_VERSION")},
-        });
-        if let Home::Here(_) = self.home {
-            // So that what is declined can be told. In a daemon another client may have a better answer.
-            params["clientCapabilities"]["elicitation"] = json!({"form": {}, "url": {}});
-        }
-        let first = Phase::Initialize(self.client.request(method::INITIALIZE, &params).await);
-        let talked = self.talk(first, cwd, signals).await;
+        let talked = self.talk(cwd, signals).await;
         self.forget_questions();
         match self.home {
             Home::Here(_) => {
                 talked?;
-                self.end_here(cwd, signals).await?;
+                self.end_here(signals).await?;
             }
             Home::Daemon { .. } => {
                 if let Err(failure) = talked {
@@ -234,39 +181,101 @@ impl Conversation {
     }
 
     /// Goes on until the turn is over, or the output is not read any more.
-    async fn talk(
+    async fn talk(&mut self, cwd: &Path, signals: &mut StopSignals) -> Result<(), Failure> {
+        let mut params = json!({
+            "protocolVersion": 1,
+            "clientCapabilities": {
+                "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
+                // A person can be told what to type.
+                "auth": {"terminal": true},
+                "_meta": {META: {"terminals": true}},
+            },
+            "clientInfo": {"name": CLIENT, "version": env!("CARGO_PKG_VERSION")},
+        });
+        if let Home::Here(_) = self.home {
+            // So that what is declined can be told. In a daemon another client may have a better answer.
+            params["clientCapabilities"]["elicitation"] = json!({"form": {}, "url": {}});
+        }
+        let asked = self.request(Phase::Initialize, method::INITIALIZE, &params, signals).await?;
+        let Some(known) = asked else { return Ok(()) };
+        self.know_agent(&known["_meta"][META]["agent"]);
+        self.auth_methods = known["authMethods"].clone();
+        if let Show::View(view) = &mut self.show {
+            view.started(known.get("agentInfo"), self.begun.elapsed())?;
+        }
+        self.begun = Instant::now();
+        let mut params = json!({"cwd": cwd, "mcpServers": []});
+        if let Some(mode) = self.words.mode {
+            params["_meta"] = json!({META: {"permissionMode": mode.as_str()}});
+        }
+        let asked = self.request(Phase::New, method::SESSION_NEW, &params, signals).await?;
+        let Some(created) = asked else { return Ok(()) };
+        self.session = created["sessionId"].as_str().map(str::to_owned);
+        if self.interrupted {
+            self.outcome = Some(Err(Failure::Failed("interrupted".to_owned())));
+            return Ok(());
+        }
+        let params =
+            json!({"sessionId": self.session, "prompt": [{"type": "text", "text": self.words.prompt}]});
+        match self.request(Phase::Prompt, method::SESSION_PROMPT, &params, signals).await? {
+            Some(ended) => self.turn_ended(ended["stopReason"].as_str().unwrap_or("unknown")),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks the host for something, and shows what happens meanwhile. None when there is no answer to go on with.
+    async fn request(
         &mut self,
-        mut phase: Phase,
-        cwd: &std::path::Path,
+        phase: Phase,
+        method: &str,
+        params: &Value,
         signals: &mut StopSignals,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Value>, Failure> {
+        let asked = self.client.request(method, params).await;
         let mut ticks = tokio::time::interval(TICK);
-        while phase != Phase::Over {
-            tokio::select! {
+        loop {
+            let goes_on = tokio::select! {
                 incoming = self.client.next() => match incoming {
-                    Some(incoming) => phase = self.take(incoming, phase, cwd).await?,
-                    None => phase = Phase::Over,
+                    None => false,
+                    Some(Incoming::Answer { id, outcome: Ok(result) }) if id == asked => return Ok(Some(result)),
+                    Some(Incoming::Answer { id, outcome: Err(error) }) if id == asked => {
+                        self.failed(phase, &error)?;
+                        false
+                    }
+                    Some(Incoming::Answer { .. }) => true,
+                    Some(Incoming::Notification { method, params }) => {
+                        self.notified(&method, &params).await?;
+                        true
+                    }
+                    Some(Incoming::Request { id, method, params }) => {
+                        self.requested(id, &method, &params).await?;
+                        true
+                    }
                 },
-                _ = ticks.tick() => if let Show::View(view) = &mut self.show {
-                    let elapsed = self.begun.elapsed().saturating_sub(self.questions.asked());
-                    view.tick(elapsed)?;
-                },
-                typed = self.questions.typed() => if self.pressed(typed).await? {
-                    phase = self.interrupt(phase).await?;
-                },
-                _ = signals.next() => phase = self.interrupt(phase).await?,
+                _ = ticks.tick() => {
+                    let elapsed = self.elapsed();
+                    if let Show::View(view) = &mut self.show {
+                        view.tick(elapsed)?;
+                    }
+                    true
+                }
+                typed = self.questions.typed() => !self.pressed(typed).await? || self.interrupt(phase).await?,
+                _ = signals.next() => self.interrupt(phase).await?,
+            };
+            if !goes_on {
+                return Ok(None);
             }
         }
-        Ok(())
     }
 
     /// The host ends the session before the connection closes.
-    async fn end_here(&mut self, cwd: &std::path::Path, signals: &mut StopSignals) -> Result<(), Failure> {
+    async fn end_here(&mut self, signals: &mut StopSignals) -> Result<(), Failure> {
         self.client.hang_up();
         loop {
             tokio::select! {
                 incoming = self.client.next() => match incoming {
-                    Some(incoming) => drop(self.take(incoming, Phase::Over, cwd).await?),
+                    Some(Incoming::Notification { method, params }) => self.notified(&method, &params).await?,
+                    Some(_) => {}
                     None => break,
                 },
                 _ = signals.next() => if let Home::Here(local) = &self.home {
@@ -276,22 +285,17 @@ impl Conversation {
         }
         let (Home::Here(local), Some(session)) = (&self.home, &self.session) else { return Ok(()) };
         // What cannot be looked at any more is not told.
-        let ended = match SessionId::parse(session) {
-            Some(id) => local.host.inspect(&id, None).await.ok(),
-            None => None,
-        };
-        let ended = ended.and_then(|summary| summary.termination);
+        let Some(id) = SessionId::parse(session) else { return Ok(()) };
+        let ended = local.host.inspect(&id, None).await.ok().and_then(|summary| summary.termination);
         let ended = ended.map(|info| json!(info));
         self.report_leftovers(ended.as_ref())
     }
 
     /// Processes that were left behind, when nothing else was said of the end.
     fn report_leftovers(&mut self, ended: Option<&Value>) -> Result<(), Failure> {
-        match ended {
-            Some(info) if info["leaked"] == json!(true) && !self.ended => {
-                self.announce("processes that the agent left behind were killed")
-            }
-            _ => Ok(()),
+        match ended.is_some_and(|info| info["leaked"] == json!(true)) && !self.ended {
+            true => self.announce("processes that the agent left behind were killed"),
+            false => Ok(()),
         }
     }
 
@@ -300,20 +304,20 @@ impl Conversation {
         self.begun.elapsed().saturating_sub(self.questions.asked())
     }
 
-    /// The person wants the turn to end; the second time, at once.
-    async fn interrupt(&mut self, phase: Phase) -> Result<Phase, Failure> {
+    /// The person wants the turn to end; the second time, at once. Whether it goes on until then.
+    async fn interrupt(&mut self, phase: Phase) -> Result<bool, Failure> {
         // A session without any client would live on in the daemon.
-        let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New(_)));
+        let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New));
         if self.interrupted || !(is_to_come || self.session.is_some()) {
             if let Home::Here(local) = &self.home {
                 local.host.agents().kill_all();
             }
-            return Ok(Phase::Over);
+            return Ok(false);
         }
         self.interrupted = true;
         if is_to_come {
             self.announce("stopping; once more to leave at once")?;
-            return Ok(phase);
+            return Ok(true);
         }
         self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
         self.cancel_questions().await?;
@@ -321,76 +325,15 @@ impl Conversation {
             Home::Here(_) => "cancelling; Ctrl-C stops at once",
             Home::Daemon { .. } => "cancelling; Ctrl-C leaves while it goes on",
         })?;
-        Ok(phase)
+        Ok(true)
     }
 
-    async fn take(
-        &mut self,
-        incoming: Incoming,
-        phase: Phase,
-        cwd: &std::path::Path,
-    ) -> Result<Phase, Failure> {
-        match incoming {
-            Incoming::Notification { method, params } => {
-                match method.as_str() {
-                    method::SESSION_UPDATE if self.outcome.is_none() => self.update(&params)?,
-                    method::TERMINAL if self.outcome.is_none() => self.terminal(&params)?,
-                    method::CANCEL_REQUEST => self.withdrawn(&params).await?,
-                    _ => {}
-                }
-                Ok(phase)
-            }
-            Incoming::Request { id, method, params } => {
-                if phase != Phase::Over {
-                    self.requested(id, &method, &params).await?;
-                }
-                Ok(phase)
-            }
-            Incoming::Answer { id, outcome } => match (phase, outcome) {
-                (Phase::Initialize(asked), Ok(result)) if asked == id => {
-                    self.know_agent(&result["_meta"][META]["agent"]);
-                    self.auth_methods = result["authMethods"].clone();
-                    if let Show::View(view) = &mut self.show {
-                        view.started(result.get("agentInfo"), self.begun.elapsed())?;
-                    }
-                    self.begun = Instant::now();
-                    let mut params = json!({"cwd": cwd, "mcpServers": []});
-                    if let Some(mode) = self.permission_mode {
-                        params["_meta"] = json!({META: {"permissionMode": mode.as_str()}});
-                    }
-                    Ok(Phase::New(self.client.request(method::SESSION_NEW, &params).await))
-                }
-                (Phase::New(asked), Ok(result)) if asked == id => {
-                    self.session = result["sessionId"].as_str().map(str::to_owned);
-                    if self.interrupted {
-                        self.outcome = Some(Err(Failure::Failed("interrupted".to_owned())));
-                        return Ok(Phase::Over);
-                    }
-                    let content = json!([{"type": "text", "text": self.prompt}]);
-                    let params = json!({"sessionId": self.session, "prompt": content});
-                    Ok(Phase::Prompt(self.client.request(method::SESSION_PROMPT, &params).await))
-                }
-                (Phase::Prompt(asked), Ok(result)) if asked == id => {
-                    self.turn_ended(result["stopReason"].as_str().unwrap_or("unknown"))?;
-                    Ok(Phase::Over)
-                }
-                (Phase::Initialize(asked) | Phase::New(asked) | Phase::Prompt(asked), Err(error))
-                    if asked == id =>
-                {
-                    // A daemon knows its agents; without one, the name was looked up before.
-                    let is_wrong = matches!(phase, Phase::Initialize(_))
-                        && error["code"].as_i64() == Some(codes::INVALID_PARAMS);
-                    match (error["message"].as_str().filter(|_| is_wrong), &self.home) {
-                        (Some(message), Home::Daemon { configuration, .. }) => {
-                            let text = format!("{}; {configuration}", clean::line(message, 300));
-                            self.outcome = Some(Err(Failure::Usage(text)));
-                        }
-                        _ => self.failed(phase, &error)?,
-                    }
-                    Ok(Phase::Over)
-                }
-                _ => Ok(phase),
-            },
+    async fn notified(&mut self, method: &str, params: &[u8]) -> Result<(), Failure> {
+        match method {
+            method::SESSION_UPDATE if self.outcome.is_none() => self.update(params),
+            method::TERMINAL if self.outcome.is_none() => self.terminal(params),
+            method::CANCEL_REQUEST => self.withdrawn(params).await,
+            _ => Ok(()),
         }
     }
 

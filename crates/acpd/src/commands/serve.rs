@@ -5,7 +5,8 @@ use crate::config::{Config, Scope, Sees};
 use crate::daemon_config;
 use crate::exit::{Failure, chain};
 use crate::local_host::{LocalHost, agent_specs, kill_on_signal, load_config};
-use crate::signals::{Reloads, StopSignals};
+use crate::runtime::if_any;
+use crate::signals::{StopSignals, hangups};
 use acpd_gateway::{
     Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, Measurements, TokenHash, Tokens,
     local_socket_path, tls_config,
@@ -14,6 +15,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use tokio::net::TcpListener;
+use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
 /// Serves until a signal asks to stop.
@@ -23,7 +25,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     // Before the first child: each inherits what is set then.
     raise_open_files();
     let mut stops = StopSignals::without_hangup()?;
-    let mut reloads = Reloads::listen()?;
+    let mut reloads = hangups()?;
     let tls = match (&config.server.tls_cert, &config.server.tls_key) {
         (Some(cert), Some(key)) => Some(tls_config(cert, key)?),
         _ => None,
@@ -57,7 +59,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     loop {
         tokio::select! {
             () = stops.next() => break,
-            () = reloads.next() => match reload(&args, &server, &tokens, &local, config.file.as_deref()) {
+            _ = if_any(reloads.as_mut().map(Signal::recv)) => match reload(&args, &server, &tokens, &local, config.file.as_deref()) {
                 Ok(()) => daemon_config::note(&state_dir, config.file.as_deref()),
                 Err(reason) => tracing::error!(reason, "the configuration stays as it was"),
             },

@@ -12,6 +12,7 @@ use crate::commands::sessions::{daemon_of, screen_of_stdout};
 use crate::daemon::{Daemon, DaemonError, Session, SessionFilter};
 use crate::exit::{Failure, chain};
 use crate::keyboard::{Key, Keyboard, Typed};
+use crate::runtime::if_any;
 use crate::signals::StopSignals;
 use crate::stdout::{print, window};
 use crate::view::{Paint, Screen, TopRow, cut_end, span, top_table};
@@ -112,7 +113,7 @@ async fn watch(daemon: &Daemon, first: Look) -> Result<(), Failure> {
                 let daemon = daemon.clone();
                 looking = Some(Box::pin(async move { look(&daemon).await }));
             }
-            looked = finished(&mut looking) => {
+            looked = if_any(looking.as_mut()) => {
                 looking = None;
                 match looked {
                     Ok(look) => {
@@ -123,7 +124,7 @@ async fn watch(daemon: &Daemon, first: Look) -> Result<(), Failure> {
                     Err(error) => return Err(error.into()),
                 }
             }
-            typed = next_of(&mut keyboard) => match typed {
+            typed = if_any(keyboard.as_mut().map(Keyboard::next)) => match typed {
                 Typed::Key(Key::Letter('q') | Key::Interrupt | Key::Escape) | Typed::Gone => return Ok(()),
                 Typed::Key(key @ (Key::Suspend | Key::Quit)) => {
                     window.leave()?;
@@ -144,20 +145,6 @@ async fn watch(daemon: &Daemon, first: Look) -> Result<(), Failure> {
             _ = resized.recv() => {}
             () = signals.next() => return Ok(()),
         }
-    }
-}
-
-async fn finished<F: Future + Unpin>(work: &mut Option<F>) -> F::Output {
-    match work {
-        Some(work) => work.await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_of(keyboard: &mut Option<Keyboard>) -> Typed {
-    match keyboard {
-        Some(keyboard) => keyboard.next().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -1,9 +1,10 @@
 //! What is told when there is an error instead of a session or of a turn.
 
-use super::{Conversation, Phase, Show};
+use super::{Conversation, Home, Phase, Show};
 use crate::clean;
 use crate::exit::Failure;
 use crate::view::{Failed, Step, logins, said};
+use acpd_wire::codes;
 use serde_json::Value;
 
 /// The code by which an agent says that it wants a login (ACP: `auth_required`).
@@ -13,6 +14,13 @@ impl Conversation {
     /// A request of ours was answered with an error.
     pub(super) fn failed(&mut self, phase: Phase, error: &Value) -> Result<(), Failure> {
         let message = error["message"].as_str().unwrap_or("the agent answered an error without a message");
+        // A daemon knows its agents; without one, the name was looked up before.
+        let is_wrong = phase == Phase::Initialize && error["code"].as_i64() == Some(codes::INVALID_PARAMS);
+        if let (true, Home::Daemon { configuration, .. }) = (is_wrong, &self.home) {
+            let text = format!("{}; {configuration}", clean::line(message, 300));
+            self.outcome = Some(Err(Failure::Usage(text)));
+            return Ok(());
+        }
         let data = &error["data"];
         let info = &data["terminationInfo"];
         self.ended |= info.is_object();
@@ -20,7 +28,7 @@ impl Conversation {
         self.know_agent(&data["agent"]);
         let step = match (error["code"].as_i64(), phase) {
             (Some(AUTH_REQUIRED), _) => Step::Login,
-            (_, Phase::Prompt(_)) => Step::Turn,
+            (_, Phase::Prompt) => Step::Turn,
             _ => Step::Start,
         };
         let ways = match step {

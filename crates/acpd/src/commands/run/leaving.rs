@@ -27,18 +27,7 @@ impl Conversation {
             Home::Here(_) => String::new(),
         };
         if self.outcome.is_some() && !self.ended && self.client.is_connected() {
-            let asked = self.client.request(method::SESSION_CLOSE, &json!({"sessionId": session})).await;
-            let closed = loop {
-                tokio::select! {
-                    incoming = self.client.next() => match incoming {
-                        Some(Incoming::Answer { id, outcome }) if id == asked => break Some(outcome),
-                        Some(_) => {}
-                        None => break None,
-                    },
-                    _ = signals.next() => break None,
-                }
-            };
-            match closed {
+            match self.close_session(&session, signals).await {
                 Some(Ok(_)) => {
                     let end = self.look_at_the_end(&session).await?;
                     self.announce(&format!(
@@ -74,6 +63,24 @@ impl Conversation {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The answer to the request to close the session, if it comes.
+    async fn close_session(
+        &mut self,
+        session: &str,
+        signals: &mut StopSignals,
+    ) -> Option<Result<Value, Value>> {
+        let asked = self.client.request(method::SESSION_CLOSE, &json!({"sessionId": session})).await;
+        loop {
+            tokio::select! {
+                incoming = self.client.next() => match incoming? {
+                    Incoming::Answer { id, outcome } if id == asked => return Some(outcome),
+                    _ => {}
+                },
+                _ = signals.next() => return None,
+            }
+        }
     }
 
     /// How the session ended that was asked to close just now, in words, with what it left behind.

@@ -7,6 +7,7 @@ use super::{Conversation, Show};
 use crate::clean;
 use crate::exit::Failure;
 use crate::keyboard::{Key, Keyboard, Typed};
+use crate::runtime::if_any;
 use crate::view::{Choice, Question, Screen, not_asked};
 use acpd_host::method;
 use acpd_wire::{OwnedId, RawId, codes, member};
@@ -60,10 +61,7 @@ impl Questions {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub(super) async fn typed(&mut self) -> Typed {
-        match &mut self.keyboard {
-            Some(keyboard) => keyboard.next().await,
-            None => std::future::pending().await,
-        }
+        if_any(self.keyboard.as_mut().map(Keyboard::next)).await
     }
 }
 
