@@ -2,7 +2,7 @@
 //!
 //! It goes through the same connection as an editor, so what it sees is what an editor would see.
 
-use crate::daemon::{Link, LinkEnd};
+use crate::daemon::{Link, Trouble};
 use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
 use acpd_host::{Host, TaskScope};
 use acpd_wire::{LineBuffer, Message, OwnedId, RawId};
@@ -36,7 +36,7 @@ pub(crate) enum Incoming {
 /// A connection to a host.
 pub(crate) struct Client {
     /// What carries the lines of a daemon.
-    link: Option<JoinHandle<Option<LinkEnd>>>,
+    link: Option<JoinHandle<Option<Trouble>>>,
     arrivals: Option<mpsc::Sender<Arrival>>,
     /// Cancelled when it hangs up: a host reads nothing while an agent starts.
     gone: CancellationToken,
@@ -75,7 +75,7 @@ impl Client {
     }
 
     fn with(
-        link: Option<JoinHandle<Option<LinkEnd>>>,
+        link: Option<JoinHandle<Option<Trouble>>>,
         arrivals: mpsc::Sender<Arrival>,
         gone: CancellationToken,
         pieces: mpsc::Receiver<Bytes>,
@@ -92,8 +92,7 @@ impl Client {
 
     /// Why a daemon was lost, if it was. Waits for the end of the connection, so that it belongs after that.
     pub(crate) async fn trouble(&mut self) -> Option<String> {
-        let end = self.link.take()?.await.ok().flatten()?;
-        end.trouble().map(str::to_owned)
+        self.link.take()?.await.ok().flatten().flatten()
     }
 
     /// Sends a request; its answer comes with the id that is returned.

@@ -20,7 +20,7 @@ mod tls;
 pub(crate) use error::DaemonError;
 pub(crate) use events::Event;
 pub(crate) use follow::{Followed, Follower};
-pub(crate) use link::{Link, LinkEnd};
+pub(crate) use link::{Link, Trouble};
 pub(crate) use locate::{find_daemon, named, need_daemon};
 pub(crate) use request::Daemon;
 pub(crate) use sessions::{End, Session, SessionFilter};

@@ -110,8 +110,8 @@ impl Keyboard {
                 ready = self.terminal.readable() => {
                     let Ok(mut ready) = ready else { return Typed::Gone };
                     match read_now(self.terminal.get_ref()) {
-                        Ok(Read::Nothing) => ready.clear_ready(),
-                        Ok(Read::Bytes(bytes)) => {
+                        Ok(None) => ready.clear_ready(),
+                        Ok(Some(bytes)) => {
                             self.keys.extend(self.decoder.keys(&bytes));
                             self.settles = self.decoder.is_waiting().then(|| Instant::now() + TORN);
                         }
@@ -162,19 +162,12 @@ impl Drop for Keyboard {
     }
 }
 
-enum Read {
-    /// Perhaps none: there may be more.
-    Bytes(Vec<u8>),
-    /// For now.
-    Nothing,
-}
-
-/// What there is to read, without waiting in any mode of the terminal. An error when there will never be anything.
-fn read_now(terminal: &OwnedFd) -> io::Result<Read> {
+/// What there is to read, without waiting in any mode of the terminal: None for now, or nothing when there may be more. An error when there will never be anything.
+fn read_now(terminal: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     let mut ready = [PollFd::new(terminal, PollFlags::IN)];
     match poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
         Ok(_) => {}
-        Err(Errno::INTR) => return Ok(Read::Bytes(Vec::new())),
+        Err(Errno::INTR) => return Ok(Some(Vec::new())),
         Err(error) => return Err(error.into()),
     }
     let ready = ready[0].revents();
@@ -182,13 +175,13 @@ fn read_now(terminal: &OwnedFd) -> io::Result<Read> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     if !ready.contains(PollFlags::IN) {
-        return Ok(Read::Nothing);
+        return Ok(None);
     }
     let mut bytes = [0; 256];
     match rustix::io::read(terminal.as_fd(), &mut bytes) {
-        Ok(0) | Err(Errno::AGAIN) => Ok(Read::Nothing),
-        Err(Errno::INTR) => Ok(Read::Bytes(Vec::new())),
-        Ok(count) => Ok(Read::Bytes(bytes[..count].to_vec())),
+        Ok(0) | Err(Errno::AGAIN) => Ok(None),
+        Err(Errno::INTR) => Ok(Some(Vec::new())),
+        Ok(count) => Ok(Some(bytes[..count].to_vec())),
         Err(error) => Err(error.into()),
     }
 }

@@ -44,26 +44,20 @@ async fn check(
     let outcome = match outcome {
         Ok(agent) => {
             agent.stop();
-            let end = agent.ended().await;
-            let report = end.report.status.to_string();
-            if json {
-                let result = &agent.info().result;
-                print(&json!({"name": name, "ok": true, "startMs": took.as_millis(), "initialize": result, "end": report}).to_string()).map(drop)
-            } else {
-                print(&describe(name, agent.info(), took, &report)).map(drop)
-            }
+            let end = agent.ended().await.report.status.to_string();
+            let result = &agent.info().result;
+            print(&match json {
+                true => json!({"name": name, "ok": true, "startMs": took.as_millis(), "initialize": result, "end": end})
+                    .to_string(),
+                false => describe(name, agent.info(), took, &end),
+            })
+            .map(drop)
         }
-        Err((error, info)) => {
-            if json {
-                print(
-                    &json!({"name": name, "ok": false, "error": chain(&error), "terminationInfo": info})
-                        .to_string(),
-                )?;
-                Err(Failure::Told)
-            } else {
-                Err(Failure::Failed(explain(name, &chain(&error), &json!(info))))
-            }
+        Err((error, info)) if json => {
+            let told = json!({"name": name, "ok": false, "error": chain(&error), "terminationInfo": info});
+            print(&told.to_string()).and(Err(Failure::Told))
         }
+        Err((error, info)) => Err(Failure::Failed(explain(name, &chain(&error), &json!(info)))),
     };
     scope.finished().await;
     outcome

@@ -3,7 +3,7 @@
 mod events;
 
 use crate::clean;
-use crate::cli::{List, One, Sessions, Which};
+use crate::cli::{List, One, Sessions};
 use crate::daemon::{Daemon, End, SessionFilter, need_daemon};
 use crate::exit::Failure;
 use crate::stdout::{print, window};
@@ -23,11 +23,6 @@ pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
     }
 }
 
-/// The daemon that the command line means.
-pub(crate) async fn daemon_of(which: Which) -> Result<Daemon, Failure> {
-    need_daemon(which).await
-}
-
 /// stdout as a screen: results are in colour when it is a terminal.
 pub(crate) fn screen_of_stdout() -> Screen {
     let out = std::io::stdout();
@@ -39,7 +34,7 @@ pub(crate) fn screen_of_stdout() -> Screen {
 }
 
 async fn listed(args: List) -> Result<(), Failure> {
-    let daemon = daemon_of(args.which).await?;
+    let daemon = need_daemon(args.which).await?;
     let filter = SessionFilter {
         agent: args.agent,
         cwd: args.cwd.map(|cwd| directory(&daemon, cwd)).transpose()?,
@@ -88,7 +83,7 @@ pub(crate) fn print_remark(text: &str) {
 }
 
 async fn show(args: One) -> Result<(), Failure> {
-    let daemon = daemon_of(args.which).await?;
+    let daemon = need_daemon(args.which).await?;
     let session = daemon.session(&args.id).await?;
     if args.json {
         return print(&json!(session.raw).to_string()).map(drop);
@@ -97,7 +92,7 @@ async fn show(args: One) -> Result<(), Failure> {
 }
 
 async fn end(args: One, end: End) -> Result<(), Failure> {
-    let daemon = daemon_of(args.which).await?;
+    let daemon = need_daemon(args.which).await?;
     let session = daemon.session(&args.id).await?;
     let id = session.session_id;
     let done = match end {

@@ -64,7 +64,7 @@ async fn front_end(daemon: &Daemon, agent: &str, line_limit: usize) -> Result<()
         let mut asked = 0;
         loop {
             tokio::select! {
-                end = &mut carried => break Some(end),
+                end = &mut carried => break end,
                 _ = signals.next() => {
                     asked += 1;
                     stop.cancel();
@@ -76,8 +76,8 @@ async fn front_end(daemon: &Daemon, agent: &str, line_limit: usize) -> Result<()
         }
     };
     lines.finish().await;
-    match end.as_ref().and_then(|end| end.trouble()) {
-        Some(trouble) => Err(Failure::Failed(trouble.to_owned())),
+    match end {
+        Some(trouble) => Err(Failure::Failed(trouble)),
         None => Ok(()),
     }
 }

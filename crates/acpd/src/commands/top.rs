@@ -8,8 +8,8 @@ mod window;
 
 use crate::clean;
 use crate::cli::Top;
-use crate::commands::sessions::{daemon_of, screen_of_stdout};
-use crate::daemon::{Daemon, DaemonError, Session, SessionFilter};
+use crate::commands::sessions::screen_of_stdout;
+use crate::daemon::{Daemon, DaemonError, Session, SessionFilter, need_daemon};
 use crate::exit::{Failure, chain};
 use crate::keyboard::{Key, Keyboard, Typed};
 use crate::runtime::if_any;
@@ -73,7 +73,7 @@ fn urgency(session: &Session) -> u8 {
 }
 
 pub(crate) async fn top(args: Top) -> Result<(), Failure> {
-    let daemon = daemon_of(args.which).await?;
+    let daemon = need_daemon(args.which).await?;
     let first = look(&daemon).await?;
     if args.json {
         let raw: Vec<_> = first.sessions.iter().map(|session| &session.raw).collect();

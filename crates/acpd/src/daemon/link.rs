@@ -42,28 +42,8 @@ const TOGETHER: usize = 64;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// How it ended.
-#[derive(Debug)]
-pub(crate) enum LinkEnd {
-    /// We left.
-    Left,
-    /// The daemon's messages are not read.
-    Unread,
-    /// The daemon closed it, with these words.
-    Closed(String),
-    /// It broke.
-    Lost(String),
-}
-
-impl LinkEnd {
-    /// What to tell of an end that the daemon or the way to it made.
-    pub(crate) fn trouble(&self) -> Option<&str> {
-        match self {
-            Self::Left | Self::Unread => None,
-            Self::Closed(words) | Self::Lost(words) => Some(words),
-        }
-    }
-}
+/// What to tell of an end that the daemon or the way to it made; None when we left, or its messages are not read.
+pub(crate) type Trouble = Option<String>;
 
 /// An open WebSocket to a daemon's ACP endpoint.
 pub(crate) struct Link {
@@ -108,7 +88,7 @@ impl Link {
         lines: mpsc::Receiver<Arrival>,
         pieces: mpsc::Sender<Bytes>,
         patience: Duration,
-    ) -> LinkEnd {
+    ) -> Trouble {
         let Self { socket, at } = self;
         let (sink, stream) = socket.split();
         let open = Open::default();
@@ -125,13 +105,13 @@ impl Link {
                 // What the daemon still says on its way out is read, for a moment. When writing has failed, reading
                 // says best why.
                 Ok(sent) => match (sent, tokio::time::timeout(LEAVE, &mut incoming).await) {
-                    (Ok(()), _) => LinkEnd::Left,
+                    (Ok(()), _) => None,
                     (Err(_), Ok(end)) => end,
-                    (Err(error), Err(_)) => LinkEnd::Lost(lost(&at, &error)),
+                    (Err(error), Err(_)) => Some(lost(&at, &error)),
                 },
             }
         };
-        if let Some(trouble) = end.trouble() {
+        if let Some(trouble) = &end {
             for id in open.send_replace(HashSet::new()) {
                 let mut line = BytesMut::new();
                 write_error(&mut line, id.as_id(), codes::INTERNAL_ERROR, trouble, None);
@@ -215,24 +195,24 @@ async fn receive_all(
     pieces: &mpsc::Sender<Bytes>,
     open: &Open,
     at: &str,
-) -> LinkEnd {
+) -> Trouble {
     loop {
         let next = tokio::select! {
             next = tokio::time::timeout(SILENCE, stream.next()) => next,
-            () = pieces.closed() => return LinkEnd::Unread,
+            () = pieces.closed() => return None,
         };
         let text = match next {
-            Err(_) => return LinkEnd::Lost(format!("the daemon at {at} says nothing any more")),
+            Err(_) => return Some(format!("the daemon at {at} says nothing any more")),
             Ok(None | Some(Err(WsError::ConnectionClosed))) => {
-                return LinkEnd::Closed(format!("the daemon at {at} closed the connection"));
+                return Some(format!("the daemon at {at} closed the connection"));
             }
             Ok(Some(Err(error))) => {
-                return LinkEnd::Lost(lost(at, &error));
+                return Some(lost(at, &error));
             }
             Ok(Some(Ok(Frame::Close(frame)))) => {
                 let words = frame.map(|frame| line(&frame.reason, 200)).unwrap_or_default();
                 let words = if words.is_empty() { words } else { format!(": {words}") };
-                return LinkEnd::Closed(format!("the daemon at {at} closed the connection{words}"));
+                return Some(format!("the daemon at {at} closed the connection{words}"));
             }
             Ok(Some(Ok(Frame::Text(text)))) => text,
             // Pongs, and frames that are not in use yet.
@@ -242,7 +222,7 @@ async fn receive_all(
             open.send_if_modified(|ids| ids.remove(&id.to_owned()));
         }
         if pieces.send(as_line(&text)).await.is_err() {
-            return LinkEnd::Unread;
+            return None;
         }
     }
 }

@@ -39,13 +39,13 @@ impl Facts {
 
     /// `config_option_update`: the options whose value is another one than before.
     pub(super) fn options(&mut self, update: &Value, paint: Paint) -> Vec<String> {
-        let Some(options) = update.get("configOptions").and_then(Value::as_array) else { return Vec::new() };
+        let Some(options) = update["configOptions"].as_array() else { return Vec::new() };
         let mut lines = Vec::new();
         for option in options.iter().take(SHOWN_ENTRIES) {
-            let Some(id) = option.get("id").and_then(Value::as_str) else { continue };
-            let value = match option.get("currentValue") {
-                Some(Value::String(value)) => line(value, WIDTH),
-                Some(Value::Bool(value)) => value.to_string(),
+            let Some(id) = option["id"].as_str() else { continue };
+            let value = match &option["currentValue"] {
+                Value::String(value) => line(value, WIDTH),
+                Value::Bool(value) => value.to_string(),
                 _ => continue,
             };
             let id = line(id, WIDTH);
@@ -112,11 +112,10 @@ impl Facts {
 
 /// `notice`
 pub(super) fn notice(update: &Value, paint: Paint) -> Option<String> {
-    let title = line(update.get("title")?.as_str()?, WIDTH);
-    let description = update.get("description").and_then(Value::as_str).map(|text| line(text, WIDTH));
-    let text = match description.filter(|text| !text.is_empty()) {
-        Some(description) => format!("{title}: {description}"),
-        None => title,
+    let title = line(update["title"].as_str()?, WIDTH);
+    let text = match update["description"].as_str().map(|text| line(text, WIDTH)) {
+        Some(description) if !description.is_empty() => format!("{title}: {description}"),
+        _ => title,
     };
     Some(match update["severity"].as_str() {
         Some("error") => format!("{} {text}", paint.bad("error:")),
@@ -130,7 +129,7 @@ pub(super) fn compaction(update: &Value, paint: Paint) -> Option<String> {
     let error =
         update.get("error").map(|error| error.as_str().map_or_else(|| error.to_string(), str::to_owned));
     let why = error.map(|error| format!(": {}", line(&error, WIDTH))).unwrap_or_default();
-    Some(match update.get("status")?.as_str()? {
+    Some(match update["status"].as_str()? {
         "in_progress" => paint.dim("compacting the conversation..."),
         "completed" => paint.dim("conversation compacted"),
         "failed" => format!("{} compaction failed{why}", paint.notable("warning:")),

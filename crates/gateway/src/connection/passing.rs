@@ -103,7 +103,8 @@ impl Connection {
             },
             Err(error) => Ok(Err(over(&error))),
         };
-        let (outbox, viewer) = (self.outbox.about(&position.session), self.watching.viewer(&position.session));
+        let (outbox, viewer) =
+            (self.outbox.about(&position.session), self.watching.viewer(&position.session));
         let questions = self.watching.questions.clone();
         self.tasks.spawn(None, async move {
             let counts = match counts {

@@ -1,8 +1,8 @@
 //! `acpd sessions events`: what is in a session's log, and with `--follow` what comes.
 
-use super::{daemon_of, print_remark, screen_of_stdout};
+use super::{print_remark, screen_of_stdout};
 use crate::cli::Events;
-use crate::daemon::{Event, Followed, Follower};
+use crate::daemon::{Event, Followed, Follower, need_daemon};
 use crate::exit::Failure;
 use crate::stdout::{Reader, print, window};
 use crate::view::{Screen, event_line};
@@ -10,7 +10,7 @@ use crate::view::{Screen, event_line};
 pub(super) async fn events(args: Events) -> Result<(), Failure> {
     // The one that serves the state directory was asked whether it is there.
     let known = args.one.which.connect.connect.is_none();
-    let daemon = daemon_of(args.one.which).await?;
+    let daemon = need_daemon(args.one.which).await?;
     let printer = Printer { json: args.one.json, screen: screen_of_stdout() };
     if !args.follow {
         let session = daemon.session(&args.one.id).await?;
