@@ -1,8 +1,6 @@
 //! REST: sessions, their events, agents; for those who look and act without speaking ACP (contract 1.3).
 
 mod agents;
-#[cfg(test)]
-mod described;
 mod event_cursor;
 mod events;
 mod render;
@@ -31,7 +29,7 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 /// A method, its path below each of [`VERSIONS`], and what answers.
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
-/// What needs a token. `described` has what each is for.
+/// What needs a token. `tests/operations.rs` has what each is for.
 const ROUTES: [Route; 7] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
@@ -149,3 +147,6 @@ fn numbers(name: &str, text: Option<&str>, allowed: RangeInclusive<u64>) -> Resu
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests;
