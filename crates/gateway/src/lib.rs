@@ -33,4 +33,3 @@ pub use local_socket::{
 };
 pub use outbox::{Outbox, outbox};
 pub use stdio::{StdioLines, serve_stdio};
-pub use wire_error::{WireError, wire_error};

@@ -7,7 +7,6 @@ use acpd_host::OpenQuestion;
 use acpd_record::{QuestionNumber, SessionId};
 use acpd_wire::{member, span_of, splice, write_notification};
 use bytes::{BufMut, BytesMut};
-use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -99,7 +98,7 @@ impl Questions {
         table.open.retain(|id, position| {
             let over = which(position);
             if over {
-                let params = json!({"requestId": id}).to_string();
+                let params = format!("{{\"requestId\":{id}}}");
                 write_notification(out, acpd_host::method::CANCEL_REQUEST, Some(params.as_bytes()));
             }
             !over

@@ -1,13 +1,14 @@
 //! The one table from the host's errors to JSON-RPC errors.
 
-use acpd_host::{HostError, error_code};
+use acpd_host::{HostError, TerminationInfo, error_code};
 use acpd_wire::{OwnedId, codes};
 use bytes::{Bytes, BytesMut};
-use serde_json::{Value, json};
+use serde::Serialize;
+use std::sync::Arc;
 
 /// An error as it goes to a client.
 #[derive(Clone, Debug, PartialEq)]
-pub enum WireError {
+pub(crate) enum WireError {
     /// An error object of the agent's own, unchanged.
     Raw(Bytes),
     /// One of ours. The message is one line.
@@ -17,47 +18,80 @@ pub enum WireError {
         /// One concise sentence.
         message: String,
         /// What a program may want to know.
-        data: Option<Value>,
+        data: Option<Box<ErrorData>>,
     },
 }
 
+/// What programs are told of an error: the members that are of use to it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ErrorData {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resumable: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) termination_info: Option<Arc<TerminationInfo>>,
+    /// What the client's token includes, and what is required.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) scope: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) required: Option<&'static str>,
+    /// The limit of live sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sessions: Option<usize>,
+}
+
 /// Code, message and data of an error.
-pub fn wire_error(error: &HostError) -> WireError {
-    let (code, data) = match error {
+pub(crate) fn wire_error(error: &HostError) -> WireError {
+    let code = match error {
         HostError::Agent { error } => return WireError::Raw(error.clone()),
-        HostError::UnknownSession { id } | HostError::NotAttached { id } => {
-            (error_code::NOT_FOUND, Some(json!({"sessionId": id})))
+        HostError::UnknownSession { .. } | HostError::NotAttached { .. } | HostError::SessionEnded { .. } => {
+            error_code::NOT_FOUND
         }
-        HostError::SessionEnded { id, info } => {
-            (error_code::NOT_FOUND, Some(json!({"sessionId": id, "terminationInfo": info})))
-        }
-        HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } => (codes::INVALID_PARAMS, None),
-        HostError::MethodNotFound { .. } => (codes::METHOD_NOT_FOUND, None),
-        HostError::RequestCancelled => (codes::REQUEST_CANCELLED, None),
-        HostError::Start { agent, info, .. } => {
-            (codes::INTERNAL_ERROR, Some(json!({"agent": agent, "terminationInfo": info})))
-        }
-        HostError::AgentGone { info } => (codes::INTERNAL_ERROR, Some(json!({"terminationInfo": info}))),
-        HostError::NotResumable { id, .. } => {
-            (codes::INTERNAL_ERROR, Some(json!({"sessionId": id, "resumable": false})))
-        }
-        HostError::Terminated { id, info } => (
-            codes::INTERNAL_ERROR,
-            Some(json!({"sessionId": id, "resumable": false, "terminationInfo": info})),
-        ),
-        HostError::LiveElsewhere { id, pid } => {
-            (codes::INTERNAL_ERROR, Some(json!({"sessionId": id, "pid": pid})))
-        }
-        HostError::QueueFull { .. }
+        HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } => codes::INVALID_PARAMS,
+        HostError::MethodNotFound { .. } => codes::METHOD_NOT_FOUND,
+        HostError::RequestCancelled => codes::REQUEST_CANCELLED,
+        HostError::Start { .. }
+        | HostError::AgentGone { .. }
+        | HostError::NotResumable { .. }
+        | HostError::Terminated { .. }
+        | HostError::LiveElsewhere { .. }
+        | HostError::QueueFull { .. }
         | HostError::History { .. }
         | HostError::AgentNotReading { .. }
         | HostError::Timeout { .. }
         | HostError::BadAnswer { .. }
         | HostError::Log(_)
         | HostError::Broken
-        | HostError::ShuttingDown => (codes::INTERNAL_ERROR, None),
+        | HostError::ShuttingDown => codes::INTERNAL_ERROR,
     };
-    WireError::Own { code, message: one_line(error), data }
+    WireError::Own { code, message: one_line(error), data: data(error).map(Box::new) }
+}
+
+fn data(error: &HostError) -> Option<ErrorData> {
+    let of = |id: &str| ErrorData { session_id: Some(id.to_owned()), ..ErrorData::default() };
+    Some(match error {
+        HostError::UnknownSession { id } | HostError::NotAttached { id } => of(id),
+        HostError::SessionEnded { id, info } => ErrorData { termination_info: Some(info.clone()), ..of(id) },
+        HostError::Start { agent, info, .. } => {
+            let (agent, termination_info) = (Some(agent.clone()), Some(info.clone()));
+            ErrorData { agent, termination_info, ..ErrorData::default() }
+        }
+        HostError::AgentGone { info } => {
+            ErrorData { termination_info: Some(info.clone()), ..ErrorData::default() }
+        }
+        HostError::NotResumable { id, .. } => ErrorData { resumable: Some(false), ..of(id) },
+        HostError::Terminated { id, info } => {
+            ErrorData { resumable: Some(false), termination_info: Some(info.clone()), ..of(id) }
+        }
+        HostError::LiveElsewhere { id, pid } => ErrorData { pid: *pid, ..of(id) },
+        _ => return None,
+    })
 }
 
 impl WireError {
@@ -67,9 +101,8 @@ impl WireError {
         match self {
             Self::Raw(error) => acpd_wire::write_error_raw(&mut line, id.as_id(), error),
             Self::Own { code, message, data } => {
-                let data = data.as_ref().map(Value::to_string);
-                let data = data.as_ref().map(String::as_bytes);
-                acpd_wire::write_error(&mut line, id.as_id(), *code, message, data);
+                let data = data.as_ref().map(|data| serde_json::to_vec(data).expect("it is JSON"));
+                acpd_wire::write_error(&mut line, id.as_id(), *code, message, data.as_deref());
             }
         }
         line.freeze()
@@ -99,7 +132,7 @@ mod tests {
         let expected = WireError::Own {
             code: -32002,
             message: "session not found".into(),
-            data: Some(json!({"sessionId": "s-1"})),
+            data: Some(Box::new(ErrorData { session_id: Some("s-1".into()), ..ErrorData::default() })),
         };
         assert_eq!(error, expected);
     }

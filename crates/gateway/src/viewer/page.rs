@@ -15,7 +15,6 @@ use acpd_wire::Message;
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memmem::Finder;
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -173,10 +172,11 @@ impl Page {
         if self.own_turn {
             return;
         }
-        let (id, message) = (self.id.as_json(), json!(format!("acpd-prompt-{}", prompt.turn)));
+        let id = self.id.as_json();
         for content in blocks {
             let params = format!(
-                "{{\"sessionId\":{id},\"update\":{{\"sessionUpdate\":\"user_message_chunk\",\"messageId\":{message},\"content\":{content}}}}}"
+                r#"{{"sessionId":{id},"update":{{"sessionUpdate":"user_message_chunk","messageId":"acpd-prompt-{}","content":{content}}}}}"#,
+                prompt.turn,
             );
             acpd_wire::write_notification(out, method::SESSION_UPDATE, Some(params.as_bytes()));
         }

@@ -1,7 +1,7 @@
 //! How the client learns that something is refused.
 
 use crate::access::Refusal;
-use crate::wire_error::{WireError, wire_error};
+use crate::wire_error::{ErrorData, WireError, wire_error};
 use acpd_host::{HostError, method};
 use acpd_record::SessionId;
 use acpd_wire::{OwnedId, write_notification};
@@ -17,33 +17,25 @@ pub(super) const NO_LONGER_ASKED: &str = "it needs no answer any more";
 
 /// A refusal of what a caller may not do.
 pub(super) fn refused(method: &str, session: &str, refusal: Refusal) -> WireError {
-    #[derive(Serialize)]
-    struct Scopes {
-        scope: &'static str,
-        required: &'static str,
-    }
     match refusal {
         Refusal::UnknownSession => wire_error(&HostError::UnknownSession { id: session.to_owned() }),
         Refusal::Forbidden { scope, required } => {
             let (scope, required) = (scope.as_str(), required.as_str());
             let message = format!("{method} needs a token with the scope {required}");
-            let data = serde_json::to_value(Scopes { scope, required }).ok();
-            WireError::Own { code: FORBIDDEN, message, data }
+            let (scope, required) = (Some(scope), Some(required));
+            forbidden(message, ErrorData { scope, required, ..ErrorData::default() })
         }
     }
 }
 
 /// A refusal of one session more than a token may have.
 pub(super) fn too_many(most: usize) -> WireError {
-    #[derive(Serialize)]
-    struct Limit {
-        sessions: usize,
-    }
-    WireError::Own {
-        code: FORBIDDEN,
-        message: format!("this token has {most} live sessions, which is its limit: close one first"),
-        data: serde_json::to_value(Limit { sessions: most }).ok(),
-    }
+    let message = format!("this token has {most} live sessions, which is its limit: close one first");
+    forbidden(message, ErrorData { sessions: Some(most), ..ErrorData::default() })
+}
+
+fn forbidden(message: String, data: ErrorData) -> WireError {
+    WireError::Own { code: FORBIDDEN, message, data: Some(Box::new(data)) }
 }
 
 /// The refusal of an answer that the client gave to a question.

@@ -5,9 +5,9 @@
 
 use crate::methods::{self, HttpHeader};
 use acpd_host::method;
+use acpd_record::Json;
 use acpd_wire::{Message, member, span_of, splice};
 use bytes::{Bytes, BytesMut};
-use serde_json::json;
 use serde_json::value::RawValue;
 
 /// What is wrong with how a message names its session.
@@ -71,7 +71,7 @@ pub(super) fn addressed(
 
 /// The message with the session as the first of its params.
 fn with_session(line: &Bytes, params: Option<&RawValue>, session: &str) -> Result<Bytes, Misaddressed> {
-    let member = format!("\"sessionId\":{}", json!(session));
+    let member = format!("\"sessionId\":{}", Json::new(&session).get());
     let mut out = BytesMut::with_capacity(line.len() + member.len() + 16);
     match params {
         Some(params) => {
