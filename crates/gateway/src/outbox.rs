@@ -9,13 +9,16 @@ mod closing;
 mod event_id;
 mod keeping;
 mod recent;
+mod sse_event;
 mod stream;
 mod streams;
 
 pub(crate) use closing::Closing;
 pub(crate) use event_id::EventId;
 pub(crate) use keeping::Keeping;
-pub(crate) use streams::{OpenRefused, StreamLimits, Streams};
+pub(crate) use sse_event::sse_event;
+pub(crate) use stream::OpenRefused;
+pub(crate) use streams::{StreamLimits, Streams};
 
 use acpd_record::SessionId;
 use bytes::Bytes;

@@ -2,17 +2,19 @@
 
 use http::{HeaderMap, header};
 
-/// How much a client wants a kind, in thousandths; 0 means not at all. None when it says nothing of what it takes.
-///
-/// The range that names a kind most exactly counts for it, whatever the wider ones say.
-pub(super) fn quality(headers: &HeaderMap, kind: &str) -> Option<u16> {
+/// The range that names a kind most exactly, which counts for it whatever the wider ones say; of two that are as exact the
+/// first. None in it when the client does not take the kind, and outside when it says nothing of what it takes.
+fn range(headers: &HeaderMap, kind: &str) -> Option<Option<Range>> {
     let mut said = headers.get_all(header::ACCEPT).into_iter().peekable();
     said.peek()?;
     let lists = said.filter_map(|value| value.to_str().ok());
     let ranges = lists.flat_map(|value| value.split(',')).filter_map(|range| Range::read(range, kind));
-    // Of two that are as exact the first counts.
-    let most = ranges.reduce(|best, next| if next.exactness > best.exactness { next } else { best });
-    Some(most.map_or(0, |range| range.quality))
+    Some(ranges.reduce(|best, next| if next.exactness > best.exactness { next } else { best }))
+}
+
+/// How much a client wants a kind, in thousandths; 0 means not at all. None when it says nothing of what it takes.
+fn quality(headers: &HeaderMap, kind: &str) -> Option<u16> {
+    range(headers, kind).map(|range| range.map_or(0, |range| range.quality))
 }
 
 /// Whether a client takes one of these kinds; None when it does not say.
@@ -23,17 +25,12 @@ pub(super) fn accepts(headers: &HeaderMap, kinds: &[&str]) -> Option<bool> {
 
 /// Whether a client wants `kind` rather than `usual`, which is for those who do not care.
 pub(super) fn prefers(headers: &HeaderMap, kind: &str, usual: &str) -> bool {
-    let (Some(wanted), Some(otherwise)) = (quality(headers, kind), quality(headers, usual)) else {
+    let (Some(Some(range)), Some(otherwise)) = (range(headers, kind), quality(headers, usual)) else {
         return false;
     };
-    wanted > otherwise || (wanted > 0 && wanted == otherwise && names(headers, kind))
-}
-
-/// Whether a client says the name of a kind, and not only that it takes others too.
-fn names(headers: &HeaderMap, kind: &str) -> bool {
-    let lists = headers.get_all(header::ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
-    let mut ranges = lists.flat_map(|value| value.split(',')).filter_map(|range| Range::read(range, kind));
-    ranges.any(|range| range.exactness == Exactness::Kind)
+    // It says the name of the kind, and not only that it takes others too.
+    let (wanted, is_named) = (range.quality, range.exactness == Exactness::Kind);
+    wanted > otherwise || (wanted > 0 && wanted == otherwise && is_named)
 }
 
 /// A range that a kind is in.

@@ -1,11 +1,13 @@
 //! What all streams of events have in common: how they are asked for, their headers, their last words.
 
 use super::accept;
+use crate::outbox::sse_event;
+use acpd_record::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use serde_json::json;
+use serde::Serialize;
 use std::time::Duration;
 
 /// The form of an event stream.
@@ -39,6 +41,14 @@ impl Sse {
 
     /// Why the stream ends; without an id, so that a cursor stays where it was.
     pub(super) fn closed(reason: &str, detail: &str) -> Bytes {
-        Bytes::from(format!("event: closed\ndata: {}\n\n", json!({"reason": reason, "detail": detail})))
+        #[derive(Serialize)]
+        struct Closed<'a> {
+            reason: &'a str,
+            detail: &'a str,
+        }
+        let data = Json::new(&Closed { reason, detail });
+        let mut out = BytesMut::new();
+        sse_event(&mut out, None, Some("closed"), |out| out.put_slice(data.get().as_bytes()));
+        out.freeze()
     }
 }

@@ -1,6 +1,7 @@
 //! Why acpd closes a stream, as its reader is told.
 
-use bytes::Bytes;
+use super::sse_event;
+use bytes::{BufMut, Bytes, BytesMut};
 
 /// The last thing a reader learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +54,9 @@ impl Closing {
     pub(crate) fn to_event(self) -> Bytes {
         let (reason, detail) = (self.reason(), self.detail());
         let params = format!(r#"{{"reason":"{reason}","detail":"{detail}"}}"#);
-        Bytes::from(format!(
-            "event: closed\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"_sandboxagent/closed\",\"params\":{params}}}\n\n"
-        ))
+        let message = format!(r#"{{"jsonrpc":"2.0","method":"_sandboxagent/closed","params":{params}}}"#);
+        let mut out = BytesMut::new();
+        sse_event(&mut out, None, Some("closed"), |out| out.put_slice(message.as_bytes()));
+        out.freeze()
     }
 }

@@ -6,6 +6,7 @@
 use super::closing::Closing;
 use super::event_id::{EventId, LONGEST};
 use super::recent::Recent;
+use super::sse_event;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -31,14 +32,12 @@ pub(super) struct StreamReader {
     closing: Arc<OnceLock<Closing>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Stream {
     tag: u32,
     /// The number of the last event that a reader was given.
     given: u64,
-    waiting: VecDeque<Bytes>,
-    waiting_bytes: usize,
-    waiting_since: Option<Instant>,
+    waiting: Waiting,
     pub(super) recent: Recent,
     reader: Option<StreamReader>,
     /// Readers so far.
@@ -54,6 +53,14 @@ pub(super) struct Stream {
     pub(super) room: Arc<Notify>,
 }
 
+/// What no reader was given yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    pieces: VecDeque<Bytes>,
+    bytes: usize,
+    since: Option<Instant>,
+}
+
 /// What a new reader has.
 #[derive(Debug)]
 pub(super) struct Opened {
@@ -65,31 +72,26 @@ pub(super) struct Opened {
     pub(super) again: VecDeque<Bytes>,
 }
 
-/// Why a stream does not go on from an event.
+/// Why a stream is not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CannotResume {
+pub(crate) enum OpenRefused {
+    /// The connection is over.
+    Gone,
+    /// Too many streams.
+    Full,
+    /// Too many streams of sessions that the connection does not know.
+    Unconfirmed,
+    /// The last event is not of this stream.
     Foreign,
+    /// The last event has not been yet.
     Future,
+    /// Some of what follows the last event is not kept any more.
     Forgotten,
 }
 
 impl Stream {
     pub(super) fn new(tag: u32) -> Self {
-        Self {
-            tag,
-            given: 0,
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            waiting_since: None,
-            recent: Recent::default(),
-            reader: None,
-            readers: 0,
-            left_at: None,
-            queued: 0,
-            taken: 0,
-            ready: Arc::default(),
-            room: Arc::default(),
-        }
+        Self { tag, ..Self::default() }
     }
 
     pub(super) fn has_reader(&self) -> bool {
@@ -102,12 +104,12 @@ impl Stream {
 
     /// Nothing is in it that could still be read.
     pub(super) fn is_blank(&self) -> bool {
-        self.reader.is_none() && self.waiting.is_empty() && self.recent.bytes() == 0
+        self.reader.is_none() && self.waiting.pieces.is_empty() && self.recent.bytes() == 0
     }
 
     /// Queues whole lines. False when there is no room.
     pub(super) fn push(&mut self, lines: &Bytes, now: Instant) -> bool {
-        if !self.waiting.is_empty() && self.waiting_bytes + lines.len() > QUEUE {
+        if !self.waiting.pieces.is_empty() && self.waiting.bytes + lines.len() > QUEUE {
             return false;
         }
         self.push_anyway(lines.clone(), now);
@@ -115,30 +117,30 @@ impl Stream {
     }
 
     fn push_anyway(&mut self, lines: Bytes, now: Instant) {
-        self.waiting_since.get_or_insert(now);
-        self.waiting_bytes += lines.len();
+        self.waiting.since.get_or_insert(now);
+        self.waiting.bytes += lines.len();
         self.queued += 1;
-        self.waiting.push_back(lines);
+        self.waiting.pieces.push_back(lines);
         self.ready.notify_waiters();
     }
 
     /// Hands what waits to another stream.
     pub(super) fn move_to(&mut self, other: &mut Self, now: Instant) {
-        for lines in self.waiting.drain(..) {
+        for lines in self.waiting.pieces.drain(..) {
             self.taken += 1;
             other.push_anyway(lines, now);
         }
-        (self.waiting_bytes, self.waiting_since) = (0, None);
+        (self.waiting.bytes, self.waiting.since) = (0, None);
     }
 
     /// A new reader, in place of an earlier one.
-    pub(super) fn open(&mut self, seen: Option<EventId>, now: Instant) -> Result<Opened, CannotResume> {
+    pub(super) fn open(&mut self, seen: Option<EventId>, now: Instant) -> Result<Opened, OpenRefused> {
         let again = match seen {
-            Some(seen) if seen.tag != self.tag => return Err(CannotResume::Foreign),
-            Some(seen) if seen.number > self.given => return Err(CannotResume::Future),
+            Some(seen) if seen.tag != self.tag => return Err(OpenRefused::Foreign),
+            Some(seen) if seen.number > self.given => return Err(OpenRefused::Future),
             Some(seen) => {
                 let again = self.recent.again_after(seen.number, self.given, now);
-                again.ok_or(CannotResume::Forgotten)?
+                again.ok_or(OpenRefused::Forgotten)?
             }
             None if self.readers == 0 => VecDeque::new(),
             None => {
@@ -181,7 +183,7 @@ impl Stream {
     /// What waits, as events; None when nothing does.
     pub(super) fn take(&mut self, now: Instant) -> Option<Bytes> {
         let (mut pieces, mut bytes) = (0, 0);
-        for lines in &self.waiting {
+        for lines in &self.waiting.pieces {
             if pieces > 0 && bytes + lines.len() > PIECE {
                 break;
             }
@@ -190,15 +192,19 @@ impl Stream {
         if pieces == 0 {
             return None;
         }
-        let lines =
-            self.waiting.iter().take(pieces).map(|lines| memchr::memchr_iter(b'\n', lines).count() + 1);
+        let lines = self
+            .waiting
+            .pieces
+            .iter()
+            .take(pieces)
+            .map(|lines| memchr::memchr_iter(b'\n', lines).count() + 1);
         let mut out = BytesMut::with_capacity(bytes + lines.sum::<usize>() * (LONGEST + 16));
         let first = self.given + 1;
-        for lines in self.waiting.drain(..pieces) {
+        for lines in self.waiting.pieces.drain(..pieces) {
             put_events(self.tag, &mut self.given, &lines, &mut out);
         }
-        self.waiting_bytes -= bytes;
-        self.waiting_since = (!self.waiting.is_empty()).then_some(now);
+        self.waiting.bytes -= bytes;
+        self.waiting.since = (!self.waiting.pieces.is_empty()).then_some(now);
         self.taken += pieces as u64;
         self.room.notify_waiters();
         let events = shrunk(out);
@@ -211,7 +217,7 @@ impl Stream {
     /// Whether its reader has taken nothing for too long while something waited for it.
     pub(super) fn has_stalled(&self, patience: Duration, now: Instant, resumed: Instant) -> bool {
         let Some(reader) = &self.reader else { return false };
-        let since = match self.waiting_since {
+        let since = match self.waiting.since {
             _ if reader.is_behind => reader.taken_at,
             Some(since) => since.max(reader.taken_at),
             None => return false,
@@ -230,16 +236,8 @@ fn put_events(tag: u32, number: &mut u64, lines: &[u8], out: &mut BytesMut) {
             continue;
         }
         *number += 1;
-        out.put_slice(b"id: ");
-        EventId { tag, number: *number }.put(out);
-        out.put_slice(b"\ndata: ");
-        let begin = out.len();
-        out.put_slice(line);
-        // White space of JSON, but the end of a line to readers of events.
-        if memchr::memchr(b'\r', line).is_some() {
-            out[begin..].iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b' ');
-        }
-        out.put_slice(b"\n\n");
+        let id = EventId { tag, number: *number };
+        sse_event(out, Some(format_args!("{id}")), None, |out| out.put_slice(line));
     }
 }
 
@@ -278,11 +276,11 @@ mod tests {
         let open = |stream: &mut Stream, tag, number| {
             stream.open(Some(EventId { tag, number }), now).map(|opened| opened.again.len())
         };
-        assert_eq!(open(&mut stream, 2, 1), Err(CannotResume::Foreign));
-        assert_eq!(open(&mut stream, 1, 3), Err(CannotResume::Future));
+        assert_eq!(open(&mut stream, 2, 1), Err(OpenRefused::Foreign));
+        assert_eq!(open(&mut stream, 1, 3), Err(OpenRefused::Future));
         assert_eq!((open(&mut stream, 1, 2), open(&mut stream, 1, 1)), (Ok(0), Ok(1)));
         stream.recent.shrink_to(0);
-        assert_eq!((open(&mut stream, 1, 2), open(&mut stream, 1, 1)), (Ok(0), Err(CannotResume::Forgotten)));
+        assert_eq!((open(&mut stream, 1, 2), open(&mut stream, 1, 1)), (Ok(0), Err(OpenRefused::Forgotten)));
     }
 
     // HT-7, HT-8: a reader that is replaced is told so, and what it was given a moment ago is given again

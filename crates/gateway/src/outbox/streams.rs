@@ -5,14 +5,17 @@
 //! the lines of a viewer reach the client's readers in their order, also where they change streams; what waits and what
 //! is kept to be given again is bounded. One lock, never held across a wait.
 
+mod reader;
+
 use super::closing::Closing;
 use super::event_id::EventId;
 use super::keeping::Keeping;
-use super::stream::{CannotResume, Opened, Stream};
+use super::stream::{OpenRefused, Opened, Stream};
 use acpd_record::SessionId;
 use bytes::Bytes;
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use reader::Reader;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
@@ -33,33 +36,6 @@ pub(crate) struct StreamLimits {
     pub(crate) kept_for: Duration,
     /// How long a reader may take nothing while something waits for it.
     pub(crate) stall: Duration,
-}
-
-/// Why a stream is not opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OpenRefused {
-    /// The connection is over.
-    Gone,
-    /// Too many streams.
-    Full,
-    /// Too many streams of sessions that the connection does not know.
-    Unconfirmed,
-    /// The last event is not of this stream.
-    Foreign,
-    /// The last event has not been yet.
-    Future,
-    /// Some of what follows the last event is not kept any more.
-    Forgotten,
-}
-
-impl From<CannotResume> for OpenRefused {
-    fn from(why: CannotResume) -> Self {
-        match why {
-            CannotResume::Foreign => Self::Foreign,
-            CannotResume::Future => Self::Future,
-            CannotResume::Forgotten => Self::Forgotten,
-        }
-    }
 }
 
 /// What was found when streams were looked after.
@@ -253,7 +229,7 @@ impl Streams {
         if table.closed.is_some() {
             return Err(OpenRefused::Gone);
         }
-        let Opened { number, closing, again } = match session {
+        let opened = match session {
             None => {
                 let opened = table.connection.open(seen, now)?;
                 // What was waiting for this stream's first reader.
@@ -268,8 +244,7 @@ impl Streams {
                 opened
             }
         };
-        let session = session.cloned();
-        Ok(Reader { streams: Arc::clone(self), session, number, closing, again, over: false })
+        Ok(Reader::new(Arc::clone(self), session.cloned(), opened))
     }
 
     /// A reader of a session that is there, though the connection does not know it yet.
@@ -400,99 +375,6 @@ fn push(stream: &mut Stream, lines: &Bytes) -> Offered {
 /// Tells the cursors of one stream from those of another.
 fn tag() -> u32 {
     getrandom::u32().expect("the system has random bytes")
-}
-
-/// The one reader of a stream; dropped when its client is gone.
-#[derive(Debug)]
-pub(crate) struct Reader {
-    streams: Arc<Streams>,
-    session: Option<SessionId>,
-    number: u64,
-    closing: Arc<OnceLock<Closing>>,
-    /// What it is given again, first.
-    again: VecDeque<Bytes>,
-    over: bool,
-}
-
-enum Step {
-    Events(Bytes),
-    Wait(OwnedNotified),
-    Close(Closing),
-}
-
-impl Reader {
-    /// The next events, as they are written; a comment after each `keepalive` without one; None behind the last.
-    pub(crate) async fn next(&mut self, keepalive: Duration) -> Option<Bytes> {
-        if self.over {
-            return None;
-        }
-        loop {
-            let change = match self.step() {
-                Step::Events(events) => return Some(events),
-                Step::Wait(change) => change,
-                Step::Close(closing) => {
-                    self.over = true;
-                    return Some(closing.to_event());
-                }
-            };
-            if tokio::time::timeout(keepalive, change).await.is_err() {
-                return Some(Bytes::from_static(b":\n\n"));
-            }
-        }
-    }
-
-    fn step(&mut self) -> Step {
-        let now = Instant::now();
-        let streams = Arc::clone(&self.streams);
-        let mut table = streams.table();
-        let (closed, before) = (table.closed, table.kept);
-        let Some(stream) = table.stream_mut(self.session.as_ref()) else {
-            return Step::Close(Closing::Internal);
-        };
-        let Some(reader) = stream.reader(self.number, now) else {
-            return Step::Close(self.closing.get().copied().unwrap_or(Closing::Internal));
-        };
-        let again = self.again.pop_front();
-        reader.is_behind = !self.again.is_empty();
-        if let Some(events) = again {
-            return Step::Events(events);
-        }
-        let kept = stream.recent.bytes();
-        match stream.take(now) {
-            Some(events) => {
-                stream.recent.shrink_to(if closed.is_some() { 0 } else { streams.limits.kept_per_stream });
-                let others = before.saturating_sub(kept);
-                stream.recent.shrink_to(streams.limits.kept.saturating_sub(others));
-                let kept = others + stream.recent.bytes();
-                streams.keep(&mut table, kept);
-                Step::Events(events)
-            }
-            None => match closed {
-                Some(closing) => Step::Close(closing),
-                None => Step::Wait(Arc::clone(&stream.ready).notified_owned()),
-            },
-        }
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        let now = Instant::now();
-        let mut table = self.streams.table();
-        let unconfirmed = match table.stream_mut(self.session.as_ref()) {
-            Some(stream) => {
-                stream.left(self.number, now);
-                stream.is_blank()
-            }
-            None => false,
-        };
-        table.idle_since = now;
-        if let Some(session) = self.session.as_ref().filter(|_| unconfirmed)
-            && table.sessions.get(session).is_some_and(|session| !session.confirmed)
-        {
-            table.sessions.remove(session);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ pub(super) fn unknown() -> Problem {
 pub(super) fn fresh_id() -> String {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the system has random bytes");
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:032x}", u128::from_be_bytes(bytes))
 }
 
 /// Starts to serve a new client, which does not know its id yet; the receiver gets the answer to its first request.

@@ -106,6 +106,11 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
         drop((permit, counted));
     });
 
+    Ok(switching(headers, accept, id))
+}
+
+/// The answer that agrees to the new protocol.
+fn switching(headers: &HeaderMap, accept: HeaderValue, id: HeaderValue) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let answer = response.headers_mut();
@@ -116,7 +121,7 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
     if let Some(protocol) = protocol(headers) {
         answer.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
     }
-    Ok(response)
+    response
 }
 
 /// Whether a header that is a list has a word in it.
@@ -205,22 +210,22 @@ async fn converse<S, F>(
         life.end(Ending::Shutdown);
     }
     life.settle();
-    tokio::pin!(writer);
-    let mut written = None;
-    if stop.is_cancelled() {
-        // Viewers still write what the ends of their sessions said.
-        written = tokio::time::timeout(GOODBYE, &mut writer).await.ok();
-    }
-    let written = match written {
-        Some(written) => written,
-        None => {
-            life.hang_up();
-            writer.await
-        }
-    };
+    let written = last_words(writer, &life, stop).await;
     let (Ok(Some(sink)), Ok(Some(stream))) = (written, reader.await) else { return };
     let Ok(socket) = stream.reunite(sink) else { return };
     let _late = tokio::time::timeout(GOODBYE, leave(socket.into_inner())).await;
+}
+
+/// Waits until the writer has ended: when the daemon stops, viewers still write what the ends of their sessions said.
+async fn last_words<T>(writer: impl Future<Output = T>, life: &Life, stop: &CancellationToken) -> T {
+    tokio::pin!(writer);
+    if stop.is_cancelled()
+        && let Ok(written) = tokio::time::timeout(GOODBYE, &mut writer).await
+    {
+        return written;
+    }
+    life.hang_up();
+    writer.await
 }
 
 /// Closes the socket, and reads what the client still says: to end with that unread would take from the client what it

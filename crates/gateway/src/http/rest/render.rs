@@ -3,11 +3,13 @@
 //!
 //! Pure. Raw messages are copied byte for byte. What only concerns connections is left out.
 
+use crate::outbox::sse_event;
 use acpd_eventlog::{Block, Event};
 use acpd_host::{EventKind, iso8601};
 use bytes::{BufMut, BytesMut};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// Writes events one after the other.
 #[derive(Debug, Default)]
@@ -19,30 +21,15 @@ pub(super) struct Renderer {
 impl Renderer {
     /// As an event of a stream: `id`, `event`, `data`.
     pub(super) fn sse(&mut self, event: &Event<'_>, out: &mut BytesMut) {
-        let mut number = itoa(event.seq);
-        out.put_slice(b"id: ");
-        out.put_slice(number.text());
-        out.put_slice(b"\nevent: ");
-        out.put_slice(kind_name(event).as_bytes());
-        out.put_slice(b"\ndata: ");
-        let start = out.len();
-        self.json(event, out);
-        // A carriage return is white space in JSON and the end of a line in a stream.
-        for at in memchr::memchr_iter(b'\r', &out[start..]).collect::<Vec<_>>() {
-            out[start + at] = b' ';
-        }
-        out.put_slice(b"\n\n");
+        let (id, name) = (event.seq, kind_name(event));
+        sse_event(out, Some(format_args!("{id}")), Some(name), |out| self.json(event, out));
     }
 
     /// As JSON.
     pub(super) fn json(&mut self, event: &Event<'_>, out: &mut BytesMut) {
-        out.put_slice(b"{\"seq\":");
-        out.put_slice(itoa(event.seq).text());
-        out.put_slice(b",\"kind\":\"");
-        out.put_slice(kind_name(event).as_bytes());
-        out.put_slice(b"\",\"at\":\"");
-        out.put_slice(self.time(event.at_ms).as_bytes());
-        out.put_slice(b"\"");
+        let (seq, kind, at) = (event.seq, kind_name(event), self.time(event.at_ms));
+        // Into memory, which takes everything.
+        let _written = write!(out, r#"{{"seq":{seq},"kind":"{kind}","at":"{at}""#);
         match EventKind::from_number(event.kind) {
             Some(EventKind::Update | EventKind::Notification | EventKind::Echo) => {
                 put_member(out, "message", event.payload);
@@ -76,30 +63,6 @@ fn put_members(out: &mut BytesMut, object: &[u8]) {
     let Ok(members) = serde_json::from_slice::<BTreeMap<String, &RawValue>>(object) else { return };
     for (name, value) in members.iter().filter(|(name, _)| !matches!(name.as_str(), "via" | "only")) {
         put_member(out, name, value.get().as_bytes());
-    }
-}
-
-/// The decimal digits of a number, without an allocation.
-struct Digits {
-    digits: [u8; 20],
-    from: usize,
-}
-
-impl Digits {
-    fn text(&mut self) -> &[u8] {
-        &self.digits[self.from..]
-    }
-}
-
-fn itoa(mut number: u64) -> Digits {
-    let mut digits = Digits { digits: [0; 20], from: 20 };
-    loop {
-        digits.from -= 1;
-        digits.digits[digits.from] = b'0' + u8::try_from(number % 10).expect("it is below 10");
-        number /= 10;
-        if number == 0 {
-            return digits;
-        }
     }
 }
 
@@ -153,12 +116,5 @@ mod tests {
         assert_eq!(prompt, expected);
         let ended = rendered(EventKind::Ended, r#"{"reason":"completed"}"#);
         assert_eq!(ended["terminationInfo"], json!({"reason": "completed"}));
-    }
-
-    #[test]
-    fn numbers_have_their_digits() {
-        for number in [0, 9, 10, 987, u64::MAX] {
-            assert_eq!(itoa(number).text(), number.to_string().as_bytes());
-        }
     }
 }
