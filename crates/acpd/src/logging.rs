@@ -20,26 +20,20 @@ pub(crate) fn start(cli: &Cli) -> Option<LogThread> {
     let said = std::env::var_os(VARIABLE).unwrap_or_default();
     let said = said.to_string_lossy();
     let (mut targets, unreadable) = targets(&said, cli.log_level());
-    let thread = match &cli.command {
-        Command::Serve(serve) => match log_writer::start(std::io::stderr()) {
-            Ok((writer, thread)) => {
-                write_to(move || -> LogWriter { writer.clone() }, serve.log_format, targets);
-                Some(thread)
-            }
-            // What cannot have a thread does not run long, and says why.
-            Err(_) => {
-                write_to(std::io::stderr, serve.log_format, targets);
-                None
-            }
-        },
-        _ => {
-            if cli.verbose == 0 && said.is_empty() {
-                targets = targets.with_target(FOR_OPERATORS, LevelFilter::ERROR);
-            }
-            write_to(std::io::stderr, LogFormat::Text, targets);
-            None
-        }
+    let format = match &cli.command {
+        Command::Serve(serve) => Some(serve.log_format),
+        _ => None,
     };
+    if format.is_none() && cli.verbose == 0 && said.is_empty() {
+        targets = targets.with_target(FOR_OPERATORS, LevelFilter::ERROR);
+    }
+    // A daemon that cannot have a thread does not run long, and says why.
+    let (writer, thread) = format.and_then(|_| log_writer::start(std::io::stderr()).ok()).unzip();
+    let format = format.unwrap_or_default();
+    match writer {
+        Some(writer) => write_to(move || -> LogWriter { writer.clone() }, format, targets),
+        None => write_to(std::io::stderr, format, targets),
+    }
     for directive in unreadable {
         tracing::warn!(directive, "a directive in {VARIABLE} cannot be read; TARGET=LEVEL is wanted");
     }

@@ -114,7 +114,7 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
         Some(port) => port.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))),
         None => text.parse().ok(),
     };
-    address.ok_or_else(|| format!("\"{}\" is not {ADDRESS}", text.escape_debug()))
+    address.ok_or_else(|| format!("not {ADDRESS}"))
 }
 
 /// A text that a program can be given.
@@ -195,7 +195,9 @@ pub(super) fn file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>
 }
 
 pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
-    text(from, ADDRESS, listen_address)
+    text(from, ADDRESS, |text| {
+        listen_address(text).map_err(|wrong| format!("\"{}\" is {wrong}", text.escape_debug()))
+    })
 }
 
 /// The text is not repeated: it may be the token itself, put here by mistake.
