@@ -212,3 +212,18 @@ impl Follower {
         Followed::Lost { why: line(why, 300), wait }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 6: `--follow` comes back with a bounded backoff
+    #[test]
+    fn waits_grow_up_to_a_bound_and_never_end() {
+        let waits: Vec<u128> = BACKOFF.build().take(40).map(|wait| wait.as_millis()).collect();
+        for (at, most) in [(0, 100), (1, 200), (2, 400), (3, 800), (6, 5_000), (39, 5_000)] {
+            assert!((most / 2..=most).contains(&waits[at]), "{waits:?}");
+        }
+        assert!(waits.iter().all(|wait| *wait <= LONGEST.as_millis()), "{waits:?}");
+    }
+}
