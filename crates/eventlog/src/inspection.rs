@@ -24,7 +24,7 @@ pub(crate) fn rehearse(connection: &Connection) -> rusqlite::Result<()> {
         ..NewSession::default()
     };
     if let Some(row) = store::create(connection, &new)? {
-        store::write(connection, row, 0, &[], None)?;
+        store::write(connection, row, 0, &[], (None, store::RowTime::Now))?;
     }
     query::list(connection, ListQuery { limit: Some(NEWEST), ..ListQuery::default() }).map(drop)
 }

@@ -55,6 +55,7 @@ mod room;
 mod schema;
 mod store;
 mod thread;
+mod times;
 mod writer;
 
 pub use appender::Appender;

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
@@ -22,8 +23,9 @@ use crate::query::{self, ListQuery, QueryError, SessionRow};
 use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::schema::{self, OpenError};
-use crate::store::{self, SessionHead};
+use crate::store::{self, RowTime, SessionHead};
 use crate::thread::Thread;
+use crate::times::AnyBehind;
 use crate::writer::Writer;
 
 /// What a commit survives.
@@ -79,6 +81,7 @@ pub(crate) struct Shared {
     pub(crate) live: Arc<LiveSessions>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) readers: Readers,
+    behind: AnyBehind,
     thread: Mutex<Option<Thread>>,
 }
 
@@ -124,11 +127,12 @@ impl EventLog {
         let damage = Arc::new(Damage::default());
         let no_thread = |source| OpenError::Thread { path: database.clone(), source };
         let readers = Readers::start(&database, Arc::clone(&damage)).map_err(no_thread)?;
-        let parts = (Arc::clone(&queue), Arc::clone(&cache), Arc::clone(&live), damage);
+        let behind = AnyBehind::default();
+        let parts = (Arc::clone(&queue), Arc::clone(&cache), Arc::clone(&live), damage, Arc::clone(&behind));
         let writer = Writer::new(connection, budget, parts);
         let thread = Thread::start("event-log", move || writer.run()).map_err(no_thread)?;
         let thread = Mutex::new(Some(thread));
-        Ok(Self { shared: Arc::new(Shared { queue, live, cache, readers, thread }) })
+        Ok(Self { shared: Arc::new(Shared { queue, live, cache, readers, behind, thread }) })
     }
 
     /// Commits what is queued, ends all appenders and cursors, and closes the file.
@@ -217,7 +221,8 @@ impl EventLog {
                     Some(head) => head,
                 };
                 let blocks = BlockBuilder::whole(head.last_seq + 1, batch.records.clone(), batch.count);
-                store::write(transaction, head.row, head.last_seq, &blocks, batch.index.as_ref())?;
+                let index = (batch.index.as_ref(), RowTime::Now);
+                store::write(transaction, head.row, head.last_seq, &blocks, index)?;
                 Ok(Ok(head.last_seq + batch.count))
             });
             // Once, however often it was tried.
@@ -272,6 +277,10 @@ impl EventLog {
 
     /// A page of sessions.
     pub async fn list(&self, query: ListQuery) -> Result<Vec<SessionRow>, QueryError> {
+        if self.shared.behind.load(Ordering::Acquire) {
+            // A log that cannot be written is listed as it is.
+            drop(self.shared.ask(0, Writer::write_times).await);
+        }
         Ok(self.shared.readers.read(move |connection| query::list(connection, query)).await?)
     }
 

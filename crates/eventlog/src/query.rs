@@ -29,7 +29,7 @@ pub struct SessionRow {
     pub created_by: Option<String>,
     /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it last changed, in milliseconds since 1970.
+    /// When it last changed, in milliseconds since 1970. Of one session (not of a list) up to 50 ms old, while it is live.
     pub updated_ms: i64,
     /// Whether it has ended.
     pub ended: bool,

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -110,18 +111,23 @@ impl Queue {
         self.arrived.notify_all();
     }
 
-    /// The next work, waiting for it. Nothing once the queue is closed and empty.
-    pub(crate) fn take(&self) -> Option<Work> {
-        let mut waiting = self.waiting();
-        loop {
-            if let Some(work) = waiting.take() {
-                return Some(work);
+    /// The next work, waiting for it, at most so long. Nothing after that, or once the queue is closed and empty.
+    pub(crate) fn take(&self, at_most: Option<Duration>) -> Option<Work> {
+        let is_idle = |waiting: &mut Waiting| waiting.entries.is_empty() && !waiting.closed;
+        let waiting = self.waiting();
+        let mut waiting = match at_most {
+            Some(at_most) => {
+                self.arrived.wait_timeout_while(waiting, at_most, is_idle).expect("nothing panics here").0
             }
-            if waiting.closed {
-                return None;
-            }
-            waiting = self.arrived.wait(waiting).expect("nothing panics under this lock");
-        }
+            None => self.arrived.wait_while(waiting, is_idle).expect("nothing panics here"),
+        };
+        waiting.take()
+    }
+
+    /// Whether the queue is closed and empty.
+    pub(crate) fn is_over(&self) -> bool {
+        let waiting = self.waiting();
+        waiting.closed && waiting.entries.is_empty()
     }
 
     /// The next work, if there is any now.
@@ -132,11 +138,6 @@ impl Queue {
     /// How many entries wait, and how many bytes are charged for what waits and for what is being written.
     pub(crate) fn depth(&self) -> (usize, usize) {
         (self.waiting().entries.len(), QUEUE_BYTES - self.permits.available_permits())
-    }
-
-    /// Whether nothing new comes.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.permits.is_closed()
     }
 
     /// Closes and drops what is queued; those who wait for a reply learn that there will be none.

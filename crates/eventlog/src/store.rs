@@ -66,6 +66,21 @@ pub(crate) fn set_owner(connection: &Connection, session: i64, owner: &str) -> r
         .map(drop)
 }
 
+/// Whether a row learns at once when its session was updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowTime {
+    Now,
+    /// Only with another change of its owner or its end; else [`write_time`] is called later.
+    Later,
+}
+
+impl RowTime {
+    /// Whether a change leaves the row behind.
+    pub(crate) fn is_left(self, index: &IndexUpdate) -> bool {
+        self == Self::Later && index.ended.is_none() && index.owner.is_none()
+    }
+}
+
 /// Writes blocks that follow `after` and changes the index. False: the session is gone or not at `after`, and
 /// nothing was written.
 pub(crate) fn write(
@@ -73,10 +88,10 @@ pub(crate) fn write(
     session: i64,
     after: u64,
     blocks: &[Block],
-    index: Option<&IndexUpdate>,
+    (index, time): (Option<&IndexUpdate>, RowTime),
 ) -> rusqlite::Result<bool> {
     let last = blocks.last().map_or(after, Block::last);
-    if !move_on(connection, session, (after, last), index)? {
+    if !move_on(connection, session, (after, last), (index, time))? {
         return Ok(false);
     }
     let mut insert = connection
@@ -98,12 +113,17 @@ fn move_on(
     connection: &Connection,
     session: i64,
     (after, last): (u64, u64),
-    index: Option<&IndexUpdate>,
+    (index, time): (Option<&IndexUpdate>, RowTime),
 ) -> rusqlite::Result<bool> {
     let moved = match index {
         None => connection
             .prepare_cached("UPDATE session SET last_seq = ?3 WHERE row = ?1 AND last_seq = ?2")?
             .execute(params![session, after, last])?,
+        Some(index) if time.is_left(index) => connection
+            .prepare_cached(
+                "UPDATE session SET last_seq = ?3, state = coalesce(?4, state) WHERE row = ?1 AND last_seq = ?2",
+            )?
+            .execute(params![session, after, last, index.state])?,
         Some(IndexUpdate { updated_ms, ended: None, owner: None, state, .. }) => connection
             .prepare_cached(
                 "UPDATE session SET last_seq = ?3, updated_ms = ?4, state = coalesce(?5, state) \
@@ -128,6 +148,14 @@ fn move_on(
             ])?,
     };
     Ok(moved != 0)
+}
+
+/// Tells the row of a session when it was updated.
+pub(crate) fn write_time(connection: &Connection, session: i64, updated_ms: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE session SET updated_ms = ?2 WHERE row = ?1")?
+        .execute([session, updated_ms])
+        .map(drop)
 }
 
 fn put_info(connection: &Connection, session: i64, info: &[u8]) -> rusqlite::Result<()> {

@@ -22,7 +22,8 @@ use crate::log::NewSession;
 use crate::metrics;
 use crate::queue::{Append, Queue, QueuePermit, Reply, Work};
 use crate::schema;
-use crate::store;
+use crate::store::{self, RowTime};
+use crate::times::{AnyBehind, Times};
 
 pub(crate) struct Writer {
     connection: Connection,
@@ -35,30 +36,38 @@ pub(crate) struct Writer {
     cache: Arc<Cache>,
     live: Arc<LiveSessions>,
     damage: Arc<Damage>,
+    times: Times,
 }
 
 /// What the writer has in common with the log's handle.
-pub(crate) type Parts = (Arc<Queue>, Arc<Cache>, Arc<LiveSessions>, Arc<Damage>);
+pub(crate) type Parts = (Arc<Queue>, Arc<Cache>, Arc<LiveSessions>, Arc<Damage>, AnyBehind);
 
 impl Writer {
     pub(crate) fn new(connection: Connection, budget: DiskBudget, parts: Parts) -> Self {
-        let (queue, cache, live, damage) = parts;
-        Self { connection, budget, shortage: None, garbage: true, queue, cache, live, damage }
+        let (queue, cache, live, damage, behind) = parts;
+        let times = Times::new(behind);
+        Self { connection, budget, shortage: None, garbage: true, queue, cache, live, damage, times }
     }
 
     /// Works until the queue is closed and empty.
     pub(crate) fn run(mut self) {
         loop {
-            let work = if self.garbage { self.queue.try_take() } else { self.queue.take() };
+            let until_due = self.times.due().map(|due| due.saturating_duration_since(now()));
+            let work = if self.garbage { self.queue.try_take() } else { self.queue.take(until_due) };
             match work {
                 Some(Work::Group(group)) => self.commit_group(group),
                 Some(Work::Job(job)) => job(&mut self),
-                None if self.garbage && !self.queue.is_closed() => self.remove_garbage(),
-                None => break,
+                None if self.queue.is_over() => break,
+                None if self.garbage => self.remove_garbage(),
+                None => {}
+            }
+            if self.times.due().is_some_and(|due| due <= now()) {
+                self.write_times();
             }
             let (entries, bytes) = self.queue.depth();
             metrics::queue(entries, bytes);
         }
+        self.write_times();
         if let Err(error) = self.budget.checkpoint(&mut self.connection) {
             tracing::warn!(%error, "the event log was closed without a checkpoint");
             // SQLite would try the same again, and take what room there is.
@@ -69,6 +78,21 @@ impl Writer {
     /// The live sessions of this process.
     pub(crate) fn live(&self) -> &LiveSessions {
         &self.live
+    }
+
+    /// Tells the rows when their sessions were updated.
+    pub(crate) fn write_times(&mut self) {
+        let times = self.times.take();
+        if times.is_empty() {
+            return;
+        }
+        let written = self.transact(None, |transaction| {
+            times.iter().try_for_each(|(session, at)| store::write_time(transaction, *session, *at)).map(Ok)
+        });
+        if let Err(error) = written {
+            tracing::debug!(%error, "the times of sessions are written later");
+            self.times.put_back(times, now());
+        }
     }
 
     /// Deleted sessions left blocks; they are removed when nothing else is to be done.
@@ -154,7 +178,7 @@ impl Writer {
             let Some(row) = store::create(transaction, &new)? else {
                 return Ok(Err(WriteError::Exists { id: new.id.clone() }));
             };
-            store::write(transaction, row, 0, &blocks, events.index.as_ref())?;
+            store::write(transaction, row, 0, &blocks, (events.index.as_ref(), RowTime::Now))?;
             Ok(Ok(row))
         })?;
         metrics::appended(count, bytes);
@@ -273,14 +297,14 @@ impl Writer {
 
     /// One transaction for these parts; says for each whether its session stood where the part expected it.
     fn attempt(&mut self, parts: &[Part<'_>]) -> Result<Vec<bool>, WriteError> {
-        #[expect(clippy::disallowed_methods, reason = "a shell: it only measures")]
-        let began = Instant::now();
+        let began = now();
         let result = (|| {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let written = parts
                 .iter()
                 .map(|part| {
-                    store::write(&transaction, part.live.row, part.after, &part.blocks, part.index.as_ref())
+                    let index = (part.index.as_ref(), RowTime::Later);
+                    store::write(&transaction, part.live.row, part.after, &part.blocks, index)
                 })
                 .collect::<rusqlite::Result<Vec<_>>>()?;
             transaction.commit()?;
@@ -293,6 +317,13 @@ impl Writer {
             Ok(written) => {
                 metrics::commit_took(began.elapsed());
                 let parts = parts.iter().zip(written).filter(|(_, written)| **written).map(|(part, _)| part);
+                let parts = parts.inspect(|part| match &part.index {
+                    Some(index) if RowTime::Later.is_left(index) => {
+                        self.times.behind(part.live.row, index.updated_ms, began);
+                    }
+                    Some(_) => self.times.written(part.live.row),
+                    None => {}
+                });
                 let (events, bytes) =
                     parts.fold((0, 0), |(events, bytes), part| (events + part.events(), bytes + part.bytes));
                 metrics::appended(events, bytes);
@@ -412,6 +443,11 @@ impl<'a> Part<'a> {
         self.live.fail(error.clone());
         self.replies.into_iter().for_each(|reply| answer(Some(reply), &Err(error.clone())));
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a shell: it measures and waits")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 fn answer(reply: Option<Reply>, result: &Result<(), WriteError>) {

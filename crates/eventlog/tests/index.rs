@@ -160,7 +160,9 @@ async fn an_index_update_is_committed_with_its_events() {
         state: 0,
         info: b"new".to_vec(),
     };
-    assert_eq!(log.get("a").await.unwrap().unwrap(), row);
+    let found = log.get("a").await.unwrap().unwrap();
+    assert_eq!(SessionRow { updated_ms: 6, ..found }, row, "when it was updated it learns a moment later");
+    assert_eq!(log.list(ListQuery::default()).await.unwrap(), [row.clone()]);
     let range = appender.append_durable(Batch::index_only(released(7))).await.unwrap();
     assert!(range.is_empty(), "an index update takes no number");
     (row.updated_ms, row.ended, row.owner) = (7, true, None);
@@ -302,4 +304,68 @@ async fn what_a_deleted_session_left_is_removed_also_after_a_restart() {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), removed).await.expect("the blocks go away");
+}
+
+fn updated(at_ms: i64) -> Batch {
+    let mut batch = one_event();
+    batch.update_index(IndexUpdate { updated_ms: at_ms, ..IndexUpdate::default() });
+    batch
+}
+
+// contract 1.3: a list is in the order of the last change, though rows learn it a moment later
+#[tokio::test]
+async fn a_list_knows_the_last_change() {
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    let mut first = log.create(session("a", "x", "/", 1)).await.unwrap();
+    let mut second = log.create(session("b", "x", "/", 2)).await.unwrap();
+    for round in 0..20 {
+        first.append_durable(updated(10 + 2 * round)).await.unwrap();
+        second.append_durable(updated(11 + 2 * round)).await.unwrap();
+        assert_eq!(ids(&log.list(ListQuery::default()).await.unwrap()), ["b", "a"]);
+        first.append_durable(updated(12 + 2 * round)).await.unwrap();
+        let listed = log.list(ListQuery::default()).await.unwrap();
+        assert_eq!((ids(&listed), listed[0].updated_ms), (vec!["a", "b"], 12 + 2 * round));
+    }
+}
+
+// contract 1.3: another process sees it too, soon, and so does the next start
+#[tokio::test]
+async fn rows_learn_the_last_change() {
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    let mut live = log.create(session("a", "x", "/", 1)).await.unwrap();
+    live.append_durable(updated(50)).await.unwrap();
+    let other = open(&dir);
+    let soon = async {
+        while other.get("a").await.unwrap().unwrap().updated_ms != 50 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), soon).await.expect("the row learns it");
+    live.append_durable(updated(60)).await.unwrap();
+    drop(live);
+    log.close().await;
+    assert_eq!(other.get("a").await.unwrap().unwrap().updated_ms, 60);
+    other.close().await;
+}
+
+// architecture 4: a commit of one small batch writes two pages: its block, and the row of its session
+#[tokio::test]
+async fn a_small_commit_writes_two_pages() {
+    const COMMITS: u64 = 200;
+    let dir = TempDir::new().unwrap();
+    let log = open(&dir);
+    for n in 0..20 {
+        log.create(session(&format!("s{n}"), "x", "/", n)).await.unwrap();
+    }
+    let mut live = log.create(session("a", "x", "/", 1)).await.unwrap();
+    let written = || std::fs::metadata(dir.path().join("acpd.db-wal")).unwrap().len();
+    let before = written();
+    for n in 0..COMMITS {
+        live.append_durable(updated(100 + n as i64)).await.unwrap();
+    }
+    let pages = (written() - before) as f64 / 8216.0 / COMMITS as f64;
+    // Every page that a block is split over counts too, and the times of rows twenty times a second.
+    assert!(pages < 2.8, "{pages} pages for a commit");
 }

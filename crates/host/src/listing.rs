@@ -258,7 +258,9 @@ impl Host {
         let session = id.and_then(|id| self.shared.sessions.live.get(&id));
         let state = match &session {
             Some(session) => match session.state() {
-                Some((state, title)) => {
+                Some((state, title, updated_ms)) => {
+                    // The row learns it a moment later.
+                    row.updated_ms = row.updated_ms.max(updated_ms);
                     meta.title = title;
                     state
                 }

@@ -215,9 +215,12 @@ impl SessionHandle {
         self.0.live.with(|run| look(run.core())).flatten()
     }
 
-    /// What it is doing, and its title. None once its end is recorded.
-    pub(crate) fn state(&self) -> Option<(SessionState, Option<String>)> {
-        let state = |core: &SessionCore| (core.state(), core.log().snapshot().title().map(str::to_owned));
+    /// What it is doing, its title, and when its last event happened, in milliseconds since 1970. None once its end is recorded.
+    pub(crate) fn state(&self) -> Option<(SessionState, Option<String>, i64)> {
+        let state = |core: &SessionCore| {
+            let log = core.log();
+            (core.state(), log.snapshot().title().map(str::to_owned), log.last_at_ms())
+        };
         self.0.live.with(|run| state(run.core()))
     }
 
