@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::failure::WriteError;
 
@@ -25,11 +25,14 @@ pub(crate) struct Live {
     pub(crate) id: String,
     pub(crate) row: i64,
     progress: watch::Sender<Progress>,
+    /// Told of a failure, for those that need not know of each commit.
+    failed: Notify,
 }
 
 impl Live {
     pub(crate) fn new(id: String, row: i64, committed: u64) -> Self {
-        Self { id, row, progress: watch::Sender::new(Progress { committed, failure: None, closed: false }) }
+        let progress = Progress { committed, failure: None, closed: false };
+        Self { id, row, progress: watch::Sender::new(progress), failed: Notify::new() }
     }
 
     pub(crate) fn committed(&self) -> u64 {
@@ -50,6 +53,20 @@ impl Live {
 
     pub(crate) fn fail(&self, error: WriteError) {
         self.progress.send_modify(|progress| progress.failure = Some(error));
+        self.failed.notify_waiters();
+    }
+
+    /// Waits for a failure, and for nothing else.
+    async fn failed(&self) -> WriteError {
+        loop {
+            let mut told = std::pin::pin!(self.failed.notified());
+            // From here on none is missed.
+            told.as_mut().enable();
+            if let Some(error) = self.failure() {
+                return error;
+            }
+            told.await;
+        }
     }
 
     pub(crate) fn close(&self) {
@@ -88,21 +105,33 @@ impl LiveSessions {
 
 /// How far a session is committed, for those who act after the commit.
 #[derive(Debug, Clone)]
-pub struct Committed(watch::Receiver<Progress>);
+pub struct Committed {
+    progress: watch::Receiver<Progress>,
+    live: Arc<Live>,
+}
 
 impl Committed {
-    pub(crate) fn new(live: &Live) -> Self {
-        Self(live.watch())
+    pub(crate) fn new(live: &Arc<Live>) -> Self {
+        Self { progress: live.watch(), live: Arc::clone(live) }
     }
 
     /// The last committed sequence number, 0 before the first.
     pub fn seq(&self) -> u64 {
-        self.0.borrow().committed
+        self.progress.borrow().committed
     }
 
     /// Why nothing more is committed, if so.
     pub fn failure(&self) -> Option<WriteError> {
-        self.0.borrow().failure.clone()
+        self.progress.borrow().failure.clone()
+    }
+
+    /// Waits until nothing more is committed, and says why. A commit wakes nothing here.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only waits.
+    pub async fn failed(&self) -> WriteError {
+        self.live.failed().await
     }
 
     /// Waits until `seq` is committed. Fails with the reason when that will not happen.
@@ -113,10 +142,38 @@ impl Committed {
     pub async fn wait_for(&mut self, seq: u64) -> Result<(), WriteError> {
         let over =
             |progress: &Progress| progress.committed >= seq || progress.failure.is_some() || progress.closed;
-        match self.0.wait_for(over).await {
+        match self.progress.wait_for(over).await {
             Ok(progress) if progress.committed >= seq => Ok(()),
             Ok(progress) => Err(progress.failure.clone().unwrap_or(WriteError::Closed)),
             Err(_) => Err(WriteError::Closed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // architecture 5: a failure is seen whenever it came, and no commit is taken for one
+    #[tokio::test]
+    async fn a_failure_is_told_apart_from_commits() {
+        let live = Arc::new(Live::new("a".to_owned(), 1, 0));
+        let committed = Committed::new(&live);
+        let mut waiting = Box::pin(committed.failed());
+        assert!(poll_once(&mut waiting).await.is_none());
+        live.publish(1);
+        assert!(poll_once(&mut waiting).await.is_none());
+        live.fail(WriteError::Closed);
+        assert!(matches!(waiting.await, WriteError::Closed));
+        assert!(matches!(committed.failed().await, WriteError::Closed), "also behind it");
+    }
+
+    /// What a future gives if it is polled now.
+    async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            output = future => Some(output),
+            () = std::future::ready(()) => None,
         }
     }
 }

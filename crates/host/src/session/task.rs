@@ -61,8 +61,7 @@ impl SessionTask {
             }
             let event = tokio::select! {
                 biased;
-                // No sequence number is ever that high: this ends only with a failure.
-                Err(error) = self.committed.wait_for(u64::MAX), if !log_failed => Event::LogFailed(error),
+                error = self.committed.failed(), if !log_failed => Event::LogFailed(error),
                 // Before the agent, which may have always something to say.
                 () = sleep_until(due), if due.is_some() => Event::Due,
                 Some(said) = next_of(&mut self.feed) => Event::Other(Input::Terminal(said)),
