@@ -77,6 +77,7 @@ struct NextRun<'a> {
 }
 
 /// The stored facts of an ended session on which its activation depends.
+#[derive(Debug)]
 pub(crate) struct Ended {
     row: SessionRow,
     meta: SessionMeta,
@@ -122,23 +123,28 @@ impl Host {
     ) -> Pending<'_, Result<Activated, HostError>> {
         let (host, id, agent, client) = (self.clone(), id.clone(), agent.clone(), client.to_owned());
         Box::pin(
-            self.complete(async move { host.begin_next_run(&attempt, &id, &agent, params, &client).await }),
+            self.complete(async move { host.begin_next_run(attempt, &id, &agent, params, &client).await }),
         )
     }
 
     async fn begin_next_run(
         &self,
-        attempt: &Attempt,
+        mut attempt: Attempt,
         id: &SessionId,
         agent: &AgentHandle,
-        params: Option<Bytes>,
+        given: Option<Bytes>,
         client: &str,
     ) -> Result<Activated, HostError> {
         if let Some(session) = self.shared.sessions.live.get(id) {
             return Ok(Activated { session, fresh: false, earlier: None });
         }
-        let ended = self.ended_session(id, agent.name()).await?;
-        let params = ended.agent_params(params)?;
+        let checked = attempt.checked.take();
+        let was_checked = checked.is_some();
+        let ended = match checked {
+            Some(ended) => *ended,
+            None => self.ended_session(id, agent.name()).await?,
+        };
+        let params = ended.agent_params(given.clone())?;
         let setup = params.clone();
         let mode = permission_mode(&params)?.or(ended.meta.permission_mode);
         if ended.failed {
@@ -151,6 +157,11 @@ impl Host {
             Err(WriteError::Live { owner, .. }) => return Err(self.live_elsewhere(id, &owner)),
             claimed => claimed?,
         };
+        if was_checked && appender.next_seq() != ended.row.last_seq + 1 {
+            // Another process has gone on with it since.
+            self.give_back(appender, &SessionRow { updated_ms: clock::now_ms(), ..ended.row }).await;
+            return Box::pin(self.begin_next_run(attempt, id, agent, given, client)).await;
+        }
         let restored = attempt.unless_stopped(self.ask_to_go_on(id, agent, &ended, params)).await;
         match restored {
             Ok((restored, claim)) => {

@@ -3,6 +3,7 @@
 //! One at a time per session: the second waits, and then finds it live. An end of the session stops all attempts, those
 //! that began a moment before it too.
 
+use crate::activate::Ended;
 use crate::error::HostError;
 use crate::rate_limit::RateLimit;
 use acpd_record::SessionId;
@@ -36,6 +37,8 @@ pub struct Attempt {
     stopped: CancellationToken,
     slot: Arc<Slot>,
     turn: Option<OwnedMutexGuard<()>>,
+    /// What was read of the session when it was looked whether it can be activated.
+    pub(crate) checked: Option<Box<Ended>>,
 }
 
 impl Attempts {
@@ -43,7 +46,7 @@ impl Attempts {
     pub(crate) fn begin(&self, id: &SessionId) -> Attempt {
         let slot = self.slot(id);
         let stopped = slot.stop.lock().clone();
-        Attempt { id: id.clone(), stopped, slot, turn: None }
+        Attempt { id: id.clone(), stopped, slot, turn: None, checked: None }
     }
 
     /// Stops all who try, and waits until none does.

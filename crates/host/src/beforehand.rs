@@ -5,6 +5,7 @@
 
 use crate::acp::method;
 use crate::agent::AgentRef;
+use crate::attempts::Attempt;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::setup::{permission_mode, session_setup};
@@ -46,11 +47,13 @@ impl Host {
     }
 
     /// Whether the ended session `id` can be activated on `agent`; `known` is a process of it that has declared its methods.
+    /// What is read for that need not be read again in this attempt.
     ///
     /// # Errors
     /// Those of [`activate`](Self::activate).
     pub fn check_activation<'a>(
         &'a self,
+        attempt: &'a mut Attempt,
         id: &'a SessionId,
         agent: &'a str,
         known: Option<&'a AgentRef>,
@@ -65,7 +68,10 @@ impl Host {
             }
             match self.as_it_stands(agent, known) {
                 Some(known) if !known.can_go_on() => Err(HostError::not_resumable(id, neither(agent))),
-                _ => Ok(()),
+                _ => {
+                    attempt.checked = Some(Box::new(ended));
+                    Ok(())
+                }
             }
         })
     }

@@ -65,14 +65,15 @@ impl Job {
             Err(error) => return (Err(error), spare),
         }
         // Another client may have activated it meanwhile.
-        match self.find_live(session).await {
-            Ok(Some(joined)) => return (Ok(joined), spare),
-            Ok(None) => {}
-            Err(error) => return (Err(error), spare),
+        let (host, params) = (&self.host, self.params.as_ref());
+        if host.is_live(session)
+            && let Ok(Some(joined)) = self.find_live(session).await
+        {
+            return (Ok(joined), spare);
         }
         // What cannot be starts nothing.
-        let (host, params) = (&self.host, self.params.as_ref());
-        let checked = host.check_activation(session, &self.agent, self.known.as_ref(), params).await;
+        let known = self.known.as_ref();
+        let checked = host.check_activation(&mut attempt, session, &self.agent, known, params).await;
         if let Err(error) = checked {
             return (Err(error), spare);
         }
