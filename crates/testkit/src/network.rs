@@ -15,6 +15,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -75,6 +76,7 @@ impl Daemon {
             path: path.to_owned(),
             out: Mutex::new(theirs),
             opened: Mutex::new(HashSet::new()),
+            sessions: Mutex::new(Vec::new()),
             id: Mutex::new(String::new()),
         });
         std::thread::spawn(move || transport.run(lines));
@@ -88,6 +90,8 @@ struct Transport {
     path: String,
     out: Mutex<UnixStream>,
     opened: Mutex<HashSet<String>>,
+    /// The readers of sessions' streams.
+    sessions: Mutex<Vec<JoinHandle<()>>>,
     id: Mutex<String>,
 }
 
@@ -139,13 +143,18 @@ impl Transport {
         headers.extend(session.map(|session| ("Acp-Session-Id", session)));
         let mut events = Http::on(self.connect()).events(&self.path, &headers).expect("a stream of events");
         let (transport, is_connection) = (Arc::clone(self), session.is_none());
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             transport.read(&mut events);
             if is_connection {
-                // It is over for the whole client.
+                // It is over for the whole client, once what sessions' streams still said is read too.
+                let sessions = std::mem::take(&mut *lock(&transport.sessions));
+                sessions.into_iter().for_each(|reader| drop(reader.join()));
                 let _closed = lock(&transport.out).shutdown(Shutdown::Both);
             }
         });
+        if !is_connection {
+            lock(&self.sessions).push(reader);
+        }
     }
 
     fn read(self: &Arc<Self>, events: &mut Events) {
