@@ -8,10 +8,11 @@ use super::core::{AgentCore, CallNumber, Delivery, Effects, For, Note};
 use super::inbox::Inbox;
 use super::{AgentAnswer, Gone, ReplyTo, RouteId, SessionInput};
 use acpd_supervisor::{ProcessHandle, Stdin};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{Notify, oneshot};
 
 /// The connection to one agent process.
@@ -192,7 +193,7 @@ impl AgentConnection {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

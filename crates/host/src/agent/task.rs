@@ -22,6 +22,10 @@ use tokio_util::sync::CancellationToken;
 /// An agent that closed stdin or stdout and did not exit gets this long to follow (SU-8).
 const HALF_CLOSED: Duration = Duration::from_secs(1);
 
+/// After so many batches that sessions took at once other tasks have their turn: an agent that never stops speaking would
+/// keep its thread for long, which may be the only one.
+const BATCHES: usize = 4;
+
 /// What is known of a process beside its connection.
 pub(super) struct RunRecorder {
     /// What the record of its end must not tell.
@@ -106,6 +110,7 @@ impl AgentTask {
         let connection = Arc::clone(&self.connection.0);
         let mut exited = None;
         let mut killed = false;
+        let mut batches = 0;
         while exited.is_none() || self.process.stdout_open || self.blocked.is_some() {
             let exit_known = exited.is_some();
             let pending = connection.pending();
@@ -139,7 +144,11 @@ impl AgentTask {
                 }
                 Event::Exited(report) => exited = Some(report),
             }
-            self.deliver();
+            batches += self.deliver();
+            if batches >= BATCHES {
+                batches = 0;
+                tokio::task::yield_now().await;
+            }
         }
         let report = exited.expect("the loop goes on until it is there");
         // In a box of its own: a process that runs need not have the room for its end.
@@ -190,20 +199,22 @@ impl AgentTask {
         }
     }
 
-    /// Hands over what sessions have room for, in order.
-    fn deliver(&mut self) {
+    /// Hands over what sessions have room for, in order; gives how much that was.
+    fn deliver(&mut self) -> usize {
         self.blocked = None;
+        let mut batches = 0;
         while let Some(ForSession { route, inbox, input }) = self.connection.0.next_for_session() {
             match inbox.offer(input) {
-                Ok(()) => {}
+                Ok(()) => batches += 1,
                 Err(NotTaken::Full(input)) => {
                     self.connection.0.put_back(route, input);
                     self.blocked = Some(inbox);
-                    return;
+                    break;
                 }
                 Err(NotTaken::Gone) => self.connection.0.unbind(route),
             }
         }
+        batches
     }
 }
 

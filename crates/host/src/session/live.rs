@@ -9,10 +9,11 @@ use super::performer::{Performer, RunParts};
 use crate::agent::{DirectRecipient, FromAgent, SessionInputs};
 use crate::metrics::WaitingCommand;
 use acpd_eventlog::QueueRoom;
+use parking_lot::{Mutex, MutexGuard};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
 
 /// A session that has a run.
@@ -120,7 +121,7 @@ impl LiveSession {
     }
 
     fn state(&self) -> MutexGuard<'_, Option<Box<Performer>>> {
-        self.performer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.performer.lock()
     }
 }
 
