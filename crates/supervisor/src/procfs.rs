@@ -1,6 +1,8 @@
 //! The facts about a process in `/proc`. On other systems there are none.
 
 use rustix::process::Pid;
+use std::fs::File;
+use std::io;
 
 /// What is told of a process behind its name: fields, beginning with its state.
 fn behind_the_name(pid: Pid) -> Option<String> {
@@ -46,20 +48,38 @@ impl Environment {
 
 /// The environment of a process.
 pub(crate) fn environment(pid: Pid) -> Environment {
-    let read = || std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
-    let mut was_settled = false;
-    loop {
-        match read() {
+    /// One that is replaced as often as that while it is looked at is looked at again later.
+    const TRIES: usize = 8;
+    let mut was_without = false;
+    for _ in 0..TRIES {
+        match read_at_once(&format!("/proc/{}/environ", pid.as_raw_nonzero())) {
             Err(_) => return Environment::Hidden,
             Ok(environment) if !environment.is_empty() => return Environment::Is(environment),
             Ok(nothing) => match memory(pid) {
                 Memory::None => return Environment::Is(nothing),
+                // While a program is started its environment is empty for a moment.
+                Memory::WithoutEnvironment if was_without => return Environment::Is(nothing),
+                Memory::WithoutEnvironment => was_without = true,
                 Memory::Unsettled => return Environment::Unsettled,
-                // It may have come by its environment since the look at it.
-                Memory::Settled if was_settled => return Environment::Is(nothing),
-                Memory::Settled => was_settled = true,
+                // It has come by its environment since the look at it.
+                Memory::WithEnvironment => {}
             },
         }
+    }
+    Environment::Unsettled
+}
+
+/// Reads a file in one call: of an environment that is replaced between two calls only the first part would come.
+fn read_at_once(path: &str) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let mut room = 16 * 1024;
+    loop {
+        let mut bytes = Vec::with_capacity(room);
+        room = bytes.capacity();
+        if rustix::io::pread(&file, rustix::buffer::spare_capacity(&mut bytes), 0)? < room {
+            return Ok(bytes);
+        }
+        room *= 8;
     }
 }
 
@@ -69,19 +89,22 @@ enum Memory {
     None,
     /// That of a new program, which does not know yet where its environment ends.
     Unsettled,
-    Settled,
+    WithEnvironment,
+    WithoutEnvironment,
 }
 
 fn memory(pid: Pid) -> Memory {
-    /// The fields for the size of the memory and for the end of the environment, counted from the state on.
+    /// The fields for the size of the memory, and for the start and the end of the environment, counted from the state on.
     const SIZE: usize = 20;
+    const ENVIRONMENT_START: usize = 47;
     const ENVIRONMENT_END: usize = 48;
     let told = behind_the_name(pid).unwrap_or_default();
     let field = |number| told.split_ascii_whitespace().nth(number);
-    match (field(SIZE), field(ENVIRONMENT_END)) {
-        (None | Some("0"), _) => Memory::None,
-        (Some(_), Some("0")) => Memory::Unsettled,
-        (Some(_), _) => Memory::Settled,
+    match (field(SIZE), field(ENVIRONMENT_START), field(ENVIRONMENT_END)) {
+        (None | Some("0"), _, _) => Memory::None,
+        (_, _, Some("0")) => Memory::Unsettled,
+        (_, start, end) if start == end => Memory::WithoutEnvironment,
+        _ => Memory::WithEnvironment,
     }
 }
 
