@@ -98,7 +98,7 @@ impl Host {
         if let Some(session) = self.shared.sessions.live.get(id) {
             return Ok(session.end(request, client.into()).await);
         }
-        let _nobody_tries = self.shared.sessions.attempts.stop(id).await;
+        let _no_attempt = self.shared.sessions.attempts.stop(id).await;
         match self.session(id).await {
             // It was activated a moment before.
             Ok(session) => Ok(session.end(request, client.into()).await),
@@ -120,7 +120,7 @@ impl Host {
             Err(HostError::UnknownSession { .. }) => return Ok(()),
             Err(error) => return Err(error),
         }
-        let _nobody_tries = self.shared.sessions.attempts.stop(id).await;
+        let _no_attempt = self.shared.sessions.attempts.stop(id).await;
         match self.shared.store.log.delete(id.as_str()).await {
             Ok(()) => {
                 journal::session_deleted(id, client);

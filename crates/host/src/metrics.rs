@@ -52,7 +52,7 @@ pub fn describe_metrics() {
     describe_counter!(
         RESTARTS,
         Unit::Count,
-        "Processes of each agent that were started after one had ended though nobody had asked it to"
+        "Processes of each agent that were started after one that had ended unasked"
     );
     describe_gauge!(
         WAITING_SINCE,

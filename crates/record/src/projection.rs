@@ -210,7 +210,7 @@ impl Projection {
         self.no_turn();
     }
 
-    /// Nobody works on it, as far as this log goes.
+    /// No host works on it, as far as this log goes.
     fn no_turn(&mut self) {
         self.turn = None;
         self.snapshot.turn_ended();

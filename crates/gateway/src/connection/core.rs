@@ -178,7 +178,7 @@ impl ConnectionCore {
 
     fn reached(&mut self, message: Message, run: Result<Run, HostError>, effects: &mut Effects) {
         let Some(request) = message.request.clone() else {
-            // What is told to a session that is gone, or never was, is for nobody, and not answered.
+            // What is told to a session that is gone, or never was, goes nowhere, and is not answered.
             let may = |run: &Run| {
                 let named = Named::Of(run.created_by.as_deref());
                 decide(&self.identity, Needs::method(Scope::Control), named).is_ok()

@@ -165,7 +165,7 @@ impl Page {
         acpd_wire::write_notification(out, method::TERMINAL, Some(params.get().as_bytes()));
     }
 
-    /// PR-3: the user's message, once, for everybody but who sent it.
+    /// PR-3: the user's message, once, for all clients but the sender.
     fn write_prompt(&mut self, prompt: &Prompt<'_>, history: bool, out: &mut BytesMut) {
         let Ok(blocks) = serde_json::from_str::<Vec<&RawValue>>(prompt.prompt.get()) else { return };
         self.own_turn = !history && self.is_it(prompt.via.as_ref());
@@ -228,7 +228,7 @@ mod tests {
 
     const PROMPT: &str = r#"{"turn":3,"by":"x","via":"me","prompt":[{"type":"text","text":"hi"}]}"#;
 
-    // PR-3: the prompter does not get its own message, everybody else does, and so does history
+    // PR-3: the prompter does not get its own message, all others do, and so does history
     #[test]
     fn a_prompt_is_shown_to_everybody_but_its_sender() {
         assert_eq!(written(&mut page(0), 1, EventKind::Prompt, PROMPT), "");

@@ -126,3 +126,78 @@ impl fmt::Debug for Inbox {
         f.debug_struct("Inbox").field("queued", &self.queued).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parking_lot::Mutex;
+
+    /// A session that takes messages at once unless it is busy, and counts them.
+    #[derive(Default)]
+    struct Session {
+        is_busy: Mutex<bool>,
+        taken: Mutex<usize>,
+    }
+
+    impl DirectRecipient for Session {
+        fn take(&self, messages: Vec<FromAgent>) -> Result<(), Vec<FromAgent>> {
+            if *self.is_busy.lock() {
+                return Err(messages);
+            }
+            *self.taken.lock() += messages.len();
+            Ok(())
+        }
+    }
+
+    fn message() -> SessionInput {
+        let line = bytes::Bytes::from_static(b"{}");
+        SessionInput::Messages(vec![FromAgent::Notification { line, session: None, is_update: true }])
+    }
+
+    /// Offers a message; whether it was taken or queued.
+    fn offer(inbox: &Inbox) -> bool {
+        inbox.offer(message()).is_ok()
+    }
+
+    // UP-1: messages come in order; none is taken at once before what was queued is done with
+    #[tokio::test]
+    async fn what_was_queued_goes_first() {
+        let (inbox, mut inputs) = Inbox::new();
+        assert!(offer(&inbox));
+        let session = Arc::new(Session::default());
+        let recipient: Weak<Session> = Arc::downgrade(&session);
+        inputs.take_at_once(recipient);
+        assert!(offer(&inbox));
+        for left in [2, 1] {
+            assert_eq!((inputs.len(), *session.taken.lock()), (left, 0));
+            assert!(inputs.recv().await.is_some());
+            // It is in work still.
+            assert!(left > 1 || offer(&inbox));
+            inputs.done();
+        }
+        assert!(inputs.recv().await.is_some());
+        inputs.done();
+        assert!(offer(&inbox));
+        assert_eq!((inputs.len(), *session.taken.lock()), (0, 1));
+    }
+
+    // UP-2: a session that has to wait is sent no more than its queue takes, and then its agent is not read
+    #[tokio::test]
+    async fn a_session_that_is_behind_stops_its_agent() {
+        let (inbox, mut inputs) = Inbox::new();
+        let session = Arc::new(Session { is_busy: Mutex::new(true), ..Session::default() });
+        let recipient: Weak<Session> = Arc::downgrade(&session);
+        inputs.take_at_once(recipient);
+        assert_eq!((0..10).filter(|_| offer(&inbox)).count(), SESSION_INPUTS);
+        assert!(matches!(inbox.offer(message()), Err(NotTaken::Full(_))));
+        *session.is_busy.lock() = false;
+        for _ in 0..SESSION_INPUTS {
+            assert!(inputs.recv().await.is_some());
+            inputs.done();
+        }
+        assert!(offer(&inbox) && *session.taken.lock() == 1);
+        drop(inputs);
+        *session.is_busy.lock() = true;
+        assert!(matches!(inbox.offer(message()), Err(NotTaken::Gone)) && inbox.is_closed());
+    }
+}

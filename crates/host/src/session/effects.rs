@@ -18,7 +18,7 @@ pub(crate) struct Effects {
     pub(crate) answers: Vec<Answer>,
     /// What becomes of the agent's process.
     pub(crate) stop: Option<Stop>,
-    /// What is appended to the log, before the agent hears of it: nobody sees what a restart would forget.
+    /// What is appended to the log, before it is sent to the agent: no client sees what a restart would forget.
     pub(crate) recording: Recording,
     /// All else, in order.
     pub(crate) acts: Vec<Act>,

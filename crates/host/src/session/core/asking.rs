@@ -245,7 +245,7 @@ impl SessionCore {
         self.resolve_each(questions, AutoAnswer::TimedOut, out);
     }
 
-    /// PR-5: it is over for everybody; no client has to answer any more.
+    /// PR-5: it is over for all; no client has to answer any more.
     pub(super) fn resolve_all(&mut self, why: AutoAnswer, out: &mut Effects) {
         let questions = self.questions_open();
         self.resolve_each(questions, why, out);
