@@ -2,7 +2,8 @@
 //!
 //! Invariants: payloads stay raw (nothing is decoded, dropped or reordered); one pass without recursion; an explicit
 //! `"id": null` is a request, an absent id a notification.
-//! Tolerated, because real peers do it: a missing `jsonrpc`, a response without an id, unknown members, `params: null`.
+//! Tolerated, because real peers do it: a missing `jsonrpc`, a response without an id, or with an
+//! outcome that is null beside the other one, unknown members, `params: null`.
 //! Refused: a known member that is there twice. Receivers differ in which one they take, and the line may be forwarded
 //! as it is.
 //! Not here: methods and their parameters.

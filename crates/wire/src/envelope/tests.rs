@@ -221,6 +221,11 @@ fn object() -> impl Strategy<Value = Map<String, Value>> {
     })
 }
 
+/// Whether a member is there and says something.
+fn tells(object: &Map<String, Value>, name: &str) -> bool {
+    object.get(name).is_some_and(|value| !value.is_null())
+}
+
 /// What an object is, by the rules in the module's head, told on an ordinary tree.
 fn kind(object: &Map<String, Value>) -> &'static str {
     let legal_id = object.get("id").is_none_or(|id| id.is_string() || id.is_number() || id.is_null());
@@ -229,7 +234,7 @@ fn kind(object: &Map<String, Value>) -> &'static str {
     let (result, error) = (object.contains_key("result"), object.contains_key("error"));
     match object.get("method") {
         _ if !legal_id || !legal_version => "malformed",
-        None if result != error => "response",
+        None if (result || error) && !(tells(object, "result") && tells(object, "error")) => "response",
         Some(Value::String(_)) if !result && !error && legal_params => {
             if object.contains_key("id") {
                 "request"
@@ -243,6 +248,21 @@ fn kind(object: &Map<String, Value>) -> &'static str {
 
 fn tree(raw: &RawValue) -> Value {
     serde_json::from_str(raw.get()).expect("a part of valid JSON is valid")
+}
+
+// FR-5: seen of peers that write every member: the outcome that is null is none
+#[test]
+fn one_outcome_may_be_null() {
+    for (text, succeeded, told) in [
+        (r#"{"id":1,"result":null,"error":null}"#, true, "null"),
+        (r#"{"id":1,"result":{},"error":null}"#, true, "{}"),
+        (r#"{"id":1,"result":null,"error":{}}"#, false, "{}"),
+    ] {
+        let Ok(Message::Response { outcome, .. }) = Message::parse(text.as_bytes()) else { panic!("{text}") };
+        assert_eq!(outcome.is_ok(), succeeded, "{text}");
+        assert_eq!(outcome.map_or_else(RawValue::get, RawValue::get), told, "{text}");
+    }
+    assert!(Message::parse(br#"{"id":1,"result":{},"error":{}}"#).is_err());
 }
 
 proptest! {
@@ -270,8 +290,11 @@ proptest! {
             Ok(Message::Response { id, outcome }) => {
                 prop_assert_eq!(kind(&object), "response");
                 prop_assert_eq!(id.and_then(id_of), object.get("id").cloned());
-                prop_assert_eq!(outcome.ok().map(tree), object.get("result").cloned());
-                prop_assert_eq!(outcome.err().map(tree), object.get("error").cloned());
+                // A null beside the other one is none.
+                let succeeded = object.contains_key("result") && !tells(&object, "error");
+                prop_assert_eq!(outcome.is_ok(), succeeded);
+                let told = if succeeded { "result" } else { "error" };
+                prop_assert_eq!(outcome.map_or_else(tree, tree), object[told].clone());
             }
             Err(malformed) => {
                 prop_assert_eq!(kind(&object), "malformed");
