@@ -335,7 +335,10 @@ impl<T> ViewerCore<T> {
     fn release_up_to(&mut self, written: u64, readable: u64, effects: &mut Effects<T>) {
         let is_due =
             |answer: &Answer<T>| answer.after <= written && answer.before.is_none_or(|end| end <= readable);
-        while let Some(answer) = self.waiting.pop_front_if(|answer| is_due(answer)) {
+        // One that waits for its end holds up no other.
+        while let Some(answer) =
+            self.waiting.iter().position(is_due).and_then(|place| self.waiting.remove(place))
+        {
             effects.push(Effect::Answer { body: answer.body, delivery: answer.delivery });
             // Questions that were open a moment ago.
             if !self.state.is_detached() {
