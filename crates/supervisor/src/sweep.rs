@@ -287,9 +287,11 @@ mod tests {
         let mut marked: Vec<_> = (1..=4).map(|n| sleeper(Some(&format!("{host}.{n}")))).collect();
         let which = Sweep::Host(host);
         let mut look = Look::default();
-        for child in others.iter().chain(&marked) {
-            // The child has its own environment once it runs its own program.
+        for child in &others {
             while procfs::environment(pid_of(child)) == Environment::Unsettled {}
+        }
+        for child in &marked {
+            wait_for_mark(child, &which);
         }
         assert_eq!(look.found(&which).len(), 4);
         assert_eq!(look.found(&which).len(), 4, "what concerns it is looked at again");
@@ -322,11 +324,18 @@ mod tests {
             let mut command = std::process::Command::new("sh");
             let mut child =
                 command.args(["-c", AGAIN, AGAIN]).env(MARK, format!("{host}.1")).spawn().expect("sh starts");
-            let swept = sweep(&Sweep::Host(host));
+            let which = Sweep::Host(host);
+            wait_for_mark(&child, &which);
+            let swept = sweep(&which);
             child.kill().expect("it was not reaped");
             child.wait().expect("it is ours");
             assert_eq!(swept, 1);
         }
+    }
+
+    /// A child that is just being started still shows the environment of its parent.
+    fn wait_for_mark(child: &std::process::Child, which: &Sweep) {
+        while mark_of(pid_of(child), which).is_none() {}
     }
 
     fn pid_of(child: &std::process::Child) -> Pid {
