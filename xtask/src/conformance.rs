@@ -1,31 +1,33 @@
-//! `cargo xtask conformance`: writes `docs/conformance.md`, or checks that it is true.
+//! `cargo xtask conformance`: writes `docs/conformance.md` from the marks above tests, or checks that it is true.
 //!
-//! Which tests show a requirement comes from the marks above them, so that the page cannot claim what no test names.
-//! Invariant: with `--check`, and as a part of `cargo xtask tidy`, it only reads. Not here: running the tests, or
-//! judging whether a test shows what its mark says.
+//! A mark names what the test below it shows: `// contract 1.2, SU-2: text; PR-4: more text`. So the page cannot claim
+//! what no test names. Invariant: with `--check`, and as a part of `cargo xtask tidy`, it only reads. Not here: running
+//! the tests, or judging whether a test shows what its mark says.
 
 mod page;
-pub(crate) mod requirements;
 
-use crate::tidy::Finding;
-use crate::tidy::marks;
-use crate::tidy::tree::Tree;
+use crate::tree::{Tree, pattern};
 use anyhow::{Context, Result};
 use clap::Args;
-use requirements::{Group, Requirement};
+use page::{Group, groups};
+use regex_lite::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 const PAGE: &str = "docs/conformance.md";
 const TABLE: &str = "xtask/src/conformance/requirements.toml";
-
-/// Where tests of acpd are.
-const TESTED: &[&str] = &["crates/", "interop/"];
+/// The sections of the contract and of the architecture that there are.
+const SECTIONS: &str =
+    r"contract (?:1(?:\.[1-7])?|2(?:\.[1-3])?|3(?:\.[12])?|[456]|7(?:\.[1-4])?)|architecture [1-5]";
+/// A test with the comments and attributes right above it.
+const TEST: &str = r"(?m)((?:^ *(?://|#\[).*\n)*) *#\[(?:tokio::)?test\b.*\n(?:.*\n)*?.*?\bfn (\w+)";
+/// Where tests of acpd are, and the name of their crate.
+const TESTED: &str = r"^(?:crates|interop)/(?:[\w-]+/)*?([\w-]+)/(?:src|tests)/";
 /// Its tests show the agent that acpd is tested with, so they are no evidence about acpd.
 const TEST_PEER: &str = "crates/example-agent/";
 
 /// By requirement: the tests that show it, as `crate::test`.
-type Shown = BTreeMap<&'static str, BTreeSet<String>>;
+type Shown = BTreeMap<String, BTreeSet<String>>;
 
 /// What the command line says.
 #[derive(Args)]
@@ -37,116 +39,91 @@ pub(crate) struct Options {
 
 /// Runs the command; true when it wrote the page, or had nothing to find.
 pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
-    if options.check { check_tree(root) } else { write(root).map(|()| true) }
-}
-
-fn check_tree(root: &Path) -> Result<bool> {
     let tree = Tree::load(root)?;
-    let mut findings = marks::check(&tree);
-    findings.extend(check(&tree));
-    for finding in &findings {
-        anstream::println!("{finding}");
+    let groups = groups();
+    let (shown, mut findings) = shown(&tree, &groups);
+    if options.check {
+        findings = check(&tree);
+    } else {
+        std::fs::write(root.join(PAGE), page::page(&groups, &shown)).context(PAGE)?;
+        findings.extend(contradictions(&groups, &shown));
+        let all = groups.iter().flat_map(|group| &group.requirements);
+        let tested = all.clone().filter(|one| one.state(&shown) == "tested").count();
+        anstream::println!("{PAGE}: {tested} of {} requirements tested", all.count());
     }
-    Ok(findings.is_empty())
+    findings.iter().for_each(|finding| anstream::println!("{finding}"));
+    Ok(!options.check || findings.is_empty())
 }
 
-/// Writes the page and says what is still open, which is for the check to refuse.
-fn write(root: &Path) -> Result<()> {
-    let tree = Tree::load(root)?;
-    let shown = shown(&tree);
-    let path = root.join(PAGE);
-    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-    std::fs::write(path, page::page(&shown)).context(PAGE)?;
-    for finding in contradictions(&tree, &shown) {
-        anstream::println!("{finding}");
+/// What is wrong with the marks, with the page, and with the table that it is made from.
+pub(crate) fn check(tree: &Tree) -> Vec<String> {
+    let groups = groups();
+    let (shown, mut findings) = shown(tree, &groups);
+    findings.extend(contradictions(&groups, &shown));
+    if tree.text(PAGE) != page::page(&groups, &shown) {
+        findings.push(format!("{PAGE}:1: stale; run `cargo xtask conformance`"));
     }
-    let tested = requirements::all().filter(|(_, one)| page::state(one, &shown) == "tested").count();
-    anstream::println!("{PAGE}: {tested} of {} requirements tested", requirements::all().count());
-    Ok(())
-}
-
-/// What is wrong with the page, and with the table that it is made from.
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let shown = shown(tree);
-    let mut findings = contradictions(tree, &shown);
-    findings.extend(staleness(tree, &page::page(&shown)));
     findings
 }
 
-/// The tests that show each requirement, by their marks.
-fn shown(tree: &Tree) -> Shown {
-    let mut shown = Shown::new();
-    for file in tree.rust_files() {
-        let Some(name) = crate_of(&file.path) else { continue };
-        for mark in marks::marks(&file.text) {
-            if let Some(requirement) = requirements::find(mark.name) {
-                shown.entry(&requirement.id).or_default().insert(format!("{name}::{}", mark.test));
+/// The tests that show each requirement, and the marks that name nothing: a search for a requirement's tests would miss
+/// them.
+fn shown(tree: &Tree, groups: &[Group]) -> (Shown, Vec<String>) {
+    let (test, tested, [good, bad]) = (pattern(TEST), pattern(TESTED), marks(groups));
+    let (mut shown, mut findings) = (Shown::new(), Vec::new());
+    for file in tree.files.iter().filter(|file| file.path.ends_with(".rs")) {
+        let place = tested.captures(&file.path).filter(|_| !file.path.starts_with(TEST_PEER));
+        for found in test.captures_iter(&file.text) {
+            let comments = found[1].lines().filter_map(|line| line.trim_start().strip_prefix("//"));
+            for comment in comments {
+                let parts = comment.trim_start_matches('/').trim().split("; ");
+                for part in parts.filter(|part| bad.is_match(part)) {
+                    if comment.starts_with('/') || !good.is_match(part) {
+                        let fix = "write `// contract 1.2, SU-2: text`, with numbers that exist";
+                        findings
+                            .push(format!("{}:1: {} has no mark in `{part}`; {fix}", file.path, &found[2]));
+                    } else if let Some(place) = &place {
+                        for name in part.split(':').next().unwrap_or_default().split(", ") {
+                            let test = format!("{}::{}", &place[1], &found[2]);
+                            shown.entry(name.to_owned()).or_default().insert(test);
+                        }
+                    }
+                }
             }
         }
     }
-    shown
+    (shown, findings)
 }
 
-/// The directory of the crate that a file of tests belongs to; None where tests are no evidence.
-fn crate_of(path: &str) -> Option<&str> {
-    if !TESTED.iter().any(|dir| path.starts_with(dir)) || path.starts_with(TEST_PEER) {
-        return None;
-    }
-    let (dir, _) = path.split_once("/src/").or_else(|| path.split_once("/tests/"))?;
-    dir.rsplit('/').next()
+/// Well-formed marks, and all that look like marks, however they are spelt: `Contract 1.2`, `fr-5`, `FR 5`. "In 3 rounds"
+/// is a sentence, "IN 3" is a mark.
+fn marks(groups: &[Group]) -> [Regex; 2] {
+    let ids = groups.iter().flat_map(|group| &group.requirements).map(|one| &*one.id);
+    let name = format!("(?:{SECTIONS}|{})", ids.collect::<Vec<_>>().join("|"));
+    let names = groups.iter().map(|group| &*group.name).collect::<Vec<_>>().join("|");
+    let like = format!(
+        r"^(?i:requirements?\b|(?:contract|architecture)[ ,:]?\d|(?:{names})-?\d)|^(?:{names})[ ,:]\d"
+    );
+    [pattern(&format!("^{name}(?:, {name})*(?::|$)")), pattern(&like)]
 }
 
 /// Requirements whose tests and reasons do not fit together.
-fn contradictions(tree: &Tree, shown: &Shown) -> Vec<Finding> {
-    let found = requirements::all().filter_map(|(group, requirement)| {
-        let (problem, fix) = contradiction(group, requirement, shown)?;
-        Some(Finding::new(TABLE, line_of(tree, &requirement.id), problem, fix))
+fn contradictions(groups: &[Group], shown: &Shown) -> Vec<String> {
+    let all = groups.iter().flat_map(|group| group.requirements.iter().map(move |one| (group, one)));
+    let found = all.filter_map(|(group, one)| {
+        match (shown.get(&one.id).and_then(BTreeSet::first), &one.later) {
+            (Some(test), Some(_)) => Some(format!("is said not to be tested, but {test} shows it")),
+            (None, None) if one.part.is_some() => {
+                Some("is said to be tested in part, but no test shows it".to_owned())
+            }
+            (None, None) if group.untested.is_none() => Some("has neither a test nor a reason".to_owned()),
+            _ => None,
+        }
+        .map(|problem| {
+            format!("{TABLE}:1: {} {problem}; put `// {0}` above a test, or mend `part` and `later`", one.id)
+        })
     });
     found.collect()
-}
-
-fn contradiction(group: &Group, requirement: &Requirement, shown: &Shown) -> Option<(String, String)> {
-    let Requirement { id, part, later, .. } = requirement;
-    let otherwise = "or say with `later` why there is none";
-    match (shown.get(id.as_str()).and_then(BTreeSet::first), later) {
-        (Some(test), Some(reason)) => Some((
-            format!("{id} is said not to be tested ({reason}), but {test} shows it"),
-            "drop the reason, or say with `part` what is still missing".to_owned(),
-        )),
-        (None, None) if part.is_some() => Some((
-            format!("{id} is said to be tested in part, but no test shows it"),
-            format!("put `// {id}` above the test, {otherwise}"),
-        )),
-        (None, None) if group.untested.is_none() => Some((
-            format!("{id} has neither a test nor a reason"),
-            format!("put `// {id}` above the test that shows it, {otherwise}"),
-        )),
-        _ => None,
-    }
-}
-
-/// Where in its file a requirement stands, from 1.
-fn line_of(tree: &Tree, id: &str) -> usize {
-    let quoted = format!("\"{id}\"");
-    let found = tree.file(TABLE).and_then(|file| file.text.lines().position(|line| line.contains(&quoted)));
-    found.map_or(1, |line| line + 1)
-}
-
-/// The first line in which the page is not what it should be.
-fn staleness(tree: &Tree, wanted: &str) -> Option<Finding> {
-    const FIX: &str = "run `cargo xtask conformance`";
-    let Some(file) = tree.file(PAGE) else {
-        return Some(Finding::new(PAGE, 1, "missing", FIX));
-    };
-    if file.text == wanted {
-        return None;
-    }
-    let (has, wants): (Vec<&str>, Vec<&str>) = (file.text.lines().collect(), wanted.lines().collect());
-    // Two texts with equal lines differ in their last line end.
-    let at = (0..has.len().max(wants.len())).find(|&at| has.get(at) != wants.get(at)).unwrap_or(has.len());
-    let line = |lines: &[&str]| lines.get(at).map_or("nothing".to_owned(), |line| format!("`{line}`"));
-    let problem = format!("stale: has {}, should have {}", line(&has), line(&wants));
-    Some(Finding::new(PAGE, at + 1, problem, FIX))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod openapi;
 mod run;
 mod test;
 mod tidy;
+mod tree;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Parser, Subcommand};
@@ -27,7 +28,7 @@ enum Command {
     /// Check what is needed, then run every check and every test, stopping at the first failure
     Test(test::Options),
     /// Check the house rules that no compiler or lint checks
-    Tidy(tidy::Options),
+    Tidy,
     /// Write docs/conformance.md: which tests show each requirement
     Conformance(conformance::Options),
     /// Write docs/openapi.json and docs/schema/events.json as the code says
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
     let root = root();
     let passed = match Cli::parse().command {
         Command::Test(options) => test::run(&options, &root),
-        Command::Tidy(options) => tidy::run(&options, &root),
+        Command::Tidy => tidy::run(&root),
         Command::Conformance(options) => conformance::run(&options, &root),
         Command::Openapi => openapi::run(&root).map(|()| true),
         Command::Bench(options) => bench::run(&options, &root),

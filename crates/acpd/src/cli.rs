@@ -72,7 +72,7 @@ pub enum Command {
     Serve(Serve),
     /// Be an ACP agent on stdin and stdout, for editors
     Stdio(Stdio),
-    /// Manage access to the daemon
+    /// Give somebody access to the daemon
     #[command(subcommand)]
     Token(Token),
     /// Look at the sessions of a daemon, and end them

@@ -1,10 +1,11 @@
-//! The text of `docs/conformance.md`: a row for each requirement with the tests that show it.
+//! What an ACP session host has to do, from `requirements.toml`, and `docs/conformance.md`: a row for each requirement
+//! with the tests that show it.
 //!
-//! Pure: the table and the tests come in, the page goes out. Invariant: the same input gives the same bytes,
-//! so that a comparison can tell whether the page is stale. Not here: whether a gap is allowed.
+//! Invariants: ids are numbered from 1 without holes in each group; the same input gives the same bytes, so that a
+//! comparison can tell whether the page is stale. Not here: whether a gap is allowed.
 
 use super::Shown;
-use super::requirements::{GROUPS, Group, Requirement};
+use serde::Deserialize;
 
 /// How many tests a row names; the marks name the others.
 const NAMED_TESTS: usize = 3;
@@ -19,46 +20,81 @@ What a session host for ACP has to do, in short, and the tests that show it. *Te
 the requirement and no part of it is known to lack one. A test is named with the directory of its crate. Tests of the
 example agent do not count: they show the agent that acpd is tested with, not acpd.
 
+| group | about | tested | in part | not yet |
+|---|---|--:|--:|--:|
 ";
 
-/// How far tests show a requirement, as its cell begins; a gap that contradicts the tests is for the check to find.
-pub(super) fn state(requirement: &Requirement, shown: &Shown) -> &'static str {
-    match (shown.contains_key(&*requirement.id), requirement.part.is_some() || requirement.later.is_some()) {
-        (false, _) => "not yet",
-        (true, false) => "tested",
-        (true, true) => "in part",
+/// Requirements with one subject.
+#[derive(Deserialize)]
+pub(super) struct Group {
+    /// What its ids begin with.
+    pub(super) name: String,
+    title: String,
+    /// Why it is not complete yet; otherwise the check fails where there is neither a test nor a reason.
+    pub(super) untested: Option<String>,
+    pub(super) requirements: Vec<Requirement>,
+}
+
+/// One requirement.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Requirement {
+    pub(super) id: String,
+    pub(super) summary: String,
+    /// Tests show the requirement apart from this.
+    pub(super) part: Option<String>,
+    /// No test shows it, for this reason.
+    pub(super) later: Option<String>,
+}
+
+/// Every group, in the order of the page.
+pub(super) fn groups() -> Vec<Group> {
+    #[derive(Deserialize)]
+    struct Table {
+        group: Vec<Group>,
+    }
+    toml::from_str::<Table>(include_str!("requirements.toml")).expect("the tests read it").group
+}
+
+impl Requirement {
+    /// How far tests show it, as its cell begins; a gap that contradicts the tests is for the check to find.
+    pub(super) fn state(&self, shown: &Shown) -> &'static str {
+        match (shown.contains_key(&self.id), self.part.is_some() || self.later.is_some()) {
+            (false, _) => "not yet",
+            (true, false) => "tested",
+            (true, true) => "in part",
+        }
+    }
+
+    fn cell(&self, group: &Group, shown: &Shown) -> String {
+        let state = self.state(shown);
+        let Some(tests) = shown.get(&self.id) else {
+            let reason = self.later.as_ref().or(group.untested.as_ref());
+            return reason.map_or(state.to_owned(), |reason| format!("{state}: {reason}"));
+        };
+        let names: Vec<String> = tests.iter().take(NAMED_TESTS).map(|test| format!("`{test}`")).collect();
+        let more = Some(tests.len()).filter(|count| *count > NAMED_TESTS);
+        let more = more.map_or(String::new(), |count| format!(" and {} more", count - NAMED_TESTS));
+        let missing = self.part.as_ref().or(self.later.as_ref());
+        let missing = missing.map_or(String::new(), |missing| format!("; not yet: {missing}"));
+        format!("{state}: {}{more}{missing}", names.join(", "))
     }
 }
 
 /// The whole page.
-pub(super) fn page(shown: &Shown) -> String {
+pub(super) fn page(groups: &[Group], shown: &Shown) -> String {
     let mut text = INTRODUCTION.to_owned();
-    text += "| group | about | tested | in part | not yet |\n|---|---|--:|--:|--:|\n";
-    for Group { name, title, requirements, .. } in GROUPS.iter() {
-        let count = |wanted| requirements.iter().filter(|one| state(one, shown) == wanted).count();
-        let [tested, in_part, not_yet] = ["tested", "in part", "not yet"].map(count);
+    for Group { name, title, requirements, .. } in groups {
+        let [tested, in_part, not_yet] = ["tested", "in part", "not yet"]
+            .map(|wanted| requirements.iter().filter(|one| one.state(shown) == wanted).count());
         text += &format!("| {name} | {title} | {tested} | {in_part} | {not_yet} |\n");
     }
-    for group in GROUPS.iter() {
+    for group in groups {
         text +=
             &format!("\n## {}: {}\n\n| id | in short | state |\n|---|---|---|\n", group.name, group.title);
         for one in &group.requirements {
-            text += &format!("| {} | {} | {} |\n", one.id, one.summary, cell(group, one, shown));
+            text += &format!("| {} | {} | {} |\n", one.id, one.summary, one.cell(group, shown));
         }
     }
     text
-}
-
-fn cell(group: &Group, requirement: &Requirement, shown: &Shown) -> String {
-    let state = state(requirement, shown);
-    let missing = requirement.part.as_ref().or(requirement.later.as_ref());
-    let Some(tests) = shown.get(&*requirement.id) else {
-        let reason = requirement.later.as_ref().or(group.untested.as_ref());
-        return reason.map_or(state.to_owned(), |reason| format!("{state}: {reason}"));
-    };
-    let names: Vec<String> = tests.iter().take(NAMED_TESTS).map(|test| format!("`{test}`")).collect();
-    let more = tests.len().saturating_sub(NAMED_TESTS);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let missing = missing.map(|missing| format!("; not yet: {missing}")).unwrap_or_default();
-    format!("{state}: {}{more}{missing}", names.join(", "))
 }
