@@ -72,7 +72,7 @@ pub enum Command {
     Serve(Serve),
     /// Be an ACP agent on stdin and stdout, for editors
     Stdio(Stdio),
-    /// Give somebody access to the daemon
+    /// Manage access to the daemon
     #[command(subcommand)]
     Token(Token),
     /// Look at the sessions of a daemon, and end them

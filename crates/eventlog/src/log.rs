@@ -66,7 +66,7 @@ pub struct NewSession {
     pub cwd: String,
     /// The host that has it live.
     pub owner: String,
-    /// Its owner for good, if it has one.
+    /// The token that created it, if one did.
     pub created_by: Option<String>,
     /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,

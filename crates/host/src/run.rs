@@ -87,17 +87,17 @@ impl Host {
         let core = SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, now);
         let services = self.services_of(id, &spec.name, setup).await;
         let committed = appender.committed();
+        let room = appender.room();
         let parts = RunParts {
             journal,
             agent: agent.clone(),
             route,
-            room: appender.room(),
             appender: Some(appender),
             ended: publish,
             services,
             scope: self.shared.scope.child(tracing::Span::current()),
         };
-        let live = LiveSession::begin(core, parts, past.is_some(), &inputs);
+        let live = LiveSession::begin(core, parts, room, past.is_some(), &inputs);
         let (agent, seen) = (agent.downgrade(), committed.clone());
         let session = SessionHandle::new(about, agent, Arc::clone(&live), ended, seen, viewers.clone());
         self.start(&session, SessionTask::new(live, inputs, past, viewers, committed));

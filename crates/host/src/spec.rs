@@ -64,3 +64,23 @@ pub struct AgentSpec {
     /// Which files its sessions are served.
     pub files: FileRules,
 }
+
+impl AgentSpec {
+    /// An agent with a process for each session, and no more than ACP's defaults.
+    pub fn new(name: String, program: Program) -> Self {
+        Self {
+            name,
+            program,
+            timeouts: Timeouts::default(),
+            share_process: false,
+            spare: false,
+            resume_with_transcript: false,
+            stderr_log: None,
+            permission_mode: PermissionMode::Default,
+            line_limit: acpd_wire::DEFAULT_LINE_LIMIT,
+            control_daemon: false,
+            offered: Offered::default(),
+            files: FileRules::default(),
+        }
+    }
+}

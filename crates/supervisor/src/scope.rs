@@ -64,7 +64,7 @@ impl TaskScope {
         let told = caught.map(move |ended| match ended {
             Ok(output) => Some(output),
             Err(panic) => {
-                tracing::error!(task = name, panic = message_of(&*panic), "a task ended badly");
+                tracing::error!(task = name, panic = panic_message(&*panic), "a task ended badly");
                 None
             }
         });
@@ -79,7 +79,7 @@ impl TaskScope {
 }
 
 /// What a panic says of itself.
-fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

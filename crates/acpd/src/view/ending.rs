@@ -157,7 +157,7 @@ pub(super) fn hint(info: &Value, agent: &str) -> Option<String> {
         }
         "out_of_memory" => "the agent needs more memory than there is",
         "agent_crash" if signal == "SIGKILL" => {
-            "something outside killed it; if nobody did, look for the kernel's out-of-memory killer"
+            "something outside killed it; if you did not, look for the kernel's out-of-memory killer"
         }
         "agent_crash" if matches!(signal, "SIGTERM" | "SIGINT" | "SIGHUP" | "SIGQUIT") => {
             "something outside ended it with SIGNAL: a person, a script or a service manager; run the prompt again"

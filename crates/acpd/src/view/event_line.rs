@@ -132,7 +132,7 @@ fn join(parts: impl IntoIterator<Item = String>) -> String {
     parts.join(" ").replace(" : ", ": ")
 }
 
-/// A value in words: what is named in a list, the text of a content block, whoever something is by.
+/// A value in words: what is named in a list, the text of a content block, the author of an answer.
 fn words(value: &Value) -> String {
     let named = |one: &Value| ["name", "content"].iter().find_map(|key| Some(one[*key].as_str()?.to_owned()));
     match value {

@@ -7,8 +7,8 @@ use acpd_e2e::{Client, Scratch, acpd};
 use acpd_eventlog::{EventLog, Options};
 use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
 use acpd_host::{
-    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, Program, TaskScope,
-    TerminalSettings, Timeouts,
+    AgentSpec, Graces, Host, HostFile, HostOptions, PermissionMode, Program, TaskScope, TerminalSettings,
+    Timeouts,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use bytes::Bytes;
@@ -19,7 +19,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-const LINE_LIMIT: usize = 64 * 1024 * 1024;
+/// More than a test has at once.
+const CLIENTS: usize = 64;
 /// The name of acpd's hidden subcommand.
 const KEEPER: &str = "keeper";
 
@@ -35,7 +36,7 @@ pub(crate) struct Example {
 
 /// A host on a thread of its own.
 pub(crate) struct OneHost {
-    clients: Option<mpsc::UnboundedSender<(UnixStream, &'static str)>>,
+    clients: Option<mpsc::Sender<(UnixStream, &'static str)>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -45,8 +46,7 @@ impl OneHost {
         let options =
             HostOptions { agents: specs, cwd: scratch.work(), terminal: TerminalSettings::default() };
         let state = scratch.state();
-        #[expect(clippy::disallowed_methods, reason = "as many as a test has clients")]
-        let (sender, clients) = mpsc::unbounded_channel();
+        let (sender, clients) = mpsc::channel(CLIENTS);
         let run = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(host(options, &state, clients));
@@ -58,7 +58,7 @@ impl OneHost {
     pub(crate) fn client(&self, scratch: &Scratch, agent: &'static str) -> Client {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let clients = self.clients.as_ref().expect("it is open");
-        clients.send((theirs, agent)).expect("the host runs");
+        clients.blocking_send((theirs, agent)).expect("the host runs");
         Client::over(ours, scratch)
     }
 
@@ -77,9 +77,8 @@ fn spec(scratch: &Scratch, agent: &Example) -> AgentSpec {
     if !agent.without.is_empty() {
         args.extend(["--without".into(), agent.without.into()]);
     }
+    let program = Program { command: acpd().into(), args, env: vec![(name.into(), value.into())] };
     AgentSpec {
-        name: agent.name.to_owned(),
-        program: Program { command: acpd().into(), args, env: vec![(name.into(), value.into())] },
         timeouts: Timeouts {
             graces: Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) },
             initialize: Some(acpd_e2e::PATIENCE),
@@ -87,24 +86,18 @@ fn spec(scratch: &Scratch, agent: &Example) -> AgentSpec {
             ..Timeouts::default()
         },
         share_process: agent.shared,
-        spare: false,
-        resume_with_transcript: false,
-        stderr_log: None,
-        control_daemon: false,
         permission_mode: match agent.asks {
             true => PermissionMode::Default,
             false => PermissionMode::BypassPermissions,
         },
-        line_limit: LINE_LIMIT,
-        offered: Offered::default(),
-        files: FileRules::default(),
+        ..AgentSpec::new(agent.name.to_owned(), program)
     }
 }
 
 async fn host(
     options: HostOptions,
     state: &std::path::Path,
-    mut clients: mpsc::UnboundedReceiver<(UnixStream, &'static str)>,
+    mut clients: mpsc::Receiver<(UnixStream, &'static str)>,
 ) {
     let host_file = HostFile::create(state).expect("the state directory can be written");
     let log = EventLog::open(state, Options::default()).expect("the log opens");

@@ -3,8 +3,8 @@
 use acpd_e2e::{PATIENCE, Scratch, acpd};
 use acpd_eventlog::{EventLog, Options};
 use acpd_host::{
-    AgentHandle, AgentSpec, ClientRef, Creator, FileRules, Graces, Host, HostFile, HostOptions, NewSession,
-    Offered, PermissionMode, Program, ReplyTo, SessionHandle, TaskScope, TerminalSettings, Timeouts,
+    AgentHandle, AgentSpec, ClientRef, Creator, Graces, Host, HostFile, HostOptions, NewSession, Program,
+    ReplyTo, SessionHandle, TaskScope, TerminalSettings, Timeouts,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use bytes::Bytes;
@@ -13,33 +13,22 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-const LINE_LIMIT: usize = 64 * 1024 * 1024;
-
 /// An entry for an agent.
 pub(crate) fn entry(scratch: &Scratch, name: &str, command: impl AsRef<Path>, args: &[String]) -> AgentSpec {
     let (variable, value) = scratch.mark().variable();
+    let program = Program {
+        command: command.as_ref().into(),
+        args: args.iter().map(Into::into).collect(),
+        env: vec![(variable.into(), value.into())],
+    };
     AgentSpec {
-        name: name.to_owned(),
-        program: Program {
-            command: command.as_ref().into(),
-            args: args.iter().map(Into::into).collect(),
-            env: vec![(variable.into(), value.into())],
-        },
         timeouts: Timeouts {
             graces: Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) },
             initialize: Some(PATIENCE),
             cancel: Some(PATIENCE),
             ..Timeouts::default()
         },
-        share_process: false,
-        spare: false,
-        resume_with_transcript: false,
-        stderr_log: None,
-        control_daemon: false,
-        permission_mode: PermissionMode::Default,
-        line_limit: LINE_LIMIT,
-        offered: Offered::default(),
-        files: FileRules::default(),
+        ..AgentSpec::new(name.to_owned(), program)
     }
 }
 

@@ -286,7 +286,7 @@ impl ConnectionCore {
         }
     }
 
-    /// What was asked for is still answered if acpd ends: of a client that has just left, nobody reads that.
+    /// What was asked for is still answered if acpd ends: the answers of a client that has just left are dropped.
     fn gone(&mut self, is_revoked: bool, host_closes: bool, effects: &mut Effects) {
         if self.is_over() {
             return;

@@ -177,7 +177,7 @@ impl Job {
         }
     }
 
-    /// Side-effect free (SE-19): `open` is live for anybody, which says nothing of being attached.
+    /// Side-effect free (SE-19): `open` says that the session is live, not that this client is attached to it.
     async fn status(&self, session: &SessionId, found: Option<Found>) -> Result<Bytes, HostError> {
         #[derive(Serialize)]
         struct Status<T> {

@@ -116,7 +116,7 @@ impl Page {
         }
     }
 
-    /// A question of the agent, if this client is one who is asked.
+    /// A question of the agent, if this client is asked.
     fn show(&mut self, question: &Question<'_>, form: bool, out: &mut BytesMut) {
         if question.unasked {
             return;

@@ -3,8 +3,7 @@
 use acpd_eventlog::{EventLog, Options};
 use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
 use acpd_host::{
-    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, PermissionMode, Program, TaskScope,
-    TerminalSettings, Timeouts,
+    AgentSpec, Graces, Host, HostFile, HostOptions, Program, TaskScope, TerminalSettings, Timeouts,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use bytes::Bytes;
@@ -102,24 +101,16 @@ impl Hosted {
 fn example(state: PathBuf) -> AgentSpec {
     let state = state.to_string_lossy().into_owned();
     let args = ["example-agent", "--state-dir", &state].map(Into::into).into();
+    let program = Program { command: acpd().into(), args, env: Vec::new() };
     AgentSpec {
-        name: "example".to_owned(),
-        program: Program { command: acpd().into(), args, env: Vec::new() },
         timeouts: Timeouts {
             graces: Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) },
             initialize: Some(PATIENCE),
             cancel: Some(PATIENCE),
             ..Timeouts::default()
         },
-        share_process: false,
-        spare: false,
-        resume_with_transcript: false,
-        stderr_log: None,
-        control_daemon: false,
-        permission_mode: PermissionMode::Default,
         line_limit: 1 << 20,
-        offered: Offered::default(),
-        files: FileRules::default(),
+        ..AgentSpec::new("example".to_owned(), program)
     }
 }
 

@@ -9,8 +9,8 @@ use super::performer::{Performer, RunParts};
 use crate::agent::{DirectRecipient, FromAgent, SessionInputs};
 use crate::metrics::WaitingCommand;
 use acpd_eventlog::QueueRoom;
+use acpd_supervisor::panic_message;
 use parking_lot::{Mutex, MutexGuard};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -32,11 +32,11 @@ impl LiveSession {
     pub(crate) fn begin(
         core: SessionCore,
         parts: RunParts,
+        room: QueueRoom,
         sifts: bool,
         inputs: &SessionInputs,
     ) -> Arc<Self> {
         let live = Arc::new_cyclic(|live: &Weak<Self>| {
-            let room = parts.room.clone();
             let performer = Performer::new(core, parts, sifts, Weak::clone(live));
             Self {
                 performer: Mutex::new(Some(Box::new(performer))),
@@ -56,9 +56,7 @@ impl LiveSession {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub(crate) async fn room(&self) {
-        if !self.room.is_free() {
-            self.room.wait().await;
-        }
+        self.room.wait().await;
     }
 
     /// The same for a client's command, which counts as waiting.
@@ -88,7 +86,7 @@ impl LiveSession {
             Err(panic) => {
                 let lost = state.take();
                 drop(state);
-                tracing::error!(panic = message_of(&*panic), "a session was lost to a panic");
+                tracing::error!(panic = panic_message(&*panic), "a session was lost to a panic");
                 self.changed.notify_one();
                 drop(lost);
                 None
@@ -146,9 +144,4 @@ impl std::fmt::Debug for LiveSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LiveSession").finish_non_exhaustive()
     }
-}
-
-fn message_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }

@@ -14,7 +14,7 @@ use crate::listing::SessionState;
 use crate::metrics::SessionShare;
 use crate::services::{Served, ServiceError, Services};
 use crate::termination::{RequestedEnd, chain};
-use acpd_eventlog::{Appender, Batch, QueueRoom, WriteError};
+use acpd_eventlog::{Appender, Batch, WriteError};
 use acpd_record::{Cause, QuestionNumber, TerminationInfo};
 use acpd_supervisor::TaskScope;
 use acpd_terminal::TerminalEvent;
@@ -29,8 +29,6 @@ pub(crate) struct RunParts {
     pub(crate) journal: RunJournal,
     pub(crate) agent: AgentHandle,
     pub(crate) route: RouteId,
-    /// Whether the log takes more.
-    pub(crate) room: QueueRoom,
     /// None once the last words are being written.
     pub(crate) appender: Option<Appender>,
     pub(crate) ended: watch::Sender<Option<Arc<TerminationInfo>>>,
@@ -67,8 +65,6 @@ struct ForTask {
     prompted: bool,
     /// The shared process is left; the run ends without it.
     released: bool,
-    /// It knows that the log failed.
-    knows_failure: bool,
 }
 
 /// What the session task does next.
@@ -99,14 +95,7 @@ impl Performer {
             share: SessionShare::new(SessionState::Idle.as_str()),
             failure: None,
             closing: false,
-            task: ForTask {
-                live,
-                wakes_at: None,
-                sifts,
-                prompted: false,
-                released: false,
-                knows_failure: false,
-            },
+            task: ForTask { live, wakes_at: None, sifts, prompted: false, released: false },
         }
     }
 
@@ -147,7 +136,6 @@ impl Performer {
     pub(super) fn orders(&mut self) -> Orders {
         let due = self.core.deadline();
         self.task.wakes_at = due;
-        self.task.knows_failure = self.failure.is_some();
         let (feed, released) = (self.working.take_feed(), self.task.released);
         Orders { due, feed, released, log_failed: self.failure.is_some() }
     }
@@ -159,8 +147,7 @@ impl Performer {
             (due, None) => due.is_some(),
             (None, Some(_)) => false,
         };
-        let failed = self.failure.is_some() && !self.task.knows_failure;
-        is_sooner || failed || self.task.released || self.working.has_new_feed()
+        is_sooner || self.task.released || self.working.has_new_feed()
     }
 
     /// Lets the core decide, and performs what it says. Nothing is decided any more while the end is recorded.

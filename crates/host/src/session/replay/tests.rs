@@ -193,7 +193,11 @@ fn what_is_no_text_is_told_again_too() {
     assert_eq!(telling.hears(&plan("last")), Verdict::Replay);
     assert_eq!(telling.hears(&plan("other")), Verdict::News, "a plan is told as it is now");
     assert_eq!(telling.hears(&picture("agent_message_chunk", "aa")), Verdict::Replay);
-    assert_eq!(telling.hears(&picture("user_message_chunk", "aa")), Verdict::Replay, "nobody has prompted");
+    assert_eq!(
+        telling.hears(&picture("user_message_chunk", "aa")),
+        Verdict::Replay,
+        "before the first prompt"
+    );
     assert_eq!(telling.judge("u:two a:2"), "rr");
     assert_eq!(telling.hears(&picture("agent_message_chunk", "bb")), Verdict::News);
 }
