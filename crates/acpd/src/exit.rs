@@ -1,5 +1,6 @@
 //! Exit codes, and how a failure is told to a person: the one place for both.
 
+use acpd_host::chain;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
@@ -42,18 +43,6 @@ impl Display for Failure {
             Self::Told => Ok(()),
         }
     }
-}
-
-/// An error with its sources, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// Turns an outcome into an exit code (contract 6: 0 done, 1 failed, 2 usage) and writes the failure to stderr.

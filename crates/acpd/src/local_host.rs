@@ -1,11 +1,12 @@
 //! A host inside this process: composed from the configuration, for one front end.
 
 use crate::config::{self, Config, EXAMPLE_AGENT, Sources};
-use crate::exit::{Failure, chain};
+use crate::exit::Failure;
 use crate::process;
 use crate::signals::StopSignals;
 use crate::state_dir;
 use acpd_eventlog::{EventLog, Options};
+use acpd_host::chain;
 use acpd_host::{
     AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, Program, TaskScope, TerminalSettings,
     Timeouts,

@@ -4,8 +4,8 @@
 //! the bound is reached. Blocks never change, so a cached one can not be stale. A session's blocks are in order but
 //! not always adjacent (a session may be written without an appender in between): a miss is no proof of absence.
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::Mutex;
 
 use crate::block::Block;
 
@@ -35,7 +35,7 @@ impl Cache {
     }
 
     pub(crate) fn put(&self, session: i64, blocks: Vec<Block>) {
-        let mut kept = self.kept.lock().expect("nothing panics under this lock");
+        let mut kept = self.kept.lock();
         for block in blocks {
             kept.bytes += block.bytes() + OVERHEAD;
             kept.order.push_back(session);
@@ -52,7 +52,7 @@ impl Cache {
     /// The rest of the block that holds `seq`, beginning there.
     pub(crate) fn get(&self, session: i64, seq: u64) -> Option<Block> {
         let block = {
-            let kept = self.kept.lock().expect("nothing panics under this lock");
+            let kept = self.kept.lock();
             let blocks = kept.sessions.get(&session)?;
             let at = blocks.partition_point(|block| block.last() < seq);
             blocks.get(at)?.clone()
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(cache.get(2, 3).unwrap().range(), 3..=3);
         cache.put(3, block(1, 100_000));
         assert!(cache.get(1, 3).is_none() && cache.get(3, 1).is_none(), "larger than the whole cache");
-        assert_eq!(cache.kept.lock().unwrap().bytes, 0);
+        assert_eq!(cache.kept.lock().bytes, 0);
     }
 
     // contract 1.6: exactly what is missing

@@ -3,8 +3,9 @@
 //! Owned by the log; the writer thread is the only one that moves a session's progress. A `watch` carries the number
 //! and never a payload, so a slow reader is behind and costs nothing.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
 
@@ -80,21 +81,21 @@ pub(crate) struct LiveSessions(Mutex<HashMap<String, Arc<Live>>>);
 
 impl LiveSessions {
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Live>> {
-        self.0.lock().expect("nothing panics under this lock").get(id).cloned()
+        self.0.lock().get(id).cloned()
     }
 
     pub(crate) fn insert(&self, live: Arc<Live>) {
-        self.0.lock().expect("nothing panics under this lock").insert(live.id.clone(), live);
+        self.0.lock().insert(live.id.clone(), live);
     }
 
     pub(crate) fn end(&self, live: &Live) {
-        self.0.lock().expect("nothing panics under this lock").remove(&live.id);
+        self.0.lock().remove(&live.id);
         live.close();
     }
 
     /// Ends them all: nothing is written any more.
     pub(crate) fn end_all(&self) {
-        for (_, live) in self.0.lock().expect("nothing panics under this lock").drain() {
+        for (_, live) in self.0.lock().drain() {
             if live.failure().is_none() {
                 live.fail(WriteError::Closed);
             }

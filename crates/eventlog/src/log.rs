@@ -2,10 +2,11 @@
 //!
 //! It owns the threads that write and read: all work on the file happens on them, off the async threads.
 
+use parking_lot::Mutex;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
 
@@ -140,7 +141,7 @@ impl EventLog {
         self.shared.queue.close();
         // Before the writer, which leaves the file in order when its connection is the last.
         self.shared.readers.close().await;
-        let thread = self.shared.thread.lock().expect("nothing panics under this lock").take();
+        let thread = self.shared.thread.lock().take();
         if let Some(thread) = thread
             && !thread.ended().await
         {

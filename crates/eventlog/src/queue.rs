@@ -3,8 +3,9 @@
 //! The bound counts bytes, and each entry has a price of its own, so it bounds the number too. Policy when it is
 //! full: a new entry waits for a permit, first come first served. The permit is held until the commit.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -114,13 +115,11 @@ impl Queue {
     /// The next work, waiting for it, at most so long. Nothing after that, or once the queue is closed and empty.
     pub(crate) fn take(&self, at_most: Option<Duration>) -> Option<Work> {
         let is_idle = |waiting: &mut Waiting| waiting.entries.is_empty() && !waiting.closed;
-        let waiting = self.waiting();
-        let mut waiting = match at_most {
-            Some(at_most) => {
-                self.arrived.wait_timeout_while(waiting, at_most, is_idle).expect("nothing panics here").0
-            }
-            None => self.arrived.wait_while(waiting, is_idle).expect("nothing panics here"),
-        };
+        let mut waiting = self.waiting();
+        match at_most {
+            Some(at_most) => drop(self.arrived.wait_while_for(&mut waiting, is_idle, at_most)),
+            None => self.arrived.wait_while(&mut waiting, is_idle),
+        }
         waiting.take()
     }
 
@@ -163,7 +162,7 @@ impl Queue {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().expect("nothing panics under this lock")
+        self.waiting.lock()
     }
 }
 

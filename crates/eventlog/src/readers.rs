@@ -4,11 +4,12 @@
 //! had any more. Each use is one short read transaction, so that no reader of ours keeps the write-ahead file from
 //! being reused. As many read at once as there are threads, the others wait.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::{io, mem};
 
 use rusqlite::{Connection, InterruptHandle};
@@ -73,7 +74,7 @@ impl Readers {
         for _ in 0..READERS {
             let jobs = Arc::clone(&readers.jobs);
             let thread = Thread::start("event-log-read", move || jobs.serve())?;
-            readers.threads.lock().expect("nothing panics under this lock").push(thread);
+            readers.threads.lock().push(thread);
         }
         Ok(readers)
     }
@@ -107,11 +108,10 @@ impl Readers {
         }
         let (running, turns) = (Arc::clone(&self.inspecting), Arc::clone(&self.turns));
         let look = move |connection: &Connection| {
-            *running.lock().expect("nothing panics under this lock") =
-                Some(connection.get_interrupt_handle());
+            *running.lock() = Some(connection.get_interrupt_handle());
             // An end of the log that came before could not interrupt this.
             let result = if turns.is_closed() { Ok(()) } else { inspection::look_through(connection) };
-            *running.lock().expect("nothing panics under this lock") = None;
+            *running.lock() = None;
             result
         };
         // What it met was seen already, and a log that is closed needs no look.
@@ -145,10 +145,10 @@ impl Readers {
     pub(crate) async fn close(&self) {
         self.turns.close();
         self.jobs.close();
-        if let Some(running) = &*self.inspecting.lock().expect("nothing panics under this lock") {
+        if let Some(running) = &*self.inspecting.lock() {
             running.interrupt();
         }
-        let threads = mem::take(&mut *self.threads.lock().expect("nothing panics under this lock"));
+        let threads = mem::take(&mut *self.threads.lock());
         for thread in threads {
             thread.ended().await;
         }
@@ -179,7 +179,7 @@ impl Jobs {
             if waiting.closed {
                 return None;
             }
-            waiting = self.arrived.wait(waiting).expect("nothing panics under this lock");
+            self.arrived.wait(&mut waiting);
         }
     }
 
@@ -201,6 +201,6 @@ impl Jobs {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().expect("nothing panics under this lock")
+        self.waiting.lock()
     }
 }

@@ -6,6 +6,7 @@
 use crate::identity::Identity;
 use acpd_eventlog::ListQuery;
 use acpd_host::{Host, HostError, SessionSummary};
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 
 /// What is wrong with a cursor that is none of a list.
@@ -35,13 +36,11 @@ struct ListCursor {
 impl ListCursor {
     fn encode(&self) -> String {
         let json = serde_json::to_vec(self).expect("strings and numbers are JSON");
-        json.iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&json)
     }
 
     fn decode(text: &str) -> Option<Self> {
-        let bytes: Option<Vec<u8>> =
-            (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect();
-        serde_json::from_slice(&bytes?).ok()
+        serde_json::from_slice(&HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?).ok()
     }
 }
 
@@ -111,10 +110,6 @@ mod tests {
         Filter { agent: Some(agent.to_owned()), cwd: None, ended: Some(true) }
     }
 
-    fn hex(text: &str) -> String {
-        text.bytes().map(|byte| format!("{byte:02x}")).collect()
-    }
-
     // SE-12: garbage is no cursor, and a cursor of another filter is none of this list
     #[test]
     fn cursors_come_back_and_garbage_does_not() {
@@ -134,9 +129,13 @@ mod tests {
     fn cursors_of_earlier_versions_count() {
         let earlier = r#"{"place":[7,"s"],"agent":null,"cwd":"/x","ended":null}"#;
         let list = Filter { cwd: Some("/x".to_owned()), ..Filter::default() };
-        let request = PageRequest::new(list.clone(), Some(&hex(earlier)), 2).expect("a cursor");
+        let request =
+            PageRequest::new(list.clone(), Some(&HEXLOWER.encode(earlier.as_bytes())), 2).expect("a cursor");
         assert_eq!(request.after, Some((7, "s".into())));
-        assert_eq!(ListCursor { position: (7, "s".into()), filter: list }.encode(), hex(earlier));
+        assert_eq!(
+            ListCursor { position: (7, "s".into()), filter: list }.encode(),
+            HEXLOWER.encode(earlier.as_bytes())
+        );
     }
 
     // SE-12: a page has at most what was asked for, and a cursor if there is more

@@ -7,9 +7,10 @@ use acpd_host::OpenQuestion;
 use acpd_record::{QuestionNumber, SessionId};
 use acpd_wire::{member, span_of, splice, write_notification};
 use bytes::{BufMut, BytesMut};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A question by its session and the number of its event there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +107,7 @@ impl Questions {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The one table from the host's errors to JSON-RPC errors.
 
-use acpd_host::{HostError, TerminationInfo, error_code};
+use acpd_host::{HostError, TerminationInfo, chain, error_code};
 use acpd_wire::{OwnedId, codes};
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
@@ -111,14 +111,7 @@ impl WireError {
 
 /// The error with its sources, without line breaks.
 pub(crate) fn one_line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text.replace(['\n', '\r'], " ")
+    chain(error).replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]

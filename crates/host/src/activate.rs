@@ -9,6 +9,7 @@ use crate::acp::{error_code, method};
 use crate::agent::{AgentAnswer, AgentHandle, Claim, History};
 use crate::attempts::Attempt;
 use crate::beforehand::{neither, tried_enough};
+use crate::chain::chain;
 use crate::clock;
 use crate::error::HostError;
 use crate::fork::with_session;
@@ -19,7 +20,6 @@ use crate::recording;
 use crate::refusal::{AgentError, named_otherwise};
 use crate::session::SessionHandle;
 use crate::setup::{permission_mode, session_setup, stored_setup};
-use crate::termination::chain;
 use crate::transcript::{Transcript, TranscriptRecorder};
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{

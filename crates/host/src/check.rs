@@ -3,10 +3,10 @@
 //! Checks at about the same moment share one answer, so they cost nothing however often they come. Invariant: the
 //! answer comes within [`WITHIN`], also from a log that does not answer, and is not older than [`FRESH`].
 
+use crate::chain::chain;
 use crate::host::Host;
 use crate::host_file::HostFileError;
 use crate::metrics;
-use crate::termination::chain;
 use acpd_eventlog::WriteError;
 use std::io;
 use std::sync::Arc;

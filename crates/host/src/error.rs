@@ -1,7 +1,7 @@
 //! Why the host did not do what a client asked. The gateway turns these into wire errors, in one table.
 
 use crate::agent::AgentStartError;
-use crate::termination::chain;
+use crate::chain::chain;
 use acpd_eventlog::{CursorError, WriteError};
 use acpd_record::{SessionId, TerminatedBy, TerminationInfo};
 use bytes::Bytes;

@@ -7,6 +7,7 @@ mod history_copy;
 
 use crate::acp::method;
 use crate::agent::{AgentAnswer, AgentHandle};
+use crate::chain::chain;
 use crate::clock;
 use crate::create::{FirstRun, NewSession};
 use crate::error::HostError;
@@ -15,7 +16,6 @@ use crate::journal;
 use crate::named::NamedSession;
 use crate::refusal::{AgentError, under_own_id};
 use crate::setup::{Creator, permission_mode, session_setup, stored_setup};
-use crate::termination::chain;
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow};
 use acpd_record::{AgentState, NativeSessionId, PermissionMode, Projection, SessionId, SessionMeta};
 use acpd_supervisor::Pending;

@@ -4,11 +4,11 @@
 //! no line is written per message of an agent. Not here: trouble that has no session, which is told where it is handled.
 
 use crate::agent::AgentHandle;
+use crate::chain::chain;
 use crate::check::Doubts;
 use crate::metrics;
 use crate::session::{Note, TurnEnd};
 use crate::setup::Creator;
-use crate::termination::chain;
 use acpd_eventlog::WriteError;
 use acpd_record::{Cause, Projection, Reason, RunNumber, SessionId, TerminationInfo, TurnNumber};
 use std::path::Path;

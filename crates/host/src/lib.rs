@@ -14,6 +14,7 @@ mod agent;
 mod agent_end;
 mod attempts;
 mod beforehand;
+mod chain;
 mod check;
 mod clock;
 mod create;
@@ -56,6 +57,7 @@ pub use agent::{
 };
 pub use agent_end::InitializeFailure;
 pub use attempts::Attempt;
+pub use chain::chain;
 pub use check::Unready;
 pub use clock::iso8601;
 pub use create::NewSession;

@@ -4,6 +4,7 @@
 //! since (contract 6). Who only reads sees such a session as it will be recorded. Invariant: a session of a living host is
 //! never touched.
 
+use crate::chain::chain;
 use crate::clock;
 use crate::error::HostError;
 use crate::host_file::DeadHost;
@@ -11,7 +12,7 @@ use crate::journal;
 use crate::metrics;
 use crate::recording::ended_batch;
 use crate::store::SessionStore;
-use crate::termination::{SessionFacts, chain};
+use crate::termination::SessionFacts;
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, TerminationInfo};
 use acpd_supervisor::{Graces, Sweep, TaskScope, sweep, wait_until_gone};

@@ -1,6 +1,7 @@
 //! Beginning a run: a session's task on an agent that has the session.
 
 use crate::agent::{AgentHandle, Claim, Gone, History, Inbox};
+use crate::chain::chain;
 use crate::error::HostError;
 use crate::files::{Files, FilesSpec};
 use crate::host::Host;
@@ -11,7 +12,6 @@ use crate::session::{
     AboutRun, EndRequest, Handover, Limits, LiveSession, Past, Performer, RunFacts, RunParts, SessionCore,
     SessionHandle, SessionTask,
 };
-use crate::termination::chain;
 use crate::transcript::Transcript;
 use crate::viewers::Viewers;
 use acpd_eventlog::Appender;

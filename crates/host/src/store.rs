@@ -2,12 +2,12 @@
 //!
 //! Not here: what is live, and what of it is shown.
 
+use crate::chain::chain;
 use crate::check::CheckCache;
 use crate::error::HostError;
 use crate::host_file::HostFile;
 use crate::journal;
 use crate::recording;
-use crate::termination::chain;
 use acpd_eventlog::{EventLog, SessionRow};
 use acpd_record::{Event, Projection, SessionId, SessionMeta};
 use tokio::sync::{Semaphore, SemaphorePermit};

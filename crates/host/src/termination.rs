@@ -5,6 +5,7 @@
 mod memory;
 
 use crate::agent_end::{AgentEnd, AgentFault, AgentStartError, InitializeFailure};
+use crate::chain::chain;
 use crate::clock::iso8601;
 use acpd_record::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
 use acpd_supervisor::{ExitReport, ExitStatus, StderrExcerpt};
@@ -150,18 +151,6 @@ fn stderr_info(excerpt: &StderrExcerpt) -> Option<StderrInfo> {
         truncated: excerpt.truncated,
         total_lines: excerpt.total_lines,
     })
-}
-
-/// An error with its sources, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

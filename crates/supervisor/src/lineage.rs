@@ -7,9 +7,10 @@
 
 use crate::procfs;
 use crate::sweep::{MARK, ProcessMark};
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::Pid;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Where a process comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Drop for Known {
 
 impl Kept {
     fn programs(&self) -> MutexGuard<'_, HashMap<ProcessMark, KeptProgram>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(crate) fn add(&self, mark: ProcessMark, keeper: u32, label: Option<Arc<str>>) -> Known {

@@ -6,8 +6,9 @@
 
 use crate::scope::TaskScope;
 use crate::sweep::{ProcessMark, Sweep, sweep_each};
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// What the keepers of one supervisor have lost.
@@ -40,7 +41,7 @@ impl LostKeepers {
     pub(crate) async fn sweep(&self, mark: ProcessMark) -> u32 {
         let (swept, answer) = oneshot::channel();
         let is_first = {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = self.waiting.lock();
             let is_first = waiting.is_none();
             waiting.get_or_insert_default().push(Waiting { mark, swept });
             is_first
@@ -63,7 +64,7 @@ struct Sweeping {
 impl Drop for Sweeping {
     fn drop(&mut self) {
         if !self.done {
-            *self.lost.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.lost.waiting.lock() = None;
         }
     }
 }
@@ -74,7 +75,7 @@ impl Sweeping {
             // Those that are lost in the same moment are about to say so.
             tokio::task::yield_now().await;
             let waiting = {
-                let mut waiting = self.lost.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut waiting = self.lost.waiting.lock();
                 match waiting.as_mut().map(std::mem::take) {
                     Some(some) if !some.is_empty() => some,
                     _ => {
@@ -110,7 +111,7 @@ mod tests {
         let scope = TaskScope::default();
         let lost = LostKeepers::new(scope.clone());
         let host = uuid::Uuid::new_v4().to_string();
-        *lost.waiting.lock().expect("nothing panics under this lock") = Some(Vec::new());
+        *lost.waiting.lock() = Some(Vec::new());
         drop(Sweeping { lost: lost.clone(), done: false }.run());
         assert_eq!(lost.sweep(ProcessMark::new(&host, 1)).await, 0);
         assert_eq!(lost.sweeps.load(Ordering::Relaxed), 1);

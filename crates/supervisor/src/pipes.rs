@@ -4,10 +4,11 @@
 //! the ladder), and it cuts stdout off when the program is dead and something that escaped holds the pipe.
 
 use crate::streams::{Output, WindowSize};
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::net::unix::pipe;
 use tokio_util::bytes::BytesMut;
@@ -34,11 +35,11 @@ pub(crate) struct StdinShared {
 impl StdinShared {
     pub(crate) fn close(&self) {
         self.closed.cancel();
-        let _pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _pipe = self.pipe.lock().take();
     }
 
     fn pipe(&self) -> io::Result<Arc<pipe::Sender>> {
-        let pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let pipe = self.pipe.lock().clone();
         pipe.ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
 }

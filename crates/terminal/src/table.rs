@@ -2,8 +2,9 @@
 
 use crate::handle::{TerminalHandle, TerminalNotFound};
 use crate::spec::TerminalId;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 type Owned = BTreeMap<TerminalId, TerminalHandle>;
 
@@ -14,7 +15,7 @@ pub(crate) struct Table(Arc<Mutex<HashMap<String, Owned>>>);
 impl Table {
     // Held only to look something up or change it, never while waiting.
     fn owners(&self) -> MutexGuard<'_, HashMap<String, Owned>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Adds a terminal, unless its owner has `limit` of them already. It goes again with the guard that is

@@ -3,11 +3,12 @@
 mod health;
 
 use crate::cli::Agents;
-use crate::exit::{Failure, chain};
+use crate::exit::Failure;
 use crate::local_host::{agent_specs, load_config};
 use crate::process;
 use crate::stdout::print;
 use crate::view::logins;
+use acpd_host::chain;
 use acpd_host::{AgentInfo, TaskScope};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use crate::cli::Serve;
 use crate::config::{Config, Scope, Sees};
 use crate::daemon_config;
-use crate::exit::{Failure, chain};
+use crate::exit::Failure;
 use crate::local_host::{LocalHost, agent_specs, kill_on_signal, load_config};
 use crate::runtime::if_any;
 use crate::signals::{StopSignals, hangups};
@@ -11,6 +11,7 @@ use acpd_gateway::{
     Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, Measurements, TokenHash, Tokens,
     local_socket_path, tls_config,
 };
+use acpd_host::chain;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;

@@ -12,7 +12,7 @@ use super::request::Daemon;
 use super::sessions::FindError;
 use super::sse::{SseEvent, SseReader};
 use crate::clean::line;
-use crate::exit::chain;
+use acpd_host::chain;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use http::header::{ACCEPT, HeaderName, HeaderValue};
 use http_body_util::BodyExt;

@@ -13,8 +13,9 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::StatusCode;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::time::Instant;
 
 /// Who called, in the extensions of an answer: the name of a token, if it was one.
@@ -81,7 +82,7 @@ enum Seen {
 
 impl Refusals {
     fn see(&self, kind: &'static str, now: Instant) -> Seen {
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = self.0.lock();
         let window = windows.entry(kind).or_insert_with(|| RefusalWindow::new(now));
         // One that has left something out ends when that is told.
         if window.left_out() == 0 && window.is_over(now) {
@@ -96,7 +97,7 @@ impl Refusals {
 
     /// How many were left out; the next window begins with the next refusal.
     fn left_out(&self, kind: &'static str) -> u64 {
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = self.0.lock();
         windows.remove(kind).map_or(0, |window| window.left_out())
     }
 }

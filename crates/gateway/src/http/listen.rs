@@ -13,9 +13,10 @@ use axum::Router;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use parking_lot::Mutex;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -165,7 +166,7 @@ impl Door {
         if let Socket::Unix(stream) = &socket
             && let Err(reason) = admit(&self.host, stream)
         {
-            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut refused = self.refused.lock();
             if refused.is_due(Instant::now()) {
                 let reason = reason.to_string();
                 tracing::warn!(reason, "a client was refused at the Unix socket");

@@ -4,7 +4,7 @@
 //! the client had no chance. So a beat is kept, and a wait that a gap in it falls into begins anew. Owned by the front
 //! door; not for waits on anything but clients.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -49,7 +49,7 @@ impl Pulse {
     /// When this process last began to run: what happened before says nothing about a client.
     pub(super) fn resumed(&self) -> Instant {
         // The first look behind a gap finds it, be it the beat's or that of a wait that seems to be over.
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         *seen = seen.at(Instant::now());
         seen.resumed
     }

@@ -6,7 +6,8 @@ use super::pulse::Pulse;
 use super::tokens::Tokens;
 use crate::identity::{Allowance, Identity};
 use acpd_host::Host;
-use std::sync::{Arc, PoisonError, RwLock};
+use parking_lot::RwLock;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -62,19 +63,19 @@ impl Shared {
     }
 
     pub(crate) fn settings(&self) -> Arc<HttpSettings> {
-        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.settings.read())
     }
 
     /// A caller that needs no token.
     pub(crate) fn local(&self) -> Identity {
-        self.local.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.local.read().clone()
     }
 
     /// Goes by these from now on; what is open stays as it is.
     pub(super) fn set(&self, settings: HttpSettings) {
         if self.settings().local != settings.local {
-            *self.local.write().unwrap_or_else(PoisonError::into_inner) = Identity::local(settings.local);
+            *self.local.write() = Identity::local(settings.local);
         }
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings.into();
+        *self.settings.write() = settings.into();
     }
 }

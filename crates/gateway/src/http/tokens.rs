@@ -4,8 +4,9 @@
 //! is never stored, logged or shown.
 
 use crate::identity::Identity;
+use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +40,7 @@ pub struct Tokens(Arc<RwLock<Known>>);
 impl Tokens {
     /// Knows these from now on, and no others. A token that stays what it was keeps what it has open.
     pub fn replace(&self, mut bearers: Vec<(TokenHash, Identity)>) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         for (hash, before) in known.bearers.iter() {
             let after = bearers.iter_mut().find(|(after, _)| after == hash);
             if !after.is_some_and(|(_, after)| after.succeed(before)) {
@@ -80,7 +81,7 @@ impl Tokens {
     }
 
     fn known(&self) -> Known {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 }
 

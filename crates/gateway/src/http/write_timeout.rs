@@ -2,9 +2,10 @@
 
 use super::exchange::{End, Exchange};
 use super::pulse::Pulse;
+use parking_lot::Mutex;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -39,7 +40,7 @@ impl Turns {
     }
 
     fn with<T>(&self, what: impl FnOnce(&mut Known) -> T) -> T {
-        what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        what(&mut self.0.lock())
     }
 }
 

@@ -13,9 +13,10 @@ use super::keeping::Keeping;
 use super::stream::{OpenRefused, Opened, Stream};
 use acpd_record::SessionId;
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use reader::Reader;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
@@ -330,7 +331,7 @@ impl Streams {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

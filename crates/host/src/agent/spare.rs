@@ -197,7 +197,7 @@ impl SpareTask {
         self.state = match left {
             Some(Ok(agent)) => State::Ready(agent),
             Some(Err(error)) => {
-                let detail = crate::termination::chain(&error);
+                let detail = crate::chain::chain(&error);
                 tracing::warn!(agent = self.spec.name, detail, "a spare process did not start");
                 State::Resting(Instant::now())
             }

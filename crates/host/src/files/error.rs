@@ -1,7 +1,7 @@
 //! Why a file was not read or written, and how that is said on the wire.
 
 use crate::acp::{ErrorData, error_code};
-use crate::termination::chain;
+use crate::chain::chain;
 use acpd_wire::codes;
 use std::io;
 

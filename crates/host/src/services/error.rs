@@ -1,8 +1,8 @@
 //! Why a service did not do what an agent asked, in the words of the wire.
 
 use crate::acp::{ErrorData, error_code};
+use crate::chain::chain;
 use crate::files::FileError;
-use crate::termination::chain;
 use acpd_terminal::{CreateError, ResizeError, TerminalNotFound};
 use acpd_wire::codes;
 

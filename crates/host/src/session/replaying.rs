@@ -8,7 +8,7 @@ use super::performer::Performer;
 use super::replay::{Replay, Said, Verdict};
 use super::task::SessionTask;
 use crate::agent::FromAgent;
-use crate::termination::chain;
+use crate::chain::chain;
 use acpd_eventlog::{Cursor, CursorError, EventLog};
 use bytes::Bytes;
 

@@ -8,7 +8,7 @@ use super::live::LiveSession;
 use super::performer::{LastWords, Orders, Performer};
 use super::replaying::Past;
 use crate::agent::{AgentHandle, SessionInput, SessionInputs};
-use crate::termination::chain;
+use crate::chain::chain;
 use crate::viewers::Viewers;
 use acpd_eventlog::{Committed, WriteError};
 use acpd_terminal::TerminalEvent;

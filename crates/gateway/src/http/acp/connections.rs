@@ -11,8 +11,9 @@ use crate::identity::{ConnectionPermit, Identity};
 use crate::outbox::{Closing, Keeping, StreamLimits, Streams, streaming_outbox};
 use bytes::Bytes;
 use http::StatusCode;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
@@ -52,7 +53,7 @@ impl Connection {
 
     /// Where its messages go; None when it is over.
     pub(super) fn arrivals(&self) -> Option<mpsc::Sender<Arrival>> {
-        let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let arrivals = self.arrivals.lock();
         arrivals.clone().filter(|arrivals| !arrivals.is_closed())
     }
 
@@ -63,7 +64,7 @@ impl Connection {
     /// Lets go of the client.
     pub(super) fn end(&self, why: Closing) {
         let _ended_before = self.ending.set(why);
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.arrivals.lock().take();
         self.gone.cancel();
     }
 }
@@ -104,7 +105,7 @@ impl Connections {
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<String, Arc<Connection>>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

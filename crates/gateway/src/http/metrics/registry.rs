@@ -8,9 +8,10 @@ use metrics::{
     Counter, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Label, Metadata, Recorder, SharedString,
     Unit,
 };
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All families. A clone is of the same.
 #[derive(Clone)]
@@ -62,7 +63,7 @@ impl Registry {
     }
 
     fn kinds(&self) -> MutexGuard<'_, Kinds> {
-        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kinds.lock()
     }
 
     fn describe(&self, name: &KeyName, help: &str) {
