@@ -5,23 +5,20 @@
 //! outlives the command. Not here: the cost of single parts; those are measured by their own crates' examples, one of
 //! which, that of terminals, is run here as well.
 
+mod client;
 mod network;
-mod peer;
-mod program;
+mod pipes;
+mod programs;
 mod report;
-mod roundtrip;
-mod start;
-mod statistics;
+mod samples;
 mod terminals;
-mod throughput;
 
 use anstyle::Style;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use program::Programs;
+use programs::Programs;
 use report::Report;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// What the command line says.
 #[derive(Args)]
@@ -69,45 +66,34 @@ enum Subject {
 
 const QUIET: Style = Style::new().dimmed();
 
-/// Runs the command; true when every limit is kept, or limits do not count.
+/// Runs the command; true when every limit is kept, or limits do not count. What a side does wrong panics; what was
+/// started goes with it.
 pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
-    let report = measure(options, root)?;
+    let programs = Programs::prepare(options.acpd.as_deref(), root)?;
+    let (messages, rounds) = (options.messages, options.rounds);
+    let is_wanted = |subject: &&Subject| options.only.is_empty() || options.only.contains(subject);
+    let measured = Subject::value_variants().iter().filter(is_wanted).map(|subject| {
+        Ok(match subject {
+            Subject::Throughput => pipes::throughput(&programs, messages, rounds),
+            Subject::Roundtrip => pipes::roundtrips(&programs),
+            Subject::Start => pipes::starts(&programs),
+            Subject::Terminals => terminals::measure(&programs, root)?,
+            Subject::Viewers => network::viewers(&programs, messages, rounds),
+            Subject::Network => network::roundtrips(&programs),
+            Subject::Memory => network::memory(&programs),
+            Subject::Daemon => pipes::daemon(&programs),
+        })
+    });
+    let report = Report::new(measured.collect::<Result<_>>()?);
     if options.json {
-        anstream::println!("{:#}", report.to_json());
+        anstream::println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         anstream::println!("\n{}", report.table());
     }
-    Ok(options.no_limits || report.kept())
-}
-
-/// What a side does wrong panics; what was started goes with it.
-fn measure(options: &Options, root: &Path) -> Result<Report> {
-    let programs = Programs::prepare(options.acpd.as_deref(), root)?;
-    let mut report = Report::default();
-    for subject in Subject::value_variants() {
-        if !options.only.is_empty() && !options.only.contains(subject) {
-            continue;
-        }
-        report.add(match subject {
-            Subject::Throughput => throughput::measure(&programs, options.messages, options.rounds),
-            Subject::Roundtrip => roundtrip::measure(&programs),
-            Subject::Start => start::measure(&programs),
-            Subject::Terminals => terminals::measure(&programs, root)?,
-            Subject::Viewers => network::measure_viewers(&programs, options.messages, options.rounds),
-            Subject::Network => network::measure_roundtrips(&programs),
-            Subject::Memory => network::measure_memory(&programs),
-            Subject::Daemon => start::measure_daemon(&programs),
-        });
-    }
-    Ok(report)
+    Ok(options.no_limits || report.ok)
 }
 
 /// Says on stderr what goes on.
 fn progress(what: impl std::fmt::Display) {
     anstream::eprintln!("{QUIET}{what}{QUIET:#}");
-}
-
-fn now() -> Instant {
-    #[expect(clippy::disallowed_methods, reason = "this is a shell: measuring time is its purpose")]
-    Instant::now()
 }

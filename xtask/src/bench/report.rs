@@ -1,220 +1,154 @@
 //! What was measured, against its limits: as a table for people and as JSON for scripts. Pure.
 
-use super::statistics::shown;
 use crate::{BAD, GOOD};
-use serde_json::{Value, json};
+use serde::Serialize;
 
-/// How the two sides are compared, beside their ratio, and what is still good.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Comparison {
-    /// What is left of the direct figure; at least this share must be.
-    Share { at_least: f64 },
-    /// What comes on top; it must stay below this.
-    Extra { below: f64 },
-    /// What comes on top, without a limit.
-    ExtraOnly,
-    /// How many times the direct figure; at most so many.
-    AtMost { times: f64 },
-    /// How many times the direct figure, without a limit.
-    Times,
-}
-
-/// One line of the table.
-#[derive(Clone, Debug)]
-pub(super) struct Measurement {
+/// One line of the table: both sides, and how they compare.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Figure {
     name: String,
     unit: &'static str,
     /// The agent, or the command, without acpd; 0 where there is nothing to compare with.
     direct: f64,
     /// The same through acpd.
     acpd: f64,
-    comparison: Comparison,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio: Option<f64>,
+    /// What comes on top of a time or a size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra: Option<f64>,
+    #[serde(skip)]
+    bound: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<f64>,
+    /// Whether the limit is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
 }
 
-/// What one subject gives: the measurements, and what has to be said of them.
-pub(super) type Measured = (Vec<Measurement>, String);
-
-impl Measurement {
-    pub(super) fn new(
-        name: impl Into<String>,
-        unit: &'static str,
-        [direct, acpd]: [f64; 2],
-        comparison: Comparison,
-    ) -> Self {
-        Self { name: name.into(), unit, direct, acpd, comparison }
+impl Figure {
+    /// Without a limit.
+    pub(super) fn new(name: impl Into<String>, unit: &'static str, [direct, acpd]: [f64; 2]) -> Self {
+        let ratio = Some(acpd / direct).filter(|_| direct != 0.0);
+        let extra = Some(acpd - direct).filter(|_| !unit.ends_with("/s"));
+        Self { name: name.into(), unit, direct, acpd, ratio, extra, bound: "", limit: None, ok: None }
     }
 
-    fn ratio(&self) -> f64 {
-        self.acpd / self.direct
+    /// At least this share of the direct figure must be left.
+    pub(super) fn at_least(self, share: f64) -> Self {
+        Self { bound: "at least x", limit: Some(share), ok: Some(self.acpd / self.direct >= share), ..self }
     }
 
-    /// What comes on top, where that is what counts.
-    fn extra(&self) -> Option<f64> {
-        let counts = matches!(self.comparison, Comparison::Extra { .. } | Comparison::ExtraOnly);
-        counts.then_some(self.acpd - self.direct)
+    /// What comes on top must stay below this.
+    pub(super) fn below(self, extra: f64) -> Self {
+        Self { bound: "below +", limit: Some(extra), ok: Some(self.acpd - self.direct < extra), ..self }
     }
 
-    /// The limit in words and as a number, and whether it is kept.
-    fn limit(&self) -> Option<(String, f64, bool)> {
-        match self.comparison {
-            Comparison::Share { at_least: limit } => {
-                Some((format!("at least x {}", shown(limit)), limit, self.ratio() >= limit))
-            }
-            Comparison::Extra { below: limit } => {
-                Some((format!("below +{}", shown(limit)), limit, self.acpd - self.direct < limit))
-            }
-            Comparison::AtMost { times: limit } => {
-                Some((format!("at most x {}", shown(limit)), limit, self.ratio() <= limit))
-            }
-            Comparison::ExtraOnly | Comparison::Times => None,
-        }
+    /// At most so many times the direct figure.
+    pub(super) fn at_most(self, times: f64) -> Self {
+        Self { bound: "at most x", limit: Some(times), ok: Some(self.acpd / self.direct <= times), ..self }
     }
 
-    fn row(&self) -> [String; 7] {
-        let ratio = if self.direct == 0.0 { String::new() } else { format!("x {}", shown(self.ratio())) };
-        let extra =
-            self.extra().map(|extra| format!("{}{}", if extra < 0.0 { "" } else { "+" }, shown(extra)));
-        [
-            self.name.clone(),
-            shown(self.direct),
-            shown(self.acpd),
-            self.unit.to_owned(),
-            ratio,
-            extra.unwrap_or_default(),
-            self.limit().map(|(words, ..)| words).unwrap_or_default(),
-        ]
-    }
-
-    fn to_json(&self) -> Value {
-        let mut json =
-            json!({"name": self.name, "unit": self.unit, "direct": self.direct, "acpd": self.acpd});
-        if self.direct != 0.0 {
-            json["ratio"] = json!(self.ratio());
-        }
-        if let Some(extra) = self.extra() {
-            json["extra"] = json!(extra);
-        }
-        if let Some((_, limit, kept)) = self.limit() {
-            json["limit"] = json!(limit);
-            json["ok"] = json!(kept);
-        }
-        json
+    fn row(&self) -> String {
+        let Self { name, unit, direct, acpd, bound, .. } = self;
+        let [direct, acpd] = [direct, acpd].map(|value| shown(*value));
+        let [ratio, extra, limit] =
+            [self.ratio, self.extra, self.limit].map(|it| it.map(shown).unwrap_or_default());
+        let word = match self.ok {
+            Some(true) => format!("{GOOD}ok{GOOD:#}"),
+            Some(false) => format!("{BAD}over{BAD:#}"),
+            None => String::new(),
+        };
+        let row = format!(
+            "{name:<48} {direct:>9} {acpd:>9} {unit:<10} {ratio:>6} {extra:>8}  {bound}{limit}  {word}"
+        );
+        row.trim_end().to_owned() + "\n"
     }
 }
 
-/// All that was measured in one run.
-#[derive(Debug, Default)]
+/// All that was measured in one run, and what has to be said of it.
+#[derive(Debug, Serialize)]
 pub(super) struct Report {
-    measurements: Vec<Measurement>,
+    /// Whether every limit is kept.
+    pub(super) ok: bool,
+    measurements: Vec<Figure>,
     remarks: Vec<String>,
 }
 
 impl Report {
-    /// Adds measurements and what has to be said of them.
-    pub(super) fn add(&mut self, (measurements, remark): Measured) {
-        self.measurements.extend(measurements);
-        self.remarks.push(remark);
-    }
-
-    /// Whether every limit is kept.
-    pub(super) fn kept(&self) -> bool {
-        self.measurements.iter().filter_map(Measurement::limit).all(|(_, _, kept)| kept)
+    pub(super) fn new(measured: Vec<(Vec<Figure>, String)>) -> Self {
+        let (measurements, remarks): (Vec<Vec<Figure>>, _) = measured.into_iter().unzip();
+        let measurements = measurements.concat();
+        Self { ok: measurements.iter().all(|figure| figure.ok != Some(false)), measurements, remarks }
     }
 
     /// With styles, for a stream that strips them where they do not belong.
     pub(super) fn table(&self) -> String {
-        let mut rows = vec![["", "direct", "acpd", "", "ratio", "extra", "limit"].map(str::to_owned)];
-        rows.extend(self.measurements.iter().map(Measurement::row));
-        let width =
-            |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-        let widths: [usize; 7] = std::array::from_fn(width);
-        let mut text = String::new();
-        for (place, row) in rows.iter().enumerate() {
-            let [name, direct, acpd, unit, ratio, extra, limit] = row;
-            let [w_name, w_direct, w_acpd, w_unit, w_ratio, w_extra, w_limit] = widths;
-            text += &format!(
-                "{name:<w_name$}  {direct:>w_direct$}  {acpd:>w_acpd$} {unit:<w_unit$}  \
-                 {ratio:>w_ratio$}  {extra:>w_extra$}  {limit:<w_limit$}"
-            );
-            match place.checked_sub(1).and_then(|place| self.measurements[place].limit()) {
-                Some((_, _, true)) => text += &format!("  {GOOD}ok{GOOD:#}"),
-                Some((_, _, false)) => text += &format!("  {BAD}over{BAD:#}"),
-                None => text.truncate(text.trim_end().len()),
-            }
-            text.push('\n');
-        }
-        for remark in &self.remarks {
-            text += &format!("\n{remark}");
-        }
-        text
+        let mut text = format!(
+            "{:<48} {:>9} {:>9} {:<10} {:>6} {:>8}  limit\n",
+            "", "direct", "acpd", "", "ratio", "extra"
+        );
+        text.extend(self.measurements.iter().map(Figure::row));
+        text + "\n" + &self.remarks.join("\n")
     }
+}
 
-    pub(super) fn to_json(&self) -> Value {
-        let measurements: Vec<Value> = self.measurements.iter().map(Measurement::to_json).collect();
-        json!({"ok": self.kept(), "measurements": measurements, "remarks": self.remarks})
-    }
+/// Digits for people: about three that count.
+pub(super) fn shown(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
-    fn measurement(acpd: f64, comparison: Comparison) -> Measurement {
-        Measurement { name: "it".to_owned(), unit: "us", direct: 100.0, acpd, comparison }
+    fn figure(acpd: f64) -> Figure {
+        Figure::new("it", "us", [100.0, acpd])
     }
 
-    fn report(measurements: Vec<Measurement>) -> Report {
-        let mut report = Report::default();
-        report.add((measurements, "as it was".to_owned()));
-        report
+    fn report(measurements: Vec<Figure>) -> Report {
+        Report::new(vec![(measurements, "as it was".to_owned())])
     }
 
     // issue 2, 8: one tenth of the counter, 60 us extra
     #[test]
     fn limits_are_kept_or_not() {
-        for (acpd, comparison, kept) in [
-            (10.0, Comparison::Share { at_least: 0.1 }, Some(true)),
-            (9.9, Comparison::Share { at_least: 0.1 }, Some(false)),
-            (159.9, Comparison::Extra { below: 60.0 }, Some(true)),
-            (160.0, Comparison::Extra { below: 60.0 }, Some(false)),
-            (150.0, Comparison::AtMost { times: 1.5 }, Some(true)),
-            (150.1, Comparison::AtMost { times: 1.5 }, Some(false)),
-            (1e9, Comparison::ExtraOnly, None),
-            (1e9, Comparison::Times, None),
+        for (figure, kept) in [
+            (figure(10.0).at_least(0.1), true),
+            (figure(9.9).at_least(0.1), false),
+            (figure(159.9).below(60.0), true),
+            (figure(160.0).below(60.0), false),
+            (figure(150.0).at_most(1.5), true),
+            (figure(150.1).at_most(1.5), false),
+            (figure(1e9), true),
+            // A side that measured nothing is not good by accident.
+            (Figure::new("it", "us", [0.0, 0.0]).at_least(0.1), false),
         ] {
-            let measurement = measurement(acpd, comparison);
-            assert_eq!(measurement.limit().map(|(_, _, kept)| kept), kept, "{measurement:?}");
-            assert_eq!(report(vec![measurement]).kept(), kept != Some(false));
+            assert_eq!(report(vec![figure.clone()]).ok, kept, "{figure:?}");
         }
-    }
-
-    // a side that measured nothing is not good by accident
-    #[test]
-    fn a_ratio_to_nothing_keeps_no_limit() {
-        let nothing = Measurement { direct: 0.0, ..measurement(0.0, Comparison::Share { at_least: 0.1 }) };
-        assert!(!report(vec![nothing]).kept());
     }
 
     // issue 2, 8: a table with ratios
     #[test]
     fn the_table_says_what_was_compared_with_what() {
-        let table = report(vec![
-            measurement(25.0, Comparison::Share { at_least: 0.1 }),
-            measurement(400.0, Comparison::Extra { below: 60.0 }),
-            measurement(90.0, Comparison::ExtraOnly),
-            measurement(200.0, Comparison::Times),
-        ])
-        .table();
+        let rate = Figure::new("rate", "messages/s", [100.0, 25.0]).at_least(0.1);
+        let table = report(vec![rate, figure(400.0).below(60.0), figure(90.0)]).table();
         let plain = anstream::adapter::strip_str(&table).to_string();
-        let lines: Vec<&str> = plain.lines().collect();
+        let lines: Vec<String> =
+            plain.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(
             lines,
             [
-                "    direct  acpd      ratio  extra  limit",
-                "it     100  25.0 us  x 0.25         at least x 0.10  ok",
-                "it     100   400 us  x 4.00   +300  below +60.0      over",
-                "it     100  90.0 us  x 0.90  -10.0",
-                "it     100   200 us  x 2.00",
+                "direct acpd ratio extra limit",
+                "rate 100 25.0 messages/s 0.25 at least x0.10 ok",
+                "it 100 400 us 4.00 300 below +60.0 over",
+                "it 100 90.0 us 0.90 -10.0",
                 "",
                 "as it was",
             ]
@@ -224,18 +158,22 @@ mod tests {
     // issue 2, 8
     #[test]
     fn scripts_get_the_same() {
-        let json = report(vec![
-            measurement(25.0, Comparison::Share { at_least: 0.1 }),
-            measurement(200.0, Comparison::ExtraOnly),
-        ])
-        .to_json();
-        assert_eq!(json["ok"], json!(true));
+        let rate = Figure::new("rate", "messages/s", [100.0, 25.0]).at_least(0.1);
         assert_eq!(
-            json["measurements"],
-            json!([
-                {"name": "it", "unit": "us", "direct": 100.0, "acpd": 25.0, "ratio": 0.25, "limit": 0.1, "ok": true},
+            json!(report(vec![rate, figure(200.0)])),
+            json!({"ok": true, "remarks": ["as it was"], "measurements": [
+                {"name": "rate", "unit": "messages/s", "direct": 100.0, "acpd": 25.0, "ratio": 0.25, "limit": 0.1, "ok": true},
                 {"name": "it", "unit": "us", "direct": 100.0, "acpd": 200.0, "ratio": 2.0, "extra": 100.0},
-            ])
+            ]})
         );
+    }
+
+    #[test]
+    fn digits_that_count_are_shown() {
+        for (value, expected) in
+            [(0.1234, "0.12"), (9.996, "10.0"), (-48.31, "-48.3"), (1_234_567.8, "1234568")]
+        {
+            assert_eq!(shown(value), expected);
+        }
     }
 }

@@ -5,49 +5,43 @@
 //! each processor: 3.6 and 7.5 ms more than directly, and 1.3 to 1.8 ms in either place without them). Not here: what a
 //! session adds, which is round trips.
 
-use super::peer::Peer;
-use super::program::Programs;
+use super::client::Peer;
+use super::programs::{Programs, build};
 use super::progress;
-use super::report::{Comparison, Measured, Measurement};
-use super::statistics::{in_both_places, median, percentile};
+use super::report::Figure;
+use super::samples::{in_both_places, percentile};
 use anyhow::Result;
 use serde_json::Value;
 use std::path::Path;
 
 /// Milliseconds that a terminal may add to `true`, from before it is created until it is released.
 const EXTRA: f64 = 5.0;
-/// How the program calls what it measures, in the order in which it says it.
-const RUN: &str = "true";
-const KILLS: [&str; 2] = ["kill by SIGTERM", "kill by SIGKILL"];
+const REMARK: &str = "terminals: medians, by turns; `true` from before its terminal is created until that is released, a \
+                      kill until who waited already is answered, and its 100 ms of grace before SIGKILL on both sides";
 
-pub(super) fn measure(programs: &Programs, root: &Path) -> Result<Measured> {
-    let cost = programs.terminals(root)?;
-    let measurements = in_both_places(|place, limited| measure_here(programs, &cost, place, limited));
-    let remark = "terminals: medians, by turns; `true` from before its terminal is created until that is released, a \
-                  kill until who waited already is answered, and its 100 ms of grace before SIGKILL on both sides";
-    Ok((measurements, remark.to_owned()))
-}
-
-fn measure_here(programs: &Programs, cost: &Path, place: &str, limited: bool) -> Vec<Measurement> {
-    progress(format_args!("terminals{place}: `true` and kills, by turns with doing the same directly"));
-    let scratch = programs.scratch();
-    let mut peer = Peer::start(programs.with_keeper(cost, &scratch));
-    let mut measurements = Vec::new();
-    let mut add = |name, sides, comparison| {
-        measurements.push(Measurement::new(format!("{name} in a terminal{place}"), "ms", sides, comparison));
-    };
-    let mut runs = samples(peer.next_line(), RUN);
-    let comparison = if limited { Comparison::Extra { below: EXTRA } } else { Comparison::ExtraOnly };
-    add("`true`", runs.each_mut().map(|samples| median(samples)), comparison);
-    let slow = runs.each_mut().map(|samples| percentile(samples, 95));
-    for what in KILLS {
-        let mut kills = samples(peer.next_line(), what);
-        add(what, kills.each_mut().map(|samples| median(samples)), Comparison::ExtraOnly);
-    }
-    let name = format!("`true` in a terminal{place}, p95");
-    measurements.insert(1, Measurement::new(name, "ms", slow, Comparison::ExtraOnly));
-    peer.finish();
-    measurements
+pub(super) fn measure(programs: &Programs, root: &Path) -> Result<(Vec<Figure>, String)> {
+    // Not together with acpd, whose own build would then have what only tests and examples need.
+    let program = build(root, "-p acpd-terminal --example cost", "examples/cost")?;
+    let figures = in_both_places(|place, limited| {
+        progress(format_args!("terminals{place}: `true` and kills, by turns with doing the same directly"));
+        let scratch = programs.scratch();
+        let mut peer = Peer::start(programs.terminals(&program, &scratch));
+        let figure = |name: &str, rest: &str, samples: &mut [Vec<f64>; 2], percent| {
+            let sides = samples.each_mut().map(|samples| percentile(samples, percent));
+            Figure::new(format!("{name} in a terminal{place}{rest}"), "ms", sides)
+        };
+        // How the program calls what it measures, in the order in which it says it.
+        let mut runs = samples(peer.next_line(), "true");
+        let median = figure("`true`", "", &mut runs, 50);
+        let median = if limited { median.below(EXTRA) } else { median };
+        let mut figures = vec![median, figure("`true`", ", p95", &mut runs, 95)];
+        for what in ["kill by SIGTERM", "kill by SIGKILL"] {
+            figures.push(figure(what, "", &mut samples(peer.next_line(), what), 50));
+        }
+        peer.finish();
+        figures
+    });
+    Ok((figures, REMARK.to_owned()))
 }
 
 /// The milliseconds of both sides in what the program says; nothing would take no time, and keep every limit.

@@ -1,8 +1,7 @@
-//! The two programs that are compared: the example agent, and the same agent behind acpd. And the one that compares
-//! terminals with what they run.
+//! The programs that are compared: the example agent, and the same agent behind acpd.
 //!
-//! The two come from one release build. Their state is in directories beside the build, so that the log is on the disk
-//! that is built on and nothing of the user's is touched. Not here: talking to them.
+//! Both come from one release build. Their state is in directories beside the build, so that the log is on the disk that
+//! is built on and nothing of the user's is touched. Not here: talking to them.
 
 use super::progress;
 use crate::run;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// One of the two sides.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// The agent itself.
     Direct,
@@ -22,13 +21,6 @@ pub(super) enum Side {
 
 impl Side {
     pub(super) const BOTH: [Self; 2] = [Self::Direct, Self::Acpd];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Acpd => "acpd",
-        }
-    }
 }
 
 /// The binary.
@@ -44,12 +36,6 @@ impl Programs {
         Ok(Self { acpd })
     }
 
-    /// The command that prints the samples of terminals whose keeper is acpd; builds it in `root`, not together with
-    /// acpd, whose own build would then have what only tests and examples need.
-    pub(super) fn terminals(&self, root: &Path) -> Result<PathBuf> {
-        build(root, "-p acpd-terminal --example cost", "examples/cost")
-    }
-
     /// A fresh directory for the state of a program. Drop it after the program has ended.
     pub(super) fn scratch(&self) -> Scratch {
         let beside = self.acpd.parent().unwrap_or(Path::new("."));
@@ -59,21 +45,18 @@ impl Programs {
 
     /// The command that speaks ACP on its stdin and stdout.
     pub(super) fn speaker(&self, side: Side, scratch: &Scratch) -> Command {
-        match side {
-            Side::Direct => {
-                let mut command = scratch.command(&self.acpd);
-                command.arg("example-agent");
-                command
-            }
-            Side::Acpd => self.embedded(&["stdio"], scratch),
+        if side == Side::Acpd {
+            return self.embedded("stdio", scratch);
         }
+        let mut command = scratch.command(&self.acpd);
+        command.arg("example-agent");
+        command
     }
 
-    /// The command that runs one prompt and ends.
-    pub(super) fn run(&self, prompt: &str, scratch: &Scratch) -> Command {
-        let mut command = self.embedded(&["run"], scratch);
-        // Its stderr is a conversation with a person.
-        command.arg(prompt).stderr(std::process::Stdio::null());
+    /// A command of acpd that hosts the example agent itself.
+    pub(super) fn embedded(&self, subcommand: &str, scratch: &Scratch) -> Command {
+        let mut command = scratch.command(&self.acpd);
+        command.args([subcommand, "--embedded", "--agent", "example", "--state-dir"]).arg(scratch.state());
         command
     }
 
@@ -82,22 +65,16 @@ impl Programs {
         scratch.serve_by(scratch.command(&self.acpd), "127.0.0.1:0")
     }
 
-    /// `program` with the command that is a keeper.
-    pub(super) fn with_keeper(&self, program: &Path, scratch: &Scratch) -> Command {
+    /// The command that prints the samples of terminals whose keeper is acpd.
+    pub(super) fn terminals(&self, program: &Path, scratch: &Scratch) -> Command {
         let mut command = scratch.command(program);
         command.arg("--json").arg(&self.acpd).arg("keeper");
-        command
-    }
-
-    fn embedded(&self, args: &[&str], scratch: &Scratch) -> Command {
-        let mut command = scratch.command(&self.acpd);
-        command.args(args).args(["--embedded", "--agent", "example", "--state-dir"]).arg(scratch.state());
         command
     }
 }
 
 /// `cargo build` of `what`, which makes `file` beside this program's own directory, wherever cargo builds.
-fn build(root: &Path, what: &str, file: &str) -> Result<PathBuf> {
+pub(super) fn build(root: &Path, what: &str, file: &str) -> Result<PathBuf> {
     progress(format_args!("cargo build --release {what}"));
     let built = run::line(&format!("cargo build --release {what}"), root).status()?;
     ensure!(built.success(), "the release build failed");
