@@ -19,9 +19,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit as Place, Semaphore};
 use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 /// Sockets of one listener's clients. At the limit none is accepted there until one closes; the Unix socket has its
@@ -108,11 +110,7 @@ async fn accept_all(listener: &Listener, door: &Door) -> std::convert::Infallibl
             Listener::Tcp(_, tls) => tls.clone(),
             Listener::Unix(_) => None,
         };
-        let serving = door.clone();
-        door.scope.spawn("http", async move {
-            serving.serve(socket, peer, tls).await;
-            drop(place);
-        });
+        door.clone().serve(socket, peer, tls, place);
     }
 }
 
@@ -133,7 +131,7 @@ impl Complaint {
 
 enum Socket {
     Tcp(TcpStream),
-    Unix(tokio::net::UnixStream),
+    Unix(UnixStream),
 }
 
 async fn accept_one(listener: &Listener) -> io::Result<(Socket, Peer)> {
@@ -155,7 +153,8 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
 }
 
 impl Door {
-    async fn serve(mut self, socket: Socket, peer: Peer, tls: Option<Arc<rustls::ServerConfig>>) {
+    /// Starts the task of a client; `place` is free again at its end.
+    fn serve(self, socket: Socket, peer: Peer, tls: Option<Arc<rustls::ServerConfig>>, place: Place) {
         if let Socket::Tcp(stream) = &socket
             && let Err(error) = tune(stream)
         {
@@ -163,38 +162,57 @@ impl Door {
             tracing::debug!(%error, "a client's socket could not be set up");
             return;
         }
-        if let Socket::Unix(stream) = &socket
-            && let Err(reason) = admit(&self.host, stream)
-        {
-            let mut refused = self.refused.lock();
-            if refused.is_due(Instant::now()) {
-                let reason = reason.to_string();
-                tracing::warn!(reason, "a client was refused at the Unix socket");
-            }
-            drop(refused);
-            self.router = refusing(&reason);
-        }
-        // In a box each: the room of a future is that of its largest part, and most clients need the smallest.
+        // A task of each kind: the room of a future is that of its largest part, and most clients need the smallest.
+        let scope = self.scope.clone();
         match (socket, tls) {
-            (Socket::Unix(stream), _) => Box::pin(self.speak(stream, peer)).await,
-            (Socket::Tcp(stream), None) => Box::pin(self.speak(stream, peer)).await,
+            (Socket::Unix(stream), _) => drop(scope.spawn("http", async move {
+                Box::pin(self.admitted(&stream).speak(stream, peer, place)).await;
+            })),
+            (Socket::Tcp(stream), None) => drop(scope.spawn_lasting("http", self.speak(stream, peer, place))),
             (Socket::Tcp(stream), Some(tls)) => {
-                let handshake = Box::pin(tokio_rustls::TlsAcceptor::from(tls).accept(stream));
-                let shaken = tokio::select! {
-                    biased;
-                    shaken = handshake => Some(shaken),
-                    () = self.pulse.run_out(Instant::now(), HANDSHAKE) => None,
-                };
-                match shaken {
-                    Some(Ok(stream)) => Box::pin(self.speak(stream, peer)).await,
-                    Some(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                    None => tracing::debug!("a TLS handshake took too long"),
-                }
+                drop(scope.spawn("http", async move {
+                    if let Some(stream) = self.shake_hands(stream, tls).await {
+                        Box::pin(self.speak(stream, peer, place)).await;
+                    }
+                }));
             }
         }
     }
 
-    async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S, peer: Peer) {
+    /// The way in for a client at the Unix socket: everywhere, or to a refusal.
+    fn admitted(mut self, stream: &UnixStream) -> Self {
+        if let Err(reason) = admit(&self.host, stream) {
+            if self.refused.lock().is_due(Instant::now()) {
+                let reason = reason.to_string();
+                tracing::warn!(reason, "a client was refused at the Unix socket");
+            }
+            self.router = refusing(&reason);
+        }
+        self
+    }
+
+    async fn shake_hands(
+        &self,
+        stream: TcpStream,
+        tls: Arc<rustls::ServerConfig>,
+    ) -> Option<TlsStream<TcpStream>> {
+        let handshake = Box::pin(TlsAcceptor::from(tls).accept(stream));
+        tokio::select! {
+            biased;
+            shaken = handshake => {
+                shaken.inspect_err(|error| tracing::debug!(%error, "a TLS handshake failed")).ok()
+            }
+            () = self.pulse.run_out(Instant::now(), HANDSHAKE) => {
+                tracing::debug!("a TLS handshake took too long");
+                None
+            }
+        }
+    }
+
+    async fn speak<S>(self, stream: S, peer: Peer, _place: Place)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let mut http = auto::Builder::new(InScope(self.scope));
         let timer = ClientTimer::new(Arc::clone(&self.pulse));
         http.http1().timer(timer.clone()).header_read_timeout(NEXT_HEAD).max_buf_size(BUFFER);
