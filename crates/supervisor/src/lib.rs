@@ -37,7 +37,7 @@ pub use metrics::describe_metrics;
 pub use pipes::{Stdin, Stdout};
 pub use process::{Process, ProcessHandle};
 pub use report::{ExitReport, ExitStatus};
-pub use scope::{Pending, TaskScope, panic_message};
+pub use scope::{Pending, SPANS, TaskScope, panic_message};
 pub use spec::{KeeperCommand, ProgramSpec};
 pub use start::{StartError, Supervisor};
 pub use stderr::{StderrExcerpt, StderrRecorder};

@@ -8,32 +8,87 @@ use futures_util::FutureExt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 /// A future by its address. What is awaited by another crate is compiled there, each time anew; behind an address it is
 /// compiled once, where it is made.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A tracker, a cancellation token and a span, shared by the tasks of one owner.
+/// The target of all spans: what a line belongs to is told with it at every level, so a log's filter has to let this
+/// target through.
+pub const SPANS: &str = "acpd_spans";
+
+/// A count of tasks, a cancellation token and a span, shared by the tasks of one owner.
 #[derive(Clone, Debug)]
 pub struct TaskScope {
-    tracker: TaskTracker,
+    tasks: Arc<TaskCount>,
     token: CancellationToken,
     span: tracing::Span,
+}
+
+/// How many tasks of a scope run, with those of the scopes below it. A scope knows the one above it and none below: of
+/// those that have ended nothing is left.
+#[derive(Debug, Default)]
+struct TaskCount {
+    running: AtomicUsize,
+    none_left: Notify,
+    above: Option<Arc<TaskCount>>,
+}
+
+/// One task, counted in its scope and in those above.
+struct Counted(Arc<TaskCount>);
+
+impl TaskCount {
+    fn up(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |count| count.above.as_deref())
+    }
+}
+
+impl Counted {
+    fn new(tasks: &Arc<TaskCount>) -> Self {
+        for count in tasks.up() {
+            count.running.fetch_add(1, Ordering::Relaxed);
+        }
+        Self(Arc::clone(tasks))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        for count in self.0.up() {
+            // What a task did is seen by those that wait for it.
+            if count.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+                count.none_left.notify_waiters();
+            }
+        }
+    }
 }
 
 impl TaskScope {
     /// A scope whose tasks log inside `span`.
     pub fn new(span: tracing::Span) -> Self {
-        Self { tracker: TaskTracker::new(), token: CancellationToken::new(), span }
+        Self { tasks: Arc::default(), token: CancellationToken::new(), span }
     }
 
-    /// A scope below this one: cancelled with it, waited for by it.
+    /// A scope below this one: cancelled with it, waited for by it. Its own end waits for its own tasks only.
     pub fn child(&self, span: tracing::Span) -> Self {
-        Self { tracker: self.tracker.clone(), token: self.token.child_token(), span }
+        let tasks = TaskCount { above: Some(Arc::clone(&self.tasks)), ..TaskCount::default() };
+        Self { tasks: Arc::new(tasks), token: self.token.child_token(), span }
+    }
+
+    /// The same scope, for tasks that log inside `span`.
+    pub fn within(&self, span: tracing::Span) -> Self {
+        Self { tasks: Arc::clone(&self.tasks), token: self.token.clone(), span }
+    }
+
+    /// The span of its tasks.
+    pub fn span(&self) -> &tracing::Span {
+        &self.span
     }
 
     /// The token that asks the tasks of this scope to end.
@@ -59,22 +114,36 @@ impl TaskScope {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
+        let counted = Counted::new(&self.tasks);
         // Put together without an async block, which would hold the task twice, and as one task: there may be thousands.
-        let caught = AssertUnwindSafe(task.instrument(self.span.clone())).catch_unwind();
-        let told = caught.map(move |ended| match ended {
-            Ok(output) => Some(output),
-            Err(panic) => {
-                tracing::error!(task = name, panic = panic_message(&*panic), "a task ended badly");
-                None
+        let told = AssertUnwindSafe(task).catch_unwind().map(move |ended| {
+            // Whether it ends or is dropped.
+            let _counted = &counted;
+            match ended {
+                Ok(output) => Some(output),
+                Err(panic) => {
+                    tracing::error!(task = name, panic = panic_message(&*panic), "a task ended badly");
+                    None
+                }
             }
         });
-        self.tracker.spawn(told)
+        #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
+        tokio::spawn(told.instrument(self.span.clone()))
     }
 
-    /// Waits until every task of the scope has ended. New tasks may still be started while it waits.
+    /// Waits until every task of the scope, and of those below it, has ended. New tasks may still be started while it
+    /// waits.
     pub async fn finished(&self) {
-        self.tracker.close();
-        self.tracker.wait().await;
+        loop {
+            let none_left = self.tasks.none_left.notified();
+            tokio::pin!(none_left);
+            // Before the look, so that an end right behind it is seen.
+            none_left.as_mut().enable();
+            if self.tasks.running.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            none_left.await;
+        }
     }
 }
 
@@ -93,6 +162,62 @@ impl Default for TaskScope {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The first scope is above the second, and that above the third; the fourth is beside the second.
+    fn scopes() -> [TaskScope; 4] {
+        let first = TaskScope::default();
+        let second = first.child(tracing::Span::none());
+        let (third, fourth) = (second.child(tracing::Span::none()), first.child(tracing::Span::none()));
+        [first, second, third, fourth]
+    }
+
+    // ADR 0012: a scope waits for its own tasks and for those below it, and for no other
+    #[tokio::test]
+    async fn a_scope_waits_for_those_below() {
+        for (runs_in, waits) in [
+            (0, [true, false, false, false]),
+            (1, [true, true, false, false]),
+            (2, [true, true, true, false]),
+            (3, [true, false, false, true]),
+        ] {
+            let scopes = scopes();
+            let (end, ended) = tokio::sync::oneshot::channel::<()>();
+            drop(scopes[runs_in].within(tracing::Span::none()).spawn("task", ended));
+            for (scope, waits) in scopes.iter().zip(waits) {
+                assert_eq!(scope.finished().now_or_never().is_none(), waits, "{runs_in}: {scope:?}");
+            }
+            let all = futures_util::future::join_all(scopes.iter().map(TaskScope::finished));
+            drop(end);
+            all.await;
+        }
+    }
+
+    // ADR 0012: of a scope that is gone nothing is left in the one above, whether its task ended or was dropped
+    #[tokio::test]
+    async fn ended_scopes_leave_nothing() {
+        let scope = TaskScope::default();
+        for _ in 0..100 {
+            let child = scope.child(tracing::Span::none());
+            drop(child.spawn("task", async {}));
+            let lost = child.spawn("lost", std::future::pending::<()>());
+            lost.abort();
+            let count = Arc::downgrade(&child.tasks);
+            child.finished().await;
+            drop((child, lost.await));
+            assert!(count.upgrade().is_none());
+        }
+        assert_eq!(Arc::strong_count(&scope.tasks), 1);
+        scope.finished().await;
+    }
+
+    // ADR 0012: a child is cancelled with the scope above it, and not the other way
+    #[tokio::test]
+    async fn cancelling_goes_down() {
+        let [first, second, third, fourth] = scopes();
+        second.token().cancel();
+        let cancelled = [&first, &second, &third, &fourth].map(|scope| scope.token().is_cancelled());
+        assert_eq!(cancelled, [false, true, true, false]);
+    }
 
     #[tokio::test]
     async fn a_panic_ends_only_its_own_task() {
