@@ -19,6 +19,7 @@ mod exit;
 mod hosting;
 mod keyboard;
 mod local_host;
+mod log_format;
 mod log_writer;
 mod logging;
 mod nearest;

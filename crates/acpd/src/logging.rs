@@ -1,9 +1,12 @@
 //! Logs on stderr; stdout belongs to the messages.
 
 use crate::cli::{Cli, Command, LogFormat};
+use crate::log_format::FlatJson;
 use crate::log_writer::{self, LogThread, LogWriter};
+use acpd_host::SPANS;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::fmt::{Layer, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -47,10 +50,14 @@ fn write_to(
 ) {
     // Without colours on a terminal too: they are the view's, and the log must not be taken for it.
     let lines = Layer::default().with_writer(writer).with_ansi(false);
+    // Whatever is left out, what is written says what it belongs to.
+    let targets = targets.with_target(SPANS, LevelFilter::ERROR);
     let log = tracing_subscriber::registry().with(targets);
     match format {
         LogFormat::Text => log.with(lines).init(),
-        LogFormat::Json => log.with(lines.json().flatten_event(true)).init(),
+        LogFormat::Json => {
+            log.with(lines.fmt_fields(JsonFields::new()).event_format(FlatJson::new())).init();
+        }
     }
 }
 

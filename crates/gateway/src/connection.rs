@@ -39,6 +39,7 @@ use std::panic::AssertUnwindSafe;
 use tasks::{Done, Tasks};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 use watching::Watching;
 
 /// Requests that may be open at once. At the limit the client is not read until one is answered.
@@ -90,10 +91,11 @@ pub fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) -> Pendin
 
 async fn serve_until_gone(host: Host, options: ConnectionOptions, io: ConnectionIo) {
     let client = ClientRef { name: options.transport.into(), connection: acpd_host::fresh_id().into() };
+    let span = journal::span(&client, &options);
     let (identity, agent) = (options.identity.clone(), options.agent.clone());
     let connection = Connection {
         core: ConnectionCore::new(identity, agent, options.ends_host),
-        journal: ConnectionJournal::opened(&client, &options),
+        journal: span.in_scope(|| ConnectionJournal::opened(&options)),
         client,
         host,
         options,
@@ -105,7 +107,7 @@ async fn serve_until_gone(host: Host, options: ConnectionOptions, io: Connection
         joining: None,
         tasks: Tasks::default(),
     };
-    connection.run(io.arrivals, io.gone).await;
+    connection.run(io.arrivals, io.gone).instrument(span).await;
 }
 
 struct Connection {

@@ -153,7 +153,7 @@ impl Viewer {
 
     async fn log_ended(&mut self, how: Result<Option<Block>, CursorError>) -> Result<(), ClientGone> {
         if let Err(error) = &how {
-            tracing::error!(%error, "a viewer cannot read the log");
+            tracing::error!(session = %self.core.session(), %error, "a viewer cannot read the log");
         }
         self.take_answers(&mut Effects::with_room(0));
         self.step(Input::LogEnded { whole: how.is_ok() }).await

@@ -49,9 +49,9 @@ pub mod method {
     pub const SESSION_CANCEL: &str = "session/cancel";
     /// What happens in a session; a notification from the agent.
     pub const SESSION_UPDATE: &str = "session/update";
-    /// OpenQuestions whether a tool call may go on; a request from the agent.
+    /// Asks whether a tool call may go on; a request from the agent.
     pub const REQUEST_PERMISSION: &str = "session/request_permission";
-    /// OpenQuestions the user for something; a request from the agent.
+    /// Asks the user for something; a request from the agent.
     pub const ELICITATION: &str = "elicitation/create";
     /// What the user was asked to do at a URL is done; a notification from the agent.
     pub const ELICITATION_COMPLETE: &str = "elicitation/complete";

@@ -109,7 +109,8 @@ impl Host {
         self.shared.sessions.attempts.begin(id)
     }
 
-    /// Activates a session on an agent process that has none, unless it is live already.
+    /// Activates a session on an agent process that has none, unless it is live already. To be called inside its
+    /// [span](crate::session_span).
     ///
     /// # Errors
     /// Unknown session; not resumable, with the reason; the agent is gone. The stored session is untouched then.
@@ -169,7 +170,7 @@ impl Host {
                 self.record_next_run(id, agent, appender, next).await
             }
             Err(error) => {
-                journal::not_activated(id, agent, &error, client);
+                journal::not_activated(agent, &error, client);
                 self.give_back(appender, &ended.row).await;
                 Err(error)
             }
@@ -212,7 +213,7 @@ impl Host {
     async fn give_back(&self, appender: Appender, row: &SessionRow) {
         let index = IndexUpdate { updated_ms: row.updated_ms, owner: Some(None), ..IndexUpdate::default() };
         if let Err(error) = appender.append_final(Batch::index_only(index)).await {
-            tracing::error!(session = row.id, error = chain(&error), "a session could not be given back");
+            tracing::error!(error = chain(&error), "a session could not be given back");
         }
     }
 
@@ -254,7 +255,7 @@ impl Host {
             ..IndexUpdate::default()
         });
         appender.append_durable(batch).await?;
-        journal::activated(id, agent, method, transcript.is_some(), client);
+        journal::activated(agent, method, transcript.is_some(), client);
         let run = crate::run::Run {
             created_by: ended.row.created_by.map(Arc::from),
             native: ended.native,
@@ -275,7 +276,7 @@ impl Host {
         Ok(Activated { session, fresh: true, earlier })
     }
 
-    /// OpenQuestions the agent to go on with a session: by `session/resume`, else by `session/load`, else by a new one, if that is
+    /// Asks the agent to go on with a session: by `session/resume`, else by `session/load`, else by a new one, if that is
     /// wanted, also when it has a method and refuses the session: it may have lost it. A method that it turns out not to
     /// have is remembered and not tried again (contract 1.4).
     async fn restore(&self, agent: &AgentHandle, params: Bytes) -> Result<Restored, Refusal> {
@@ -302,7 +303,7 @@ impl Host {
         }
     }
 
-    /// OpenQuestions for a new session of the agent's in place of the one with which it cannot go on.
+    /// Asks for a new session of the agent's in place of the one with which it cannot go on.
     async fn begin_anew(
         &self,
         agent: &AgentHandle,
@@ -319,6 +320,7 @@ impl Host {
             return Err(Refusal::Agent(format!("{refused}; with a transcript: {anew}")));
         }
         let named = NamedSession::read(method, &answer.body)?;
+        journal::begun_anew(agent, &refused);
         Ok(Restored { method, answer, named: Some(named) })
     }
 

@@ -11,12 +11,14 @@ use crate::recording;
 use crate::run::Run;
 use crate::session::SessionHandle;
 use crate::setup::{Creator, permission_mode, session_setup};
+use crate::spans;
 use acpd_eventlog::{Appender, Batch};
 use acpd_record::{
     AgentState, Created, Event, Glance, Position, Projection, RunNumber, RunStarted, SessionId, SessionMeta,
 };
 use acpd_supervisor::Pending;
 use bytes::Bytes;
+use tracing::{Instrument, Span};
 
 /// A session that was just created.
 #[derive(Debug)]
@@ -60,7 +62,7 @@ impl Host {
         &self,
         work: impl Future<Output = Result<T, HostError>> + Send + 'static,
     ) -> Result<T, HostError> {
-        match self.shared.scope.spawn("session start", work).await {
+        match self.shared.scope.within(Span::current()).spawn("session start", work).await {
             Ok(Some(done)) => done,
             Ok(None) => Err(HostError::Broken),
             Err(_) => Err(HostError::ShuttingDown),
@@ -87,10 +89,13 @@ impl Host {
         let mut meta = SessionMeta::default();
         meta.native_session_id = Some(named.native.clone());
         meta.permission_mode = mode;
-        let (appender, projection) =
-            self.create_record(&id, agent, (&cwd, state), &mut meta, &creator).await?;
-        let first = FirstRun { named, claim, meta, cwd, setup, projection };
-        self.begin_first_run(&id, agent, appender, first, creator, &answer).await
+        let begun = async {
+            let (appender, projection) =
+                self.create_record(&id, agent, (&cwd, state), &mut meta, &creator).await?;
+            let first = FirstRun { named, claim, meta, cwd, setup, projection };
+            self.begin_first_run(&id, agent, appender, first, creator, &answer).await
+        };
+        begun.instrument(spans::of_session(&id)).await
     }
 
     /// Begins the run of a session that was just recorded.
@@ -173,7 +178,7 @@ impl Host {
             journal::session_not_recorded(agent.name(), cwd, creator, error);
             self.shared.store.doubt();
         })?;
-        journal::session_created(id, agent.name(), cwd, creator);
+        journal::session_created(agent.name(), cwd, creator);
         Ok((appender, projection))
     }
 }

@@ -16,6 +16,7 @@ use crate::journal;
 use crate::named::NamedSession;
 use crate::refusal::{AgentError, under_own_id};
 use crate::setup::{Creator, permission_mode, session_setup, stored_setup};
+use crate::spans;
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow};
 use acpd_record::{AgentState, NativeSessionId, PermissionMode, Projection, SessionId, SessionMeta};
 use acpd_supervisor::Pending;
@@ -24,6 +25,7 @@ use bytes::{Bytes, BytesMut};
 use history_copy::HistoryCopy;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use tracing::Instrument;
 
 /// A session that is to be forked.
 pub(crate) struct ForkOf {
@@ -70,23 +72,39 @@ impl Host {
         params: Option<Bytes>,
         creator: Creator,
     ) -> Result<NewSession, HostError> {
-        let fork = self.fork_of(source, agent.name(), params).await?;
-        if !agent.downgrade().can_fork() {
-            return Err(missing());
-        }
-        let answer = self.ask_to_fork(&fork, agent).await?;
-        let ForkOf { row, meta: source_meta, cwd, mode, params: setup, .. } = fork;
+        let asked = async {
+            let fork = self.fork_of(source, agent.name(), params).await?;
+            if !agent.downgrade().can_fork() {
+                return Err(missing());
+            }
+            self.ask_to_fork(&fork, agent).await.map(|answer| (fork, answer))
+        };
+        let (fork, answer) = asked.instrument(spans::of_session(source)).await?;
+        let id = crate::ids::fresh_session_id();
+        let begun = self.begin_fork(&id, fork, answer, agent, creator);
+        begun.instrument(spans::of_session(&id)).await
+    }
+
+    /// Records the fork `id`, which `agent` has made, and begins its run.
+    async fn begin_fork(
+        &self,
+        id: &SessionId,
+        fork: ForkOf,
+        answer: AgentAnswer,
+        agent: &AgentHandle,
+        creator: Creator,
+    ) -> Result<NewSession, HostError> {
+        let ForkOf { source, row, meta: source_meta, cwd, mode, params: setup, .. } = fork;
         let named = NamedSession::read(method::SESSION_FORK, &answer.body)?;
         let claim = named.claim(method::SESSION_FORK, agent)?;
-        let id = crate::ids::fresh_session_id();
         let mut meta = SessionMeta::default();
         meta.native_session_id = Some(named.native.clone());
-        meta.forked_from = Some(source.clone());
+        meta.forked_from = Some(source);
         meta.permission_mode = mode;
         meta.title.clone_from(&source_meta.title);
         let (mut appender, projection) =
-            self.create_record(&id, agent, (&cwd, AgentState::default()), &mut meta, &creator).await?;
-        let copy = HistoryCopy::new(&id, source_meta.forked_from.is_some(), projection);
+            self.create_record(id, agent, (&cwd, AgentState::default()), &mut meta, &creator).await?;
+        let copy = HistoryCopy::new(id, source_meta.forked_from.is_some(), projection);
         let filled = self.copy_history(&row, copy, &answer.body, &mut meta, &mut appender);
         let projection = match filled.await {
             Ok(filled) => filled,
@@ -96,7 +114,7 @@ impl Host {
             }
         };
         let first = FirstRun { named, claim, meta, cwd, setup, projection };
-        self.begin_first_run(&id, agent, appender, first, creator, &answer).await
+        self.begin_first_run(id, agent, appender, first, creator, &answer).await
     }
 
     /// What is stored of the session `source`, and what is asked of `agent` to fork it.
@@ -123,7 +141,7 @@ impl Host {
         Ok(ForkOf { source: source.clone(), row, meta, native, cwd, params, mode })
     }
 
-    /// OpenQuestions an agent to fork one of its sessions. Some know only those that are in their process: one that refuses is
+    /// Asks an agent to fork one of its sessions. Some know only those that are in their process: one that refuses is
     /// given the source first, and asked again.
     async fn ask_to_fork(&self, fork: &ForkOf, agent: &AgentHandle) -> Result<AgentAnswer, HostError> {
         let ask = || self.shared.agents.ask_for_session(agent, method::SESSION_FORK, fork.params.clone());
@@ -179,7 +197,7 @@ impl Host {
             Err(error) => Err(error),
         };
         if let Err(error) = forgotten {
-            tracing::error!(session = id, error = chain(&error), "a session that did not come to be is left");
+            tracing::error!(error = chain(&error), "a session that did not come to be is left");
         }
     }
 

@@ -57,7 +57,7 @@ impl Host {
         let (memory, closing) = (MethodMemory::open(state_dir), CancellationToken::new());
         let terminals = Terminals::new(
             supervisor.clone(),
-            scope.child(tracing::Span::current()),
+            scope.child(tracing::Span::none()),
             std::env::vars_os(),
             options.terminal,
         );

@@ -1,6 +1,7 @@
 //! The log lines of a host about its sessions, one function for each (docs/operations.md has the table).
 //!
-//! Every line carries the ids by which it is found again. Invariants: nothing of what is said in a session is told, and
+//! The ids by which a line is found again are those of the span that it is written in ([`spans`](crate::spans)); what is
+//! said here of sessions without a span, or of another session than that of the span, has no span. Invariants: nothing of what is said in a session is told, and
 //! no line is written per message of an agent. Not here: trouble that has no session, which is told where it is handled.
 
 use crate::agent::AgentHandle;
@@ -10,15 +11,15 @@ use crate::metrics;
 use crate::session::{Note, TurnEnd};
 use crate::setup::Creator;
 use acpd_eventlog::WriteError;
-use acpd_record::{Cause, Projection, Reason, RunNumber, SessionId, TerminationInfo, TurnNumber};
+use acpd_record::{Cause, Projection, Reason, SessionId, TerminationInfo, TurnNumber};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// A session was recorded for the first time.
-pub(crate) fn session_created(session: &SessionId, agent: &str, cwd: &str, creator: &Creator) {
+pub(crate) fn session_created(agent: &str, cwd: &str, creator: &Creator) {
     let (client, token) = (&*creator.client, creator.token.as_deref());
-    tracing::info!(session = %session, agent, cwd, client, token, "session created");
+    tracing::info!(agent, cwd, client, token, "session created");
 }
 
 /// A session could not be recorded, so there is none.
@@ -29,13 +30,13 @@ pub(crate) fn session_not_recorded(agent: &str, cwd: &str, creator: &Creator, er
 
 /// A session and its history were removed.
 pub(crate) fn session_deleted(session: &SessionId, client: &str) {
-    tracing::info!(session = %session, client, "session deleted");
+    tracing::info!(parent: None, %session, client, "session deleted");
 }
 
 /// A session was live in a process of acpd's that is gone.
 pub(crate) fn lost(session: &str, agent: &str) {
     let cause = Cause::DaemonLost.as_str();
-    tracing::warn!(session, agent, cause, "run ended with the acpd that hosted it");
+    tracing::warn!(parent: None, session, agent, cause, "run ended with the acpd that hosted it");
 }
 
 /// A whole history was read.
@@ -43,6 +44,7 @@ pub(crate) fn history_read(session: &SessionId, projection: &Projection) {
     let skipped = projection.skipped();
     if skipped > 0 {
         tracing::warn!(
+            parent: None,
             %session,
             skipped,
             "events of a history cannot be read or do not follow, and are passed over"
@@ -62,33 +64,26 @@ pub(crate) fn agent_not_started(
 }
 
 /// An agent goes on with a session: by `method`, with a transcript in a new session of its own.
-pub(crate) fn activated(
-    session: &SessionId,
-    agent: &AgentHandle,
-    method: &str,
-    transcript: bool,
-    client: &str,
-) {
+pub(crate) fn activated(agent: &AgentHandle, method: &str, transcript: bool, client: &str) {
     let (pid, agent) = (agent.pid(), agent.name());
-    tracing::info!(session = %session, pid, agent, method, transcript, client, "session activated");
+    tracing::info!(pid, agent, method, transcript, client, "session activated");
+}
+
+/// An agent does not go on with a session, and has made a new one in its place.
+pub(crate) fn begun_anew(agent: &AgentHandle, reason: &str) {
+    let (pid, agent) = (agent.pid(), agent.name());
+    tracing::info!(pid, agent, reason, "the agent does not go on; a new session of it is given a transcript");
 }
 
 /// No agent goes on with a session.
-pub(crate) fn not_activated(
-    session: &SessionId,
-    agent: &AgentHandle,
-    error: &dyn std::error::Error,
-    client: &str,
-) {
+pub(crate) fn not_activated(agent: &AgentHandle, error: &dyn std::error::Error, client: &str) {
     let (pid, agent) = (agent.pid(), agent.name());
-    tracing::warn!(session = %session, pid, agent, client, error = chain(error), "session not activated");
+    tracing::warn!(pid, agent, client, error = chain(error), "session not activated");
 }
 
-/// One run of a session, as its lines name it.
+/// One run of a session. All is written in its span, which has the session and the number of the run.
 #[derive(Debug)]
 pub(crate) struct RunJournal {
-    session: SessionId,
-    run: u64,
     pid: u32,
     agent: String,
     began: Instant,
@@ -98,56 +93,48 @@ pub(crate) struct RunJournal {
 
 impl RunJournal {
     /// A run begins.
-    pub(crate) fn started(
-        session: SessionId,
-        agent: &AgentHandle,
-        run: Option<RunNumber>,
-        doubts: Doubts,
-    ) -> Self {
+    pub(crate) fn started(agent: &AgentHandle, doubts: Doubts) -> Self {
         let now = Instant::now();
-        let journal = Self {
-            session,
-            run: run.unwrap_or(RunNumber(1)).0,
-            pid: agent.pid(),
-            agent: agent.name().to_owned(),
-            began: now,
-            turn_began: now,
-            doubts,
-        };
+        let journal =
+            Self { pid: agent.pid(), agent: agent.name().to_owned(), began: now, turn_began: now, doubts };
         metrics::run_started(&journal.agent);
-        let Self { session, run, pid, agent, .. } = &journal;
-        tracing::info!(%session, run, pid, agent, "run started");
+        let Self { pid, agent, .. } = &journal;
+        tracing::info!(pid, agent, "run started");
         journal
     }
 
     /// What the session's core has to say.
     pub(crate) fn note(&mut self, note: Note) {
-        let (session, run) = (&self.session, self.run);
         match note {
             Note::TurnStarted { turn, client } => {
                 self.turn_began = Instant::now();
                 metrics::turn_started();
                 let (client, connection) = (&*client.name, &client.connection);
-                tracing::debug!(%session, run, turn = turn.0, client, %connection, "turn started");
+                tracing::debug!(turn = turn.0, client, %connection, "turn started");
             }
             Note::TurnEnded { turn, end } => self.turn_ended(turn, &end),
             Note::Asked { turn, question, topic } => {
-                tracing::info!(%session, run, turn = turn.0, question = question.0, topic = topic.as_str(), "question waiting");
+                tracing::info!(
+                    turn = turn.0,
+                    question = question.0,
+                    topic = topic.as_str(),
+                    "question waiting"
+                );
             }
             Note::Answered { question, topic, client } => {
                 let (topic, client, connection) = (topic.as_str(), &*client.name, &client.connection);
-                tracing::info!(%session, run, question = question.0, topic, client, %connection, "question answered");
+                tracing::info!(question = question.0, topic, client, %connection, "question answered");
             }
             Note::Unanswered { question, topic, cause } => {
                 let topic = topic.as_str();
-                tracing::info!(%session, run, question = question.0, topic, cause, "question closed without an answer");
+                tracing::info!(question = question.0, topic, cause, "question closed without an answer");
             }
         }
     }
 
     fn turn_ended(&self, turn: TurnNumber, end: &TurnEnd) {
         let took = self.turn_began.elapsed();
-        let (session, run, turn, duration_ms) = (&self.session, self.run, turn.0, milliseconds(took));
+        let (turn, duration_ms) = (turn.0, milliseconds(took));
         let stop_reason = match end {
             TurnEnd::Stopped(reason) => reason.as_deref(),
             TurnEnd::GivenUp => Some("cancelled"),
@@ -157,42 +144,47 @@ impl RunJournal {
         match end {
             TurnEnd::Stopped(_) => {
                 let stop_reason = stop_reason.unwrap_or("none");
-                tracing::info!(%session, run, turn, stop_reason, duration_ms, "turn ended");
+                tracing::info!(turn, stop_reason, duration_ms, "turn ended");
             }
             TurnEnd::GivenUp => {
-                tracing::warn!(%session, run, turn, stop_reason, duration_ms, "turn ended; the agent ignored its cancel");
+                tracing::warn!(turn, stop_reason, duration_ms, "turn ended; the agent ignored its cancel");
             }
             TurnEnd::Failed(code) => {
-                tracing::info!(%session, run, turn, code, duration_ms, "turn ended with an error of the agent");
+                tracing::info!(turn, code, duration_ms, "turn ended with an error of the agent");
             }
             TurnEnd::Refused => {
-                tracing::warn!(%session, run, turn, duration_ms, "turn refused: the agent does not read");
+                tracing::warn!(turn, duration_ms, "turn refused: the agent does not read");
             }
         }
     }
 
     /// The session cannot be recorded any more.
     pub(crate) fn not_recorded(&self, error: &WriteError) {
-        let (session, run) = (&self.session, self.run);
-        tracing::error!(%session, run, error = chain(error), "the session cannot be recorded, ending it");
+        tracing::error!(error = chain(error), "the session cannot be recorded, ending it");
         self.doubts.raise();
     }
 
     /// The run is over; `leftovers` are the processes that the agent left behind, which were killed.
     pub(crate) fn ended(&self, end: &TerminationInfo, leftovers: u32) {
         metrics::run_ended(end.cause);
-        let Self { session, run, pid, agent, .. } = self;
+        let Self { pid, agent, .. } = self;
         let cause = end.cause.map_or("acpd_failed", Cause::as_str);
         let (by, code, signal) = (end.initiator.as_deref(), end.exit_code, end.signal.as_deref());
         let (turn_active, duration_ms) = (end.turn_active, milliseconds(self.began.elapsed()));
         match (end.reason, end.message.as_deref()) {
             (Reason::Error, message) => tracing::warn!(
-                %session, run, pid, agent, cause, error = message, code, signal, turn_active, leftovers, duration_ms,
+                pid,
+                agent,
+                cause,
+                error = message,
+                code,
+                signal,
+                turn_active,
+                leftovers,
+                duration_ms,
                 "run ended"
             ),
-            (_, _) => tracing::info!(
-                %session, run, pid, agent, cause, by, turn_active, leftovers, duration_ms, "run ended"
-            ),
+            (_, _) => tracing::info!(pid, agent, cause, by, turn_active, leftovers, duration_ms, "run ended"),
         }
     }
 }

@@ -42,6 +42,7 @@ mod services;
 mod session;
 mod sessions;
 mod setup;
+mod spans;
 mod spec;
 mod stderr_log;
 mod store;
@@ -82,5 +83,6 @@ pub use acpd_record::{
     Cause, EventKind, PermissionMode, Reason, SessionId, StderrInfo, TerminatedBy, TerminationInfo,
     update_kind,
 };
-pub use acpd_supervisor::{Graces, Pending, TaskScope};
+pub use acpd_supervisor::{Graces, Pending, SPANS, TaskScope};
 pub use acpd_terminal::TerminalSettings;
+pub use spans::of_session as session_span;

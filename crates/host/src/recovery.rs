@@ -169,6 +169,7 @@ impl Recovery {
     async fn lost_end(&self, row: &SessionRow, meta: &SessionMeta, at_ms: i64) -> TerminationInfo {
         let facts = self.facts_in_log(row, meta).await.unwrap_or_else(|error| {
             tracing::warn!(
+                parent: None,
                 session = row.id,
                 error = chain(&error),
                 "the history of a lost session cannot be read"

@@ -15,12 +15,14 @@ use crate::session::{
 use crate::transcript::Transcript;
 use crate::viewers::Viewers;
 use acpd_eventlog::Appender;
-use acpd_record::{NativeSessionId, PermissionMode, Projection, SessionId, SessionMeta};
+use acpd_record::{NativeSessionId, PermissionMode, Projection, RunNumber, SessionId, SessionMeta};
+use acpd_supervisor::TaskScope;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tracing::Instrument;
 
 /// How long at most a session that ends waits for its cancelled turn, and for the agent's own close: together with the
 /// ladder's graces an end stays below their sum and a second (contract 1.1.6).
@@ -61,13 +63,18 @@ impl Host {
         let (inbox, inputs) = Inbox::new();
         let (publish, ended) = watch::channel(None);
         let spec = Arc::clone(agent.spec());
+        let number = run.meta.runs.unwrap_or(RunNumber(1));
+        let span = agent.span_of_run(id, number);
         let is_activated = matches!(history, History::Drop(..));
         let route = match agent.bind(run.claim, inbox, history) {
             Ok(route) => route,
-            Err(Gone) => return Err(self.record_failed_start(id, appender, agent, run.meta).await),
+            Err(Gone) => {
+                let failed = self.record_failed_start(appender, agent, run.meta);
+                return Err(failed.instrument(span).await);
+            }
         };
         let doubts = self.shared.store.check_cache.doubts.clone();
-        let journal = RunJournal::started(id.clone(), agent, run.meta.runs, doubts);
+        let journal = span.in_scope(|| RunJournal::started(agent, doubts));
         let began_after = appender.next_seq() - 1;
         let past = is_activated
             .then(|| Box::new(Past::new(self.shared.store.log.clone(), id.to_string(), began_after)));
@@ -88,6 +95,7 @@ impl Host {
         let services = self.services_of(id, &spec.name, setup).await;
         let committed = appender.committed();
         let room = appender.room();
+        let scope = self.shared.scope.child(span);
         let parts = RunParts {
             journal,
             agent: agent.clone(),
@@ -95,27 +103,32 @@ impl Host {
             appender: Some(appender),
             ended: publish,
             services,
-            scope: self.shared.scope.child(tracing::Span::current()),
+            scope: scope.clone(),
         };
         let live = LiveSession::begin(core, parts, room, past.is_some(), &inputs);
         let (agent, seen) = (agent.downgrade(), committed.clone());
         let session = SessionHandle::new(about, agent, Arc::clone(&live), ended, seen, viewers.clone());
-        self.start(&session, SessionTask::new(live, inputs, past, viewers, committed));
+        self.start(session, &scope, SessionTask::new(live, inputs, past, viewers, committed)).await
+    }
+
+    /// Starts a session's task; the session counts as live until it ends.
+    async fn start(
+        &self,
+        session: SessionHandle,
+        scope: &TaskScope,
+        task: SessionTask,
+    ) -> Result<SessionHandle, HostError> {
+        let live = self.shared.sessions.live.clone();
+        live.insert(session.clone());
+        let (id, began_after) = (session.id().clone(), session.began_after());
+        let running = Box::new(task).run().map(move |()| live.remove(&id, began_after));
+        scope.spawn_lasting("session", running);
         // Either this sees the shutdown, or the shutdown sees this session among the live ones.
         if self.is_closing() {
             session.end(EndRequest::Shutdown, "daemon".into()).await;
             return Err(HostError::ShuttingDown);
         }
         Ok(session)
-    }
-
-    /// Starts a session's task; the session counts as live until it ends.
-    fn start(&self, session: &SessionHandle, task: SessionTask) {
-        let live = self.shared.sessions.live.clone();
-        live.insert(session.clone());
-        let (id, began_after) = (session.id().clone(), session.began_after());
-        let running = Box::new(task).run().map(move |()| live.remove(&id, began_after));
-        self.shared.scope.spawn_lasting("session", running);
     }
 
     /// What acpd serves the agent in a session.
@@ -133,14 +146,13 @@ impl Host {
     /// The agent died between its answer and the start of the session's task; gives the error that says so.
     async fn record_failed_start(
         &self,
-        id: &SessionId,
         appender: Appender,
         agent: &AgentHandle,
         mut meta: SessionMeta,
     ) -> HostError {
         let termination = agent.termination().await;
         let doubts = self.shared.store.check_cache.doubts.clone();
-        RunJournal::started(id.clone(), agent, meta.runs, doubts).ended(&termination, 0);
+        RunJournal::started(agent, doubts).ended(&termination, 0);
         meta.ended(&termination);
         if let Err(error) = appender.append_final(ended_batch(&termination, &meta)).await {
             tracing::error!(error = chain(&error), "the end of a session could not be recorded");

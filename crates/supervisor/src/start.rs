@@ -25,6 +25,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, pipe};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 /// An exec may hang on a dead network file system; no caller waits for it longer than this.
 const START_BOUND: Duration = Duration::from_secs(30);
@@ -125,7 +126,7 @@ impl Supervisor {
     }
 
     /// Starts a program. When this returns the program was executed (or the error says why not), and its
-    /// process task runs until everything of it is gone.
+    /// process task runs until everything of it is gone, and logs in the span in which it was started.
     ///
     /// # Errors
     /// See [`StartError`]; nothing is left running then.
@@ -150,7 +151,7 @@ impl Supervisor {
             lost: self.lost.clone(),
             known,
         };
-        let starting = Starting::new(unfinished, self.scope.clone());
+        let starting = Starting::new(unfinished, self.scope.within(Span::current()));
         let child_ends = theirs_of_program.each_ref().map(AsFd::as_fd);
         StartFrame::send_head(&ours, body.len(), child_ends).map_err(keeper_failed)?;
         drop(theirs_of_program);
@@ -223,7 +224,7 @@ impl Supervisor {
     fn adopt(&self, spec: &ProgramSpec, started: Started, opened: Opened) -> Process {
         let Opened { stdin, stdin_shared, stdout, stderr, cut, stdout_done } = opened;
         let (handle, task) = process::task(spec, started, stdin_shared, stderr, cut, stdout_done);
-        self.scope.spawn_lasting("process", Box::new(task).run());
+        self.scope.within(Span::current()).spawn_lasting("process", Box::new(task).run());
         Process { stdin, stdout, handle }
     }
 }

@@ -17,6 +17,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tracing::Span;
 
 /// How long what a command left running may go on, to write its last output. It delays the answer to those who
 /// wait, when a command leaves something that does not end.
@@ -85,7 +86,7 @@ impl Terminals {
         let (handle, task, started) = self.terminal(spec, timeout, feed);
         let limit = self.settings.terminals_per_owner;
         let guard = self.table.insert(owner, handle, limit).ok_or(CreateError::TooMany { limit })?;
-        self.scope.spawn("terminal", task.run());
+        self.begin(task);
         is_started(started).await?;
         guard.keep().map_err(|_| CreateError::Released)
     }
@@ -97,7 +98,7 @@ impl Terminals {
         timeout: Option<Duration>,
     ) -> Result<TerminalHandle, StartError> {
         let (handle, task, started) = self.terminal(spec, timeout, None);
-        self.scope.spawn("terminal", task.run());
+        self.begin(task);
         is_started(started).await?;
         Ok(handle)
     }
@@ -145,6 +146,11 @@ impl Terminals {
         for handle in handles {
             handle.wait_for_exit().await;
         }
+    }
+
+    /// Its lines belong where it is created.
+    fn begin(&self, task: TerminalTask) {
+        self.scope.within(Span::current()).spawn("terminal", task.run());
     }
 
     fn terminal(

@@ -155,7 +155,11 @@ fn a_whole_life_is_told_by_ids() {
             "run ended",
             json!({"run": 2, "cause": "client_close", "by": there, "leftovers": 1}),
         ),
-        ("INFO", "killed what a program had left behind", json!({"pid": there, "killed": 1})),
+        of_session_row(
+            "INFO",
+            "killed what a program had left behind",
+            json!({"run": 2, "pid": there, "killed": 1}),
+        ),
         (
             "INFO",
             "request refused",
@@ -221,6 +225,7 @@ fn a_whole_life_is_told_by_ids() {
             "run started",
             "client attached",
             "turn ended",
+            "killed what a program had left behind",
             "run ended",
         ]
     );

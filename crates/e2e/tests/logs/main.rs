@@ -1,5 +1,6 @@
 //! What an operator sees of a daemon on stderr.
 
+mod ids;
 mod journal;
 mod life;
 mod readiness;

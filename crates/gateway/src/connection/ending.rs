@@ -6,6 +6,7 @@ use acpd_host::Pending;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Span;
 
 /// How long requests of a client that is gone may still wait for their own answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -57,7 +58,7 @@ impl Connection {
     /// Beside the end, which a client that does not read must not hold up.
     pub(super) fn send_last(&self, lines: Vec<Bytes>) {
         let outbox = self.outbox.clone();
-        self.host.scope().spawn("last answers", async move {
+        self.host.scope().within(Span::current()).spawn("last answers", async move {
             for line in lines {
                 if outbox.send(line).await.is_err() {
                     return;

@@ -8,20 +8,25 @@ use crate::capabilities::ClientInfo;
 use crate::connection::ConnectionOptions;
 use crate::refusal_window::RefusalWindow;
 use crate::wire_error::WireError;
-use acpd_host::ClientRef;
-use acpd_record::{ConnectionId, SessionId};
+use acpd_host::{ClientRef, SPANS};
+use acpd_record::SessionId;
 use std::sync::Arc;
 use tokio::time::Instant;
+use tracing::Span;
 
 /// Of what the client may choose as it likes, so many characters are told.
 const CHARS: usize = 100;
 
-/// One connection, as its lines name it.
+/// What the lines of a connection belong to, in all of its tasks and viewers. The client's name is not among its fields,
+/// which stay as they are: a client says it late, and may say another.
+pub(super) fn span(client: &ClientRef, options: &ConnectionOptions) -> Span {
+    let (connection, transport) = (&client.connection, options.transport);
+    tracing::error_span!(target: SPANS, parent: None, "connection", %connection, transport)
+}
+
+/// One connection. All is written in its span.
 #[derive(Debug)]
 pub(super) struct ConnectionJournal {
-    connection: ConnectionId,
-    /// What it came by.
-    transport: &'static str,
     /// What it calls itself, if it has said so.
     client: Option<Box<str>>,
     token: Option<Arc<str>>,
@@ -55,18 +60,15 @@ impl Refusals {
 
 impl ConnectionJournal {
     /// A client is there, and has not said its name yet.
-    pub(super) fn opened(client: &ClientRef, options: &ConnectionOptions) -> Self {
+    pub(super) fn opened(options: &ConnectionOptions) -> Self {
         let began = Instant::now();
         let journal = Self {
-            connection: client.connection.clone(),
-            transport: options.transport,
             client: None,
             token: options.identity.name().cloned(),
             began,
             refusals: Refusals::new(began),
         };
-        let Self { connection, transport, token, .. } = &journal;
-        tracing::info!(%connection, transport, token = token.as_deref(), agent = options.agent, "connection opened");
+        tracing::info!(token = journal.token.as_deref(), agent = options.agent, "connection opened");
         journal
     }
 
@@ -74,45 +76,36 @@ impl ConnectionJournal {
     pub(super) fn introduced(&mut self, info: &ClientInfo) {
         self.client = info.name.as_deref().map(beginning).map(Box::from);
         let version = info.version.as_deref().map(beginning);
-        let (connection, client) = (&self.connection, self.client.as_deref());
-        tracing::info!(%connection, client, version, "client initialized");
+        let client = self.client.as_deref();
+        tracing::info!(client, version, "client initialized");
     }
 
     /// It follows a session, whose history ends with this event.
     pub(super) fn attached(&self, session: &SessionId, seq: u64) {
         let client = self.client.as_deref();
-        tracing::info!(connection = %self.connection, client, %session, seq, "client attached");
+        tracing::info!(client, %session, seq, "client attached");
     }
 
     /// A request is not for it.
     pub(super) fn refused(&mut self, method: &str, session: Option<&str>, error: &WireError) {
         let WireError::Own { code, message, .. } = error else { return };
         let is_told = self.refusals.see(Instant::now());
-        let (connection, token) = (&self.connection, self.token.as_deref());
+        let token = self.token.as_deref();
         let (client, method, session) = (self.client.as_deref(), beginning(method), session.map(beginning));
         let reason = beginning(message);
         if is_told {
-            tracing::info!(%connection, client, token, method, session, code, reason, "request refused");
+            tracing::info!(client, token, method, session, code, reason, "request refused");
         } else {
-            tracing::debug!(%connection, client, token, method, session, code, reason, "request refused");
+            tracing::debug!(client, token, method, session, code, reason, "request refused");
         }
     }
 
     /// It is over; `why` is what is known of that.
     pub(super) fn closed(&self, why: &'static str) {
         let duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (connection, transport, token) = (&self.connection, self.transport, self.token.as_deref());
-        let (client, refused) = (self.client.as_deref(), self.refusals.all);
-        tracing::info!(
-            %connection,
-            transport,
-            token,
-            client,
-            reason = why,
-            refused,
-            duration_ms,
-            "connection closed"
-        );
+        let (token, client) = (self.token.as_deref(), self.client.as_deref());
+        let refused = self.refusals.all;
+        tracing::info!(token, client, reason = why, refused, duration_ms, "connection closed");
     }
 }
 

@@ -8,6 +8,7 @@ use acpd_host::AgentHandle;
 use acpd_wire::OwnedId;
 use std::collections::HashMap;
 use tokio::task::{Id, JoinSet};
+use tracing::Instrument;
 
 /// What a task has done for a request, or (without one) for something that was none.
 pub(super) struct Done {
@@ -41,13 +42,13 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Begins what is done for this request, or for none.
+    /// Begins what is done for this request, or for none, in the span of the connection.
     pub(super) fn spawn(
         &mut self,
         request: Option<&OwnedId>,
         work: impl Future<Output = Done> + Send + 'static,
     ) {
-        let task = self.running.spawn(work);
+        let task = self.running.spawn(work.in_current_span());
         if let Some(request) = request {
             self.requests.insert(task.id(), request.clone());
         }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 /// The sessions that a client watches.
 #[derive(Default)]
@@ -80,7 +81,8 @@ impl Watching {
                 let (questions, gone) = (self.questions.clone(), self.gone.clone());
                 let (viewer, task) = Viewer::new(&session, via, attachment, outbox, client, questions, gone);
                 self.viewers.insert(session, Watched { viewer, live, attachments: 1 });
-                host.scope().spawn_lasting("viewer", Box::new(task).run());
+                let scope = host.scope().within(Span::current());
+                scope.spawn_lasting("viewer", Box::new(task).run());
             }
         }
     }

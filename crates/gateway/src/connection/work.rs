@@ -26,6 +26,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing::Instrument;
 
 /// What comes of the work for a request: the answer, unless a viewer writes it or has written it, and the rest.
 type Worked = (Option<Result<Bytes, HostError>>, Done);
@@ -120,7 +121,8 @@ impl Connection {
                 let attempt = job.host.attempt(&session);
                 let spare = self.processes.take_spare(cwd.as_deref());
                 let place = (!only_watches).then_some(Place { cwd, spare });
-                Box::pin(job.join(session, attempt, replay, place))
+                let span = acpd_host::session_span(&session);
+                Box::pin(job.join(session, attempt, replay, place).instrument(span))
             }
             Work::End(session, request) => {
                 Box::pin(job.end(self.watching.viewer(&session), session, request))

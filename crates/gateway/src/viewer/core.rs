@@ -10,6 +10,7 @@ use super::effects::{Body, Effect, Effects};
 use super::page::Page;
 use acpd_eventlog::Event as StoredEvent;
 use acpd_host::{EventKind, OpenQuestion, TerminationInfo};
+use acpd_record::SessionId;
 pub(super) use state::{End, Log, ViewerState};
 use std::collections::VecDeque;
 
@@ -87,6 +88,11 @@ pub(super) struct ViewerCore<T> {
 }
 
 impl<T> ViewerCore<T> {
+    /// What it views.
+    pub(super) fn session(&self) -> &SessionId {
+        self.page.session()
+    }
+
     /// A viewer for which `page` writes; that has the end of the history already.
     pub(super) fn new(page: Page, joining: Joining<T>) -> Self {
         let Joining { run, from, answer, .. } = joining;

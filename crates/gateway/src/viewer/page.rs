@@ -38,6 +38,10 @@ pub(super) struct Page {
 }
 
 impl Page {
+    pub(super) fn session(&self) -> &SessionId {
+        &self.id
+    }
+
     pub(super) fn new(
         id: &SessionId,
         via: ConnectionId,

@@ -14,12 +14,15 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use tokio::sync::{Notify, oneshot};
+use tracing::Span;
 
 /// The connection to one agent process.
 pub(super) struct AgentConnection {
     state: Mutex<State>,
     process: ProcessHandle,
     pub(super) stdin: Stdin,
+    /// What its lines belong to, also those written in the tasks of senders.
+    span: Span,
     /// The agent task has something to do.
     changed: Notify,
 }
@@ -59,14 +62,14 @@ pub(super) struct ForSession {
 }
 
 impl AgentConnection {
-    pub(super) fn new(process: ProcessHandle, stdin: Stdin) -> Self {
+    pub(super) fn new(process: ProcessHandle, stdin: Stdin, span: Span) -> Self {
         let state = State {
             core: AgentCore::new(),
             recipients: Recipients::default(),
             stdin_open: true,
             over: false,
         };
-        Self { state: Mutex::new(state), process, stdin, changed: Notify::new() }
+        Self { state: Mutex::new(state), process, stdin, span, changed: Notify::new() }
     }
 
     /// Lets the core decide, for one that speaks to the agent.
@@ -99,7 +102,9 @@ impl AgentConnection {
         let mut out = Effects::default();
         let result = act(&mut state.core, &mut state.recipients, &mut out);
         let Effects { deliveries, stop, notes, .. } = out.complete();
-        notes.iter().for_each(|note| note.log(self.process.pid()));
+        if !notes.is_empty() {
+            self.span.in_scope(|| notes.iter().for_each(|note| note.log(self.process.pid())));
+        }
         if stop {
             self.process.stop();
         }
@@ -131,6 +136,11 @@ impl AgentConnection {
     /// The agent reads no more.
     pub(super) fn stdin_ended(&self) {
         self.state().stdin_ended();
+    }
+
+    /// The span of the process.
+    pub(super) fn span(&self) -> &Span {
+        &self.span
     }
 
     /// What the agent task has to wait for.

@@ -8,15 +8,17 @@ use super::{
 use crate::acp::method;
 use crate::error::HostError;
 use crate::secrets::Secrets;
+use crate::spans;
 use crate::spec::AgentSpec;
 use crate::termination::SessionFacts;
-use acpd_record::TerminationInfo;
+use acpd_record::{RunNumber, SessionId, TerminationInfo};
 use acpd_supervisor::ProcessHandle;
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::{oneshot, watch};
+use tracing::Span;
 
 /// Speaks to one agent process. When the last handle is dropped the process is stopped, so each holder of one
 /// counts as a user of the process.
@@ -115,6 +117,16 @@ impl AgentHandle {
     /// Whether one process serves all sessions of this agent.
     pub(crate) fn is_shared(&self) -> bool {
         self.known.spec.share_process
+    }
+
+    /// The span of a session's run on it.
+    pub(crate) fn span_of_run(&self, session: &SessionId, run: RunNumber) -> Span {
+        let span = match self.is_shared() {
+            true => spans::of_run(),
+            false => self.known.connection.span().clone(),
+        };
+        spans::name_run(&span, session, run);
+        span
     }
 
     /// It serves sessions of this directory only.

@@ -59,7 +59,7 @@ impl Agents {
             cwd,
             entries: RwLock::new(Entries { specs: in_common(specs), spared: BTreeSet::new() }),
             starter,
-            spares: Spares::new(scope.child(tracing::Span::current())),
+            spares: Spares::new(scope.child(tracing::Span::none())),
             shared: Mutex::default(),
             starting: KeyedLocks::default(),
         }

@@ -11,6 +11,7 @@ use crate::error::HostError;
 use crate::journal;
 use crate::metrics;
 use crate::secrets::Secrets;
+use crate::spans;
 use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
 use acpd_supervisor::{Pending, ProgramSpec, Supervisor, TaskScope, program_environment};
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// Starts the agents of one host.
 #[derive(Clone, Debug)]
@@ -94,7 +96,9 @@ async fn start_process(
     let (secrets, hidden) = watch::channel(Secrets::of_environment(&program.env, &spec.program.env));
     let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
     program.stderr_lines = log.as_ref().map(|(_, lines)| lines.clone());
-    let process = supervisor.start(program).await?;
+    let span = spans::of_run();
+    let scope = scope.within(span.clone());
+    let process = supervisor.start(program).instrument(span.clone()).await?;
     if let Some((log, _)) = log {
         scope.spawn_lasting("stderr log", log.run(process.handle.pid(), hidden.clone()));
     }
@@ -103,7 +107,7 @@ async fn start_process(
     let handle = process.handle.clone();
     let running = health.process_started(&spec.name);
     let recorder = RunRecorder { secrets: hidden, running, kill: kill_all.clone() };
-    let (connection, task) = AgentTask::new(process, spec.line_limit, publish, recorder);
+    let (connection, task) = AgentTask::new(process, spec.line_limit, publish, recorder, span);
     scope.spawn_lasting("agent", Box::new(task).run());
     let user = Arc::new(InUse(handle.clone()));
     let known = AgentRef {

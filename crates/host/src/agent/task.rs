@@ -18,6 +18,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 /// An agent that closed stdin or stdout and did not exit gets this long to follow (SU-8).
 const HALF_CLOSED: Duration = Duration::from_secs(1);
@@ -83,9 +84,10 @@ impl AgentTask {
         line_limit: usize,
         publish: watch::Sender<Option<Arc<AgentEnd>>>,
         recorder: RunRecorder,
+        span: Span,
     ) -> (Arc<AgentConnection>, Self) {
         let supervisor::Process { handle, stdin, stdout, .. } = process;
-        let connection = Arc::new(AgentConnection::new(handle.clone(), stdin));
+        let connection = Arc::new(AgentConnection::new(handle.clone(), stdin, span));
         let lines = LineBuffer::new(line_limit);
         let process = Process {
             handle,

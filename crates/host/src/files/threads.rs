@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tracing::Span;
 
 /// Threads that are always there. Most of the time one has nothing to do.
 const KEPT: usize = 2;
@@ -43,8 +44,8 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Bounded by the permits for requests, and by the sessions that begin.
-    work: VecDeque<Work>,
+    /// Bounded by the permits for requests, and by the sessions that begin. Each with what its lines belong to.
+    work: VecDeque<(Span, Work)>,
     threads: usize,
     /// Those of them that wait for work.
     idle: usize,
@@ -93,7 +94,7 @@ impl Threads {
 
     fn hand_over(&self, work: Work) -> io::Result<()> {
         let mut state = self.0.state.lock();
-        state.work.push_back(work);
+        state.work.push_back((Span::current(), work));
         if state.idle < state.work.len() && state.threads < MOST {
             match begin(&self.0, &mut state) {
                 Ok(()) => {}
@@ -122,12 +123,14 @@ impl Shared {
     fn serve(&self) {
         let mut state = self.state.lock();
         loop {
-            if let Some(work) = state.work.pop_front() {
+            if let Some((span, work)) = state.work.pop_front() {
                 drop(state);
+                let in_span = span.enter();
                 // Its caller learns that it is lost; the panic itself is on stderr.
                 if catch_unwind(AssertUnwindSafe(work)).is_err() {
                     tracing::error!("the work on a file ended badly");
                 }
+                drop(in_span);
                 state = self.state.lock();
                 continue;
             }

@@ -15,12 +15,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::Notify;
+use tracing::Span;
 
 /// A session that has a run.
 pub(crate) struct LiveSession {
     /// None when the run has ended, or was lost to a panic.
     performer: Mutex<Option<Box<Performer>>>,
     room: QueueRoom,
+    /// What is decided and performed belongs to, in whatever task that is.
+    span: Span,
     /// The session task has something to do.
     changed: Notify,
     /// No handle is left.
@@ -37,10 +40,12 @@ impl LiveSession {
         inputs: &SessionInputs,
     ) -> Arc<Self> {
         let live = Arc::new_cyclic(|live: &Weak<Self>| {
+            let span = parts.scope.span().clone();
             let performer = Performer::new(core, parts, sifts, Weak::clone(live));
             Self {
                 performer: Mutex::new(Some(Box::new(performer))),
                 room,
+                span,
                 changed: Notify::new(),
                 abandoned: AtomicBool::new(false),
             }
@@ -70,6 +75,7 @@ impl LiveSession {
     /// Gives access to a run that has not ended; nothing may be awaited for it. A panic ends the run: a decision that was
     /// half made cannot be gone on with.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Performer) -> T) -> Option<T> {
+        let _in_span = self.span.enter();
         let mut state = self.state();
         let performer = state.as_mut()?;
         let acted = catch_unwind(AssertUnwindSafe(|| {

@@ -114,7 +114,6 @@ impl Past {
                 Verdict::More => {
                     if let Err(error) = self.feed().await {
                         tracing::warn!(
-                            session = self.id,
                             error = chain(&error),
                             "a replay cannot be told from news without the history"
                         );

@@ -148,10 +148,9 @@ impl SessionTask {
         };
         // What is said behind the end is said behind its number, also if it could not be recorded.
         if let Some(appender) = appender
-            && let session = appender.id().to_owned()
             && let Err(error) = appender.append_final(batch).await
         {
-            tracing::error!(session, error = chain(&error), "the end could not be recorded");
+            tracing::error!(error = chain(&error), "the end could not be recorded");
         }
         if let Some(run) = live.end() {
             run.told(info, answers, leftovers);

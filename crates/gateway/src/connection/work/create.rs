@@ -57,7 +57,7 @@ impl Job {
         let history_until = if source.is_some() { new.initial_events } else { 0 };
         let session = new.session.id().clone();
         let cursor = self.host.cursor(&session, history_until).await.map_err(|error| {
-            tracing::error!(%error, "a new session cannot be followed");
+            tracing::error!(%session, %error, "a new session cannot be followed");
             (HostError::UnknownSession { id: session.to_string() }, None)
         })?;
         let result = Bytes::copy_from_slice(&self.capabilities.filter_result(&new.result));
