@@ -13,7 +13,7 @@ mod tree;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Parser, Subcommand};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -30,28 +30,25 @@ enum Command {
     /// Check the house rules that no compiler or lint checks
     Tidy,
     /// Write docs/conformance.md: which tests show each requirement
-    Conformance(conformance::Options),
+    Conformance,
     /// Write docs/openapi.json and docs/schema/events.json as the code says
     Openapi,
     /// Measure a release build next to the bare agent, and fail when a limit is missed
     Bench(bench::Options),
-    /// The step `rest` of `test`
-    #[command(hide = true)]
-    Rest,
 }
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
 fn main() -> ExitCode {
-    let root = root();
+    // The top of the repository: where this crate's directory is.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it is no root");
     let passed = match Cli::parse().command {
-        Command::Test(options) => test::run(&options, &root),
-        Command::Tidy => tidy::run(&root),
-        Command::Conformance(options) => conformance::run(&options, &root),
-        Command::Openapi => openapi::run(&root).map(|()| true),
-        Command::Bench(options) => bench::run(&options, &root),
-        Command::Rest => test::rest(&root).map(|()| true),
+        Command::Test(options) => test::run(&options, root),
+        Command::Tidy => tidy::run(root),
+        Command::Conformance => conformance::run(root).map(|()| true),
+        Command::Openapi => openapi::run(root).map(|()| true),
+        Command::Bench(options) => bench::run(&options, root),
     };
     match passed {
         Ok(true) => ExitCode::SUCCESS,
@@ -61,11 +58,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The top of the repository: where this crate's directory is.
-fn root() -> PathBuf {
-    let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    manifest_dir.parent().map_or_else(|| manifest_dir.clone(), Path::to_path_buf)
 }

@@ -6,14 +6,12 @@
 
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-/// Lines on their way from the pipe to our stdout; when it is full the command waits, as on any slow terminal.
-const LINES: usize = 256;
 /// How long the rest of the output may take after the command has ended.
 const REST: Duration = Duration::from_secs(5);
 
@@ -40,68 +38,38 @@ impl Counts {
     }
 }
 
-enum Event {
-    Line(Vec<u8>),
-    EndOfOutput,
-    Exited(std::io::Result<ExitStatus>),
-}
-
 /// Runs the command to its good end and adds the tests it reports to `counts`.
 pub(crate) fn run(command: Command, counts: &mut Counts) -> Result<()> {
-    run_within(command, counts, &mut std::io::stdout(), REST)
+    run_within(command, counts, REST)
 }
 
-fn run_within(mut command: Command, counts: &mut Counts, out: &mut impl Write, rest: Duration) -> Result<()> {
-    let shown = shown(&command);
+fn run_within(mut command: Command, counts: &mut Counts, rest: Duration) -> Result<()> {
+    let shown = format!("{command:?}");
     let (output, input) = std::io::pipe()?;
     if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         command.env("CARGO_TERM_COLOR", "always");
     }
     // No stdin: a test that reads it would wait for the person at the terminal.
     command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
-    let mut child = command.spawn().with_context(|| format!("cannot start `{shown}`"))?;
+    let mut child = command.spawn().with_context(|| format!("cannot start {shown}"))?;
     // It holds the pipe open.
     drop(command);
-    let (sender, events) = sync_channel(LINES);
-    let lines = sender.clone();
-    // Both end early when nothing listens any more, which is after an error.
+    let (sender, counted) = sync_channel(1);
+    let mut all = *counts;
     std::thread::spawn(move || {
-        let read = BufReader::new(output).split(b'\n').map_while(Result::ok).map(Event::Line);
-        read.chain([Event::EndOfOutput]).try_for_each(|event| lines.send(event))
-    });
-    std::thread::spawn(move || sender.send(Event::Exited(child.wait())));
-    let (mut status, mut is_open) = (None, true);
-    while is_open || status.is_none() {
-        let event = if status.is_none() { events.recv().ok() } else { events.recv_timeout(rest).ok() };
-        let left_behind =
-            || format!("`{shown}` ended, but a process that it left behind still holds its output open");
-        match event.with_context(left_behind)? {
-            Event::Line(line) => {
-                let line = String::from_utf8_lossy(&line);
-                counts.add_line(&line);
-                writeln!(out, "{line}")?;
-            }
-            Event::EndOfOutput => is_open = false,
-            Event::Exited(result) => status = Some(result?),
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            all.add_line(&line);
+            anstream::println!("{line}");
         }
-    }
-    let status = status.unwrap_or_default();
-    ensure!(status.success(), "`{shown}` ended with {status}");
+        sender.send(all)
+    });
+    let status = child.wait()?;
+    let left_behind =
+        || format!("{shown} ended, but a process that it left behind still holds its output open");
+    *counts = counted.recv_timeout(rest).with_context(left_behind)?;
+    ensure!(status.success(), "{shown} ended with {status}");
     Ok(())
-}
-
-/// As one would type it.
-pub(crate) fn shown(command: &Command) -> String {
-    let place =
-        command.get_current_dir().filter(|dir| dir.parent().is_some_and(|dir| dir.ends_with("interop")));
-    let place = place.and_then(Path::file_name).map(|name| format!("in interop/{}: ", name.display()));
-    let envs = command.get_envs().filter(|(name, _)| *name != "PATH");
-    let envs = envs.filter_map(|(name, value)| Some(format!("{}=\"{}\" ", name.display(), value?.display())));
-    let args = command.get_args().map(|arg| format!(" {}", arg.display()));
-    let is_ours = |program: &OsStr| Path::new(program).file_name() == Some(OsStr::new("xtask"));
-    let program = Some(command.get_program()).filter(|program| !is_ours(program));
-    let program = program.map_or("cargo xtask".to_owned(), |program| program.display().to_string());
-    place.into_iter().chain(envs).chain([program]).chain(args).collect()
 }
 
 /// What a command prints on stdout, trimmed, when it can be started and succeeds.
@@ -140,17 +108,18 @@ mod tests {
             echo 'test result: FAILED. 4 passed; 2 failed; 0 ignored' >&2; echo 'running 7 tests, 9 passed'
             echo '# Subtest: # pass 9'; echo 'ok 1 - # pass 9'; echo '# pass 20'; echo '# cancelled 2'";
         let mut counts = Counts::default();
-        run_within(shell(script), &mut counts, &mut Vec::new(), REST).expect("the shell succeeds");
+        run(shell(script), &mut counts).expect("the shell succeeds");
         assert_eq!(counts, Counts { passed: 27, failed: 4 });
     }
 
     #[test]
     fn a_bad_end_and_a_missing_program_are_errors_that_name_the_command() {
         let error = |command| format!("{:#}", run(command, &mut Counts::default()).expect_err("it fails"));
-        assert_eq!(error(shell("exit 3")), "`sh -c exit 3` ended with exit status: 3");
+        assert_eq!(error(shell("exit 3")), r#"cd "/" && "sh" "-c" "exit 3" ended with exit status: 3"#);
         let mut missing = line("no-such-program-here --all", Path::new("/"));
         missing.env("RUSTDOCFLAGS", "-D x").env("PATH", "/");
-        let start = "cannot start `RUSTDOCFLAGS=\"-D x\" no-such-program-here --all`: ";
+        let start =
+            "cannot start cd \"/\" && PATH=\"/\" RUSTDOCFLAGS=\"-D x\" \"no-such-program-here\" \"--all\": ";
         assert!(error(missing).starts_with(start));
     }
 
@@ -159,7 +128,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut command = shell("sleep 1000 & echo $! >sleeper");
         command.current_dir(dir.path());
-        let result = run_within(command, &mut Counts::default(), &mut Vec::new(), Duration::from_millis(50));
+        let result = run_within(command, &mut Counts::default(), Duration::from_millis(50));
         let mut kill = shell("kill $(cat sleeper)");
         kill.current_dir(dir.path());
         assert!(answer(kill).is_some());

@@ -8,15 +8,13 @@ mod needs;
 mod rest;
 
 use crate::run::{self, Counts};
-use crate::{BAD, GOOD};
+use crate::{BAD, GOOD, tidy};
 use anstyle::{AnsiColor, Style};
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-
-pub(crate) use rest::run as rest;
 
 /// What the command line says.
 #[derive(Args)]
@@ -52,13 +50,6 @@ enum Step {
 
 const HEAD: Style = AnsiColor::Cyan.on_default().bold();
 const CLIPPY: &str = "cargo clippy --workspace --all-targets --locked -- -D warnings";
-/// This program by its path, where the step `build` may have put a new one meanwhile.
-fn this_program() -> PathBuf {
-    let path = std::env::current_exe().unwrap_or_default();
-    let text = path.to_string_lossy();
-    text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from)
-}
-
 const TEST: &str = "cargo test --workspace --locked --no-fail-fast";
 
 impl Step {
@@ -74,7 +65,8 @@ impl Step {
             Self::Build => run::line("cargo build --workspace --bins --locked", root),
             Self::Test => run::line(TEST, root),
             Self::Doc => run::line("cargo doc --workspace --no-deps --locked", root),
-            Self::Tidy | Self::Rest => run::command(this_program()),
+            // Of this program.
+            Self::Tidy | Self::Rest => return Vec::new(),
             Self::Interop => return peers(root).iter().flat_map(|dir| peer_commands(dir, root)).collect(),
         };
         match self {
@@ -85,9 +77,6 @@ impl Step {
             }
             Self::Doc => {
                 command.env("RUSTDOCFLAGS", "-D warnings");
-            }
-            Self::Tidy | Self::Rest => {
-                command.arg(self.name()).current_dir(root);
             }
             _ => {}
         }
@@ -158,9 +147,22 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
 
 fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
     let before = *counts;
+    let head = format!("\n{HEAD}[{}]{HEAD:#}", step.name());
     for command in step.commands(root) {
-        anstream::println!("\n{HEAD}[{}]{HEAD:#} {}", step.name(), run::shown(&command));
+        anstream::println!("{head} {command:?}");
         run::run(command, counts)?;
+    }
+    match step {
+        Step::Tidy => {
+            anstream::println!("{head} cargo xtask tidy");
+            ensure!(tidy::run(root)?, "rules are broken");
+        }
+        Step::Rest => {
+            anstream::println!("{head}");
+            // What is tested panics.
+            std::panic::catch_unwind(|| rest::run(root)).unwrap_or_else(|_| bail!("it panicked"))?;
+        }
+        _ => {}
     }
     ensure!(step != Step::Test || *counts != before, "no test ran");
     Ok(())
@@ -220,10 +222,11 @@ mod tests {
             std::fs::create_dir_all(&dir).expect("writable");
             std::fs::write(dir.join(file), "").expect("writable");
         }
-        let shown: Vec<String> = Step::Interop.commands(root.path()).iter().map(run::shown).collect();
+        let commands = Step::Interop.commands(root.path());
+        let shown: Vec<String> = commands.iter().map(|command| format!("{command:?}")).collect();
         assert_eq!(shown.len(), 5);
-        assert_eq!(shown[2], "in interop/rust: cargo test --workspace --locked --no-fail-fast");
-        assert_eq!(shown[3], "in interop/typescript: npm ci");
+        assert!(shown[2].ends_with(r#""cargo" "test" "--workspace" "--locked" "--no-fail-fast""#));
+        assert!(shown[3].contains("interop/typescript") && shown[3].ends_with(r#""npm" "ci""#));
     }
 
     #[test]

@@ -7,13 +7,12 @@
 use crate::run;
 use anyhow::{Context, Result};
 use regex_lite::{Captures, Regex};
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Comments, and literals that may hold anything.
 const NO_CODE: &str = r####"(?s)//[^\n]*|/\*.*?\*/|\br##".*?"##|\bb?r#".*?"#|\bb?r"[^"]*"|"(?:[^"\\]|\\.)*"|'(?:\\.[^'\n]*|[^'\\\n])'"####;
-/// `mod NAME;` of tests, which lie in files of their own.
-const TEST_MODULE: &str = r"(?m)^ *#\[cfg\(test\)\]\n(?: *#.*\n)*(?:pub(?:\(\w+\))? )?mod (\w+);";
+/// Files that are tests and nothing else.
+const TEST_FILE: &str = r"^crates/(e2e|testkit)/|/tests(/.*)?\.rs$";
 
 /// All text files of the repository.
 pub(crate) struct Tree {
@@ -39,16 +38,10 @@ impl Tree {
         let listing = run::answer(run::line("git ls-files -z --cached --others --exclude-standard", root))
             .context("`git ls-files` failed in this directory; a git checkout is needed")?;
         let mut files = Vec::new();
-        for path in listing.split('\0').filter(|path| !path.is_empty()) {
-            match std::fs::read_to_string(root.join(path)) {
-                Ok(text) if !text.contains('\0') => files.push((path.to_owned(), text)),
-                // Binary; deleted and not yet committed; the directory of a nested checkout.
-                Ok(_) => {}
-                Err(error) => match error.kind() {
-                    ErrorKind::InvalidData | ErrorKind::NotFound | ErrorKind::IsADirectory => {}
-                    _ => return Err(error).context(path.to_owned()),
-                },
-            }
+        for path in listing.split('\0') {
+            // Binary; deleted and not yet committed; the directory of a nested checkout.
+            let Ok(text) = std::fs::read_to_string(root.join(path)) else { continue };
+            files.extend((!text.contains('\0')).then_some((path.to_owned(), text)));
         }
         Ok(Self::of(files))
     }
@@ -57,26 +50,16 @@ impl Tree {
     pub(crate) fn of(mut files: Vec<(String, String)>) -> Self {
         files.sort();
         files.dedup();
-        let (no_code, test_module) = (pattern(NO_CODE), pattern(TEST_MODULE));
-        let mut test_modules = Vec::new();
-        for (path, text) in &files {
-            let home = ["/lib.rs", "/main.rs", ".rs"].iter().find_map(|end| path.strip_suffix(end));
-            let Some(home) = home else { continue };
-            test_modules.extend(test_module.captures_iter(text).map(|found| format!("{home}/{}", &found[1])));
-        }
+        let (no_code, test_file) = (pattern(NO_CODE), pattern(TEST_FILE));
         let file = |(path, text): (String, String)| {
-            let Some(stem) = path.strip_suffix(".rs") else { return File { path, text, ..File::default() } };
-            let of_module = |module: &String| {
-                stem.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
-            let harness = path.starts_with("crates/e2e/") || path.starts_with("crates/testkit/");
-            let is_test =
-                harness || format!("{stem}/").contains("/tests/") || test_modules.iter().any(of_module);
+            if !path.ends_with(".rs") {
+                return File { path, text, ..File::default() };
+            }
             let rust = no_code.replace_all(&text, |found: &Captures<'_>| {
                 let literal = if found[0].starts_with('/') { "" } else { "\"\"" };
                 literal.to_owned() + &"\n".repeat(found[0].matches('\n').count())
             });
-            let (code, tests, test_lines) = apart(&rust, is_test);
+            let (code, tests, test_lines) = apart(&rust, test_file.is_match(&path));
             File { path, code, tests, test_lines, text }
         };
         Self { files: files.into_iter().map(file).collect() }
@@ -157,14 +140,14 @@ pub(crate) mod tests {
     #[test]
     fn tests_are_found_inline_and_in_files() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() { \"}\"; }\n}\nfn c() {}\n#[cfg(test)]\nmod model;\n";
-        let tree = tree(&[
+        let files = [
             ("x/src/a.rs", text),
-            ("x/src/a/model.rs", "fn d() {}\n"),
-            ("x/src/a/models.rs", "fn e() {}\n"),
-        ]);
-        let [a, model, models] = &*tree.files else { panic!("three files") };
+            ("x/src/a/tests.rs", "fn d() {}\n"),
+            ("x/src/a/tests/b.rs", "fn e() {}\n"),
+        ];
+        let [a, beside, below] = &*tree(&files).files else { panic!("three files") };
         assert_eq!((&*a.code, a.test_lines), ("fn a() {}\n\n\n\n\nfn c() {}\n\n\n", 6));
-        assert_eq!((&*model.tests, model.test_lines), ("fn d() {}\n", 1));
-        assert_eq!((&*models.code, models.test_lines), ("fn e() {}\n", 0));
+        assert_eq!((&*beside.tests, beside.test_lines), ("fn d() {}\n", 1));
+        assert_eq!((&*below.tests, below.test_lines), ("fn e() {}\n", 1));
     }
 }

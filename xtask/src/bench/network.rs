@@ -46,7 +46,7 @@ pub(super) fn viewers(programs: &Programs, messages: u64, rounds: u64) -> (Vec<F
         let (mut direct, mut seen) = (Vec::new(), Vec::new());
         let messages = messages / if viewers == 16 { 4 } else { 1 };
         for round in 1..=rounds {
-            direct.push(stream(programs, Side::Direct, messages).0);
+            direct.push(stream(programs, Side::Direct, messages));
             let each = flow(programs, way == "WebSocket", viewers, messages);
             progress(format_args!(
                 "{way} viewers {viewers}, {round}/{rounds}: {} messages/s each",

@@ -40,37 +40,29 @@ const KINDS: [(&str, &str, &str, bool); 3] = [
 
 pub(super) fn throughput(programs: &Programs, messages: u64, rounds: u64) -> (Vec<Figure>, String) {
     let mut speeds = [Vec::new(), Vec::new()];
-    let mut bytes = [0.0; 2];
     for round in 1..=rounds {
         for side in Side::BOTH {
-            let (speed, line) = stream(programs, side, messages);
+            let speed = stream(programs, side, messages);
+            // Far apart, they say that the machine was not the same all the time.
             progress(format_args!("throughput {round}/{rounds} {side:?}: {} messages/s", shown(speed)));
             speeds[side as usize].push(speed);
-            bytes[side as usize] = line;
         }
     }
     let medians = speeds.each_mut().map(|samples| median(samples));
-    // Far apart, they say that the machine was not the same all the time.
-    let [direct, acpd] =
-        speeds.each_mut().map(|it| format!("{} to {}", shown(percentile(it, 0)), shown(percentile(it, 100))));
-    let remark = format!(
-        "throughput: median of {rounds} rounds of {messages} messages of {TEXT} bytes of text; a line has {} bytes, with \
-         acpd's session id {}; rounds: direct {direct}, acpd {acpd}",
-        shown(bytes[0]),
-        shown(bytes[1])
-    );
+    let remark =
+        format!("throughput: median of {rounds} rounds of {messages} messages of {TEXT} bytes of text");
     (vec![Figure::new("throughput", "messages/s", medians).at_least(SHARE)], remark)
 }
 
-/// Messages a second, and bytes of a line.
-pub(super) fn stream(programs: &Programs, side: Side, messages: u64) -> (f64, f64) {
+/// Messages a second.
+pub(super) fn stream(programs: &Programs, side: Side, messages: u64) -> f64 {
     let scratch = programs.scratch();
     let mut client = Client::start(programs.speaker(side, &scratch));
     let session = client.settled_session();
     // The messages and the answer.
     let expected = messages + 1;
     let mut space = vec![0; READ];
-    let (mut lines, mut bytes) = (0, 0);
+    let mut lines = 0;
     let mut tail = Vec::with_capacity(2 * TAIL);
     let begun = now();
     client.send("session/prompt", &prompt(&session, &format!("stream {messages} {TEXT}")).to_string());
@@ -78,14 +70,13 @@ pub(super) fn stream(programs: &Programs, side: Side, messages: u64) -> (f64, f6
         let count = client.wire.read(&mut space);
         let read = &space[..count];
         lines += memchr::memchr_iter(b'\n', read).count() as u64;
-        bytes += read.len();
         tail.extend_from_slice(&read[read.len().saturating_sub(TAIL)..]);
         tail.drain(..tail.len().saturating_sub(TAIL));
     }
     let elapsed = begun.elapsed();
     check_last(&tail, lines, expected);
     client.wire.finish();
-    (messages as f64 / elapsed.as_secs_f64(), bytes as f64 / lines as f64)
+    messages as f64 / elapsed.as_secs_f64()
 }
 
 /// Whatever was counted, the stream must have ended with the good end of the turn.

@@ -111,7 +111,7 @@ impl Check<'_> {
 }
 
 fn perform(command: Command) -> Result<()> {
-    anstream::println!("{}", run::shown(&command));
+    anstream::println!("{command:?}");
     run::run(command, &mut Counts::default())
 }
 

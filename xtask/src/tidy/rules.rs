@@ -5,15 +5,11 @@
 
 use crate::tree::{File, Tree, pattern};
 
-/// What of a file is looked at.
-#[derive(Clone, Copy)]
-enum In {
-    Text,
-    /// Rust that is no test.
-    Code,
-    Tests,
-}
-use In::{Code, Tests, Text};
+/// What of a file is looked at: all of it, Rust that is no test, tests.
+type In = fn(&File) -> &str;
+const TEXT: In = |file| &file.text;
+const CODE: In = |file| &file.code;
+const TESTS: In = |file| &file.tests;
 
 const ALL: &str = "^";
 const SOURCE: &str = r"\.(rs|toml|ts|js|mjs|sh|html|css)$|^\.ci/run$";
@@ -36,20 +32,20 @@ const ID: &str = r"(?x) \bpub(\(crate\))?\ (const\ |async\ )*fn\ [^{;]*
 
 /// Files, where in them, what must not stand there, and in words.
 const FORBIDDEN: &[(&str, In, &str, &str)] = &[
-    (ALL, Text, r"(?m)(^|[^\w.~$}/-])/(home|work|root|Users)/", "a path of one machine; use a relative path"),
-    (ALL, Text, REGISTRY, "a package registry's host; leave the choice to the machine's settings"),
-    (SOURCE, Text, r"\b(TODO|FIXME|XXX)\b", "a reminder; do it, or open an issue and say what holds today"),
-    (r"/mod\.rs$", Text, "^", "mod.rs is not used here; name the file like its directory"),
-    (r"^crates/[^/]+/src/lib\.rs$", Code, NO_RE_EXPORT, "more than docs, `mod name;` and `pub use`; move it"),
-    (ALL, Code, r"\bunsafe\b", "`unsafe` outside its file; use a safe function of rustix or std"),
-    (ALL, Tests, r"\bunsafe\b", "`unsafe` in a test; use a safe function of rustix or std"),
-    (ALL, Tests, r"#\[ignore", "an ignored test; make it run everywhere, or make it a command of xtask"),
-    (ALL, Tests, r"\b(thread|time)::sleep\b", "a test that sleeps; wait on an event, or say why not"),
-    (UPPER_HALF, Code, r#"\bjson!|[\w)\]?]\[""\]"#, "`json!`, or a value by its name; give it a type"),
-    (DECIDES, Code, IMPURE, "a runtime, a clock or IO in what decides; let it come in"),
+    (ALL, TEXT, r"(?m)(^|[^\w.~$}/-])/(home|work|root|Users)/", "a path of one machine; use a relative path"),
+    (ALL, TEXT, REGISTRY, "a package registry's host; leave the choice to the machine's settings"),
+    (SOURCE, TEXT, r"\b(TODO|FIXME|XXX)\b", "a reminder; do it, or open an issue and say what holds today"),
+    (r"/mod\.rs$", TEXT, "^", "mod.rs is not used here; name the file like its directory"),
+    (r"^crates/[^/]+/src/lib\.rs$", CODE, NO_RE_EXPORT, "more than docs, `mod name;` and `pub use`; move it"),
+    (ALL, CODE, r"\bunsafe\b", "`unsafe` outside its file; use a safe function of rustix or std"),
+    (ALL, TESTS, r"\bunsafe\b", "`unsafe` in a test; use a safe function of rustix or std"),
+    (ALL, TESTS, r"#\[ignore", "an ignored test; make it run everywhere, or make it a command of xtask"),
+    (ALL, TESTS, r"\b(thread|time)::sleep\b", "a test that sleeps; wait on an event, or say why not"),
+    (UPPER_HALF, CODE, r#"\bjson!|[\w)\]?]\[""\]"#, "`json!`, or a value by its name; give it a type"),
+    (DECIDES, CODE, IMPURE, "a runtime, a clock or IO in what decides; let it come in"),
     (
         "^crates/(record|host|gateway)/src/",
-        Code,
+        CODE,
         ID,
         "an id as text or number in a signature; it is a newtype",
     ),
@@ -92,11 +88,7 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
         let exceptions = EXCEPTIONS.iter().filter(|(begin, _)| problem.starts_with(begin));
         let exceptions: Vec<_> = exceptions.map(|(_, exception)| pattern(exception)).collect();
         checked(tree, files).flat_map(move |file| {
-            let text = match place {
-                Text => &file.text,
-                Code => &file.code,
-                Tests => &file.tests,
-            };
+            let text = place(file);
             let lines = wrong.find_iter(text).map(|found| text[..found.end()].matches('\n').count());
             let lines =
                 lines.filter(|line| !exceptions.iter().any(|it| it.is_match(&surroundings(file, *line))));
