@@ -192,25 +192,29 @@ impl Wire for OverWebSocket {
 /// One socket for requests, and one for the events of the connection, later for those of its session.
 pub(super) struct OverHttp {
     posts: Http,
-    headers: Vec<(&'static str, String)>,
+    id: String,
+    session: String,
     events: Events,
     answer: String,
+}
+
+fn headers<'a>(id: &'a str, session: &'a str) -> Vec<(&'a str, &'a str)> {
+    let all = [("Content-Type", "application/json"), ("Acp-Connection-Id", id), ("Acp-Session-Id", session)];
+    all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
 impl Client<OverHttp> {
     /// A connection with one session.
     pub(super) fn over_http(daemon: &Daemon) -> (Self, Value) {
         let mut posts = Http::on(daemon.connect());
-        let json = ("Content-Type", "application/json");
-        let hello = posts.request("POST", "/acp", &[json], &initialize().to_string());
+        let hello = posts.request("POST", "/acp", &headers("", ""), &initialize().to_string());
         let id = hello.header("acp-connection-id").expect("a connection has an id").to_owned();
-        let headers = vec![("Acp-Connection-Id", id), (json.0, json.1.to_owned())];
-        let events = events(daemon, "/acp", &headers[..1]);
-        let mut client = Self::new(OverHttp { posts, headers, events, answer: String::new() });
+        let events = events(daemon, "/acp", &headers(&id, ""));
+        let mut client =
+            Self::new(OverHttp { posts, id, session: String::new(), events, answer: String::new() });
         let session = client.new_session();
-        let name = session.as_str().expect("a session has an id").to_owned();
-        client.wire.headers.insert(1, ("Acp-Session-Id", name));
-        client.wire.events = self::events(daemon, "/acp", &client.wire.headers[..2]);
+        session.as_str().expect("a session has an id").clone_into(&mut client.wire.session);
+        client.wire.events = self::events(daemon, "/acp", &headers(&client.wire.id, &client.wire.session));
         client.request("_example/ping", &json!({"sessionId": session}));
         (client, session)
     }
@@ -218,7 +222,7 @@ impl Client<OverHttp> {
 
 impl Wire for OverHttp {
     fn send(&mut self, message: &str) {
-        let answer = self.posts.request("POST", "/acp", &borrowed(&self.headers), message);
+        let answer = self.posts.request("POST", "/acp", &headers(&self.id, &self.session), message);
         assert_eq!(answer.status, 202, "to {message}");
     }
 
@@ -234,12 +238,8 @@ impl Wire for OverHttp {
     }
 }
 
-pub(super) fn events(daemon: &Daemon, path: &str, headers: &[(&'static str, String)]) -> Events {
-    Http::on(daemon.connect()).events(path, &borrowed(headers)).expect("a stream of events")
-}
-
-fn borrowed<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)> {
-    headers.iter().map(|(name, value)| (*name, value.as_str())).collect()
+pub(super) fn events(daemon: &Daemon, path: &str, headers: &[(&str, &str)]) -> Events {
+    Http::on(daemon.connect()).events(path, headers).expect("a stream of events")
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl Side {
 
 /// The binary.
 pub(super) struct Programs {
-    acpd: PathBuf,
+    pub(super) acpd: PathBuf,
 }
 
 impl Programs {
@@ -63,13 +63,6 @@ impl Programs {
     /// Serves clients on a port of its choice.
     pub(super) fn serve(&self, scratch: &Scratch) -> Daemon {
         scratch.serve_by(scratch.command(&self.acpd), "127.0.0.1:0")
-    }
-
-    /// The command that prints the samples of terminals whose keeper is acpd.
-    pub(super) fn terminals(&self, program: &Path, scratch: &Scratch) -> Command {
-        let mut command = scratch.command(program);
-        command.arg("--json").arg(&self.acpd).arg("keeper");
-        command
     }
 }
 

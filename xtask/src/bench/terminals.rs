@@ -25,7 +25,9 @@ pub(super) fn measure(programs: &Programs, root: &Path) -> Result<(Vec<Figure>, 
     let figures = in_both_places(|place, limited| {
         progress(format_args!("terminals{place}: `true` and kills, by turns with doing the same directly"));
         let scratch = programs.scratch();
-        let mut peer = Peer::start(programs.terminals(&program, &scratch));
+        let mut command = scratch.command(&program);
+        command.arg("--json").arg(&programs.acpd).arg("keeper");
+        let mut peer = Peer::start(command);
         let figure = |name: &str, rest: &str, samples: &mut [Vec<f64>; 2], percent| {
             let sides = samples.each_mut().map(|samples| percentile(samples, percent));
             Figure::new(format!("{name} in a terminal{place}{rest}"), "ms", sides)
