@@ -64,6 +64,24 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
+/// For a member of a checkpoint: the text in a string. A value that is read again could be written otherwise, in the last
+/// digit of a number; and a null could be taken for nothing.
+pub(crate) mod exact {
+    use super::Json;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::value::RawValue;
+
+    pub(crate) fn serialize<S: Serializer>(json: &Option<Json>, serializer: S) -> Result<S::Ok, S::Error> {
+        json.as_ref().map(Json::get).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| RawValue::from_string(text).map(Json).map_err(Error::custom)).transpose()
+    }
+}
+
 /// For a member that counts as absent when it has another shape: one odd member must not make all else unreadable.
 ///
 /// # Errors

@@ -7,6 +7,7 @@
 //! Invariant: the raw bytes of a stored message are never changed; an event of a later version is kept as it is.
 //! Boundary: no IO, no clock, no runtime. What an event leads to is decided in the host.
 
+mod checkpoint;
 mod event;
 mod ids;
 mod json;

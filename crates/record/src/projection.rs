@@ -9,7 +9,7 @@ use crate::payload::{AgentRequest, Prompt, RunStarted, TurnEnded};
 use crate::questions::{OpenQuestion, Questions};
 use crate::snapshot::Snapshot;
 use memchr::memmem;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub struct Position {
 }
 
 /// Whether a run is live.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Phase {
     /// No event was seen.
     #[default]
@@ -37,7 +37,7 @@ pub(crate) enum Phase {
 }
 
 /// A turn that is running, or that its agent may still work on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunningTurn {
     /// Its number.
     pub number: TurnNumber,
@@ -53,8 +53,9 @@ pub struct RunningTurn {
 
 /// What a session is, computed from its events alone.
 ///
-/// Total: an event that cannot follow what was seen before changes nothing and is counted.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Total: an event that cannot follow what was seen before changes nothing and is counted. Its members are also what a
+/// checkpoint of it holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Projection {
     pub(crate) phase: Phase,
     pub(crate) last_seq: u64,

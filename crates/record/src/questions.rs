@@ -4,13 +4,14 @@ use crate::ids::{ConnectionId, QuestionNumber};
 use crate::json::Json;
 use crate::payload::{ElicitationCompleted, Question, Resolution};
 use acpd_wire::{OwnedId, RawId, member};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a question asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Topic {
     /// `session/request_permission`.
@@ -29,7 +30,8 @@ impl Topic {
 }
 
 /// A question that is open.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredQuestion", into = "StoredQuestion")]
 pub struct OpenQuestion {
     /// What it asks for.
     pub topic: Topic,
@@ -41,14 +43,39 @@ pub struct OpenQuestion {
     pub message: Arc<str>,
 }
 
+/// An open question in a checkpoint: without what its message says anyway.
+#[derive(Serialize, Deserialize)]
+struct StoredQuestion {
+    topic: Topic,
+    only: Option<ConnectionId>,
+    message: String,
+}
+
+impl From<StoredQuestion> for OpenQuestion {
+    fn from(StoredQuestion { topic, only, message }: StoredQuestion) -> Self {
+        let agent_id = serde_json::from_str(&message).ok().and_then(agent_id);
+        Self { topic, only, agent_id, message: message.into() }
+    }
+}
+
+impl From<OpenQuestion> for StoredQuestion {
+    fn from(OpenQuestion { topic, only, message, .. }: OpenQuestion) -> Self {
+        Self { topic, only, message: (*message).to_owned() }
+    }
+}
+
 /// The questions of a session.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Questions {
     pub(crate) open: BTreeMap<QuestionNumber, OpenQuestion>,
     /// Those that no client is asked any more, or never was, and that are not resolved yet.
     settled: BTreeMap<QuestionNumber, OpenQuestion>,
     /// Connections that were asked to open a URL, by the elicitation's id.
     urls: BTreeMap<String, ConnectionId>,
+}
+
+fn agent_id(message: &RawValue) -> Option<OwnedId> {
+    member(message, "id").and_then(RawId::new).map(|id| id.to_owned())
 }
 
 fn elicitation_id(message: &RawValue) -> Option<String> {
@@ -63,7 +90,7 @@ impl Questions {
         {
             self.urls.insert(id, only.clone());
         }
-        let agent_id = member(question.message, "id").and_then(RawId::new).map(|id| id.to_owned());
+        let agent_id = agent_id(question.message);
         let (only, message) = (question.only.clone(), question.message.get().into());
         let into = if question.unasked { &mut self.settled } else { &mut self.open };
         into.insert(question.request, OpenQuestion { topic, only, agent_id, message });
@@ -105,7 +132,7 @@ impl Questions {
 
     /// The open permission requests as clients see them in a snapshot, up to event `until`.
     pub(crate) fn shown(&self, until: u64) -> Vec<Json> {
-        #[derive(serde::Serialize)]
+        #[derive(Serialize)]
         struct Shown {
             request: QuestionNumber,
             message: Value,

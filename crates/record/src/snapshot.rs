@@ -2,20 +2,24 @@
 //!
 //! Chunks of text, which are nearly all of the traffic, are told apart by a look at their bytes and never parsed here.
 
-use crate::json::Json;
+use crate::json::{self, Json};
 use crate::message::{update_kind, update_of};
-use crate::state::AgentState;
-use serde::Serialize;
+use crate::state::{AgentState, ExactState};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The state of one session as its agent described it. Values are the agent's own, unchanged.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     title: Option<Box<str>>,
     /// What answers tell, and updates change.
+    #[serde(with = "ExactState")]
     agent: AgentState,
+    #[serde(with = "json::exact")]
     available_commands: Option<Json>,
+    #[serde(with = "json::exact")]
     plan: Option<Json>,
+    #[serde(with = "json::exact")]
     usage: Option<Json>,
     /// Tool calls that are not finished, by id, in the order of their appearance.
     open_calls: Map<String, Value>,

@@ -1,6 +1,6 @@
 //! What an agent says of a session's state in the answer to a request.
 
-use crate::json::{Json, present};
+use crate::json::{Json, exact, present};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -26,6 +26,22 @@ pub struct AgentState {
     /// Its tools.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub tools: Option<Json>,
+}
+
+/// An [`AgentState`] in a checkpoint: the values as they are, and null as a value.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "AgentState")]
+pub(crate) struct ExactState {
+    #[serde(with = "exact")]
+    modes: Option<Json>,
+    #[serde(with = "exact")]
+    config_options: Option<Json>,
+    #[serde(with = "exact")]
+    models: Option<Json>,
+    #[serde(with = "exact")]
+    current_mode_id: Option<Json>,
+    #[serde(with = "exact")]
+    tools: Option<Json>,
 }
 
 impl AgentState {
