@@ -14,6 +14,7 @@ use crate::appender::Appender;
 use crate::batch::{Batch, IndexUpdate};
 use crate::block::BlockBuilder;
 use crate::cache::Cache;
+use crate::checkpoint::WaitingCheckpoints;
 use crate::cursor::{Cursor, CursorError};
 use crate::damage::Damage;
 use crate::disk::DiskBudget;
@@ -27,7 +28,7 @@ use crate::schema::{self, OpenError};
 use crate::store::{self, RowTime, SessionHead};
 use crate::thread::Thread;
 use crate::times::AnyBehind;
-use crate::writer::Writer;
+use crate::writer::{Parts, Writer};
 
 /// What a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +83,7 @@ pub(crate) struct Shared {
     pub(crate) live: Arc<LiveSessions>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) readers: Readers,
+    pub(crate) checkpoints: Arc<WaitingCheckpoints>,
     behind: AnyBehind,
     thread: Mutex<Option<Thread>>,
 }
@@ -114,7 +116,7 @@ impl Drop for Shared {
 /// cursor.
 #[derive(Clone)]
 pub struct EventLog {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl EventLog {
@@ -129,11 +131,20 @@ impl EventLog {
         let no_thread = |source| OpenError::Thread { path: database.clone(), source };
         let readers = Readers::start(&database, Arc::clone(&damage)).map_err(no_thread)?;
         let behind = AnyBehind::default();
-        let parts = (Arc::clone(&queue), Arc::clone(&cache), Arc::clone(&live), damage, Arc::clone(&behind));
+        let checkpoints = Arc::<WaitingCheckpoints>::default();
+        let parts = Parts {
+            queue: Arc::clone(&queue),
+            cache: Arc::clone(&cache),
+            live: Arc::clone(&live),
+            damage,
+            behind: Arc::clone(&behind),
+            checkpoints: Arc::clone(&checkpoints),
+        };
         let writer = Writer::new(connection, budget, parts);
         let thread = Thread::start("event-log", move || writer.run()).map_err(no_thread)?;
         let thread = Mutex::new(Some(thread));
-        Ok(Self { shared: Arc::new(Shared { queue, live, cache, readers, behind, thread }) })
+        let shared = Shared { queue, live, cache, readers, checkpoints, behind, thread };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Commits what is queued, ends all appenders and cursors, and closes the file.

@@ -65,6 +65,10 @@ const STEPS: &[&str] = &[
     -- In the row that every commit rewrites anyway: it changes with each turn.
     ALTER TABLE session ADD COLUMN state INTEGER NOT NULL DEFAULT 0;
 ",
+    "
+    -- What hosts computed from the events up to `seq`. Its rows may be deleted at any time: that costs time only.
+    CREATE TABLE checkpoint (session INTEGER PRIMARY KEY, seq INTEGER NOT NULL, bytes BLOB NOT NULL);
+",
 ];
 
 /// Why the event log could not be opened.

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::batch::IndexUpdate;
 use crate::block::Block;
+use crate::checkpoint;
 use crate::log::NewSession;
 use crate::pack;
 use crate::schema::SEQ_BITS;
@@ -169,6 +170,7 @@ fn put_info(connection: &Connection, session: i64, info: &[u8]) -> rusqlite::Res
 pub(crate) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM session WHERE row = ?1", [session])?;
     connection.execute("DELETE FROM info WHERE session = ?1", [session])?;
+    checkpoint::delete(connection, session)?;
     connection.execute("INSERT INTO garbage (session) VALUES (?1)", [session]).map(drop)
 }
 

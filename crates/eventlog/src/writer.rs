@@ -13,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::batch::{Batch, IndexUpdate};
 use crate::block::{Block, BlockBuilder};
 use crate::cache::Cache;
+use crate::checkpoint::WaitingCheckpoints;
 use crate::damage::Damage;
 use crate::disk::DiskBudget;
 use crate::failure::WriteError;
@@ -37,26 +38,37 @@ pub(crate) struct Writer {
     live: Arc<LiveSessions>,
     damage: Arc<Damage>,
     times: Times,
+    checkpoints: Arc<WaitingCheckpoints>,
 }
 
 /// What the writer has in common with the log's handle.
-pub(crate) type Parts = (Arc<Queue>, Arc<Cache>, Arc<LiveSessions>, Arc<Damage>, AnyBehind);
+pub(crate) struct Parts {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) live: Arc<LiveSessions>,
+    pub(crate) damage: Arc<Damage>,
+    pub(crate) behind: AnyBehind,
+    pub(crate) checkpoints: Arc<WaitingCheckpoints>,
+}
 
 impl Writer {
     pub(crate) fn new(connection: Connection, budget: DiskBudget, parts: Parts) -> Self {
-        let (queue, cache, live, damage, behind) = parts;
-        let times = Times::new(behind);
-        Self { connection, budget, shortage: None, garbage: true, queue, cache, live, damage, times }
+        let Parts { queue, cache, live, damage, behind, checkpoints } = parts;
+        let (shortage, garbage, times) = (None, true, Times::new(behind));
+        Self { connection, budget, shortage, garbage, queue, cache, live, damage, times, checkpoints }
     }
 
     /// Works until the queue is closed and empty.
     pub(crate) fn run(mut self) {
         loop {
             let until_due = self.times.due().map(|due| due.saturating_duration_since(now()));
-            let work = if self.garbage { self.queue.try_take() } else { self.queue.take(until_due) };
+            // What is done when there is nothing else to do.
+            let has_more = self.garbage || !self.checkpoints.is_empty();
+            let work = if has_more { self.queue.try_take() } else { self.queue.take(until_due) };
             match work {
                 Some(Work::Group(group)) => self.commit_group(group),
                 Some(Work::Job(job)) => job(&mut self),
+                None if self.write_waiting_checkpoint() => {}
                 None if self.queue.is_over() => break,
                 None if self.garbage => self.remove_garbage(),
                 None => {}
@@ -78,6 +90,11 @@ impl Writer {
     /// The live sessions of this process.
     pub(crate) fn live(&self) -> &LiveSessions {
         &self.live
+    }
+
+    /// What waits until there is nothing else to do.
+    pub(crate) fn checkpoints(&self) -> &WaitingCheckpoints {
+        &self.checkpoints
     }
 
     /// Tells the rows when their sessions were updated.
@@ -107,19 +124,7 @@ impl Writer {
         reserved: Option<usize>,
         mut change: impl FnMut(&Transaction<'_>) -> rusqlite::Result<Result<T, WriteError>>,
     ) -> Result<T, WriteError> {
-        let mut attempt = |writer: &mut Self| {
-            let result = (|| {
-                let transaction =
-                    writer.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                let result = change(&transaction)?;
-                if result.is_ok() {
-                    transaction.commit()?;
-                }
-                Ok(result)
-            })();
-            writer.budget.written(0);
-            result.unwrap_or_else(|error| Err(writer.failed(error)))
-        };
+        let mut attempt = |writer: &mut Self| writer.attempt_job(0, &mut change);
         let result = match reserved {
             Some(bytes) => self.with_reserve(bytes, attempt),
             None => self.check_room().and_then(|()| match attempt(self) {
@@ -133,6 +138,34 @@ impl Writer {
         };
         self.checkpoint_if_due();
         result
+    }
+
+    /// One transaction, tried once, of so many bytes: for what may as well not be written.
+    pub(crate) fn transact_once<T>(
+        &mut self,
+        bytes: usize,
+        mut change: impl FnMut(&Transaction<'_>) -> rusqlite::Result<Result<T, WriteError>>,
+    ) -> Result<T, WriteError> {
+        let result = self.attempt_job(bytes as u64, &mut change);
+        self.checkpoint_if_due();
+        result
+    }
+
+    fn attempt_job<T>(
+        &mut self,
+        bytes: u64,
+        change: &mut impl FnMut(&Transaction<'_>) -> rusqlite::Result<Result<T, WriteError>>,
+    ) -> Result<T, WriteError> {
+        let result = (|| {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let result = change(&transaction)?;
+            if result.is_ok() {
+                transaction.commit()?;
+            }
+            Ok(result)
+        })();
+        self.budget.written(bytes);
+        result.unwrap_or_else(|error| Err(self.failed(error)))
     }
 
     /// Does `attempt`, again and again as long as it finds the disk full and the reserve has something to give.
@@ -192,6 +225,12 @@ impl Writer {
     pub(crate) fn check_beginning(&mut self) -> Result<(), WriteError> {
         let kept = self.budget.check_reserve(&self.connection);
         kept.map_err(|error| WriteError::from_growing(&error, self.budget.database()))
+    }
+
+    /// Whether there is room for what nothing depends on: neither is the disk full, nor is the reserve in use.
+    pub(crate) fn check_plenty(&mut self) -> Result<(), WriteError> {
+        self.shortage.clone().map_or(Ok(()), Err)?;
+        self.check_beginning()
     }
 
     /// Whether something could be written now. Nothing is.

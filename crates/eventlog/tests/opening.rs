@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::Barrier;
 
 use acpd_eventlog::{
-    Batch, CursorError, EventLog, ListQuery, NewSession, OpenError, Options, QueryError, WriteError,
+    Batch, Checkpoint, CursorError, EventLog, ListQuery, NewSession, OpenError, Options, QueryError,
+    WriteError,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -83,7 +84,7 @@ async fn a_newer_file_is_refused_and_left_alone() {
     file.pragma_update(None, "user_version", 7).unwrap();
     drop(file);
     let error = refusal(&dir);
-    assert!(matches!(&error, OpenError::Newer { found: 7, supported: 3, path } if *path == database(&dir)));
+    assert!(matches!(&error, OpenError::Newer { found: 7, supported: 4, path } if *path == database(&dir)));
     assert!(error.to_string().contains("use the newer acpd"), "{error}");
 }
 
@@ -127,12 +128,15 @@ async fn a_file_of_the_first_format_is_brought_up_to_date() {
     batch.push(1, 3, b"event");
     assert_eq!(appender.append_durable(batch).await.unwrap(), 1..=1);
     drop(appender);
+    log.keep_checkpoint("old", Checkpoint { seq: 1, bytes: b"one".to_vec() });
     log.create(NewSession { created_by: Some("ci".into()), ..session("new") }).await.unwrap();
     let query = ListQuery { created_by: Some("ci".into()), ..ListQuery::default() };
     assert_eq!(log.list(query).await.unwrap().len(), 1);
     log.close().await;
     // Once is enough.
-    assert_eq!(open(&dir).unwrap().list(ListQuery::default()).await.unwrap().len(), 2);
+    let log = open(&dir).unwrap();
+    assert_eq!(log.list(ListQuery::default()).await.unwrap().len(), 2);
+    assert!(log.checkpoint("old", 1).await.unwrap().is_some());
 }
 
 // issue 2, deliver 4: a clear error for a damaged file
