@@ -345,8 +345,7 @@ impl Host {
         Ok(Ended { row, meta, native, failed: reason == Some(Reason::Error) })
     }
 
-    /// Reads the whole history once: what it says of the session, and a transcript if one
-    /// is needed and anything was said.
+    /// What the history says of the session, and a transcript if one is needed and anything was said. That needs each event.
     async fn rebuild(
         &self,
         id: &SessionId,
@@ -354,17 +353,13 @@ impl Host {
         last: u64,
         with_transcript: bool,
     ) -> Result<(Projection, Option<Transcript>), HostError> {
-        let mut transcript = with_transcript.then(TranscriptRecorder::default);
-        let projection = self
-            .shared
-            .store
-            .recall(id, meta, last, |event| {
-                if let Some(transcript) = &mut transcript {
-                    transcript.see(event);
-                }
-            })
-            .await?;
-        Ok((projection, transcript.and_then(TranscriptRecorder::finish)))
+        let store = &self.shared.store;
+        if !with_transcript {
+            return Ok((store.recall(id, meta, last).await?, None));
+        }
+        let mut transcript = TranscriptRecorder::default();
+        let projection = store.recall_each(id, meta, last, |event| transcript.see(event)).await?;
+        Ok((projection, transcript.finish()))
     }
 }
 

@@ -8,6 +8,7 @@ mod history_copy;
 use crate::acp::method;
 use crate::agent::{AgentAnswer, AgentHandle};
 use crate::chain::chain;
+use crate::checkpoints;
 use crate::clock;
 use crate::create::{FirstRun, NewSession};
 use crate::error::HostError;
@@ -223,7 +224,8 @@ impl Host {
             }
         }
         if let Some(id) = SessionId::parse(&source.id) {
-            journal::history_read(&id, copy.source());
+            journal::history_read(&id, copy.source(), copy.source().last_seq());
+            checkpoints::keep(&self.shared.store.log, &id, copy.source());
         }
         let (mut batch, now) = (Batch::new(), clock::now_ms());
         let projection = copy.finish(&AgentState::of_lifecycle(answer), now, &mut batch);
@@ -232,6 +234,9 @@ impl Host {
         let info = Some(meta.write());
         batch.update_index(IndexUpdate { updated_ms: now, info, ..IndexUpdate::default() });
         appender.append_durable(batch).await?;
+        if let Some(id) = SessionId::parse(appender.id()) {
+            checkpoints::keep(&self.shared.store.log, &id, &projection);
+        }
         Ok(projection)
     }
 }

@@ -39,8 +39,9 @@ pub(crate) fn lost(session: &str, agent: &str) {
     tracing::warn!(parent: None, session, agent, cause, "run ended with the acpd that hosted it");
 }
 
-/// A whole history was read.
-pub(crate) fn history_read(session: &SessionId, projection: &Projection) {
+/// A history was read: so many events of it, the rest was known from a checkpoint.
+pub(crate) fn history_read(session: &SessionId, projection: &Projection, read: u64) {
+    tracing::debug!(parent: None, %session, read, last = projection.last_seq(), "history read");
     let skipped = projection.skipped();
     if skipped > 0 {
         tracing::warn!(

@@ -16,6 +16,7 @@ mod attempts;
 mod beforehand;
 mod chain;
 mod check;
+mod checkpoints;
 mod clock;
 mod create;
 mod ends;

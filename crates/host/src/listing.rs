@@ -241,7 +241,7 @@ impl Host {
         let last = row.last_seq;
         let projection = {
             let _one_of_few = self.shared.store.one_of_few().await;
-            self.shared.store.recall(id, &SessionMeta::read(&row.info), last, |_| {}).await?
+            self.shared.store.recall(id, &SessionMeta::read(&row.info), last).await?
         };
         Ok(SessionInfo { summary: self.summary(row).await, snapshot: projection.shown(last) })
     }

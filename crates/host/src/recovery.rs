@@ -184,7 +184,7 @@ impl Recovery {
     async fn facts_in_log(&self, row: &SessionRow, meta: &SessionMeta) -> Result<SessionFacts, HostError> {
         let unknown = || HostError::UnknownSession { id: row.id.clone() };
         let id = SessionId::parse(&row.id).ok_or_else(unknown)?;
-        let projection = self.store.recall(&id, meta, row.last_seq, |_| {}).await?;
+        let projection = self.store.recall(&id, meta, row.last_seq).await?;
         let began = (projection.runs() != RunNumber(0)).then(|| projection.run_started_ms());
         Ok(SessionFacts {
             turn_active: projection.running_turn().is_some(),

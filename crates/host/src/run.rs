@@ -108,7 +108,9 @@ impl Host {
         let live = LiveSession::begin(core, parts, room, past.is_some(), &inputs);
         let (agent, seen) = (agent.downgrade(), committed.clone());
         let session = SessionHandle::new(about, agent, Arc::clone(&live), ended, seen, viewers.clone());
-        self.start(session, &scope, SessionTask::new(live, inputs, past, viewers, committed)).await
+        let log = self.shared.store.log.clone();
+        let task = SessionTask::new(live, inputs, past, viewers, (log, committed));
+        self.start(session, &scope, task).await
     }
 
     /// Starts a session's task; the session counts as live until it ends.

@@ -4,6 +4,7 @@
 
 use crate::chain::chain;
 use crate::check::CheckCache;
+use crate::checkpoints::{self, LONG};
 use crate::error::HostError;
 use crate::host_file::HostFile;
 use crate::journal;
@@ -46,16 +47,40 @@ impl SessionStore {
         self.check_cache.doubts.raise();
     }
 
-    /// What the log says of a session up to event `last`; `also` sees each event too.
+    /// What the log says of a session up to event `last`. Reads the events after a checkpoint, and those before it where
+    /// there is none.
     pub(crate) async fn recall(
         &self,
         id: &SessionId,
         meta: &SessionMeta,
         last: u64,
+    ) -> Result<Projection, HostError> {
+        let known = checkpoints::find(&self.log, id, last).await;
+        let known = known.unwrap_or_else(|| Projection::new(meta.forked_from.is_some()));
+        self.go_on(id, known, last, |_| {}).await
+    }
+
+    /// The same from the first event on; `also` sees each event.
+    pub(crate) async fn recall_each(
+        &self,
+        id: &SessionId,
+        meta: &SessionMeta,
+        last: u64,
+        also: impl FnMut(&Event<'_>) + Send,
+    ) -> Result<Projection, HostError> {
+        self.go_on(id, Projection::new(meta.forked_from.is_some()), last, also).await
+    }
+
+    /// Goes on with the fold up to event `last`. What took long has a checkpoint then.
+    async fn go_on(
+        &self,
+        id: &SessionId,
+        mut projection: Projection,
+        last: u64,
         mut also: impl FnMut(&Event<'_>) + Send,
     ) -> Result<Projection, HostError> {
-        let mut projection = Projection::new(meta.forked_from.is_some());
-        let mut cursor = self.log.cursor(id.as_str(), 0).await?;
+        let from = projection.last_seq();
+        let mut cursor = self.log.cursor(id.as_str(), from).await?;
         // Of a session that is live here, the cursor would wait for more.
         while cursor.position() < last {
             let Some(block) = cursor.next().await? else { break };
@@ -65,7 +90,11 @@ impl SessionStore {
                 }
             }
         }
-        journal::history_read(id, &projection);
+        let read = projection.last_seq() - from;
+        journal::history_read(id, &projection, read);
+        if read >= LONG {
+            checkpoints::keep(&self.log, id, &projection);
+        }
         Ok(projection)
     }
 
@@ -79,3 +108,6 @@ impl SessionStore {
 pub(crate) fn unreadable(error: &acpd_eventlog::QueryError) -> HostError {
     HostError::History { detail: chain(error) }
 }
+
+#[cfg(test)]
+mod tests;

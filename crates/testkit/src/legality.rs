@@ -3,8 +3,8 @@
 //! Reads a log block by block, as any third party with the crates `eventlog` and `record` would. Invariant: what
 //! every recorded log has to satisfy is said here and in no second place.
 
-use acpd_eventlog::{EventLog, ListQuery, Options, SessionRow};
-use acpd_record::{Event, Position, Projection, SessionMeta};
+use acpd_eventlog::{Checkpoint, EventLog, ListQuery, Options, SessionRow};
+use acpd_record::{Event, Position, Projection, SessionId, SessionMeta};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -64,6 +64,7 @@ async fn judge_session(log: &EventLog, row: &SessionRow) -> Result<(), String> {
     let is_fork = SessionMeta::read(&row.info).forked_from.is_some();
     let (mut projection, mut budget) = (Projection::new(is_fork), READ_BYTES);
     let mut cursor = log.cursor(&row.id, 0).await.map_err(|error| error.to_string())?;
+    let checkpoint = log.checkpoint(&row.id, u64::MAX >> 1).await.map_err(|error| error.to_string())?;
     // That of a session which looks live would wait for more.
     while cursor.position() < row.last_seq {
         let block = cursor.next().await.map_err(|error| error.to_string())?;
@@ -74,11 +75,33 @@ async fn judge_session(log: &EventLog, row: &SessionRow) -> Result<(), String> {
                 let payload = String::from_utf8_lossy(event.payload);
                 format!("event {}, kind {}: {wrong}: {payload:.500}", event.seq, event.kind)
             })?;
+            judge_checkpoint(&projection, row, checkpoint.as_ref())?;
         }
     }
     match projection.last_seq() {
         0 => Err("it has no events".to_owned()),
+        last if checkpoint.is_some_and(|checkpoint| checkpoint.seq > last) => {
+            Err(format!("its checkpoint stands for more than its {last} events"))
+        }
         last if last != row.last_seq => Err(format!("its last event is {last}, not {}", row.last_seq)),
+        _ => Ok(()),
+    }
+}
+
+/// A checkpoint says what the fold says; one of another version is none.
+fn judge_checkpoint(
+    projection: &Projection,
+    row: &SessionRow,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<(), String> {
+    let Some(checkpoint) = checkpoint.filter(|checkpoint| checkpoint.seq == projection.last_seq()) else {
+        return Ok(());
+    };
+    let found = SessionId::parse(&row.id).and_then(|id| Projection::of_checkpoint(&id, &checkpoint.bytes));
+    match found {
+        Some(found) if found != *projection => {
+            Err(format!("its checkpoint at event {} is not what its log says: {found:?}", checkpoint.seq))
+        }
         _ => Ok(()),
     }
 }

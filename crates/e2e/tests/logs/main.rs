@@ -3,4 +3,5 @@
 mod ids;
 mod journal;
 mod life;
+mod long;
 mod readiness;

@@ -331,8 +331,14 @@ impl Performer {
         }
     }
 
-    /// The end is recorded: all that wait are told.
-    pub(super) fn told(mut self, info: Arc<TerminationInfo>, answers: Vec<Answer>, leftovers: u32) {
+    /// The end is recorded: all that wait are told. Gives the core as it was at the end, unless something that it decided is
+    /// not in the log.
+    pub(super) fn told(
+        mut self,
+        info: Arc<TerminationInfo>,
+        answers: Vec<Answer>,
+        leftovers: u32,
+    ) -> Option<SessionCore> {
         self.parts.journal.ended(&info, leftovers);
         self.parts.ended.send_replace(Some(Arc::clone(&info)));
         for answer in answers {
@@ -340,6 +346,7 @@ impl Performer {
         }
         let error = HostError::SessionEnded { id: self.core.id().to_string(), info: Arc::clone(&info) };
         self.waiting.ended(&error, info.seq());
+        self.failure.is_none().then_some(self.core)
     }
 
     /// No handle is left: as good as a shutdown.

@@ -9,8 +9,9 @@ use super::performer::{LastWords, Orders, Performer};
 use super::replaying::Past;
 use crate::agent::{AgentHandle, SessionInput, SessionInputs};
 use crate::chain::chain;
+use crate::checkpoints;
 use crate::viewers::Viewers;
-use acpd_eventlog::{Committed, WriteError};
+use acpd_eventlog::{Committed, EventLog, WriteError};
 use acpd_terminal::TerminalEvent;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -26,6 +27,8 @@ pub(crate) struct SessionTask {
     feed: Option<mpsc::Receiver<TerminalEvent>>,
     viewers: Viewers,
     committed: Committed,
+    /// For the checkpoint at the end.
+    log: EventLog,
 }
 
 enum Event {
@@ -42,9 +45,9 @@ impl SessionTask {
         inputs: SessionInputs,
         past: Option<Box<Past>>,
         viewers: Viewers,
-        committed: Committed,
+        (log, committed): (EventLog, Committed),
     ) -> Self {
-        Self { live, inputs, past, feed: None, viewers, committed }
+        Self { live, inputs, past, feed: None, viewers, committed, log }
     }
 
     /// In a box, because a future holds what it is given twice: where it came in and where it is used.
@@ -147,13 +150,18 @@ impl SessionTask {
             return;
         };
         // What is said behind the end is said behind its number, also if it could not be recorded.
-        if let Some(appender) = appender
-            && let Err(error) = appender.append_final(batch).await
-        {
-            tracing::error!(error = chain(&error), "the end could not be recorded");
+        let mut recorded = None;
+        if let Some(appender) = appender {
+            match appender.append_final(batch).await {
+                Ok(events) => recorded = Some(*events.end()),
+                Err(error) => tracing::error!(error = chain(&error), "the end could not be recorded"),
+            }
         }
-        if let Some(run) = live.end() {
-            run.told(info, answers, leftovers);
+        let Some(run) = live.end() else { return };
+        if let Some(core) = run.told(info, answers, leftovers)
+            && recorded == Some(core.log().last_seq())
+        {
+            checkpoints::keep(&self.log, core.id(), core.log());
         }
     }
 

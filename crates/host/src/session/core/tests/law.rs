@@ -162,6 +162,13 @@ fn rebuilt(log: Projection) -> SessionCore {
     SessionCore::new(law_facts(), log, SessionMeta::default(), Viewers::default(), Handover::default(), now)
 }
 
+/// A fold as another process finds it.
+fn through_a_checkpoint(folded: &Projection) -> Projection {
+    let id = SessionId::parse("ours").expect("an id");
+    let checkpoint = folded.to_checkpoint(&id, usize::MAX).expect("all of it can be written");
+    Projection::of_checkpoint(&id, &checkpoint).expect("it was just written")
+}
+
 /// What events lead to, of what the agent is told: enough to tell it again.
 fn owed(mut log: Projection, batch: &[(u16, String)]) -> Vec<Told> {
     let mut owed = Vec::new();
@@ -296,7 +303,7 @@ impl World {
         for kept in &mut self.sessions {
             kept.lost.extend((0..kept.requests).filter(|request| !kept.answered.contains(request)));
             match self.dies {
-                true => kept.core = rebuilt(kept.folded.clone()),
+                true => kept.core = rebuilt(through_a_checkpoint(&kept.folded)),
                 false => {
                     let waiting = kept.core.volatile.turns.close();
                     drop(waiting);
