@@ -157,26 +157,38 @@ impl Stdout {
         // A program that floods always has something to read, and its reader must not keep the others waiting.
         tokio::task::coop::consume_budget().await;
         loop {
-            match self.source.try_read_buf(buffer) {
-                Ok(read) => {
-                    self.after_cut += if self.cut.is_cancelled() { read } else { 0 };
-                    return Ok(if self.after_cut > AFTER_CUT { 0 } else { read });
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if self.cut.is_cancelled() {
-                        return Ok(0);
-                    }
-                    tokio::select! {
-                        ready = self.source.readable() => ready?,
-                        () = self.cut.cancelled() => {}
-                    }
-                }
-                // What a pseudo-terminal says when its other end is closed.
-                Err(error) if self.is_pty && error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
-                    return Ok(0);
-                }
-                Err(error) => return Err(error),
+            match self.try_read_buf(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.readable().await?,
+                read => return read,
             }
+        }
+    }
+
+    /// The same without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there.
+    pub fn try_read_buf(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        match self.source.try_read_buf(buffer) {
+            Ok(read) => {
+                self.after_cut += if self.cut.is_cancelled() { read } else { 0 };
+                Ok(if self.after_cut > AFTER_CUT { 0 } else { read })
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.cut.is_cancelled() => Ok(0),
+            // What a pseudo-terminal says when its other end is closed.
+            Err(error) if self.is_pty && error.raw_os_error() == Some(Errno::IO.raw_os_error()) => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until [`try_read_buf`](Self::try_read_buf) may find something.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn readable(&self) -> io::Result<()> {
+        tokio::select! {
+            ready = self.source.readable() => ready,
+            () = self.cut.cancelled() => Ok(()),
         }
     }
 }

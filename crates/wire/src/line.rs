@@ -26,6 +26,9 @@ const SMALL_READ: usize = 1024;
 /// Two reads fit, so that lines still held by a consumer cost an allocation per 64 KiB of data, not per read.
 const ALLOCATION: usize = 2 * READ_SPACE;
 
+/// An allocation up to this size, in bytes, is cheaper to make again than to keep for thousands of silent streams.
+const CHEAP: usize = 16 * 1024;
+
 /// A line was longer than the buffer's limit. What was there of it is gone, what follows of it will be skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("line is longer than {limit} bytes")]
@@ -90,6 +93,15 @@ impl LineBuffer {
         let wanted = if arrived >= self.offered { self.offered * 4 } else { arrived * 2 };
         self.offered = wanted.clamp(SMALL_READ, READ_SPACE);
         if self.buffer.is_empty() && self.allocated > 4 * self.offered {
+            self.buffer = BytesMut::new();
+            self.allocated = 0;
+        }
+    }
+
+    /// There is nothing to read for now: an empty buffer gives up its allocation until the next [`space`](Self::space). A
+    /// stream in full flow, whose reader finds it empty between reads too, keeps its big one.
+    pub fn rest(&mut self) {
+        if self.buffer.is_empty() && self.allocated <= CHEAP {
             self.buffer = BytesMut::new();
             self.allocated = 0;
         }

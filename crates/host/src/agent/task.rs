@@ -125,7 +125,7 @@ impl AgentTask {
             let reading = process.stdout_open && self.blocked.is_none() && keeps_up;
             let event = tokio::select! {
                 () = connection.changed() => Event::Changed,
-                read = process.stdout.read_buf(process.lines.space()), if reading => Event::Read(read),
+                read = read(&mut process.stdout, &mut process.lines), if reading => Event::Read(read),
                 ready = connection.stdin.writable(), if pending.writes => Event::Writable(ready),
                 () = connection.stdin.reader_gone(), if pending.stdin_open && !exit_known => Event::StdinClosed,
                 () = room_of(&self.blocked), if self.blocked.is_some() => Event::Unblocked,
@@ -226,6 +226,24 @@ impl Process {
         if !self.is_half_closed {
             self.is_half_closed = true;
             self.half_closed_until = Some(Instant::now() + HALF_CLOSED);
+        }
+    }
+}
+
+/// Reads what is there, or waits for something without memory for it.
+///
+/// # Cancel safety
+/// Nothing is lost when the future is dropped.
+async fn read(stdout: &mut Stdout, lines: &mut LineBuffer) -> io::Result<usize> {
+    // An agent that floods always has something to read, and must not keep the others waiting.
+    tokio::task::coop::consume_budget().await;
+    loop {
+        match stdout.try_read_buf(lines.space()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                lines.rest();
+                stdout.readable().await?;
+            }
+            read => return read,
         }
     }
 }

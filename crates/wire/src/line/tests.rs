@@ -192,3 +192,29 @@ fn room_follows_what_reads_bring() {
     lines.space();
     assert!(lines.capacity() <= 2 * SMALL_READ, "{}", lines.capacity());
 }
+
+// FR-1: a stream that says nothing keeps no memory; one in full flow keeps what it reads into, and so does part of a line
+#[test]
+fn a_silent_stream_keeps_no_memory() {
+    let mut lines = LineBuffer::new(DEFAULT_LINE_LIMIT);
+    lines.push(b"one\n");
+    assert_eq!(lines.next_line().expect("short").as_deref(), Some(&b"one"[..]));
+    assert!(lines.capacity() > 0);
+    lines.rest();
+    assert_eq!(lines.capacity(), 0);
+    lines.push(b"tw");
+    lines.rest();
+    lines.push(b"o\n");
+    assert_eq!(lines.next_line().expect("short").as_deref(), Some(&b"two"[..]));
+
+    for _ in 0..8 {
+        // As a reader does it: what fits.
+        let space = lines.space();
+        let room = space.capacity() - space.len();
+        space.extend_from_slice(&vec![b'\n'; room]);
+        while lines.next_line().expect("short").is_some() {}
+    }
+    let kept = lines.capacity();
+    lines.rest();
+    assert!(kept > CHEAP && lines.capacity() == kept);
+}
