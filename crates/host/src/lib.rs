@@ -84,6 +84,6 @@ pub use acpd_record::{
     Cause, EventKind, PermissionMode, Reason, SessionId, StderrInfo, TerminatedBy, TerminationInfo,
     update_kind,
 };
-pub use acpd_supervisor::{Graces, Pending, SPANS, TaskScope};
+pub use acpd_supervisor::{Graces, Pending, SPANS, TaskScope, queue};
 pub use acpd_terminal::TerminalSettings;
 pub use spans::of_session as session_span;

@@ -16,12 +16,11 @@ use crate::transcript::Transcript;
 use crate::viewers::Viewers;
 use acpd_eventlog::Appender;
 use acpd_record::{NativeSessionId, PermissionMode, Projection, RunNumber, SessionId, SessionMeta};
-use acpd_supervisor::TaskScope;
+use acpd_supervisor::{TaskScope, outcome};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tracing::Instrument;
 
 /// How long at most a session that ends waits for its cancelled turn, and for the agent's own close: together with the
@@ -61,7 +60,7 @@ impl Host {
         history: History,
     ) -> Result<SessionHandle, HostError> {
         let (inbox, inputs) = Inbox::new();
-        let (publish, ended) = watch::channel(None);
+        let (publish, ended) = outcome();
         let spec = Arc::clone(agent.spec());
         let number = run.meta.runs.unwrap_or(RunNumber(1));
         let span = agent.span_of_run(id, number);

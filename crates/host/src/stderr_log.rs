@@ -7,13 +7,15 @@
 use crate::clock::{iso8601, now_ms};
 use crate::secrets::Secrets;
 use acpd_supervisor::StderrLine;
+use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use tokio::sync::{mpsc, watch};
+use std::sync::Arc;
+use tokio::sync::mpsc;
 
 /// Lines that may wait to be written, each below 4 KiB. Full: the process task drops lines and counts them.
 const LINES: usize = 1024;
@@ -39,12 +41,12 @@ impl StderrLogTask {
     }
 
     /// Writes until the process with this id has ended and said its last line.
-    pub(crate) async fn run(mut self, pid: u32, secrets: watch::Receiver<Secrets>) {
+    pub(crate) async fn run(mut self, pid: u32, secrets: Arc<Mutex<Secrets>>) {
         let mut batch = Vec::with_capacity(BATCH);
         let mut failed = false;
         while self.lines.recv_many(&mut batch, BATCH).await > 0 {
             let text = {
-                let secrets = secrets.borrow();
+                let secrets = secrets.lock();
                 let at = iso8601(now_ms());
                 batch.drain(..).map(|line| entry(&at, pid, &line, &secrets)).collect::<String>()
             };

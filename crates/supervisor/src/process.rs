@@ -7,7 +7,9 @@
 use crate::keeper::protocol::{Command, FromKeeper};
 use crate::ladder::{Graces, Rung};
 use crate::metrics::{self, KeeperRuns};
+use crate::outcome::{Outcome, Teller, outcome};
 use crate::pipes::{Stdin, StdinShared, Stdout};
+use crate::queue::{self, queue};
 use crate::report::{ExitReport, ExitStatus};
 use crate::spec::ProgramSpec;
 use crate::start::Started;
@@ -19,7 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::pipe;
 use tokio::process::Child;
-use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -61,8 +62,8 @@ pub struct Process {
 #[derive(Clone, Debug)]
 pub struct ProcessHandle {
     pid: u32,
-    requests: mpsc::Sender<Command>,
-    report: watch::Receiver<Option<Arc<ExitReport>>>,
+    requests: queue::Sender<Command>,
+    report: Outcome<Arc<ExitReport>>,
 }
 
 impl ProcessHandle {
@@ -86,24 +87,19 @@ impl ProcessHandle {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn exited(&self) -> Arc<ExitReport> {
-        let mut report = self.report.clone();
-        loop {
-            if let Some(report) = &*report.borrow_and_update() {
-                return Arc::clone(report);
-            }
-            if report.changed().await.is_err() {
-                // The task panicked; its scope has logged that, and the keeper ends the program.
-                return Arc::new(ExitReport {
-                    pid: self.pid,
-                    status: ExitStatus::Unknown,
-                    leaked: 0,
-                    rungs: Vec::new(),
-                    oom_kills: 0,
-                    stderr: StderrRecorder::default().excerpt(),
-                    containment: crate::Containment::ProcessGroup,
-                });
-            }
+        if let Some(report) = self.report.wait().await {
+            return Arc::clone(report);
         }
+        // The task panicked; its scope has logged that, and the keeper ends the program.
+        Arc::new(ExitReport {
+            pid: self.pid,
+            status: ExitStatus::Unknown,
+            leaked: 0,
+            rungs: Vec::new(),
+            oom_kills: 0,
+            stderr: StderrRecorder::default().excerpt(),
+            containment: crate::Containment::ProcessGroup,
+        })
     }
 }
 
@@ -116,8 +112,8 @@ pub(crate) fn task(
     cut: CancellationToken,
     stdout_done: CancellationToken,
 ) -> (ProcessHandle, ProcessTask) {
-    let (requests, requested) = mpsc::channel(REQUESTS);
-    let (publish, report) = watch::channel(None);
+    let (requests, requested) = queue(REQUESTS);
+    let (publish, report) = outcome();
     let handle = ProcessHandle { pid: started.pid, requests, report };
     let task = ProcessTask {
         _runs: KeeperRuns::new(),
@@ -146,8 +142,8 @@ pub(crate) struct ProcessTask {
     stderr: Option<pipe::Receiver>,
     recorder: StderrRecorder,
     tap: StderrTap,
-    requested: mpsc::Receiver<Command>,
-    publish: watch::Sender<Option<Arc<ExitReport>>>,
+    requested: queue::Receiver<Command>,
+    publish: Teller<Arc<ExitReport>>,
     cut: CancellationToken,
     stdout_done: CancellationToken,
 }
@@ -162,7 +158,7 @@ struct Ended {
 
 enum Event {
     Request(Option<Command>),
-    Stderr(io::Result<usize>),
+    Stderr(io::Result<()>),
     Keeper(io::Result<Option<FromKeeper>>),
     Overdue,
 }
@@ -187,7 +183,7 @@ impl ProcessTask {
             stderr: self.recorder.excerpt(),
             containment: self.started.containment,
         };
-        self.publish.send_replace(Some(Arc::new(report)));
+        self.publish.tell(Arc::new(report));
         let _bound = tokio::time::timeout_at(by, self.tap.finish()).await;
         let _bound = tokio::time::timeout_at(by, self.stdout_done.cancelled()).await;
         self.cut.cancel();
@@ -195,30 +191,28 @@ impl ProcessTask {
 
     async fn serve(&mut self) -> Ended {
         let mut overdue: Option<Instant> = None;
-        let mut buffer = vec![0; QUIET_READ];
+        let mut room = QUIET_READ;
         let mut owned = true;
         loop {
             let event = tokio::select! {
                 request = self.requested.recv(), if owned => Event::Request(request),
-                read = read_some(self.stderr.as_ref(), &mut buffer), if self.stderr.is_some() => Event::Stderr(read),
-                report = self.started.reports.next() => Event::Keeper(report),
+                ready = stderr_ready(self.stderr.as_ref()), if self.stderr.is_some() => Event::Stderr(ready),
+                report = self.started.control.report() => Event::Keeper(report),
                 () = sleep_until(overdue), if overdue.is_some() => Event::Overdue,
             };
             match event {
                 Event::Request(request) => {
                     owned = request.is_some();
                     self.stdin.close();
-                    let byte = request.unwrap_or(Command::Stop).to_byte();
-                    // A keeper that is gone says so on the other half of the socket.
-                    let _lost = self.started.control.try_write(&[byte]);
+                    // A keeper that is gone says so when its report is read.
+                    let _lost = self.started.control.request(request.unwrap_or(Command::Stop));
                     wake(&self.started.keeper);
                     overdue.get_or_insert(Instant::now() + keeper_bound(self.graces));
                 }
-                Event::Stderr(Ok(0) | Err(_)) => self.stderr = None,
-                Event::Stderr(Ok(read)) => {
-                    self.take_stderr(&buffer[..read]);
-                    if read == buffer.len() {
-                        buffer.resize(STDERR_READ, 0);
+                Event::Stderr(Err(_)) => self.stderr = None,
+                Event::Stderr(Ok(())) => {
+                    if self.read_stderr(room) == room {
+                        room = STDERR_READ;
                         // A program that floods always has more, and the others must not wait for that.
                         tokio::task::yield_now().await;
                     }
@@ -265,13 +259,25 @@ impl ProcessTask {
     }
 
     async fn drain_stderr(&mut self) {
-        let mut buffer = vec![0; STDERR_READ];
-        while let Ok(read) = read_some(self.stderr.as_ref(), &mut buffer).await {
-            if read == 0 {
-                break;
-            }
-            self.take_stderr(&buffer[..read]);
+        while stderr_ready(self.stderr.as_ref()).await.is_ok() && self.stderr.is_some() {
+            self.read_stderr(STDERR_READ);
         }
+    }
+
+    /// Takes what is there, at most `room` bytes; gives how many. The buffer is there for the read only, since most
+    /// programs say nothing most of the time.
+    fn read_stderr(&mut self, room: usize) -> usize {
+        let Some(pipe) = &self.stderr else { return 0 };
+        let mut buffer = vec![0; room];
+        match pipe.try_read(&mut buffer) {
+            Ok(read) if read > 0 => {
+                self.take_stderr(&buffer[..read]);
+                return read;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(_) | Err(_) => self.stderr = None,
+        }
+        0
     }
 
     fn take_stderr(&mut self, bytes: &[u8]) {
@@ -279,18 +285,14 @@ impl ProcessTask {
     }
 }
 
-/// Reads once; 0 at the end or without a pipe.
+/// Waits until stderr can be read, if there is one.
 ///
 /// # Cancel safety
 /// Nothing is lost when the future is dropped.
-async fn read_some(pipe: Option<&pipe::Receiver>, buffer: &mut [u8]) -> io::Result<usize> {
-    let Some(pipe) = pipe else { return Ok(0) };
-    loop {
-        pipe.readable().await?;
-        match pipe.try_read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            read => return read,
-        }
+async fn stderr_ready(pipe: Option<&pipe::Receiver>) -> io::Result<()> {
+    match pipe {
+        Some(pipe) => pipe.readable().await,
+        None => Ok(()),
     }
 }
 

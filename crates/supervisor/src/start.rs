@@ -1,7 +1,7 @@
 //! Starting a program: the keeper first, then the program through it.
 
 use crate::containment::Containment;
-use crate::keeper::protocol::{FromKeeper, SpawnFailure, StartFrame, WireProgram};
+use crate::keeper::protocol::{self, FromKeeper, SpawnFailure, StartFrame, WireProgram};
 use crate::lineage::{Kept, Known, Lineage};
 use crate::lost::LostKeepers;
 use crate::pipes::{Stdin, StdinShared, Stdout};
@@ -20,9 +20,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, pipe};
+use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -157,18 +157,16 @@ impl Supervisor {
         drop(theirs_of_program);
 
         ours.set_nonblocking(true).map_err(keeper_failed)?;
-        let (read, mut write) = UnixStream::from_std(ours).map_err(keeper_failed)?.into_split();
-        let mut reports = Reports::new(read);
+        let socket = UnixStream::from_std(ours).map_err(keeper_failed)?;
+        let mut control = Control { socket, read: Vec::new() };
         let answer = tokio::time::timeout(START_BOUND, async {
-            write.write_all(&body).await?;
-            reports.next().await
+            control.socket.write_all(&body).await?;
+            control.report().await
         });
         let failed = match answer.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
             Ok(Some(FromKeeper::Started { pid, containment })) => {
                 let Unfinished { keeper, known, lost, .. } = starting.finish();
-                let control = write;
-                let started =
-                    Started { pid, containment, mark, keeper, _known: known, reports, control, lost };
+                let started = Started { pid, containment, mark, keeper, _known: known, control, lost };
                 return Ok(self.adopt(&spec, started, opened));
             }
             Ok(Some(FromKeeper::NotStarted(failure))) => start_error(&spec, failure),
@@ -176,7 +174,7 @@ impl Supervisor {
             Err(error) => keeper_failed(error),
         };
         // The keeper takes this as a request to stop whatever it has started, which gets it too.
-        drop((reports, write, opened));
+        drop((control, opened));
         starting.end().await;
         Err(failed)
     }
@@ -257,39 +255,49 @@ pub(crate) struct Started {
     pub(crate) keeper: Child,
     /// As long as it runs.
     pub(crate) _known: Option<Known>,
-    pub(crate) reports: Reports,
-    pub(crate) control: tokio::net::unix::OwnedWriteHalf,
+    pub(crate) control: Control,
     pub(crate) lost: LostKeepers,
 }
 
-/// Lines from the keeper.
-pub(crate) struct Reports {
-    reader: BufReader<OwnedReadHalf>,
-    /// A line that is not complete yet; kept here so that a dropped future loses nothing.
-    line: Vec<u8>,
+/// Our end of the keeper's socket.
+pub(crate) struct Control {
+    socket: UnixStream,
+    /// What is read and not given yet; kept here so that a dropped future loses nothing.
+    read: Vec<u8>,
 }
 
-/// About the length of a report, in bytes.
+/// About the length of a report, in bytes. There is a handful of them in a life.
 const REPORT: usize = 256;
 
-impl Reports {
-    fn new(socket: OwnedReadHalf) -> Self {
-        // A handful of short lines in a life.
-        Self { reader: BufReader::with_capacity(REPORT, socket), line: Vec::new() }
-    }
-
+impl Control {
     /// The next report; None when the keeper is gone.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<FromKeeper>> {
-        self.reader.read_until(b'\n', &mut self.line).await?;
-        if !self.line.ends_with(b"\n") {
-            return Ok(None);
+    pub(crate) async fn report(&mut self) -> io::Result<Option<FromKeeper>> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.read) {
+                let later = self.read.split_off(end + 1);
+                let line = std::mem::replace(&mut self.read, later);
+                return serde_json::from_slice(&line).map(Some).map_err(io::Error::from);
+            }
+            self.socket.readable().await?;
+            let mut part = [0; REPORT];
+            match self.socket.try_read(&mut part) {
+                Ok(0) => return Ok(None),
+                Ok(read) => self.read.extend_from_slice(&part[..read]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
         }
-        let report = serde_json::from_slice(&self.line);
-        self.line.clear();
-        report.map(Some).map_err(io::Error::from)
+    }
+
+    /// Passes a request on.
+    ///
+    /// # Errors
+    /// When the keeper is gone.
+    pub(crate) fn request(&self, command: protocol::Command) -> io::Result<usize> {
+        self.socket.try_write(&[command.to_byte()])
     }
 }
 

@@ -4,13 +4,13 @@ use super::core;
 use super::effects::Body;
 use crate::outbox::ClientGone;
 use acpd_eventlog::Cursor;
-use acpd_host::{OpenQuestion, SessionHandle};
+use acpd_host::{OpenQuestion, SessionHandle, queue};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 /// Places for commands: as many as a client may have requests open, so that none of them ever waits for one.
 pub(crate) const COMMANDS: usize = 256;
@@ -73,13 +73,13 @@ impl Answer {
 }
 
 /// Room for one answer, taken before the request goes out.
-pub(crate) struct ReplySlot(mpsc::OwnedPermit<Box<Command>>);
+pub(crate) struct ReplySlot(queue::Place<Box<Command>>);
 
 impl ReplySlot {
     /// Queues the answer. It is written after the events that precede it and before all others, if it is there
     /// before those can be seen.
     pub(crate) fn fill(self, answer: Answer) {
-        drop(self.0.send(Box::new(Command::Answer(answer))));
+        self.0.send(Box::new(Command::Answer(answer)));
     }
 }
 
@@ -111,7 +111,7 @@ impl Attachment {
     }
 }
 
-/// What a viewer is to do. Sent in a box: its queue has room for many from the start.
+/// What a viewer is to do. Sent in a box, as it is big and passed on often.
 pub(super) enum Command {
     Answer(Answer),
     Follow(Box<Attachment>),
@@ -124,7 +124,7 @@ pub(super) enum Command {
 /// Sends to a viewer.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewerHandle {
-    commands: mpsc::Sender<Box<Command>>,
+    commands: queue::Sender<Box<Command>>,
     finished: Arc<AtomicU64>,
 }
 
@@ -141,7 +141,7 @@ impl ViewerHandle {
 
     /// A slot for the answer to a request that is about to go out.
     pub(crate) async fn reply_slot(&self) -> Result<ReplySlot, ClientGone> {
-        self.commands.clone().reserve_owned().await.map(ReplySlot).map_err(|_| ClientGone)
+        self.commands.place().await.map(ReplySlot).map_err(|_| ClientGone)
     }
 
     /// Goes on from another place of the session, or with its next run.
@@ -157,7 +157,7 @@ impl ViewerHandle {
 
     /// Whether nothing is queued for it and no place is held.
     pub(crate) fn is_idle(&self) -> bool {
-        self.commands.capacity() == self.commands.max_capacity()
+        self.commands.is_idle()
     }
 
     /// Stops watching until it is to follow again. `line` is written behind what it has written already; the receiver is
@@ -174,14 +174,14 @@ impl ViewerHandle {
 
 /// The other end: the commands of a viewer in their order.
 pub(super) struct Queue {
-    commands: mpsc::Receiver<Box<Command>>,
+    commands: queue::Receiver<Box<Command>>,
     /// Those that came while a block was being written, and are no answers.
     deferred: VecDeque<Command>,
 }
 
 /// A handle, its queue, and the number of attachments that are over.
 pub(super) fn queue() -> (ViewerHandle, Queue, Arc<AtomicU64>) {
-    let (sender, commands) = mpsc::channel(COMMANDS);
+    let (sender, commands) = queue::queue(COMMANDS);
     let finished = Arc::new(AtomicU64::new(0));
     let handle = ViewerHandle { commands: sender, finished: Arc::clone(&finished) };
     (handle, Queue { commands, deferred: VecDeque::new() }, finished)
@@ -201,7 +201,7 @@ impl Queue {
 
     /// The next command, if it is there and an answer: an answer is queued before what follows it can be seen.
     pub(super) fn next_answer(&mut self) -> Option<Answer> {
-        while let Ok(command) = self.commands.try_recv() {
+        while let Some(command) = self.commands.try_recv() {
             match *command {
                 Command::Answer(answer) if self.deferred.is_empty() => return Some(answer),
                 other => self.deferred.push_back(other),
@@ -212,6 +212,6 @@ impl Queue {
 
     /// Whether nothing is queued and no place is held.
     pub(super) fn is_idle(&self) -> bool {
-        self.commands.capacity() == self.commands.max_capacity()
+        self.commands.is_idle()
     }
 }

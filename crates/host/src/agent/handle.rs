@@ -12,12 +12,13 @@ use crate::spans;
 use crate::spec::AgentSpec;
 use crate::termination::SessionFacts;
 use acpd_record::{RunNumber, SessionId, TerminationInfo};
-use acpd_supervisor::ProcessHandle;
+use acpd_supervisor::{Outcome, ProcessHandle};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tracing::Span;
 
 /// Speaks to one agent process. When the last handle is dropped the process is stopped, so each holder of one
@@ -48,9 +49,9 @@ pub struct AgentRef {
     pub(super) connection: Arc<AgentConnection>,
     pub(super) user: Weak<InUse>,
     pub(super) process: ProcessHandle,
-    pub(super) end: watch::Receiver<Option<Arc<AgentEnd>>>,
+    pub(super) end: Outcome<Arc<AgentEnd>>,
     /// What the record of its end must not tell.
-    pub(super) secrets: watch::Sender<Secrets>,
+    pub(super) secrets: Arc<Mutex<Secrets>>,
     /// The directory that it was started for; None for one that was started before any session said where it works.
     pub(super) directory: Option<Arc<Path>>,
     /// It was asked for a session, and has not refused.
@@ -61,7 +62,7 @@ impl AgentRef {
     /// A handle, if the process has not ended and is still in use.
     pub fn upgrade(&self) -> Option<AgentHandle> {
         let user = self.user.upgrade()?;
-        self.end.borrow().is_none().then(|| AgentHandle { known: self.clone(), _user: user })
+        self.end.get().is_none().then(|| AgentHandle { known: self.clone(), _user: user })
     }
 
     /// Its process id.
@@ -162,7 +163,7 @@ impl AgentHandle {
 
     /// Keeps more secrets out of the record of its end.
     pub(crate) fn hide(&self, secrets: Secrets) {
-        self.known.secrets.send_if_modified(|known| known.extend(secrets));
+        self.known.secrets.lock().extend(secrets);
     }
 
     /// Which optional methods it has turned out to lack.
@@ -182,7 +183,7 @@ impl AgentHandle {
 
     /// Whether its process has ended.
     pub fn is_gone(&self) -> bool {
-        self.known.end.borrow().is_some()
+        self.known.end.get().is_some()
     }
 
     /// Starts the stop ladder; asked again, jumps to SIGKILL.
@@ -192,7 +193,15 @@ impl AgentHandle {
 
     /// Waits for the end of the process.
     pub async fn ended(&self) -> Arc<AgentEnd> {
-        wait_for_end(self.known.end.clone(), &self.known.process, &self.known.secrets).await
+        if let Some(end) = self.known.end.wait().await {
+            return Arc::clone(end);
+        }
+        // The agent task panicked. Its process handle is gone with it, so the keeper ends the process.
+        self.known.process.stop();
+        let fault = Some(AgentFault("acpd's own connection to the agent failed".to_owned()));
+        let report = self.known.process.exited().await;
+        let report = self.known.secrets.lock().redact_report(&report);
+        Arc::new(AgentEnd { report, fault })
     }
 
     /// Sends a request that belongs to no session and waits for its answer.
@@ -294,26 +303,6 @@ impl AgentHandle {
     pub(crate) fn fail(&self, fault: AgentFault) {
         if self.known.connection.send(|core, _, out| core.fail(fault.0, out)).is_err() {
             self.known.process.stop();
-        }
-    }
-}
-
-async fn wait_for_end(
-    mut end: watch::Receiver<Option<Arc<AgentEnd>>>,
-    process: &ProcessHandle,
-    secrets: &watch::Sender<Secrets>,
-) -> Arc<AgentEnd> {
-    loop {
-        if let Some(end) = &*end.borrow_and_update() {
-            return Arc::clone(end);
-        }
-        if end.changed().await.is_err() {
-            // The agent task panicked. Its process handle is gone with it, so the keeper ends the process.
-            process.stop();
-            let fault = Some(AgentFault("acpd's own connection to the agent failed".to_owned()));
-            let report = process.exited().await;
-            let report = secrets.borrow().redact_report(&report);
-            return Arc::new(AgentEnd { report, fault });
         }
     }
 }

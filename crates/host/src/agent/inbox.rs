@@ -4,10 +4,10 @@
 //! is taken at once while anything that was queued is not done with.
 
 use super::{FromAgent, SessionInput};
+use acpd_supervisor::queue::{self, Refused, queue};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use tokio::sync::mpsc;
 
 /// Batches that wait for a session task that is busy with its log. Full: the agent is not read, so its own pipe
 /// fills and slows it.
@@ -21,7 +21,11 @@ pub(crate) trait DirectRecipient: Send + Sync {
 
 /// Where the messages for one session go.
 pub(crate) struct Inbox {
-    queue: mpsc::Sender<SessionInput>,
+    queue: queue::Sender<SessionInput>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     /// Inputs that were queued and are not done with.
     queued: AtomicUsize,
     session: OnceLock<Weak<dyn DirectRecipient>>,
@@ -37,16 +41,17 @@ pub(super) enum NotTaken {
 
 /// The session's end of an [`Inbox`].
 pub(crate) struct SessionInputs {
-    queue: mpsc::Receiver<SessionInput>,
-    inbox: Arc<Inbox>,
+    queue: queue::Receiver<SessionInput>,
+    shared: Arc<Shared>,
 }
 
 impl Inbox {
     /// An inbox and its other end. All is queued until the session takes it [at once](SessionInputs::take_at_once).
     pub(crate) fn new() -> (Arc<Self>, SessionInputs) {
-        let (sender, queue) = mpsc::channel(SESSION_INPUTS);
-        let inbox = Arc::new(Self { queue: sender, queued: AtomicUsize::new(0), session: OnceLock::new() });
-        (Arc::clone(&inbox), SessionInputs { queue, inbox })
+        let (sender, queue) = queue(SESSION_INPUTS);
+        let shared = Arc::new(Shared { queued: AtomicUsize::new(0), session: OnceLock::new() });
+        let inbox = Self { queue: sender, shared: Arc::clone(&shared) };
+        (Arc::new(inbox), SessionInputs { queue, shared })
     }
 
     /// Hands over an input without waiting.
@@ -58,19 +63,19 @@ impl Inbox {
             },
             (input, _) => input,
         };
-        self.queued.fetch_add(1, Ordering::AcqRel);
+        self.shared.queued.fetch_add(1, Ordering::AcqRel);
         self.queue.try_send(input).map_err(|refused| {
-            self.queued.fetch_sub(1, Ordering::AcqRel);
+            self.shared.queued.fetch_sub(1, Ordering::AcqRel);
             match refused {
-                mpsc::error::TrySendError::Full(input) => NotTaken::Full(input),
-                mpsc::error::TrySendError::Closed(_) => NotTaken::Gone,
+                Refused::Full(input) => NotTaken::Full(input),
+                Refused::Closed(_) => NotTaken::Gone,
             }
         })
     }
 
     /// Queues the last input, waiting for room.
     pub(super) async fn send_last(&self, input: SessionInput) {
-        self.queued.fetch_add(1, Ordering::AcqRel);
+        self.shared.queued.fetch_add(1, Ordering::AcqRel);
         // A session that is gone itself needs no word.
         let _gone = self.queue.send(input).await;
     }
@@ -80,7 +85,7 @@ impl Inbox {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub(super) async fn room(&self) {
-        let _room = self.queue.reserve().await;
+        self.queue.room().await;
     }
 
     /// Whether the session is gone.
@@ -90,8 +95,8 @@ impl Inbox {
 
     /// The session, if nothing is queued for it.
     fn direct(&self) -> Option<Arc<dyn DirectRecipient>> {
-        let session = self.session.get()?;
-        if self.queued.load(Ordering::Acquire) > 0 { None } else { session.upgrade() }
+        let session = self.shared.session.get()?;
+        if self.shared.queued.load(Ordering::Acquire) > 0 { None } else { session.upgrade() }
     }
 }
 
@@ -106,7 +111,7 @@ impl SessionInputs {
 
     /// The last input was handled.
     pub(crate) fn done(&self) {
-        self.inbox.queued.fetch_sub(1, Ordering::AcqRel);
+        self.shared.queued.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// How many inputs wait.
@@ -117,13 +122,13 @@ impl SessionInputs {
     /// From now on `session` takes messages at once where it can.
     pub(crate) fn take_at_once(&self, session: Weak<dyn DirectRecipient>) {
         // Said twice it is the same session.
-        let _again = self.inbox.session.set(session);
+        let _again = self.shared.session.set(session);
     }
 }
 
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").field("queued", &self.queued).finish_non_exhaustive()
+        f.debug_struct("Inbox").field("queued", &self.shared.queued).finish_non_exhaustive()
     }
 }
 
@@ -199,5 +204,16 @@ mod tests {
         drop(inputs);
         *session.is_busy.lock() = true;
         assert!(matches!(inbox.offer(message()), Err(NotTaken::Gone)) && inbox.is_closed());
+    }
+
+    // IN-4, architecture 5: a session sees that its agent's task is gone without a word
+    #[tokio::test]
+    async fn an_agent_that_is_gone_without_a_word_is_missed() {
+        let (inbox, mut inputs) = Inbox::new();
+        assert!(offer(&inbox));
+        drop(inbox);
+        assert!(inputs.recv().await.is_some());
+        inputs.done();
+        assert!(inputs.recv().await.is_none());
     }
 }

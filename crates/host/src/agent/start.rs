@@ -14,10 +14,10 @@ use crate::secrets::Secrets;
 use crate::spans;
 use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
-use acpd_supervisor::{Pending, ProgramSpec, Supervisor, TaskScope, program_environment};
+use acpd_supervisor::{Pending, ProgramSpec, Supervisor, TaskScope, outcome, program_environment};
+use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -93,20 +93,20 @@ async fn start_process(
     program.env = program_environment(std::env::vars_os(), &spec.program.env);
     program.graces = spec.timeouts.graces;
     program.label = Some(spec.name.as_str().into());
-    let (secrets, hidden) = watch::channel(Secrets::of_environment(&program.env, &spec.program.env));
+    let secrets = Arc::new(Mutex::new(Secrets::of_environment(&program.env, &spec.program.env)));
     let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
     program.stderr_lines = log.as_ref().map(|(_, lines)| lines.clone());
     let span = spans::of_run();
     let scope = scope.within(span.clone());
     let process = supervisor.start(program).instrument(span.clone()).await?;
     if let Some((log, _)) = log {
-        scope.spawn_lasting("stderr log", log.run(process.handle.pid(), hidden.clone()));
+        scope.spawn_lasting("stderr log", log.run(process.handle.pid(), Arc::clone(&secrets)));
     }
 
-    let (publish, end) = watch::channel(None);
+    let (publish, end) = outcome();
     let handle = process.handle.clone();
     let running = health.process_started(&spec.name);
-    let recorder = RunRecorder { secrets: hidden, running, kill: kill_all.clone() };
+    let recorder = RunRecorder { secrets: Arc::clone(&secrets), running, kill: kill_all.clone() };
     let (connection, task) = AgentTask::new(process, spec.line_limit, publish, recorder, span);
     scope.spawn_lasting("agent", Box::new(task).run());
     let user = Arc::new(InUse(handle.clone()));

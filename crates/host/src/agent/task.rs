@@ -10,12 +10,12 @@ use super::health::Running;
 use super::inbox::{Inbox, NotTaken};
 use super::{AgentEnd, SessionInput};
 use crate::secrets::Secrets;
-use acpd_supervisor::{self as supervisor, ExitReport, ProcessHandle, Stdout};
+use acpd_supervisor::{self as supervisor, ExitReport, ProcessHandle, Stdout, Teller};
 use acpd_wire::LineBuffer;
+use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -30,7 +30,7 @@ const BATCHES: usize = 4;
 /// What is known of a process beside its connection.
 pub(super) struct RunRecorder {
     /// What the record of its end must not tell.
-    pub(super) secrets: watch::Receiver<Secrets>,
+    pub(super) secrets: Arc<Mutex<Secrets>>,
     /// It counts as running.
     pub(super) running: Running,
     /// Cancelled when the process gets its graces no more.
@@ -62,7 +62,7 @@ pub(super) struct AgentTask {
     process: Process,
     /// The session that is behind; while there is one, nothing is read.
     blocked: Option<Arc<Inbox>>,
-    publish: watch::Sender<Option<Arc<AgentEnd>>>,
+    publish: Teller<Arc<AgentEnd>>,
     recorder: RunRecorder,
 }
 
@@ -82,7 +82,7 @@ impl AgentTask {
     pub(super) fn new(
         process: supervisor::Process,
         line_limit: usize,
-        publish: watch::Sender<Option<Arc<AgentEnd>>>,
+        publish: Teller<Arc<AgentEnd>>,
         recorder: RunRecorder,
         span: Span,
     ) -> (Arc<AgentConnection>, Self) {
@@ -159,11 +159,11 @@ impl AgentTask {
 
     async fn finish(self, report: Arc<ExitReport>) {
         // Nothing of a secret is shown.
-        let report = self.recorder.secrets.borrow().redact_report(&report);
+        let report = self.recorder.secrets.lock().redact_report(&report);
         let (fault, owes_answers) = self.connection.0.see(|core, _| (core.take_fault(), core.owes_answers()));
         let end = Arc::new(AgentEnd { report, fault });
         self.recorder.running.ended(&end, owes_answers);
-        self.publish.send_replace(Some(Arc::clone(&end)));
+        self.publish.tell(Arc::clone(&end));
         for inbox in self.connection.0.close() {
             inbox.send_last(SessionInput::Gone(Arc::clone(&end))).await;
         }

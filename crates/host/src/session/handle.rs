@@ -10,10 +10,10 @@ use crate::listing::SessionState;
 use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
 use acpd_eventlog::Committed;
 use acpd_record::{Json, PermissionMode, QuestionNumber, SessionId, SessionMeta, TerminationInfo};
+use acpd_supervisor::Outcome;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::watch;
 
 /// What does not change while a run lasts.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ struct Shared {
     about: AboutRun,
     agent: AgentRef,
     live: Arc<LiveSession>,
-    ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
+    ended: Outcome<Arc<TerminationInfo>>,
     committed: Committed,
     viewers: Viewers,
     /// Requests so far.
@@ -72,7 +72,7 @@ impl SessionHandle {
         about: AboutRun,
         agent: AgentRef,
         live: Arc<LiveSession>,
-        ended: watch::Receiver<Option<Arc<TerminationInfo>>>,
+        ended: Outcome<Arc<TerminationInfo>>,
         committed: Committed,
         viewers: Viewers,
     ) -> Self {
@@ -106,7 +106,7 @@ impl SessionHandle {
 
     /// How its run ended, if it has.
     pub fn ended_with(&self) -> Option<Arc<TerminationInfo>> {
-        self.0.ended.borrow().clone()
+        self.0.ended.get().cloned()
     }
 
     /// Waits for the end of its run; the record is durable then.
@@ -114,18 +114,13 @@ impl SessionHandle {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn ended(&self) -> Arc<TerminationInfo> {
-        let mut ended = self.0.ended.clone();
-        loop {
-            if let Some(info) = &*ended.borrow_and_update() {
-                return Arc::clone(info);
-            }
-            if ended.changed().await.is_err() {
-                // It was lost to a panic; the record of that is made when the session is found at the next start.
-                let facts = crate::termination::SessionFacts::default();
-                let message = "acpd failed inside this session".to_owned();
-                return Arc::new(crate::termination::of_failure(message, &facts, crate::clock::now_ms()));
-            }
+        if let Some(info) = self.0.ended.wait().await {
+            return Arc::clone(info);
         }
+        // It was lost to a panic; the record of that is made when the session is found at the next start.
+        let facts = crate::termination::SessionFacts::default();
+        let message = "acpd failed inside this session".to_owned();
+        Arc::new(crate::termination::of_failure(message, &facts, crate::clock::now_ms()))
     }
 
     /// Passes a request to the session, in order with the requests before it; its answer goes to `reply`.

@@ -17,12 +17,12 @@ use crate::services::{Served, ServiceError, Services};
 use crate::termination::RequestedEnd;
 use acpd_eventlog::{Appender, Batch, WriteError};
 use acpd_record::{Cause, QuestionNumber, TerminationInfo};
-use acpd_supervisor::TaskScope;
+use acpd_supervisor::{TaskScope, Teller};
 use acpd_terminal::TerminalEvent;
 use bytes::Bytes;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 /// What a run works with, beside its core.
 pub(crate) struct RunParts {
@@ -32,7 +32,7 @@ pub(crate) struct RunParts {
     pub(crate) route: RouteId,
     /// None once the last words are being written.
     pub(crate) appender: Option<Appender>,
-    pub(crate) ended: watch::Sender<Option<Arc<TerminationInfo>>>,
+    pub(crate) ended: Teller<Arc<TerminationInfo>>,
     /// What acpd serves the agent.
     pub(crate) services: Services,
     /// Where services run.
@@ -340,7 +340,7 @@ impl Performer {
         leftovers: u32,
     ) -> Option<SessionCore> {
         self.parts.journal.ended(&info, leftovers);
-        self.parts.ended.send_replace(Some(Arc::clone(&info)));
+        self.parts.ended.tell(Arc::clone(&info));
         for answer in answers {
             self.waiting.answer(answer);
         }
