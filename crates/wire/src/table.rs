@@ -33,12 +33,17 @@ impl<T> Outgoing<T> {
 
     /// Closes the request that a response names. `None` for an id that we never gave or that is closed already.
     pub fn close(&mut self, id: &RawId<'_>) -> Option<T> {
-        self.open.remove(&id.as_u64()?)
+        self.abandon(id.as_u64()?)
     }
 
     /// Closes a request without a response: its writing failed or its time is over. A later response is then unknown.
     pub fn abandon(&mut self, id: u64) -> Option<T> {
-        self.open.remove(&id)
+        let entry = self.open.remove(&id);
+        if self.open.is_empty() {
+            // A map that was emptied keeps a node with room for many.
+            self.open = BTreeMap::new();
+        }
+        entry
     }
 
     /// The entry of an open request.

@@ -162,7 +162,12 @@ impl AgentConnection {
     pub(super) fn next_for_session(&self) -> Option<ForSession> {
         let mut state = self.state();
         loop {
-            match state.recipients.waiting.pop_front()? {
+            let Some(delivery) = state.recipients.waiting.pop_front() else {
+                // An agent that says nothing keeps no room for what it said.
+                state.recipients.waiting = VecDeque::new();
+                return None;
+            };
+            match delivery {
                 Delivery::Session(route, input) => {
                     if let Some((_, inbox)) = state.recipients.sessions.iter().find(|(id, _)| *id == route) {
                         return Some(ForSession { route, inbox: Arc::clone(inbox), input });
@@ -246,6 +251,10 @@ impl Recipients {
 
     fn answer(&mut self, call: CallNumber, answer: AgentAnswer) {
         let caller = self.calls.remove(&call);
+        if self.calls.is_empty() {
+            // Most calls are made at the start.
+            self.calls = HashMap::new();
+        }
         // A caller that is gone does not wait.
         let _gone = caller.map(|caller| caller.send(answer));
     }
