@@ -9,11 +9,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use tokio::sync::watch;
 
 use crate::block::Block;
 use crate::fault::SqliteFault;
-use crate::live::Progress;
+use crate::live::Live;
 use crate::log::Shared;
 use crate::readers::ReadError;
 use crate::store;
@@ -82,7 +81,7 @@ enum Extent {
     /// It is not written in this process: so far and no farther.
     Fixed(u64),
     /// It is live here.
-    Live(watch::Receiver<Progress>),
+    Live(Arc<Live>),
 }
 
 impl Cursor {
@@ -107,7 +106,7 @@ impl Cursor {
     }
 
     fn attach(shared: &Shared, id: &str) -> Option<(i64, Extent)> {
-        shared.live.get(id).map(|live| (live.row, Extent::Live(live.watch())))
+        shared.live.get(id).map(|live| (live.row, Extent::Live(live)))
     }
 
     /// The last event that was given, or where the cursor began.
@@ -137,13 +136,14 @@ impl Cursor {
             }
             let (last, over) = self.extent.reach();
             if self.next <= last {
-                self.ahead = self.read_piece(last).await?;
+                // In a box: a cursor that waits for what comes need not have the room for reading what was.
+                self.ahead = Box::pin(self.read_piece(last)).await?;
             } else if over {
                 return Ok(None);
-            } else if let Extent::Live(progress) = &mut self.extent {
+            } else if let Extent::Live(live) = &self.extent {
                 let next = self.next;
-                // An error means that the writer is gone, and then the progress says closed.
-                drop(progress.wait_for(|progress| progress.committed >= next || progress.closed).await);
+                live.wait_until(|progress| (progress.committed >= next || progress.closed).then_some(()))
+                    .await;
             }
         }
     }
@@ -183,10 +183,7 @@ impl Extent {
     fn reach(&self) -> (u64, bool) {
         match self {
             Self::Fixed(last) => (*last, true),
-            Self::Live(progress) => {
-                let progress = progress.borrow();
-                (progress.committed, progress.closed)
-            }
+            Self::Live(live) => live.reach(),
         }
     }
 }

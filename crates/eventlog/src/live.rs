@@ -1,13 +1,14 @@
 //! The sessions that have an appender in this process, and how far each is committed.
 //!
-//! Owned by the log; the writer thread is the only one that moves a session's progress. A `watch` carries the number
-//! and never a payload, so a slow reader is behind and costs nothing.
+//! Owned by the log; the writer thread is the only one that moves a session's progress. What wakes a reader is that a
+//! number has moved, never a payload, so a slow reader is behind and costs nothing. No `watch`, which is three times as
+//! big: it has lists for many more waiters than a session has.
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use crate::failure::WriteError;
 
@@ -25,7 +26,9 @@ pub(crate) struct Progress {
 pub(crate) struct Live {
     pub(crate) id: String,
     pub(crate) row: i64,
-    progress: watch::Sender<Progress>,
+    progress: Mutex<Progress>,
+    /// Told of each change of the progress.
+    moved: Notify,
     /// Told of a failure, for those that need not know of each commit.
     failed: Notify,
 }
@@ -33,45 +36,70 @@ pub(crate) struct Live {
 impl Live {
     pub(crate) fn new(id: String, row: i64, committed: u64) -> Self {
         let progress = Progress { committed, failure: None, closed: false };
-        Self { id, row, progress: watch::Sender::new(progress), failed: Notify::new() }
+        Self { id, row, progress: Mutex::new(progress), moved: Notify::new(), failed: Notify::new() }
     }
 
     pub(crate) fn committed(&self) -> u64 {
-        self.progress.borrow().committed
+        self.progress().committed
     }
 
     pub(crate) fn failure(&self) -> Option<WriteError> {
-        self.progress.borrow().failure.clone()
+        self.progress().failure.clone()
     }
 
-    pub(crate) fn watch(&self) -> watch::Receiver<Progress> {
-        self.progress.subscribe()
+    /// The last committed event, and whether there will be no more.
+    pub(crate) fn reach(&self) -> (u64, bool) {
+        let progress = self.progress();
+        (progress.committed, progress.closed)
     }
 
     pub(crate) fn publish(&self, committed: u64) {
-        self.progress.send_modify(|progress| progress.committed = committed);
+        self.change(|progress| progress.committed = committed);
     }
 
     pub(crate) fn fail(&self, error: WriteError) {
-        self.progress.send_modify(|progress| progress.failure = Some(error));
+        self.change(|progress| progress.failure = Some(error));
         self.failed.notify_waiters();
+    }
+
+    /// Waits until `look` finds what it looks for.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only waits.
+    pub(crate) async fn wait_until<T>(&self, look: impl Fn(&Progress) -> Option<T>) -> T {
+        wait_for(&self.moved, || look(&self.progress())).await
     }
 
     /// Waits for a failure, and for nothing else.
     async fn failed(&self) -> WriteError {
-        loop {
-            let mut told = std::pin::pin!(self.failed.notified());
-            // From here on none is missed.
-            told.as_mut().enable();
-            if let Some(error) = self.failure() {
-                return error;
-            }
-            told.await;
-        }
+        wait_for(&self.failed, || self.failure()).await
     }
 
     pub(crate) fn close(&self) {
-        self.progress.send_modify(|progress| progress.closed = true);
+        self.change(|progress| progress.closed = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.progress());
+        self.moved.notify_waiters();
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock()
+    }
+}
+
+/// Waits until `look`, which is asked again after each word of `told`, finds something.
+async fn wait_for<T>(told: &Notify, look: impl Fn() -> Option<T>) -> T {
+    loop {
+        let mut told = std::pin::pin!(told.notified());
+        // From here on none is missed.
+        told.as_mut().enable();
+        if let Some(found) = look() {
+            return found;
+        }
+        told.await;
     }
 }
 
@@ -106,24 +134,21 @@ impl LiveSessions {
 
 /// How far a session is committed, for those who act after the commit.
 #[derive(Debug, Clone)]
-pub struct Committed {
-    progress: watch::Receiver<Progress>,
-    live: Arc<Live>,
-}
+pub struct Committed(Arc<Live>);
 
 impl Committed {
     pub(crate) fn new(live: &Arc<Live>) -> Self {
-        Self { progress: live.watch(), live: Arc::clone(live) }
+        Self(Arc::clone(live))
     }
 
     /// The last committed sequence number, 0 before the first.
     pub fn seq(&self) -> u64 {
-        self.progress.borrow().committed
+        self.0.committed()
     }
 
     /// Why nothing more is committed, if so.
     pub fn failure(&self) -> Option<WriteError> {
-        self.progress.borrow().failure.clone()
+        self.0.failure()
     }
 
     /// Waits until nothing more is committed, and says why. A commit wakes nothing here.
@@ -132,7 +157,7 @@ impl Committed {
     ///
     /// Safe: it only waits.
     pub async fn failed(&self) -> WriteError {
-        self.live.failed().await
+        self.0.failed().await
     }
 
     /// Waits until `seq` is committed. Fails with the reason when that will not happen.
@@ -140,14 +165,13 @@ impl Committed {
     /// # Cancel safety
     ///
     /// Safe: it only waits.
-    pub async fn wait_for(&mut self, seq: u64) -> Result<(), WriteError> {
-        let over =
-            |progress: &Progress| progress.committed >= seq || progress.failure.is_some() || progress.closed;
-        match self.progress.wait_for(over).await {
-            Ok(progress) if progress.committed >= seq => Ok(()),
-            Ok(progress) => Err(progress.failure.clone().unwrap_or(WriteError::Closed)),
-            Err(_) => Err(WriteError::Closed),
-        }
+    pub async fn wait_for(&self, seq: u64) -> Result<(), WriteError> {
+        let look = |progress: &Progress| match progress {
+            Progress { committed, .. } if *committed >= seq => Some(Ok(())),
+            Progress { failure: Some(error), .. } => Some(Err(error.clone())),
+            Progress { closed, .. } => closed.then_some(Err(WriteError::Closed)),
+        };
+        self.0.wait_until(look).await
     }
 }
 

@@ -344,7 +344,7 @@ mod tests {
         batch.push(1, 1, b"event");
         appender.append_durable(batch).await.unwrap();
         let mut cursor = log.cursor("a", 0).await.unwrap();
-        let mut committed = appender.committed();
+        let committed = appender.committed();
         let died = log.shared.ask::<()>(0, |_| panic!("as a test")).await;
         assert!(matches!(died, Err(WriteError::Closed)));
         assert!(matches!(committed.wait_for(2).await, Err(WriteError::Closed)));

@@ -259,7 +259,7 @@ async fn close_commits_the_queue_and_ends_everybody() {
     for n in 1..=500 {
         append(&mut appender, n..=n).await;
     }
-    let mut committed = appender.committed();
+    let committed = appender.committed();
     log.clone().close().await;
     assert_eq!(committed.seq(), 500);
     assert!(matches!(committed.wait_for(501).await, Err(WriteError::Closed)));
