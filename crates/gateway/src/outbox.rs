@@ -133,7 +133,8 @@ impl Outbox {
     pub(crate) async fn is_read(&self) {
         if let (Queue::Streams(sender), Address::Viewer(viewing)) = (&self.queue, &self.address) {
             while let Some(change) = sender.streams.unread(&viewing.session) {
-                change.await;
+                // In a box: not every viewer ever waits for this, and each that waits for its log is in the same future.
+                Box::pin(change).await;
             }
         }
     }

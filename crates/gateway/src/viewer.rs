@@ -95,19 +95,19 @@ impl Viewer {
     }
 
     async fn follow(&mut self) -> Result<(), ClientGone> {
-        self.step(Input::Begin).await?;
+        Box::pin(self.step(Input::Begin)).await?;
         while !self.core.is_done() {
             let event = tokio::select! {
                 block = next(&self.outbox, self.cursor.as_mut()), if self.core.reads() => Event::Log(block),
                 command = self.queue.next(), if self.core.takes_commands() => Event::Command(command),
             };
             match event {
-                Event::Log(Ok(Some(block))) => self.write_block(&block).await?,
-                // In a box of its own: a viewer that waits need not have the room for the end.
+                // In boxes of their own, here and below: a viewer that waits need not have the room for what it does.
+                Event::Log(Ok(Some(block))) => Box::pin(self.write_block(&block)).await?,
                 Event::Log(ended) => Box::pin(self.log_ended(ended)).await?,
                 Event::Command(command) => {
                     let input = self.input(command);
-                    self.step(input).await?;
+                    Box::pin(self.step(input)).await?;
                 }
             }
         }

@@ -6,6 +6,7 @@
 use crate::streams::{Output, WindowSize};
 use parking_lot::Mutex;
 use rustix::io::Errno;
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -185,9 +186,11 @@ impl Stdout {
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub async fn readable(&self) -> io::Result<()> {
+    pub async fn readable(&mut self) -> io::Result<()> {
+        // By its poll function: the future of `readable` is a list entry of its own, for many that wait.
+        let source = &self.source;
         tokio::select! {
-            ready = self.source.readable() => ready,
+            ready = poll_fn(|cx| source.poll_read_ready(cx)) => ready,
             () = self.cut.cancelled() => Ok(()),
         }
     }

@@ -16,6 +16,7 @@ use crate::start::Started;
 use crate::stderr::StderrRecorder;
 use crate::tap::StderrTap;
 use rustix::process::{Pid, Signal, kill_process};
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,7 +167,13 @@ enum Event {
 impl ProcessTask {
     /// In a box, because a future holds what it is given twice: where it came in and where it is used.
     pub(crate) async fn run(mut self: Box<Self>) {
-        let Ended { status, leaked, rungs, oom_kills } = self.serve().await;
+        let ended = self.serve().await;
+        // In a box of its own: a program that runs need not have the room for its end.
+        Box::pin(self.finish(ended)).await;
+    }
+
+    async fn finish(mut self: Box<Self>, ended: Ended) {
+        let Ended { status, leaked, rungs, oom_kills } = ended;
         let exited_at = Instant::now();
         self.stdin.close();
         let by = exited_at + self.drain;
@@ -223,11 +230,11 @@ impl ProcessTask {
                         let pid = self.started.pid;
                         tracing::info!(pid, killed = leaked, "killed what a program had left behind");
                     }
-                    self.reap_keeper().await;
+                    Box::pin(self.reap_keeper()).await;
                     return Ended { status, leaked, rungs, oom_kills };
                 }
                 Event::Keeper(Ok(Some(_))) => {}
-                Event::Keeper(Ok(None) | Err(_)) => return self.keeper_lost().await,
+                Event::Keeper(Ok(None) | Err(_)) => return Box::pin(self.keeper_lost()).await,
                 Event::Overdue => {
                     tracing::error!(
                         mark = self.started.mark.as_str(),
@@ -285,19 +292,21 @@ impl ProcessTask {
     }
 }
 
-/// Waits until stderr can be read, if there is one.
+/// Waits until stderr can be read, if there is one. By its poll function: the future of `readable` is a list entry of its
+/// own, for many that wait.
 ///
 /// # Cancel safety
 /// Nothing is lost when the future is dropped.
 async fn stderr_ready(pipe: Option<&pipe::Receiver>) -> io::Result<()> {
     match pipe {
-        Some(pipe) => pipe.readable().await,
+        Some(pipe) => poll_fn(|cx| pipe.poll_read_ready(cx)).await,
         None => Ok(()),
     }
 }
 
 async fn sleep_until(at: Option<Instant>) {
     if let Some(at) = at {
-        tokio::time::sleep_until(at).await;
+        // In a box: it is rare, and room for it would be there all the time.
+        Box::pin(tokio::time::sleep_until(at)).await;
     }
 }

@@ -12,6 +12,7 @@ use crate::starting::{Starting, Unfinished};
 use crate::streams::Ours;
 use crate::sweep::{KEEPER_MARK, MARK, ProcessMark};
 use std::ffi::{OsStr, OsString};
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -281,7 +282,8 @@ impl Control {
                 let line = std::mem::replace(&mut self.read, later);
                 return serde_json::from_slice(&line).map(Some).map_err(io::Error::from);
             }
-            self.socket.readable().await?;
+            // By its poll function: the future of `readable` is a list entry of its own, for many that wait.
+            poll_fn(|cx| self.socket.poll_read_ready(cx)).await?;
             let mut part = [0; REPORT];
             match self.socket.try_read(&mut part) {
                 Ok(0) => return Ok(None),

@@ -126,7 +126,7 @@ impl AgentTask {
             let event = tokio::select! {
                 () = connection.changed() => Event::Changed,
                 read = read(&mut process.stdout, &mut process.lines), if reading => Event::Read(read),
-                ready = connection.stdin.writable(), if pending.writes => Event::Writable(ready),
+                ready = writable(&connection, pending.writes), if pending.writes => Event::Writable(ready),
                 () = connection.stdin.reader_gone(), if pending.stdin_open && !exit_known => Event::StdinClosed,
                 () = room_of(&self.blocked), if self.blocked.is_some() => Event::Unblocked,
                 () = sleep_until(process.half_closed_until), if process.half_closed_until.is_some() && !exit_known => Event::HalfClosedTooLong,
@@ -250,14 +250,21 @@ async fn read(stdout: &mut Stdout, lines: &mut LineBuffer) -> io::Result<usize> 
 
 /// # Cancel safety
 /// Nothing is lost when the future is dropped.
+async fn writable(connection: &AgentConnection, is_awaited: bool) -> io::Result<()> {
+    if is_awaited { Box::pin(connection.stdin.writable()).await } else { Ok(()) }
+}
+
+/// # Cancel safety
+/// Nothing is lost when the future is dropped.
 async fn room_of(inbox: &Option<Arc<Inbox>>) {
     if let Some(inbox) = inbox {
-        inbox.room().await;
+        // In a box, as all that is rarely waited for: room for it would be there all the time.
+        Box::pin(inbox.room()).await;
     }
 }
 
 async fn sleep_until(at: Option<Instant>) {
     if let Some(at) = at {
-        tokio::time::sleep_until(at).await;
+        Box::pin(tokio::time::sleep_until(at)).await;
     }
 }

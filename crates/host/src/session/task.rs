@@ -75,12 +75,13 @@ impl SessionTask {
             match event {
                 Event::Agent(Some(SessionInput::Gone(end))) => break Ended::Gone(end),
                 Event::Agent(None) => match self.agent() {
-                    Some(agent) => break Ended::Gone(agent.ended().await),
+                    Some(agent) => break Ended::Gone(Box::pin(agent.ended()).await),
                     None => return,
                 },
-                Event::Agent(Some(input)) => self.agent_says(input).await,
+                // In a box, as all that is rare: a session that waits need not have the room for it.
+                Event::Agent(Some(input)) => Box::pin(self.agent_says(input)).await,
                 Event::Other(input) => {
-                    self.live.room().await;
+                    Box::pin(self.live.room()).await;
                     self.live.with(|run| run.handle([input]));
                 }
                 Event::Due => self.time_passed(),
@@ -89,7 +90,6 @@ impl SessionTask {
                 Event::Changed => {}
             }
         };
-        // In a box of its own: a session that waits need not have the room for its end.
         Box::pin(self.finish(ended)).await;
     }
 
@@ -208,6 +208,6 @@ async fn next_of(feed: &mut Option<mpsc::Receiver<TerminalEvent>>) -> Option<Ter
 
 async fn sleep_until(at: Option<std::time::Instant>) {
     if let Some(at) = at {
-        tokio::time::sleep_until(Instant::from_std(at)).await;
+        Box::pin(tokio::time::sleep_until(Instant::from_std(at))).await;
     }
 }
