@@ -333,7 +333,7 @@ impl Host {
         if row.agent != agent {
             return Err(HostError::not_resumable(id, format!("it belongs to agent {}", row.agent)));
         }
-        let meta = SessionMeta::read(&row.info);
+        let meta = self.shared.store.whole_meta(id, &row).await;
         let end: Option<TerminationInfo> = meta.termination().ok();
         if let Some(end) = end.as_ref().filter(|end| end.reason == Reason::Terminated) {
             return Err(HostError::Terminated { id: id.to_string(), info: Arc::new(end.clone()) });

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::journal;
 use crate::session::{EndOutcome, EndRequest, SessionHandle};
 use acpd_eventlog::{SessionRow, WriteError};
-use acpd_record::{SessionId, SessionMeta};
+use acpd_record::SessionId;
 use std::sync::Arc;
 
 /// A session that was found.
@@ -35,7 +35,7 @@ impl Host {
             Some(_) if !row.ended => return Err(HostError::UnknownSession { id: id.to_string() }),
             _ => {}
         }
-        let info = SessionMeta::read(&row.info).termination();
+        let info = self.shared.store.whole_meta(id, &row).await.termination();
         let unreadable = |error: serde_json::Error| HostError::History {
             detail: format!("how the session ended cannot be read: {error}"),
         };

@@ -221,7 +221,7 @@ impl Host {
             Some(row) => row,
             None => self.shared.store.row(id).await?,
         };
-        Ok(self.summary(row).await)
+        Ok(self.whole_summary(id, row).await)
     }
 
     /// One session, with its state; as it was at its end, if it has ended. `found` is what was found of it just now.
@@ -243,7 +243,16 @@ impl Host {
             let _one_of_few = self.shared.store.one_of_few().await;
             self.shared.store.recall(id, &SessionMeta::read(&row.info), last).await?
         };
-        Ok(SessionInfo { summary: self.summary(row).await, snapshot: projection.shown(last) })
+        Ok(SessionInfo { summary: self.whole_summary(id, row).await, snapshot: projection.shown(last) })
+    }
+
+    /// What clients are shown of one session, with all that is known of its end.
+    async fn whole_summary(&self, id: &SessionId, row: SessionRow) -> SessionSummary {
+        let mut summary = self.summary(row).await;
+        if let Some(end) = summary.termination.take() {
+            summary.termination = Some(self.shared.store.whole_end(id, end).await);
+        }
+        summary
     }
 
     /// What clients are shown of a row. One whose host has died is shown as it will be recorded.

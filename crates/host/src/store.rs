@@ -2,6 +2,7 @@
 //!
 //! Not here: what is live, and what of it is shown.
 
+use crate::acp;
 use crate::chain::chain;
 use crate::check::CheckCache;
 use crate::checkpoints::{self, LONG};
@@ -10,7 +11,7 @@ use crate::host_file::HostFile;
 use crate::journal;
 use crate::recording;
 use acpd_eventlog::{EventLog, SessionRow};
-use acpd_record::{Event, Projection, SessionId, SessionMeta};
+use acpd_record::{Event, Json, Projection, SessionId, SessionMeta, TerminationInfo};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Histories that are read at once for those who look at a session that is not live here; the others wait. One is read
@@ -96,6 +97,43 @@ impl SessionStore {
             checkpoints::keep(&self.log, id, &projection);
         }
         Ok(projection)
+    }
+
+    /// How the last run of a session ended, as its index has it, with the text of stderr, which only the event has.
+    pub(crate) async fn whole_end(&self, id: &SessionId, end: Json) -> Json {
+        let Some(seq) = acp::view::<TerminationInfo>(end.get().as_bytes())
+            .filter(|info| !info.has_stderr_text())
+            .map(|info| info.seq())
+        else {
+            return end;
+        };
+        match self.end_at(id, seq).await {
+            Ok(Some(whole)) => Json::new(&whole),
+            Ok(None) => end,
+            Err(error) => {
+                tracing::warn!(parent: None, session = %id, seq, error = chain(&error), "the record of an end cannot be read");
+                end
+            }
+        }
+    }
+
+    /// What the index knows of a session, with the whole record of its end.
+    pub(crate) async fn whole_meta(&self, id: &SessionId, row: &SessionRow) -> SessionMeta {
+        let mut meta = SessionMeta::read(&row.info);
+        if let Some(end) = meta.termination_info.take() {
+            meta.termination_info = Some(self.whole_end(id, end).await);
+        }
+        meta
+    }
+
+    /// The record of an end that is event `seq`.
+    async fn end_at(&self, id: &SessionId, seq: u64) -> Result<Option<TerminationInfo>, HostError> {
+        let block = self.log.cursor(id.as_str(), seq - 1).await?.next().await?;
+        let stored = block.as_ref().and_then(|block| block.events().find(|event| event.seq == seq));
+        Ok(match stored.map(|stored| Event::read(stored.kind, stored.payload)) {
+            Some(Ok(Event::Ended(info))) => Some(*info),
+            _ => None,
+        })
     }
 
     /// What is stored of a session as it stands there.

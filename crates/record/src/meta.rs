@@ -81,9 +81,12 @@ impl SessionMeta {
         serde_json::from_str(self.termination_info.as_ref().map_or("null", Json::get))
     }
 
-    /// Its last run has ended.
+    /// Its last run has ended. The text of stderr stays in the event, if the record says which that is.
     pub fn ended(&mut self, info: &TerminationInfo) {
-        self.termination_info = Some(Json::new(info));
+        self.termination_info = Some(match info.seq() {
+            0 => Json::new(info),
+            _ => Json::new(&info.without_stderr_text()),
+        });
     }
 
     /// A new run began; gives how the one before ended.
@@ -97,6 +100,7 @@ impl SessionMeta {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::termination::StderrInfo;
 
     // contract 1.3: members of a later version survive a rewrite, and odd ones do no harm
     #[test]
@@ -110,6 +114,27 @@ mod tests {
         let written = String::from_utf8(meta.write()).expect("text");
         assert_eq!(written, r#"{"nativeSessionId":"n","client":"c","runs":2,"later":{"a":[1.0]}}"#);
         assert_eq!(SessionMeta::read(b"no JSON"), SessionMeta::default());
+    }
+
+    // contract 1.2: a hundred lines of stderr are stored once, in the event
+    #[test]
+    fn the_index_has_no_text_of_stderr() {
+        let stderr = StderrInfo {
+            head: Some("a\nb".into()),
+            tail: Some("z".into()),
+            truncated: true,
+            total_lines: 200,
+        };
+        let info = TerminationInfo { stderr: Some(stderr), last_event_seq: Some(6), ..Default::default() };
+        let mut meta = SessionMeta::default();
+        meta.ended(&info);
+        let kept = meta.termination().expect("it is readable");
+        assert!(info.has_stderr_text() && !kept.has_stderr_text());
+        assert_eq!((kept.seq(), kept.stderr.map(|stderr| stderr.total_lines)), (7, Some(200)));
+        // Of an end that has no event there is nothing else.
+        let info = TerminationInfo { last_event_seq: None, ..info };
+        meta.ended(&info);
+        assert_eq!(meta.termination().expect("it is readable"), info);
     }
 
     // contract 1: `ended` is false again, and the earlier record is for the one who takes part in the new run

@@ -162,6 +162,18 @@ impl TerminationInfo {
         self.last_event_seq.map_or(0, |last| last + 1)
     }
 
+    /// The record for the index, which is read for lists: how much was written to stderr, and not what.
+    #[must_use]
+    pub fn without_stderr_text(&self) -> Self {
+        let stderr = self.stderr.as_ref().map(|stderr| StderrInfo { head: None, tail: None, ..*stderr });
+        Self { stderr, ..self.clone() }
+    }
+
+    /// Whether it has all that was kept of stderr.
+    pub fn has_stderr_text(&self) -> bool {
+        self.stderr.as_ref().is_none_or(|stderr| stderr.head.is_some())
+    }
+
     /// `params` of `_sandboxagent/session/ended`: snake_case and the basic shape only.
     pub fn ended_params<'a>(&'a self, session_id: &'a SessionId) -> EndedParams<'a> {
         let stderr = self.stderr.as_ref().map(|stderr| EndedStderr {

@@ -6,9 +6,10 @@ use crate::error::HostError;
 use crate::recording;
 use crate::services::Service;
 use acpd_eventlog::{Batch, IndexUpdate};
-use acpd_record::{Event, QuestionNumber, Topic, TurnNumber};
+use acpd_record::{Event, QuestionNumber, TerminationInfo, Topic, TurnNumber};
 use acpd_terminal::TerminalId;
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// What inputs lead to. The shell performs it in the order of the members and adds nothing.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Effects {
     pub(crate) acts: Vec<Act>,
     /// The answer of a client that does not count, and why.
     pub(crate) refused: Option<AnswerRefused>,
+    /// How the run ended, when it is over.
+    pub(crate) ended: Option<Arc<TerminationInfo>>,
 }
 
 /// The answer to a client's request.
@@ -144,7 +147,7 @@ impl Recording {
 impl Effects {
     pub(crate) fn new(now_ms: i64) -> Self {
         let (answers, acts) = (Vec::new(), Vec::new());
-        Self { answers, stop: None, recording: Recording::new(now_ms), acts, refused: None }
+        Self { answers, stop: None, recording: Recording::new(now_ms), acts, refused: None, ended: None }
     }
 
     /// Answers a client's request, behind all that is appended for the same input.

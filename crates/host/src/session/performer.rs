@@ -222,7 +222,7 @@ impl Performer {
 
     /// Performs what the core decided; see [`Effects`] for the order.
     fn perform(&mut self, effects: Effects) {
-        let Effects { answers, stop, recording, acts, refused: _ } = effects;
+        let Effects { answers, stop, recording, acts, refused: _, ended: _ } = effects;
         for answer in answers {
             self.waiting.answer(answer);
         }
@@ -311,9 +311,9 @@ impl Performer {
     pub(super) fn over(&mut self, ended: Ended, committed: u64) -> LastWords {
         let failure = self.failure.as_ref().map(|error| chain(error));
         let end = EndOfRun { ended, failure, committed };
-        let Effects { answers, recording, acts, .. } =
+        let Effects { answers, recording, acts, ended, .. } =
             self.core.handle([Input::Over(Box::new(end))], Self::now());
-        let info = Arc::new(self.core.meta().termination().expect("it was just recorded"));
+        let info = ended.expect("a run that is over has its record");
         // Those that stand in front of the end are handed out first: a viewer that sees the end has them then.
         let (before, after): (Vec<_>, Vec<_>) =
             answers.into_iter().partition(|answer| answer.before.is_some());

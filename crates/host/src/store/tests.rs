@@ -3,7 +3,7 @@
 use super::*;
 use crate::checkpoints::LONG;
 use acpd_eventlog::{Appender, Batch, IndexUpdate, NewSession, Options};
-use acpd_record::Position;
+use acpd_record::{Position, StderrInfo};
 use tempfile::TempDir;
 
 const MANY: u64 = 200_000;
@@ -156,4 +156,31 @@ async fn a_short_log_is_read_as_a_whole() {
     stored.grow(1).await;
     assert_eq!(stored.recalled().await, (stored.folded.clone(), LONG));
     stored.kept(LONG).await;
+}
+
+// contract 1.2: the text of stderr comes from the event, and where that cannot be read the rest still does
+#[tokio::test]
+async fn the_index_sends_for_stderr() {
+    let stored = Stored::with(2).await;
+    let appender = stored.store.log.reopen(stored.id.as_str(), "host").await.expect("it is free");
+    let stderr = StderrInfo { head: Some("why".into()), tail: None, truncated: false, total_lines: 1 };
+    let info = TerminationInfo { stderr: Some(stderr), last_event_seq: Some(2), ..Default::default() };
+    let (mut meta, mut batch) = (SessionMeta::default(), Batch::new());
+    meta.ended(&info);
+    recording::push(&mut batch, 3, &Event::Ended(Box::new(info.clone())));
+    batch.update_index(IndexUpdate { info: Some(meta.write()), ended: Some(true), ..IndexUpdate::default() });
+    appender.append_final(batch).await.expect("room on the disk");
+    let row = stored.store.row(&stored.id).await.expect("it is there");
+    assert!(!String::from_utf8_lossy(&row.info).contains("why"));
+    let whole = stored.store.whole_meta(&stored.id, &row).await;
+    assert_eq!(whole.termination().expect("it is readable"), info);
+    for seq in [1, 2, 9] {
+        let odd = TerminationInfo { last_event_seq: Some(seq - 1), ..info.without_stderr_text() };
+        let end = stored.store.whole_end(&stored.id, Json::new(&odd)).await;
+        assert_eq!(end.get(), Json::new(&odd).get(), "event {seq} is no end");
+    }
+    // As earlier versions stored it, or a later one may.
+    for other in [Json::new(&info), Json::new(&[1])] {
+        assert_eq!(stored.store.whole_end(&stored.id, other.clone()).await.get(), other.get());
+    }
 }

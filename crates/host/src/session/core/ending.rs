@@ -178,7 +178,9 @@ impl SessionCore {
             info: Some(self.meta.write()),
             ..IndexUpdate::default()
         });
-        self.answer_open(&Arc::new(info), last + 1, out);
+        let info = Arc::new(info);
+        self.answer_open(&info, last + 1, out);
+        out.ended = Some(info);
     }
 
     fn record_of(&self, end: &EndOfRun, facts: &SessionFacts, out: &Effects) -> TerminationInfo {
