@@ -13,6 +13,10 @@ use std::sync::{Arc, OnceLock, Weak};
 /// fills and slows it.
 const SESSION_INPUTS: usize = 4;
 
+/// So many messages in one batch are left to the session task: an agent that says that much at once has more to say, which
+/// is read meanwhile.
+const FLOOD: usize = 64;
+
 /// A session that takes messages in the task of the agent.
 pub(crate) trait DirectRecipient: Send + Sync {
     /// Takes them, or gives them back if that would have to wait.
@@ -57,10 +61,12 @@ impl Inbox {
     /// Hands over an input without waiting.
     pub(super) fn offer(&self, input: SessionInput) -> Result<(), NotTaken> {
         let input = match (input, self.direct()) {
-            (SessionInput::Messages(messages), Some(session)) => match session.take(messages) {
-                Ok(()) => return Ok(()),
-                Err(messages) => SessionInput::Messages(messages),
-            },
+            (SessionInput::Messages(messages), Some(session)) if messages.len() < FLOOD => {
+                match session.take(messages) {
+                    Ok(()) => return Ok(()),
+                    Err(messages) => SessionInput::Messages(messages),
+                }
+            }
             (input, _) => input,
         };
         self.shared.queued.fetch_add(1, Ordering::AcqRel);
@@ -154,9 +160,14 @@ mod tests {
         }
     }
 
-    fn message() -> SessionInput {
+    fn messages(count: usize) -> SessionInput {
         let line = bytes::Bytes::from_static(b"{}");
-        SessionInput::Messages(vec![FromAgent::Notification { line, session: None, is_update: true }])
+        let one = |_| FromAgent::Notification { line: line.clone(), session: None, is_update: true };
+        SessionInput::Messages((0..count).map(one).collect())
+    }
+
+    fn message() -> SessionInput {
+        messages(1)
     }
 
     /// Offers a message; whether it was taken or queued.
@@ -184,6 +195,19 @@ mod tests {
         inputs.done();
         assert!(offer(&inbox));
         assert_eq!((inputs.len(), *session.taken.lock()), (0, 1));
+    }
+
+    // UP-1: while an agent floods, its next lines are read beside the work on the ones before
+    #[tokio::test]
+    async fn a_flood_is_left_to_the_session_task() {
+        let (inbox, inputs) = Inbox::new();
+        let session = Arc::new(Session::default());
+        let recipient: Weak<Session> = Arc::downgrade(&session);
+        inputs.take_at_once(recipient);
+        assert!(inbox.offer(messages(FLOOD - 1)).is_ok() && inputs.len() == 0);
+        assert!(inbox.offer(messages(FLOOD)).is_ok() && inputs.len() == 1);
+        assert!(offer(&inbox) && inputs.len() == 2, "in order");
+        assert_eq!(*session.taken.lock(), FLOOD - 1);
     }
 
     // UP-2: a session that has to wait is sent no more than its queue takes, and then its agent is not read
