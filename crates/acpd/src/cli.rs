@@ -121,8 +121,14 @@ pub struct HostLocation {
 #[command(after_help = "\
 The answer goes to stdout, everything else to stderr. When the agent asks for permission, the
 terminal asks you; without a terminal, and with --json, it is refused.
-Exit code: 0 when the agent ended its turn, 1 when it stopped for another reason or failed, 2 for
-a usage error.
+Exit codes:
+  0    the agent ended its turn
+  1    the agent stopped for another reason (refusal, max_tokens, cancelled by another client) or failed
+  2    wrong usage or configuration
+  4    there is no such agent or daemon
+  5    access was refused, or the turn ended because a permission was
+  6    the agent wants a login
+  130  Ctrl-C
 
 Standard input that is not a terminal is read to its end before anything starts; </dev/null where
 it is open and has nothing to say.

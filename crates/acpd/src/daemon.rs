@@ -18,9 +18,11 @@ mod sse;
 mod tls;
 
 pub(crate) use error::DaemonError;
+#[cfg(test)]
+pub(crate) use error::Problem;
 pub(crate) use events::Event;
 pub(crate) use follow::{Followed, Follower};
 pub(crate) use link::{Link, Trouble};
 pub(crate) use locate::{find_daemon, named, need_daemon};
 pub(crate) use request::Daemon;
-pub(crate) use sessions::{End, Session, SessionFilter};
+pub(crate) use sessions::{End, FindError, Session, SessionFilter};

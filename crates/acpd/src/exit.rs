@@ -1,27 +1,61 @@
 //! Exit codes, and how a failure is told to a person: the one place for both.
 
+use crate::verdict::of_error;
 use acpd_host::chain;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
+
+/// What an exit code says (contract 7.1); 0 is success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Code {
+    /// It was asked rightly and failed.
+    Failed = 1,
+    /// It was asked wrongly, on the command line or in the configuration.
+    Usage = 2,
+    /// There is no such session, agent or daemon.
+    Missing = 4,
+    /// Access was refused, or a permission that was refused ended the turn.
+    Denied = 5,
+    /// The agent wants a login.
+    Login = 6,
+    /// The person stopped it, as the shell has it for SIGINT.
+    Interrupted = 130,
+}
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// It was asked wrongly, on the command line or in the configuration.
     Usage(String),
-    /// It was asked rightly and failed; told already.
-    Told,
     /// It was asked rightly and failed.
     Failed(String),
+    /// It failed in a way that has a code of its own.
+    Of(Code, String),
+    /// It failed; told already.
+    Told(Code),
     /// The reader of its output has closed the pipe.
     Unread(String),
 }
 
 impl Failure {
+    /// There is no such session, agent or daemon.
+    pub(crate) fn missing(what: impl Display) -> Self {
+        Self::Of(Code::Missing, what.to_string())
+    }
+
     /// For output that may be read in part: its reader has read enough, and is told nothing.
     pub(crate) fn or_read_enough(self) -> Self {
-        if let Self::Unread(_) = self { Self::Told } else { self }
+        if let Self::Unread(_) = self { Self::Told(Code::Failed) } else { self }
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            Self::Usage(_) => Code::Usage,
+            Self::Failed(_) | Self::Unread(_) => Code::Failed,
+            Self::Of(code, _) | Self::Told(code) => *code,
+        }
     }
 }
 
@@ -31,7 +65,7 @@ impl<E: std::error::Error + 'static> From<E> for Failure {
         let io = (&error as &dyn std::error::Error).downcast_ref::<std::io::Error>();
         match io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
             true => Self::Unread(chain(&error)),
-            false => Self::Failed(chain(&error)),
+            false => Self::Of(of_error(&error), chain(&error)),
         }
     }
 }
@@ -39,19 +73,21 @@ impl<E: std::error::Error + 'static> From<E> for Failure {
 impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Usage(message) | Self::Failed(message) | Self::Unread(message) => f.write_str(message),
-            Self::Told => Ok(()),
+            Self::Usage(message) | Self::Failed(message) | Self::Of(_, message) | Self::Unread(message) => {
+                f.write_str(message)
+            }
+            Self::Told(_) => Ok(()),
         }
     }
 }
 
-/// Turns an outcome into an exit code (contract 6: 0 done, 1 failed, 2 usage) and writes the failure to stderr.
+/// Turns an outcome into an exit code and writes the failure to stderr.
 pub(crate) fn exit_code(outcome: Result<(), Failure>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
-    if !matches!(failure, Failure::Told) {
+    if !matches!(failure, Failure::Told(_)) {
         let style = anstyle::AnsiColor::Red.on_default().bold();
         // Without stderr the error cannot be shown.
         let _closed = writeln!(anstream::stderr(), "{style}error{style:#}: {failure}");
     }
-    ExitCode::from(if matches!(failure, Failure::Usage(_)) { 2 } else { 1 })
+    ExitCode::from(failure.code() as u8)
 }

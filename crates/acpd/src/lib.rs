@@ -28,6 +28,7 @@ mod runtime;
 mod signals;
 mod state_dir;
 mod stdout;
+mod verdict;
 pub mod view;
 
 pub use process::run_process;

@@ -226,6 +226,7 @@ Each line of a prompt is a directive:
   run-timeout MS CMD ARGS...      the same, killed after MS milliseconds
   elicit MESSAGE                  a form with one text field
   sleep MS | hang                 wait, until cancelled
+  stop-reason REASON              end the turn with that stop reason, after what follows
   ignore-cancel                   from here on ignore cancellations of this session
   ignore-sigterm                  from here on ignore SIGTERM and the end of input
   fork [setsid]                   leave a child behind that sleeps for 1,000 s; reports its pid

@@ -32,6 +32,7 @@ pub(crate) enum Directive {
     Tool(String),
     Sleep(Duration),
     Hang,
+    StopReason(String),
     IgnoreCancel,
     IgnoreSigterm,
     Fork { own_session: bool },
@@ -59,7 +60,7 @@ pub(crate) enum ClientRequest {
     Elicit(String),
 }
 
-const USAGES: [&str; 32] = [
+const USAGES: [&str; 33] = [
     "exit N",
     "signal NAME",
     "stream N [BYTES]",
@@ -73,6 +74,7 @@ const USAGES: [&str; 32] = [
     "tool TITLE",
     "sleep MS",
     "hang",
+    "stop-reason REASON",
     "ignore-cancel",
     "ignore-sigterm",
     "fork [setsid]",
@@ -156,6 +158,7 @@ fn known(name: &str, rest: &str) -> Option<Directive> {
         "tool" => Directive::Tool(text()?),
         "sleep" => Directive::Sleep(Duration::from_millis(rest.parse().ok()?)),
         "hang" => alone(Directive::Hang)?,
+        "stop-reason" => Directive::StopReason(word()?),
         "ignore-cancel" => alone(Directive::IgnoreCancel)?,
         "ignore-sigterm" => alone(Directive::IgnoreSigterm)?,
         "fork" if rest == "setsid" => Directive::Fork { own_session: true },

@@ -42,6 +42,7 @@ impl Turn {
             Directive::Tool(title) => self.tool(title),
             Directive::Sleep(time) => self.wait(Some(*time))?,
             Directive::Hang => self.wait(None)?,
+            Directive::StopReason(reason) => self.stop_reason.clone_from(reason),
             Directive::IgnoreCancel => self.session.ignore_cancel(),
             Directive::IgnoreSigterm => self.ignore_sigterm(),
             Directive::Fork { own_session } => self.fork(*own_session),

@@ -60,7 +60,7 @@ impl Turn {
             }
         }
         self.keep();
-        let stop_reason = if self.signal.is_cancelled() { "cancelled" } else { "end_turn" };
+        let stop_reason = if self.signal.is_cancelled() { "cancelled" } else { &self.stop_reason };
         self.agent.turn_ended(&self.session, stop_reason);
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Turn {
     pub(crate) agent: Arc<Agent>,
     pub(crate) session: Arc<Session>,
     pub(crate) signal: Arc<TurnSignal>,
+    /// Why it ends, unless it is cancelled.
+    pub(crate) stop_reason: String,
     number: u64,
     unkept: String,
     has_spoken: bool,
@@ -42,7 +44,16 @@ impl Turn {
         signal: Arc<TurnSignal>,
         number: u64,
     ) -> Self {
-        Self { agent, session, signal, number, unkept: String::new(), has_spoken: false, tool_calls: 0 }
+        Self {
+            agent,
+            session,
+            signal,
+            stop_reason: "end_turn".to_owned(),
+            number,
+            unkept: String::new(),
+            has_spoken: false,
+            tool_calls: 0,
+        }
     }
 
     /// Sends an update and notes it for the history.

@@ -3,7 +3,7 @@
 mod health;
 
 use crate::cli::Agents;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::local_host::{agent_specs, load_config};
 use crate::process;
 use crate::stdout::print;
@@ -30,7 +30,7 @@ async fn check(
     state_dir: Option<PathBuf>,
 ) -> Result<(), Failure> {
     let config = load_config(config, state_dir)?;
-    config.agent(name).map_err(|error| Failure::Usage(error.to_string()))?;
+    config.agent(name).map_err(Failure::missing)?;
     let spec = agent_specs(&config).remove(name).expect("the line above found it");
     let scope = TaskScope::default();
     let keeper = KeeperCommand::this_binary(process::KEEPER)?;
@@ -56,7 +56,7 @@ async fn check(
         }
         Err((error, info)) if json => {
             let told = json!({"name": name, "ok": false, "error": chain(&error), "terminationInfo": info});
-            print(&told.to_string()).and(Err(Failure::Told))
+            print(&told.to_string()).and(Err(Failure::Told(Code::Failed)))
         }
         Err((error, info)) => Err(Failure::Failed(explain(name, &chain(&error), &json!(info)))),
     };

@@ -13,6 +13,7 @@ use crate::exit::Failure;
 use crate::hosting::{Hosted, Hosting, reach};
 use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
+use crate::verdict::{Stop, Turn, verdict};
 use crate::view::{Screen, TICK, View};
 use acpd_host::{META, PermissionMode, SessionId, method};
 use acpd_wire::member;
@@ -32,7 +33,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     match Hosting::find(args.location).await? {
         Hosting::Here(config) => {
             let agent = args.agent.unwrap_or_else(|| config.server.default_agent.clone());
-            config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
+            config.agent(&agent).map_err(Failure::missing)?;
             let cwd = working_directory(args.cwd, true)?;
             let mut signals = StopSignals::listen()?;
             let local = LocalHost::open(&config).await?;
@@ -113,8 +114,10 @@ struct Conversation {
     /// The ways to log in that the agent names.
     auth_methods: Value,
     begun: Instant,
-    /// The person does not want it any more.
-    interrupted: bool,
+    /// What stopped it from this side.
+    stop: Option<Stop>,
+    /// A permission was refused.
+    refused: bool,
     /// The session's run is over: there is nothing to close.
     ended: bool,
     /// The output is not read any more.
@@ -143,7 +146,8 @@ impl Conversation {
             session: None,
             auth_methods: Value::Null,
             begun: Instant::now(),
-            interrupted: false,
+            stop: None,
+            refused: false,
             ended: false,
             unread: false,
             outcome: None,
@@ -169,13 +173,13 @@ impl Conversation {
                 self.leave_daemon(signals).await?;
             }
         }
-        match (self.outcome.take(), &mut self.show) {
-            (Some(outcome), _) => outcome,
-            (None, show) => {
-                if let Show::View(view) = show {
+        match self.outcome.take() {
+            Some(outcome) => outcome,
+            None => {
+                if let Show::View(view) = &mut self.show {
                     view.interrupted()?;
                 }
-                Err(Failure::Failed("interrupted".to_owned()))
+                Err(self.left("interrupted".to_owned()))
             }
         }
     }
@@ -211,8 +215,8 @@ impl Conversation {
         let asked = self.request(Phase::New, method::SESSION_NEW, &params, signals).await?;
         let Some(created) = asked else { return Ok(()) };
         self.session = created["sessionId"].as_str().map(str::to_owned);
-        if self.interrupted {
-            self.outcome = Some(Err(Failure::Failed("interrupted".to_owned())));
+        if self.stop.is_some() {
+            self.outcome = Some(Err(self.left("interrupted".to_owned())));
             return Ok(());
         }
         let params =
@@ -308,13 +312,14 @@ impl Conversation {
     async fn interrupt(&mut self, phase: Phase) -> Result<bool, Failure> {
         // A session without any client would live on in the daemon.
         let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New));
-        if self.interrupted || !(is_to_come || self.session.is_some()) {
+        let before = self.stop;
+        self.stop = before.or(Some(Stop::Person));
+        if before.is_some() || !(is_to_come || self.session.is_some()) {
             if let Home::Here(local) = &self.home {
                 local.host.agents().kill_all();
             }
             return Ok(false);
         }
-        self.interrupted = true;
         if is_to_come {
             self.announce("stopping; once more to leave at once")?;
             return Ok(true);
@@ -370,13 +375,22 @@ impl Conversation {
         if let Show::View(view) = &mut self.show {
             view.turn_ended(stop_reason, elapsed)?;
         }
-        self.outcome = Some(match (stop_reason, &self.show) {
-            ("end_turn", _) => Ok(()),
-            (_, Show::View(_)) => Err(Failure::Told),
-            (_, Show::Json(_)) => {
-                Err(Failure::Failed(format!("the turn ended with stop reason {stop_reason}")))
+        let code = verdict(Turn::Ended(stop_reason), self.stop, self.refused);
+        self.outcome = Some(match (code, &self.show) {
+            (None, _) => Ok(()),
+            (Some(code), Show::View(_)) => Err(Failure::Told(code)),
+            (Some(code), Show::Json(_)) => {
+                Err(Failure::Of(code, format!("the turn ended with stop reason {stop_reason}")))
             }
         });
         Ok(())
+    }
+
+    /// It was left before anything was answered.
+    fn left(&self, text: String) -> Failure {
+        match verdict(Turn::Left, self.stop, self.refused) {
+            Some(code) => Failure::Of(code, text),
+            None => Failure::Failed(text),
+        }
     }
 }

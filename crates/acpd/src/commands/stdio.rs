@@ -26,7 +26,7 @@ pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
 }
 
 async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
-    config.agent(&agent).map_err(|error| Failure::Usage(error.to_string()))?;
+    config.agent(&agent).map_err(Failure::missing)?;
     let mut signals = StopSignals::listen()?;
     let local = LocalHost::open(config).await?;
     // An editor may open any number of sessions.

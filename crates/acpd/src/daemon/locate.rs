@@ -21,7 +21,7 @@ pub(crate) async fn need_daemon(which: Which) -> Result<Daemon, Failure> {
     let config = load_config(which.config, which.state_dir)?;
     let state_dir = &config.storage.path;
     find_daemon(state_dir).await?.ok_or_else(|| {
-        Failure::Failed(format!(
+        Failure::missing(format!(
             "no daemon serves {}; `acpd serve` starts one, and --connect URL names one elsewhere",
             state_dir.display()
         ))

@@ -42,6 +42,13 @@ pub(super) enum Kind {
     Other,
 }
 
+impl Choice {
+    /// Whether the agent may not do it.
+    pub(crate) fn refuses(&self) -> bool {
+        matches!(self.kind, Kind::RejectOnce | Kind::RejectAlways)
+    }
+}
+
 impl Question {
     /// Reads the params of `session/request_permission`; None when they offer nothing.
     pub(crate) fn read(params: &[u8]) -> Option<Self> {

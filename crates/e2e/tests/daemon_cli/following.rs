@@ -68,7 +68,7 @@ fn a_daemon_that_goes_before_its_first_answer_is_waited_for() {
     let follow = ["sessions", "events", &session[..13], "--follow", "--json"];
     let over_tcp = [&follow[..], &["--connect", &url]].concat();
     for (words, says) in [(&over_tcp[..], "no daemon answers"), (&follow[..], "no daemon serves")] {
-        let err = fails(&scratch, 1, words);
+        let err = fails(&scratch, 4, words);
         assert!(err.contains(says) && !err.contains("reconnecting"), "{err}");
     }
     // What takes the first request and is gone.
@@ -89,7 +89,7 @@ fn a_daemon_that_goes_before_its_first_answer_is_waited_for() {
         let (exit, rest, err) = events.end();
         assert!((exit, rest.as_str()) == (Exit::Code(0), "") && err.contains(words), "{err}");
     }
-    fails(&scratch, 1, &["sessions", "events", "no-such-session", "--follow", "--connect", &url]);
+    fails(&scratch, 4, &["sessions", "events", "no-such-session", "--follow", "--connect", &url]);
     daemon.stop();
 }
 
@@ -178,7 +178,7 @@ fn what_does_not_come_back_is_told() {
     assert_eq!(away.end().0, Exit::Signal(2));
     let mut daemon = scratch.serve_on(&address);
     done(&scratch, &["sessions", "delete", &session]);
-    fails(&scratch, 1, &["sessions", "events", &session, "--follow"]);
+    fails(&scratch, 4, &["sessions", "events", &session, "--follow"]);
     daemon.stop();
 }
 

@@ -43,14 +43,14 @@ fn an_agent_may_not_control_its_daemon() {
             let said = read_to_string(scratch.path(&format!("{name}.{way}"))).expect("it was written");
             let refused = said.contains("403") && said.contains("control_daemon = true in [agents.shut]");
             let is_right = match name {
-                "shut" => refused && said.ends_with("exit 1\n"),
+                "shut" => refused && said.ends_with("exit 5\n"),
                 _ => said.contains("STATE") && said.ends_with("exit 0\n"),
             };
             assert!(is_right, "{name} {way}: {said}");
         }
     }
     // The commands that it runs in terminals are its own, too.
-    for (name, code) in [("shut", 1), ("open", 0)] {
+    for (name, code) in [("shut", 5), ("open", 0)] {
         let said = done(&scratch, &["run", "--agent", name, &format!("run {list}")]);
         assert!(said.contains(&format!("exit code {code}")), "{name}: {said}");
         assert_eq!(said.contains("[agents.shut]"), name == "shut", "{said}");
@@ -78,7 +78,7 @@ fn a_mark_tells_as_much_as_a_keeper() {
     };
     for mark in [mark, &format!("another.1,{mark},third.2")] {
         let (exit, err) = with(mark);
-        assert!(exit == Exit::Code(1) && err.contains("control_daemon = true in [agents.example]"), "{err}");
+        assert!(exit == Exit::Code(5) && err.contains("control_daemon = true in [agents.example]"), "{err}");
     }
     // Of another daemon's, below or above.
     assert_eq!(with("another.1"), (Exit::Code(0), String::new()));
@@ -86,7 +86,7 @@ fn a_mark_tells_as_much_as_a_keeper() {
     done(&scratch, &["sessions", "close", &session]);
     scratch.mark().only_left(&[daemon.pid()], PATIENCE).expect("the agent is gone");
     let (exit, err) = with(mark);
-    assert!(exit == Exit::Code(1) && err.contains("runs no more"), "{err}");
+    assert!(exit == Exit::Code(5) && err.contains("runs no more"), "{err}");
     daemon.stop();
 }
 

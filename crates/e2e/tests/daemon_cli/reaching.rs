@@ -37,14 +37,14 @@ fn tokens_are_given_and_not_shown() {
             Some((prompt, run)) if words[0] == "run" => [run, &connect, &[*prompt]].concat(),
             _ => [words, &connect].concat(),
         };
-        let err = fails(&scratch, 1, &all);
+        let err = fails(&scratch, 5, &all);
         assert!(err.contains("401") && err.contains("ACPD_TOKEN") && err.contains("--token-file"), "{err}");
     }
     let list = done(&scratch, &["sessions", "list", "--connect", &url, "--token-file", file]);
     assert!(list.contains("idle"), "{list}");
     for (token, code, words) in [
         (TOKEN, 0, ""),
-        ("wrong-and-secret", 1, "(401 unauthorized): what was given is no token that acpd knows"),
+        ("wrong-and-secret", 5, "(401 unauthorized): what was given is no token that acpd knows"),
         ("two words", 2, "is no token"),
     ] {
         let mut command = scratch.command(acpd());
@@ -60,8 +60,10 @@ fn tokens_are_given_and_not_shown() {
     }
     // What it may not do is said.
     let err =
-        fails(&scratch, 1, &["sessions", "terminate", &session, "--connect", &url, "--token-file", file]);
+        fails(&scratch, 5, &["sessions", "terminate", &session, "--connect", &url, "--token-file", file]);
     assert!(err.contains("403") && err.contains("observe"), "{err}");
+    let err = fails(&scratch, 5, &["run", "--connect", &url, "--token-file", file, "hello"]);
+    assert!(err.contains("needs a token with the scope control"), "{err}");
     let err = fails(&scratch, 2, &["sessions", "list", "--connect", &url, "--token-file", "/no/such/token"]);
     assert!(err.contains("/no/such/token"), "{err}");
     leave(client);

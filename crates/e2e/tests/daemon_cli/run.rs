@@ -56,7 +56,7 @@ fn an_interrupt_cancels_the_turn() {
     running.wait_for("hello");
     running.signal(Signal::INT);
     let (shown, status) = running.end();
-    assert_eq!(status.code(), Some(1), "{shown}");
+    assert_eq!(status.code(), Some(130), "{shown}");
     assert!(shown.contains("cancelling") && shown.contains("is closed"), "{shown}");
     assert!(ids(&scratch, &["--live"]).is_empty());
     daemon.stop();
@@ -81,7 +81,7 @@ fn an_interrupt_before_the_session_closes_it() {
     running.wait_for("stopping; once more to leave at once");
     arrival.go();
     let (shown, status) = running.end();
-    assert_eq!(status.code(), Some(1), "{shown}");
+    assert_eq!(status.code(), Some(130), "{shown}");
     assert!(shown.contains("is closed") && shown.contains("interrupted"), "{shown}");
     assert_eq!((ids(&scratch, &[]).len(), ids(&scratch, &["--live"]).len()), (1, 0));
 
@@ -91,7 +91,7 @@ fn an_interrupt_before_the_session_closes_it() {
     running.wait_for("stopping");
     running.signal(Signal::INT);
     let (shown, status) = running.end();
-    assert_eq!(status.code(), Some(1), "{shown}");
+    assert_eq!(status.code(), Some(130), "{shown}");
     assert!(!shown.contains("is closed"), "{shown}");
     daemon.stop();
 }
@@ -108,7 +108,7 @@ fn a_second_interrupt_leaves() {
     running.signal(Signal::INT);
     let (shown, status) = running.end();
     let session = ids(&scratch, &["--live"]).remove(0);
-    assert_eq!(status.code(), Some(1), "{shown}");
+    assert_eq!(status.code(), Some(130), "{shown}");
     let short = &session[session.len() - 8..];
     assert!(shown.contains(&format!("session {short} lives on")) && shown.contains("--follow"), "{shown}");
     assert_eq!(state(&scratch, &session), "running");
@@ -165,20 +165,20 @@ fn a_lost_daemon_is_told() {
     assert!(err.contains("the daemon at ") && err.contains("what became of"), "{err}");
 }
 
-// contract 6: 2 for an agent that the daemon does not have; it is said whose list that is and how it is renewed
+// contract 7.1: 4 for an agent that the daemon does not have; it is said whose list that is and how it is renewed
 #[test]
-fn an_unknown_agent_is_wrong_usage() {
+fn an_unknown_agent_is_told() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
     let (own, pid) = (scratch.path("config.toml"), daemon.pid());
     let goes_by = format!("the daemon goes by {}", own.display());
     let renewed = format!("`kill -HUP {pid}` makes it read its configuration anew");
     for more in [&[][..], &["--json"]] {
-        let err = fails(&scratch, 2, &[&["run", "--agent", "nobody"], more, &["hello"]].concat());
+        let err = fails(&scratch, 4, &[&["run", "--agent", "nobody"], more, &["hello"]].concat());
         assert!(err.contains("nobody") && err.contains(&goes_by) && err.contains(&renewed), "{err}");
         assert!(!err.contains("before its last change") && err.lines().count() == 1, "{err}");
     }
-    let err = fails(&scratch, 2, &["run", "--connect", &daemon.url(), "--agent", "nobody", "hello"]);
+    let err = fails(&scratch, 4, &["run", "--connect", &daemon.url(), "--agent", "nobody", "hello"]);
     assert!(err.contains("SIGHUP") && err.starts_with("warning: "), "{err}");
     daemon.stop();
 }

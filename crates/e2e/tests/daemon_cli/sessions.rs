@@ -65,14 +65,14 @@ fn an_end_or_a_beginning_of_an_id_is_enough() {
             assert_eq!(json(&scratch, &["sessions", "show", part])["sessionId"], id.as_str(), "{part}");
         }
     }
-    let err = fails(&scratch, 1, &["sessions", "show", &all[0][..shared]]);
+    let err = fails(&scratch, 2, &["sessions", "show", &all[0][..shared]]);
     assert!(err.contains("2 sessions end or begin with") && all.iter().all(|id| err.contains(id)), "{err}");
     for command in ["show", "events", "close", "terminate", "delete"] {
-        let err = fails(&scratch, 1, &["sessions", command, "nobody"]);
+        let err = fails(&scratch, 4, &["sessions", command, "nobody"]);
         assert!(err.contains("no session has the id \"nobody\""), "{err}");
     }
     // What means something in a URL means nothing in an id.
-    fails(&scratch, 1, &["sessions", "delete", "../sessions/x?y#z"]);
+    fails(&scratch, 4, &["sessions", "delete", "../sessions/x?y#z"]);
     fails(&scratch, 2, &["sessions", "delete", ""]);
     assert_eq!(ids(&scratch, &[]), all);
     daemon.stop();
@@ -106,7 +106,7 @@ fn sessions_are_ended() {
                 let again = json(&scratch, &["sessions", command, &session]);
                 assert_eq!(again["alreadyEnded"], true, "{again}");
             }
-            None => drop(fails(&scratch, 1, &["sessions", "show", &session])),
+            None => drop(fails(&scratch, 4, &["sessions", "show", &session])),
         }
         leave(client);
     }
@@ -143,15 +143,15 @@ fn without_a_daemon_there_is_help() {
         &["sessions", "events", "x", "--follow"],
         &["top", "--once"],
     ] {
-        let err = fails(&scratch, 1, words);
+        let err = fails(&scratch, 4, words);
         assert!(err.contains("acpd serve") && err.contains("--connect"), "{words:?}: {err}");
     }
     let mut daemon = scratch.serve();
     let url = daemon.url();
     daemon.kill();
-    let err = fails(&scratch, 1, &["sessions", "list"]);
+    let err = fails(&scratch, 4, &["sessions", "list"]);
     assert!(err.contains("acpd serve"), "{err}");
-    let err = fails(&scratch, 1, &["sessions", "list", "--connect", &url]);
+    let err = fails(&scratch, 4, &["sessions", "list", "--connect", &url]);
     assert!(err.contains(&format!("no daemon answers at {url}")), "{err}");
     for url in ["localhost:2273", "ftp://x", "http://me:secret@x", "unix:"] {
         let err = fails(&scratch, 2, &["sessions", "list", "--connect", url]);

@@ -65,7 +65,6 @@ fn run_tells_how_the_agent_failed() {
 fn run_tells_wrong_usage_apart() {
     let scratch = Scratch::new();
     for (args, words) in [
-        (vec!["--agent", "exampel", "hello"], "did you mean \"example\""),
         (vec!["--no-such-flag", "hello"], "--no-such-flag"),
         (vec![], "prompt"),
         (vec!["--permission-mode", "yolo", "hello"], "yolo"),
@@ -130,7 +129,7 @@ fn agents_are_listed_and_checked() {
     for (name, code, words) in [
         ("absent", 1, vec!["command not found: /no/such/program"]),
         ("quits", 1, vec!["exit status: 3", "no key found"]),
-        ("exampel", 2, vec!["did you mean \"example\""]),
+        ("exampel", 4, vec!["did you mean \"example\""]),
     ] {
         let (exit, out, err) = agents(&scratch, &["check", name]);
         assert_eq!((exit, out.as_str()), (Exit::Code(code), ""), "{err}");
@@ -155,7 +154,7 @@ fn a_wanted_login_is_told() {
         .shell("wants", &answer(""))
         .shell("says", &answer(r#","data":{"message":"the key has expired"}"#));
     let (exit, out, err) = run(&scratch, &["--agent", "wants", "hello"]);
-    assert_eq!((exit, out.as_str()), (Exit::Code(1), ""), "{err}");
+    assert_eq!((exit, out.as_str()), (Exit::Code(6), ""), "{err}");
     for words in [
         "✗ the agent wants a login: Authentication required\n",
         "in one of the ways that wants names",
@@ -168,7 +167,7 @@ fn a_wanted_login_is_told() {
     assert!(err.contains("\n  the key has expired\n"), "{err}");
     let (exit, _, err) = run(&scratch, &["--json", "--agent", "wants", "hello"]);
     let words = "error: agent wants wants a login: Authentication required; Account: Run wants login in the terminal; Key";
-    assert!(exit == Exit::Code(1) && err.starts_with(words), "{err}");
+    assert!(exit == Exit::Code(6) && err.starts_with(words), "{err}");
     let state = text(scratch.state());
     let (_, out, _) = agents(&scratch, &["check", "wants", "--state-dir", &state]);
     assert!(
@@ -237,7 +236,7 @@ fn configuration_errors_have_a_place() {
     let (exit, _, err) = scratch.run(&["stdio", "--agent", "example", "--config", "/no/such/config.toml"]);
     assert!(exit == Exit::Code(2) && err.contains("/no/such/config.toml"), "{err}");
     let (exit, _, err) = scratch.run(&["stdio", "--agent", "nobody"]);
-    assert!(exit == Exit::Code(2) && err.contains("nobody") && err.contains("example"), "{err}");
+    assert!(exit == Exit::Code(4) && err.contains("nobody") && err.contains("example"), "{err}");
 }
 
 // contract 6: a state directory that cannot be used is said so

@@ -14,6 +14,7 @@ mod killed;
 mod leaving;
 mod leftovers;
 mod misbehaving;
+mod run_codes;
 mod run_input;
 mod sessions;
 mod terminal_questions;

@@ -43,7 +43,7 @@ fn an_interrupt_while_an_agent_starts_is_heard() {
             let _stays = gate.arrival();
             running.signal(signal);
             let (exit, out, err) = running.end();
-            assert_eq!((exit, out.as_str()), (Exit::Code(1), ""), "{agent}: {err}");
+            assert_eq!((exit, out.as_str()), (Exit::Code(130), ""), "{agent}: {err}");
             assert!(err.ends_with("error: interrupted\n"), "{agent}: {err}");
             assert_eq!(scratch.mark().processes().len(), 0, "{agent}");
         }

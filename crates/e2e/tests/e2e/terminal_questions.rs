@@ -96,7 +96,7 @@ fn a_person_cancels_at_a_question() {
         let running = asking(&scratch, &["ask edit Write it"]);
         running.press(key);
         let (shown, status) = running.end();
-        assert_eq!(status.code(), Some(1), "{key:?}: {shown}");
+        assert_eq!(status.code(), Some(130), "{key:?}: {shown}");
         for words in
             ["not answered: the turn is cancelled", "cancelling; Ctrl-C stops at once", "! cancelled"]
         {
@@ -113,7 +113,7 @@ fn a_signal_at_a_question_gives_the_terminal_back() {
         let running = asking(&scratch, &["ask edit Write it"]);
         running.signal(signal);
         let (shown, status) = running.end();
-        assert!(status.code() == Some(1) && shown.contains("! cancelled"), "{signal:?}: {shown}");
+        assert!(status.code() == Some(130) && shown.contains("! cancelled"), "{signal:?}: {shown}");
     }
 }
 

@@ -2,13 +2,12 @@
 
 use super::{Conversation, Home, Phase, Show};
 use crate::clean;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
+use crate::verdict::{Cause, Turn, verdict};
 use crate::view::{Failed, Step, logins, said};
+use acpd_host::error_code;
 use acpd_wire::codes;
 use serde_json::Value;
-
-/// The code by which an agent says that it wants a login (ACP: `auth_required`).
-const AUTH_REQUIRED: i64 = -32_000;
 
 impl Conversation {
     /// A request of ours was answered with an error.
@@ -18,7 +17,7 @@ impl Conversation {
         let is_wrong = phase == Phase::Initialize && error["code"].as_i64() == Some(codes::INVALID_PARAMS);
         if let (true, Home::Daemon { configuration, .. }) = (is_wrong, &self.home) {
             let text = format!("{}; {configuration}", clean::line(message, 300));
-            self.outcome = Some(Err(Failure::Usage(text)));
+            self.outcome = Some(Err(self.of_code(Cause::UnknownAgent, text)));
             return Ok(());
         }
         let data = &error["data"];
@@ -27,7 +26,7 @@ impl Conversation {
         self.forget_questions();
         self.know_agent(&data["agent"]);
         let step = match (error["code"].as_i64(), phase) {
-            (Some(AUTH_REQUIRED), _) => Step::Login,
+            (Some(error_code::AUTH_REQUIRED), _) => Step::Login,
             (_, Phase::Prompt) => Step::Turn,
             _ => Step::Start,
         };
@@ -40,12 +39,16 @@ impl Conversation {
         };
         let details = said(data, message).filter(|details| !ways.iter().any(|way| way.contains(details)));
         let took = self.elapsed();
+        let cause = match data["required"].is_string() {
+            true => Cause::Scope,
+            false => Cause::Code(error["code"].as_i64()),
+        };
         let failure = match &mut self.show {
             Show::View(view) => {
                 let ended = Some(info).filter(|info| info.is_object());
                 let failed = Failed { step, message, details, ended, logins: &ways };
                 view.failed(&failed, took)?;
-                Failure::Told
+                Failure::Told(self.code(cause))
             }
             Show::Json(_) => {
                 let mut text = in_a_line(self.agent.as_deref(), step, message);
@@ -56,11 +59,19 @@ impl Conversation {
                 if info.is_object() {
                     text.push_str(&format!(" {info}"));
                 }
-                Failure::Failed(text)
+                self.of_code(cause, text)
             }
         };
         self.outcome = Some(Err(failure));
         Ok(())
+    }
+
+    fn code(&self, cause: Cause) -> Code {
+        verdict(Turn::Failed(cause), self.stop, self.refused).unwrap_or(Code::Failed)
+    }
+
+    fn of_code(&self, cause: Cause, text: String) -> Failure {
+        Failure::Of(self.code(cause), text)
     }
 
     /// The name of the agent, if only the host knew it so far.

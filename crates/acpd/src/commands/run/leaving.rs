@@ -53,11 +53,12 @@ impl Conversation {
                 if let Show::View(view) = &mut self.show {
                     view.interrupted()?;
                 }
-                self.outcome =
-                    Some(Err(Failure::Failed(format!("interrupted; {}", lives_on(&shown, &reach)))));
+                let failure = self.left(format!("interrupted; {}", lives_on(&shown, &reach)));
+                self.outcome = Some(Err(failure));
             }
             (Some(trouble), None) => {
-                self.outcome = Some(Err(Failure::Failed(format!("{trouble}; {}", lost(&shown, &reach)))));
+                let failure = self.left(format!("{trouble}; {}", lost(&shown, &reach)));
+                self.outcome = Some(Err(failure));
             }
             (Some(_), Some(Err(_))) => self.say(&lost(&shown, &reach))?,
             _ => {}

@@ -88,7 +88,7 @@ impl Conversation {
             self.client.answer(&id, &cancelled()).await;
             return Ok(());
         };
-        if self.interrupted {
+        if self.stop.is_some() {
             self.client.answer(&id, &cancelled()).await;
             return Ok(());
         }
@@ -123,6 +123,7 @@ impl Conversation {
             }
             key => {
                 if let Some(choice) = view.press(key)? {
+                    self.refused |= choice.refuses();
                     if let Some((id, _)) = self.questions.open.pop_front() {
                         self.client.answer(&id, &selected(&choice)).await;
                     }
@@ -210,6 +211,7 @@ impl Conversation {
                 Show::View(view) => view.not_asked(&question, choice, &why),
                 Show::Json(_) => writeln!(anstream::stderr(), "{}", not_asked(&question, choice, &why)),
             };
+            self.refused = true;
             self.client.answer(&id, &choice.map_or_else(cancelled, selected)).await;
             told?;
         }
