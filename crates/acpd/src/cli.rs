@@ -18,7 +18,7 @@ use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, Val
 use serde::Deserialize;
 use tracing::level_filters::LevelFilter;
 
-use crate::config::{PermissionMode, Scope, Sees, agent_name, listen_address};
+use crate::config::{PermissionMode, Scope, Sees, Wait, agent_name, listen_address};
 
 /// Hosts coding agents that speak the Agent Client Protocol (ACP).
 #[derive(Debug, Clone, PartialEq, Parser)]
@@ -125,6 +125,7 @@ Exit codes:
   0    the agent ended its turn
   1    the agent stopped for another reason (refusal, max_tokens, cancelled by another client) or failed
   2    wrong usage or configuration
+  3    it took longer than --timeout, and was cancelled
   4    there is no such agent or daemon
   5    access was refused, or the turn ended because a permission was
   6    the agent wants a login
@@ -145,6 +146,7 @@ Examples:
   acpd run - < prompt.txt                     prompt from stdin
   acpd run --json \"tool build\" | jq .         one ACP update per line
   acpd run --connect http://127.0.0.1:2273 \"hello\"
+  acpd run --timeout 10m \"fix the tests\"      cancelled when it takes longer
   acpd run -- --help                          a prompt that begins with a dash")]
 pub struct Run {
     /// The agent; default: default_agent of the configuration, else the built-in `example`
@@ -158,6 +160,10 @@ pub struct Run {
     /// Who answers when the agent asks for permission; default: as its configuration says
     #[arg(short, long, value_name = "MODE", value_parser = permission_modes())]
     pub permission_mode: Option<PermissionMode>,
+
+    /// Cancel the turn when it takes longer, such as 90s, 10m or 2h; the start of the agent counts
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<Wait>,
 
     /// Print each ACP update as one line of JSON
     #[arg(long)]

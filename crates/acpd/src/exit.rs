@@ -14,6 +14,8 @@ pub(crate) enum Code {
     Failed = 1,
     /// It was asked wrongly, on the command line or in the configuration.
     Usage = 2,
+    /// It took longer than it might.
+    TimedOut = 3,
     /// There is no such session, agent or daemon.
     Missing = 4,
     /// Access was refused, or a permission that was refused ended the turn.

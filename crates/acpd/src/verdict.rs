@@ -13,6 +13,8 @@ use std::error::Error;
 pub(crate) enum Stop {
     /// The person, with Ctrl-C or at a question.
     Person,
+    /// `--timeout`.
+    Timeout,
 }
 
 /// How `acpd run` came to an end.
@@ -42,6 +44,7 @@ pub(crate) enum Cause {
 pub(crate) fn verdict(turn: Turn<'_>, stop: Option<Stop>, refused: bool) -> Option<Code> {
     match (stop, turn) {
         (Some(Stop::Person), _) => Some(Code::Interrupted),
+        (Some(Stop::Timeout), _) => Some(Code::TimedOut),
         (None, Turn::Ended("end_turn")) => None,
         (None, Turn::Ended("refusal" | "cancelled")) if refused => Some(Code::Denied),
         (None, Turn::Ended(_) | Turn::Left) => Some(Code::Failed),
@@ -102,6 +105,7 @@ mod tests {
     #[test]
     fn a_turn_has_one_code() {
         let person = Some(Stop::Person);
+        let timeout = Some(Stop::Timeout);
         for (turn, stop, refused, code) in [
             (Turn::Ended("end_turn"), None, false, None),
             // It was refused, and the agent went on without.
@@ -118,6 +122,10 @@ mod tests {
             (Turn::Ended("end_turn"), person, false, Some(Code::Interrupted)),
             (Turn::Left, person, false, Some(Code::Interrupted)),
             (Turn::Left, None, false, Some(Code::Failed)),
+            (Turn::Ended("cancelled"), timeout, false, Some(Code::TimedOut)),
+            (Turn::Ended("end_turn"), timeout, false, Some(Code::TimedOut)),
+            (Turn::Left, timeout, false, Some(Code::TimedOut)),
+            (Turn::Failed(Cause::Code(Some(-32603))), timeout, false, Some(Code::TimedOut)),
             (Turn::Failed(Cause::Code(Some(-32603))), None, false, Some(Code::Failed)),
             (Turn::Failed(Cause::Code(None)), None, false, Some(Code::Failed)),
             (Turn::Failed(Cause::Code(Some(-32000))), None, false, Some(Code::Login)),

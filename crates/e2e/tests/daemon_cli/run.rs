@@ -285,3 +285,15 @@ fn a_person_is_asked_over_the_daemon() {
     leave(client);
     daemon.stop();
 }
+
+// contract 7.1: at the end of --timeout the turn is cancelled in the daemon, and the session closed
+#[test]
+fn a_timeout_cancels_the_turn_in_the_daemon() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let (exit, out, err) = run(&scratch, &["run", "--timeout", "300ms", "begun\nhang"]);
+    assert_eq!((exit, out.as_str()), (Exit::Code(3), "begun\n"), "{err}");
+    assert!(err.contains("the time is up") && err.contains("is closed"), "{err}");
+    assert!(ids(&scratch, &["--live"]).is_empty());
+    daemon.stop();
+}

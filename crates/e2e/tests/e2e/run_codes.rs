@@ -1,6 +1,6 @@
 //! The exit codes of `acpd run` (contract 7.1).
 
-use acpd_e2e::{Exit, Scratch};
+use acpd_e2e::{Exit, Scratch, taking_shell_agent};
 
 /// `acpd run`, hosting by itself.
 fn run(scratch: &Scratch, args: &[&str]) -> (Exit, String, String) {
@@ -34,4 +34,24 @@ fn the_exit_code_tells_causes_apart() {
             assert!(err.contains(words), "{args:?}: {words:?} is not in {err}");
         }
     }
+}
+
+// contract 7.1: at the end of --timeout the turn is cancelled, that is said, and the code is 3; an agent that does not
+// even start is left
+#[test]
+fn a_turn_that_takes_too_long_is_cancelled() {
+    let scratch = Scratch::new().shell("mute", &taking_shell_agent("take; take"));
+    for more in [&[][..], &["--json"]] {
+        let (exit, out, err) = run(&scratch, &[more, &["--timeout", "300ms", "begun\nhang"]].concat());
+        assert_eq!(exit, Exit::Code(3), "{err}");
+        assert!(out.contains("begun") && err.contains("the time is up (--timeout 300ms): "), "{out}{err}");
+        assert!(err.contains("cancelled"), "{err}");
+        let (exit, _, err) = run(&scratch, &[more, &["--timeout", "300ms", "--agent", "mute", "x"]].concat());
+        assert!(exit == Exit::Code(3) && err.ends_with("error: the time is up (--timeout 300ms)\n"), "{err}");
+        let (exit, _, err) = run(&scratch, &[more, &["--timeout", "1h", "hello"]].concat());
+        assert!(exit == Exit::Code(0) && !err.contains("the time is up"), "{err}");
+    }
+    let (exit, out, err) = run(&scratch, &["--timeout", "soon", "hello"]);
+    assert!((exit, out.as_str()) == (Exit::Code(2), "") && err.contains("--timeout"), "{err}");
+    assert!(err.contains("such as \"250ms\""), "{err}");
 }

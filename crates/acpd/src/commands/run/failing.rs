@@ -1,6 +1,9 @@
 //! What is told when there is an error instead of a session or of a turn.
 
-use super::{Conversation, Home, Phase, Show};
+use super::Home;
+use super::conversation::Conversation;
+use super::show::Show;
+use super::talking::Phase;
 use crate::clean;
 use crate::exit::{Code, Failure};
 use crate::verdict::{Cause, Turn, verdict};
@@ -71,14 +74,14 @@ impl Conversation {
     }
 
     fn of_code(&self, cause: Cause, text: String) -> Failure {
-        Failure::Of(self.code(cause), text)
+        Failure::Of(self.code(cause), self.with_stop(text))
     }
 
     /// The name of the agent, if only the host knew it so far.
     pub(super) fn know_agent(&mut self, name: &Value) {
         let (None, Some(name)) = (&self.agent, name.as_str()) else { return };
         self.agent = Some(name.to_owned());
-        if let Show::View(view) = &mut self.show {
+        if let Some(view) = self.show.view() {
             view.named(name);
         }
     }

@@ -1,6 +1,8 @@
 //! The end of `acpd run` with a daemon: the session is closed, as it would be without one, or lives on.
 
-use super::{CLIENT, Conversation, Home, Show};
+use super::conversation::Conversation;
+use super::show::Show;
+use super::{CLIENT, Home};
 use crate::clean;
 use crate::client::Incoming;
 use crate::exit::Failure;
@@ -50,15 +52,14 @@ impl Conversation {
         match (&trouble, &self.outcome) {
             // The person left.
             (None, None) => {
-                if let Show::View(view) = &mut self.show {
+                if let Some(view) = self.show.view() {
                     view.interrupted()?;
                 }
-                let failure = self.left(format!("interrupted; {}", lives_on(&shown, &reach)));
+                let failure = self.left(Some(lives_on(&shown, &reach)));
                 self.outcome = Some(Err(failure));
             }
             (Some(trouble), None) => {
-                let failure = self.left(format!("{trouble}; {}", lost(&shown, &reach)));
-                self.outcome = Some(Err(failure));
+                self.outcome = Some(Err(Failure::Failed(format!("{trouble}; {}", lost(&shown, &reach)))));
             }
             (Some(_), Some(Err(_))) => self.say(&lost(&shown, &reach))?,
             _ => {}

@@ -3,7 +3,8 @@
 //! Owned by the conversation. Invariants: every question gets one answer; one is on the screen, the others wait in
 //! their order; the keyboard is open while one is there and not longer. Nothing is allowed without an answer.
 
-use super::{Conversation, Show};
+use super::conversation::Conversation;
+use super::show::Show;
 use crate::clean;
 use crate::exit::Failure;
 use crate::keyboard::{Key, Keyboard, Typed};
@@ -145,7 +146,7 @@ impl Conversation {
         if at > 0 {
             return Ok(());
         }
-        if let Show::View(view) = &mut self.show {
+        if let Some(view) = self.show.view() {
             view.take_back("taken back: the agent does not wait for an answer any more")?;
         }
         self.ask().await
@@ -154,7 +155,7 @@ impl Conversation {
     /// The turn is being cancelled, and so are its questions.
     pub(super) async fn cancel_questions(&mut self) -> Result<(), Failure> {
         self.questions.close();
-        if let Show::View(view) = &mut self.show {
+        if let Some(view) = self.show.view() {
             view.take_back("not answered: the turn is cancelled")?;
         }
         for (id, _) in std::mem::take(&mut self.questions.open) {
@@ -196,7 +197,7 @@ impl Conversation {
     async fn become_unattended(&mut self, why: &str) -> Result<(), Failure> {
         self.questions.close();
         self.questions.unattended = Some(why.to_owned());
-        if let Show::View(view) = &mut self.show {
+        if let Some(view) = self.show.view() {
             view.take_back(why)?;
         }
         self.refuse_all().await

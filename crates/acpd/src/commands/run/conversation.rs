@@ -1,0 +1,129 @@
+//! `acpd run` from the connection to the end: who takes part, what is known so far, and what came of it.
+//!
+//! Owned by the command. Not here: what is asked and what comes (`talking.rs`), what stops it (`stopping.rs`), how it is
+//! left (`ending_here.rs`, `leaving.rs`).
+
+use super::questions::Questions;
+use super::show::Show;
+use super::{Home, Words};
+use crate::client::Client;
+use crate::exit::Failure;
+use crate::signals::StopSignals;
+use crate::verdict::{Stop, Turn, verdict};
+use crate::view::Screen;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// One prompt, from the connection to its end.
+pub(super) struct Conversation {
+    pub(super) client: Client,
+    pub(super) home: Home,
+    pub(super) show: Show,
+    pub(super) questions: Questions,
+    pub(super) agent: Option<String>,
+    pub(super) words: Words,
+    pub(super) session: Option<String>,
+    /// The ways to log in that the agent names.
+    pub(super) auth_methods: Value,
+    pub(super) begun: Instant,
+    /// When it is stopped, or left if it does not stop.
+    pub(super) deadline: Option<Instant>,
+    /// What stopped it from this side.
+    pub(super) stop: Option<Stop>,
+    /// A permission was refused.
+    pub(super) refused: bool,
+    /// The session's run is over: there is nothing to close.
+    pub(super) ended: bool,
+    /// The output is not read any more.
+    pub(super) unread: bool,
+    pub(super) outcome: Option<Result<(), Failure>>,
+}
+
+impl Conversation {
+    pub(super) fn new(client: Client, home: Home, words: Words, agent: Option<String>, cwd: &Path) -> Self {
+        let screen = Screen::of_process();
+        let questions = Questions::new(words.json, screen);
+        let show = Show::new(&words, screen, cwd);
+        let deadline = words.limit.map(|limit| Instant::now() + limit);
+        Self {
+            client,
+            home,
+            show,
+            questions,
+            agent,
+            words,
+            session: None,
+            auth_methods: Value::Null,
+            begun: Instant::now(),
+            deadline,
+            stop: None,
+            refused: false,
+            ended: false,
+            unread: false,
+            outcome: None,
+        }
+    }
+
+    pub(super) async fn hold(&mut self, cwd: &Path, signals: &mut StopSignals) -> Result<(), Failure> {
+        if let Some(view) = self.show.view() {
+            view.starting(self.agent.as_deref())?;
+        }
+        let talked = self.talk(cwd, signals).await;
+        self.forget_questions();
+        match self.home {
+            Home::Here(_) => {
+                talked?;
+                self.end_here(signals).await?;
+            }
+            Home::Daemon { .. } => {
+                if let Err(failure) = talked {
+                    self.unread = true;
+                    self.outcome = Some(Err(failure));
+                }
+                self.leave_daemon(signals).await?;
+            }
+        }
+        match self.outcome.take() {
+            Some(outcome) => outcome,
+            None => {
+                if let Some(view) = self.show.view() {
+                    view.interrupted()?;
+                }
+                Err(self.left(None))
+            }
+        }
+    }
+
+    /// Since the turn began, without the time that the person was asked.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.begun.elapsed().saturating_sub(self.questions.asked())
+    }
+
+    pub(super) fn announce(&mut self, text: &str) -> Result<(), Failure> {
+        match &mut self.show {
+            _ if self.unread => Ok(()),
+            Show::View(view) => view.announce(text).map_err(Failure::from),
+            Show::Json(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn turn_ended(&mut self, stop_reason: &str) -> Result<(), Failure> {
+        self.forget_questions();
+        let elapsed = self.elapsed();
+        if let Some(view) = self.show.view() {
+            view.turn_ended(stop_reason, elapsed)?;
+        }
+        let code = verdict(Turn::Ended(stop_reason), self.stop, self.refused);
+        self.outcome = Some(match (code, &self.show) {
+            (None, _) => Ok(()),
+            (Some(code), Show::View(_)) => Err(Failure::Told(code)),
+            (Some(code), Show::Json(_)) => {
+                let text = format!("the turn ended with stop reason {stop_reason}");
+                Err(Failure::Of(code, self.with_stop(text)))
+            }
+        });
+        Ok(())
+    }
+}

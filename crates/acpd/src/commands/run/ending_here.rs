@@ -1,0 +1,42 @@
+//! The end of `acpd run` with a host inside: the host ends the session.
+
+use super::Home;
+use super::conversation::Conversation;
+use crate::client::Incoming;
+use crate::exit::Failure;
+use crate::signals::StopSignals;
+use acpd_host::SessionId;
+use serde_json::{Value, json};
+
+impl Conversation {
+    /// The host ends the session before the connection closes.
+    pub(super) async fn end_here(&mut self, signals: &mut StopSignals) -> Result<(), Failure> {
+        self.client.hang_up();
+        loop {
+            tokio::select! {
+                incoming = self.client.next() => match incoming {
+                    Some(Incoming::Notification { method, params }) => self.notified(&method, &params).await?,
+                    Some(_) => {}
+                    None => break,
+                },
+                _ = signals.next() => if let Home::Here(local) = &self.home {
+                    local.host.agents().kill_all();
+                },
+            }
+        }
+        let (Home::Here(local), Some(session)) = (&self.home, &self.session) else { return Ok(()) };
+        // What cannot be looked at any more is not told.
+        let Some(id) = SessionId::parse(session) else { return Ok(()) };
+        let ended = local.host.inspect(&id, None).await.ok().and_then(|summary| summary.termination);
+        let ended = ended.map(|info| json!(info));
+        self.report_leftovers(ended.as_ref())
+    }
+
+    /// Processes that were left behind, when nothing else was said of the end.
+    pub(super) fn report_leftovers(&mut self, ended: Option<&Value>) -> Result<(), Failure> {
+        match ended.is_some_and(|info| info["leaked"] == json!(true)) && !self.ended {
+            true => self.announce("processes that the agent left behind were killed"),
+            false => Ok(()),
+        }
+    }
+}

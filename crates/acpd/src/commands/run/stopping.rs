@@ -1,0 +1,76 @@
+//! What ends a turn from this side: the person, or `--timeout`. The first time it is cancelled, the second time left.
+
+use super::Home;
+use super::conversation::Conversation;
+use super::talking::Phase;
+use crate::exit::Failure;
+use crate::verdict::{Stop, Turn, verdict};
+use acpd_host::method;
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long what is stopped by `--timeout` may take for it, beyond the time that an agent has for a cancel by default.
+const LEAVES: Duration = Duration::from_secs(15);
+
+impl Conversation {
+    /// The person, or the time, wants the turn to end; the second time, at once. Whether it goes on until then.
+    pub(super) async fn stop(&mut self, by: Stop, phase: Phase) -> Result<bool, Failure> {
+        // A session without any client would live on in the daemon.
+        let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New));
+        let before = self.stop;
+        self.stop = before.or(Some(by));
+        self.deadline = None;
+        if before.is_some() || !(is_to_come || self.session.is_some()) {
+            if let Home::Here(local) = &self.home {
+                local.host.agents().kill_all();
+            }
+            return Ok(false);
+        }
+        let what = match by {
+            Stop::Person => String::new(),
+            Stop::Timeout => {
+                self.deadline = Some(Instant::now() + LEAVES);
+                format!("{}: ", self.time_is_up())
+            }
+        };
+        if is_to_come {
+            self.announce(&format!("{what}stopping; once more to leave at once"))?;
+            return Ok(true);
+        }
+        self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
+        self.cancel_questions().await?;
+        let again = match self.home {
+            Home::Here(_) => "Ctrl-C stops at once",
+            Home::Daemon { .. } => "Ctrl-C leaves while it goes on",
+        };
+        self.announce(&format!("{what}cancelling; {again}"))?;
+        Ok(true)
+    }
+
+    fn time_is_up(&self) -> String {
+        let limit = self.words.limit.unwrap_or_default();
+        format!("the time is up (--timeout {limit:?})")
+    }
+
+    /// What is said of an end, behind why it was stopped.
+    pub(super) fn with_stop(&self, text: String) -> String {
+        match self.stop {
+            Some(Stop::Timeout) => format!("{}: {text}", self.time_is_up()),
+            Some(Stop::Person) | None => text,
+        }
+    }
+
+    /// It was left before anything was answered; `more` is what to say of that.
+    pub(super) fn left(&self, more: Option<String>) -> Failure {
+        let why = match self.stop {
+            Some(Stop::Timeout) => self.time_is_up(),
+            Some(Stop::Person) | None => "interrupted".to_owned(),
+        };
+        let text = more.map_or_else(|| why.clone(), |more| format!("{why}; {more}"));
+        match verdict(Turn::Left, self.stop, self.refused) {
+            Some(code) => Failure::Of(code, text),
+            None => Failure::Failed(text),
+        }
+    }
+}
