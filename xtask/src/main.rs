@@ -31,7 +31,7 @@ enum Command {
     Tidy,
     /// Write docs/conformance.md: which tests show each requirement
     Conformance,
-    /// Write docs/openapi.json and docs/schema/events.json as the code says
+    /// Write docs/openapi.json and docs/schema as the code says
     Openapi,
     /// Measure a release build next to the bare agent, and fail when a limit is missed
     Bench(bench::Options),

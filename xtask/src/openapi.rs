@@ -1,8 +1,8 @@
 //! `cargo xtask openapi`: writes `docs/openapi.json`, the description of REST, which the daemon serves as it lies there, and
-//! `docs/schema/events.json`, the schema of events.
+//! `docs/schema`: the schemas of events and of the lines of `acpd run --format json`.
 //!
-//! Not here: making them, which is a test of the gateway, so that the product is built without what makes them. The same
-//! test fails while a file is another.
+//! Not here: making them, which are tests of the crates whose types they are, so that the product is built without what makes
+//! them. The same tests fail while a file is another.
 
 use crate::run::{self, Counts};
 use anyhow::Result;
@@ -10,8 +10,9 @@ use std::path::Path;
 
 pub(crate) const FILE: &str = "docs/openapi.json";
 
-/// The test that makes them, and what tells it to write the files.
-const TEST: &str = "cargo test --quiet --locked -p acpd-gateway --lib the_files_are_what_the_code_says";
+/// The tests that make them, and what tells it to write the files.
+const TEST: &str =
+    "cargo test --quiet --locked -p acpd-gateway -p acpd --lib the_files_are_what_the_code_says";
 const RENEW: &str = "ACPD_RENEW_OPENAPI";
 
 /// Runs the command.

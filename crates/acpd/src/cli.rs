@@ -120,7 +120,7 @@ pub struct HostLocation {
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = "\
 The answer goes to stdout, everything else to stderr. When the agent asks for permission, the
-terminal asks you; without a terminal, and with --json, it is refused.
+terminal asks you; without a terminal, and with --format quiet or json, it is refused.
 Exit codes:
   0    the agent ended its turn
   1    the agent stopped for another reason (refusal, max_tokens, cancelled by another client) or failed
@@ -144,7 +144,8 @@ Examples:
   acpd run --agent opencode --permission-mode acceptEdits \"rename foo to bar\"
   git diff | acpd run \"review this\"           words, and what is on stdin behind them
   acpd run - < prompt.txt                     prompt from stdin
-  acpd run --json \"tool build\" | jq .         one ACP update per line
+  answer=$(acpd run --format quiet \"...\")     the answer and nothing else
+  acpd run --json \"tool build\" | jq .         one object per line, the last one is the result
   acpd run --connect http://127.0.0.1:2273 \"hello\"
   acpd run --timeout 10m \"fix the tests\"      cancelled when it takes longer
   acpd run -- --help                          a prompt that begins with a dash")]
@@ -165,8 +166,12 @@ pub struct Run {
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<Wait>,
 
-    /// Print each ACP update as one line of JSON
-    #[arg(long)]
+    /// What is printed
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_default_value = true)]
+    pub format: RunFormat,
+
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
 
     /// Configuration and state.
@@ -177,6 +182,18 @@ pub struct Run {
     /// alone reads stdin only
     #[arg(value_name = "PROMPT")]
     pub prompt: Vec<String>,
+}
+
+/// What `acpd run` prints.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum RunFormat {
+    /// The answer on stdout, everything else on stderr
+    #[default]
+    Text,
+    /// Only the answer
+    Quiet,
+    /// One JSON object per line (docs/schema/run.json); the last one is the result
+    Json,
 }
 
 /// `acpd serve`
@@ -339,6 +356,11 @@ impl Cli {
 }
 
 impl Run {
+    /// What is printed.
+    pub fn format(&self) -> RunFormat {
+        if self.json { RunFormat::Json } else { self.format }
+    }
+
     /// The prompt's source; a usage error when there is none, because waiting for a person to type it in
     /// would look like a hang.
     pub fn prompt(&self, stdin_is_terminal: bool) -> Result<Prompt, clap::Error> {

@@ -26,6 +26,7 @@ mod write_timeout;
 
 pub use listen::Listener;
 pub use metrics::{Measurements, MeasurementsError};
+pub use rest::EventRenderer;
 pub use settings::HttpSettings;
 pub use tls::{TlsError, tls_config};
 pub use tokens::{TokenHash, Tokens, hash_token};

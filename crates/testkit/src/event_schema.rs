@@ -1,4 +1,4 @@
-//! The project's own schema of events as a judge of those that REST shows.
+//! The project's own schemas as judges: of the events that REST shows, and of the lines of `acpd run --format json`.
 //!
 //! Not a judge of order: that is the log's.
 
@@ -11,6 +11,27 @@ static EVENT: LazyLock<Validator> = LazyLock::new(|| {
     let schema: Value = serde_json::from_str(schema).expect("it is JSON");
     jsonschema::validator_for(&schema).expect("it is a schema")
 });
+
+static LINE: LazyLock<Validator> = LazyLock::new(|| {
+    let schema = include_str!("../../../docs/schema/run.json");
+    let schema: Value = serde_json::from_str(schema).expect("it is JSON");
+    jsonschema::validator_for(&schema).expect("it is a schema")
+});
+
+/// Reads what `acpd run --format json` wrote, and checks every line against `docs/schema/run.json`, and that the last one
+/// is the only result.
+///
+/// # Panics
+/// When they are others.
+pub fn run_lines(out: &str) -> Vec<Value> {
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for line in &lines {
+        assert!(LINE.is_valid(line), "no line of docs/schema/run.json: {line:#}");
+    }
+    let results: Vec<usize> = (0..lines.len()).filter(|at| lines[*at]["type"] == "result").collect();
+    assert_eq!(results, [lines.len() - 1], "{out}");
+    lines
+}
 
 /// Checks an event against `docs/schema/events.json`.
 ///
@@ -37,6 +58,20 @@ mod tests {
         check_event(&event("of_a_later_version", json!({})));
         for other in [event("turn_ended", json!({})), event("ended", json!({"terminationInfo": {}}))] {
             assert!(!EVENT.is_valid(&other), "{other}");
+        }
+    }
+
+    // contract 7.1: lines are told apart by their types
+    #[test]
+    fn a_line_is_one_of_its_type() {
+        let result = json!({"type": "result", "stopReason": "end_turn", "durationMs": 1});
+        assert_eq!(run_lines(&result.to_string()), [result]);
+        for other in [
+            json!({"type": "update", "seq": 0, "update": {}}),
+            json!({"type": "result"}),
+            json!({"type": "x"}),
+        ] {
+            assert!(!LINE.is_valid(&other), "{other}");
         }
     }
 }

@@ -3,7 +3,10 @@
 mod conversation;
 mod ending_here;
 mod failing;
+mod feed;
+mod home;
 mod leaving;
+mod lines;
 mod questions;
 mod show;
 mod standard_input;
@@ -11,24 +14,42 @@ mod stopping;
 mod talking;
 
 use super::working_directory;
-use crate::cli::Run;
+use crate::cli::{Run, RunFormat};
 use crate::client::Client;
 use crate::config::Wait;
-use crate::daemon::Daemon;
 use crate::exit::Failure;
 use crate::hosting::{Hosted, Hosting, reach};
 use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
 use acpd_host::PermissionMode;
 use conversation::Conversation;
+use home::Home;
+use lines::{ErrorLine, Line, ResultLine};
+use show::Lines;
 use std::io::IsTerminal;
 use std::time::Duration;
 
 pub(crate) async fn run(args: Run) -> Result<(), Failure> {
+    let format = args.format();
+    match converse(args).await {
+        Ok(outcome) => outcome.map_err(Failure::or_read_enough),
+        Err(failure) => {
+            if format == RunFormat::Json {
+                let error = Some(ErrorLine { message: failure.to_string(), ..ErrorLine::default() });
+                let result = ResultLine { error, ..ResultLine::default() };
+                Lines::write(&Line::Result(Box::new(result)))?;
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// The outcome of the conversation; an error when there was none.
+async fn converse(args: Run) -> Result<Result<(), Failure>, Failure> {
     let prompt = args.prompt(std::io::stdin().is_terminal()).map_err(clap_failure)?;
     let prompt = standard_input::whole(prompt).await?;
     let limit = args.timeout.and_then(Wait::limit);
-    let words = Words { prompt, json: args.json, mode: args.permission_mode, limit };
+    let words = Words { prompt, format: args.format(), mode: args.permission_mode, limit };
     let reach = reach(&args.location);
     match Hosting::find(args.location).await? {
         Hosting::Here(config) => {
@@ -39,12 +60,12 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             let local = LocalHost::open(&config).await?;
             let client = Client::connect(&local.host, &agent);
             let mut conversation = Conversation::new(client, Home::Here(local), words, Some(agent), &cwd);
-            let outcome = conversation.hold(&cwd, &mut signals).await.map_err(Failure::or_read_enough);
+            let outcome = conversation.hold(&cwd, &mut signals).await;
             if let Home::Here(local) = conversation.home {
                 drop(conversation.client);
                 local.close(&mut signals).await;
             }
-            outcome
+            Ok(outcome)
         }
         Hosting::Daemon(hosted) => {
             let Hosted { daemon, configuration, .. } = *hosted;
@@ -54,7 +75,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             let client = Client::over(link, daemon.scope());
             let home = Home::Daemon { daemon: Box::new(daemon), reach, configuration };
             let mut conversation = Conversation::new(client, home, words, args.agent, &cwd);
-            conversation.hold(&cwd, &mut signals).await.map_err(Failure::or_read_enough)
+            Ok(conversation.hold(&cwd, &mut signals).await)
         }
     }
 }
@@ -65,24 +86,10 @@ const CLIENT: &str = "acpd run";
 /// What is said, and how.
 struct Words {
     prompt: String,
-    json: bool,
+    format: RunFormat,
     mode: Option<PermissionMode>,
     /// How long it may take.
     limit: Option<Duration>,
-}
-
-/// Who hosts the session.
-enum Home {
-    /// This process, for this conversation.
-    Here(LocalHost),
-    /// A daemon, which goes on without us.
-    Daemon {
-        daemon: Box<Daemon>,
-        /// Whose agents it has.
-        configuration: String,
-        /// What to type for other commands to talk to it: flags, each with a space before it.
-        reach: String,
-    },
 }
 
 /// clap's own words, without its "error: ", which the exit adds.

@@ -29,7 +29,7 @@ struct Head {
 
 impl Event {
     /// Reads an event's object.
-    pub(super) fn read(json: &str) -> Result<Self, serde_json::Error> {
+    pub(crate) fn read(json: &str) -> Result<Self, serde_json::Error> {
         let Head { seq, kind } = serde_json::from_str(json)?;
         // JSON has none of them in its texts, only between its parts.
         let json = match json.contains(['\n', '\r']) {

@@ -1,7 +1,7 @@
 //! `acpd run` with a daemon: the same as without one, but that the session is the daemon's.
 
 use crate::cli::{args, done, fails, front_end, ids, json, leave, run, start, state};
-use acpd_e2e::{Exit, Gate, PseudoTerminal, Scratch, acpd, taking_shell_agent};
+use acpd_e2e::{Exit, Gate, PseudoTerminal, Scratch, acpd, run_lines, taking_shell_agent};
 use rustix::process::Signal;
 
 // contract 6: the answer on stdout, the session closed at the end, and that is said; exit codes as without a daemon
@@ -28,15 +28,18 @@ fn a_prompt_goes_through_the_daemon() {
     }
     // Nothing of it is left running.
     assert!(scratch.mark().running("example-agent").is_empty());
-    let (exit, out, err) = run(&scratch, &["run", "--json", "hello"]);
-    assert_eq!((exit, out.lines().count(), err.as_str()), (Exit::Code(0), 1, ""));
+    let (exit, out, err) = run(&scratch, &["run", "--json", "ask edit Write it\nrun echo hi\nhello"]);
+    let lines = run_lines(&out);
+    let has = |name: &str| lines.iter().any(|line| line["type"] == name && line["seq"].is_u64());
+    assert!(exit == Exit::Code(0) && ["update", "permission", "terminal"].into_iter().all(has), "{out}{err}");
 
     let (exit, out, err) = run(&scratch, &["run", "crash"]);
     assert_eq!((exit, out.as_str()), (Exit::Code(1), ""));
     assert!(err.contains("crash line 250") && err.contains("exit status: 1"), "{err}");
     assert!(!err.contains("is closed") && !err.contains("lives on"), "{err}");
-    let err = fails(&scratch, 1, &["run", "--json", "crash"]);
-    assert!(err.contains("terminatedBy"), "{err}");
+    let (exit, out, err) = run(&scratch, &["run", "--json", "crash"]);
+    let result = run_lines(&out).pop().expect("a result");
+    assert_eq!((exit, &result["terminationInfo"]["terminatedBy"]), (Exit::Code(1), &"agent".into()), "{err}");
     // Nobody can be asked.
     let (_, out, err) = run(&scratch, &["run", "ask edit Write it"]);
     assert!(out.contains("reject-once") && err.contains("stdin is not a terminal"), "{out}{err}");
@@ -158,6 +161,7 @@ fn a_lost_daemon_is_told() {
 
     let mut daemon = scratch.serve();
     let mut running = start(&scratch, &["run", "--json", "hello\nhang"]);
+    assert!(running.next_line().is_some_and(|line| line.contains("session")));
     assert!(running.next_line().is_some_and(|line| line.contains("hello")));
     daemon.kill();
     let (exit, _, err) = running.end();
@@ -174,7 +178,8 @@ fn an_unknown_agent_is_told() {
     let goes_by = format!("the daemon goes by {}", own.display());
     let renewed = format!("`kill -HUP {pid}` makes it read its configuration anew");
     for more in [&[][..], &["--json"]] {
-        let err = fails(&scratch, 4, &[&["run", "--agent", "nobody"], more, &["hello"]].concat());
+        let (exit, out, err) = run(&scratch, &[&["run", "--agent", "nobody"], more, &["hello"]].concat());
+        assert_eq!((exit, out.lines().count()), (Exit::Code(4), more.len()), "{out}{err}");
         assert!(err.contains("nobody") && err.contains(&goes_by) && err.contains(&renewed), "{err}");
         assert!(!err.contains("before its last change") && err.lines().count() == 1, "{err}");
     }

@@ -15,6 +15,7 @@ mod leaving;
 mod leftovers;
 mod misbehaving;
 mod run_codes;
+mod run_formats;
 mod run_input;
 mod sessions;
 mod terminal_questions;

@@ -214,14 +214,11 @@ fn without_a_terminal_questions_are_refused() {
     let (_, out, err) = run(&["--permission-mode", "acceptEdits", "ask edit Write it"]);
     assert!(out == "permission selected allow-once\n" && !err.contains("refused"), "{out}{err}");
 
-    // For programs: stdout has updates only.
+    // For programs: stdout has lines of JSON only.
     let (exit, out, err) = run(&["--json", "ask edit Write it"]);
     assert_eq!(exit, acpd_e2e::Exit::Code(0));
-    let is_update = |line: &str| {
-        serde_json::from_str::<Value>(line).is_ok_and(|update| update["sessionUpdate"].is_string())
-    };
-    assert!(out.lines().all(is_update) && !out.is_empty(), "{out}");
-    let said = "refused: edit Write it (Reject once): nobody could be asked: --json shows updates only; \
+    assert!(acpd_e2e::run_lines(&out).iter().any(|line| line["type"] == "permission"), "{out}");
+    let said = "refused: edit Write it (Reject once): nobody could be asked: --format quiet and json do not ask; \
                 `--permission-mode acceptEdits` would allow it\n";
     assert_eq!(err, said);
 

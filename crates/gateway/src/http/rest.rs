@@ -6,6 +6,8 @@ mod events;
 mod render;
 mod sessions;
 
+pub use render::Renderer as EventRenderer;
+
 use super::health;
 use super::problem::{Kind, Problem};
 use super::settings::Shared;

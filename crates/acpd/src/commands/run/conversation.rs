@@ -3,9 +3,12 @@
 //! Owned by the command. Not here: what is asked and what comes (`talking.rs`), what stops it (`stopping.rs`), how it is
 //! left (`ending_here.rs`, `leaving.rs`).
 
+use super::Words;
+use super::feed::Feed;
+use super::home::Home;
+use super::lines::{ErrorLine, Line, ResultLine};
 use super::questions::Questions;
-use super::show::Show;
-use super::{Home, Words};
+use super::show::{Lines, Show};
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
@@ -25,6 +28,10 @@ pub(super) struct Conversation {
     pub(super) agent: Option<String>,
     pub(super) words: Words,
     pub(super) session: Option<String>,
+    /// Its events, for a program.
+    pub(super) feed: Option<Feed>,
+    /// What a program is told at the end.
+    pub(super) result: ResultLine,
     /// The ways to log in that the agent names.
     pub(super) auth_methods: Value,
     pub(super) begun: Instant,
@@ -44,8 +51,8 @@ pub(super) struct Conversation {
 impl Conversation {
     pub(super) fn new(client: Client, home: Home, words: Words, agent: Option<String>, cwd: &Path) -> Self {
         let screen = Screen::of_process();
-        let questions = Questions::new(words.json, screen);
-        let show = Show::new(&words, screen, cwd);
+        let questions = Questions::new(words.format, screen);
+        let show = Show::new(words.format, screen, cwd);
         let deadline = words.limit.map(|limit| Instant::now() + limit);
         Self {
             client,
@@ -55,6 +62,8 @@ impl Conversation {
             agent,
             words,
             session: None,
+            feed: None,
+            result: ResultLine::default(),
             auth_methods: Value::Null,
             begun: Instant::now(),
             deadline,
@@ -66,11 +75,30 @@ impl Conversation {
         }
     }
 
+    /// Goes on until it is over, and tells how it ended.
     pub(super) async fn hold(&mut self, cwd: &Path, signals: &mut StopSignals) -> Result<(), Failure> {
+        let outcome = self.hold_on(cwd, signals).await;
+        if self.show.lines().is_none() || self.unread || matches!(outcome, Err(Failure::Unread(_))) {
+            return outcome;
+        }
+        let mut result = std::mem::take(&mut self.result);
+        result.session_id = self.session.take();
+        if let (None, None, Err(failure)) = (&result.stop_reason, &result.error, &outcome) {
+            result.error = Some(ErrorLine { message: failure.to_string(), ..ErrorLine::default() });
+        }
+        Lines::write(&Line::Result(Box::new(result)))?;
+        outcome
+    }
+
+    async fn hold_on(&mut self, cwd: &Path, signals: &mut StopSignals) -> Result<(), Failure> {
         if let Some(view) = self.show.view() {
             view.starting(self.agent.as_deref())?;
         }
-        let talked = self.talk(cwd, signals).await;
+        let talked = match self.talk(cwd, signals).await {
+            Ok(()) => self.catch_up().await,
+            failed => failed,
+        };
+        self.result.duration_ms = u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.forget_questions();
         match self.home {
             Home::Here(_) => {
@@ -104,8 +132,8 @@ impl Conversation {
     pub(super) fn announce(&mut self, text: &str) -> Result<(), Failure> {
         match &mut self.show {
             _ if self.unread => Ok(()),
-            Show::View(view) => view.announce(text).map_err(Failure::from),
-            Show::Json(_) => Ok(()),
+            Show::Text(view) => view.announce(text).map_err(Failure::from),
+            Show::Quiet(_) | Show::Json(_) => Ok(()),
         }
     }
 
@@ -116,10 +144,11 @@ impl Conversation {
             view.turn_ended(stop_reason, elapsed)?;
         }
         let code = verdict(Turn::Ended(stop_reason), self.stop, self.refused);
-        self.outcome = Some(match (code, &self.show) {
+        self.result.stop_reason = Some(stop_reason.to_owned());
+        self.outcome = Some(match (code, self.show.tells()) {
             (None, _) => Ok(()),
-            (Some(code), Show::View(_)) => Err(Failure::Told(code)),
-            (Some(code), Show::Json(_)) => {
+            (Some(code), true) => Err(Failure::Told(code)),
+            (Some(code), false) => {
                 let text = format!("the turn ended with stop reason {stop_reason}");
                 Err(Failure::Of(code, self.with_stop(text)))
             }

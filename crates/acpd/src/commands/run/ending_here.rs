@@ -1,11 +1,10 @@
 //! The end of `acpd run` with a host inside: the host ends the session.
 
-use super::Home;
 use super::conversation::Conversation;
+use super::home::Home;
 use crate::client::Incoming;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
-use acpd_host::SessionId;
 use serde_json::{Value, json};
 
 impl Conversation {
@@ -24,11 +23,9 @@ impl Conversation {
                 },
             }
         }
-        let (Home::Here(local), Some(session)) = (&self.home, &self.session) else { return Ok(()) };
+        let Some(session) = &self.session else { return Ok(()) };
         // What cannot be looked at any more is not told.
-        let Some(id) = SessionId::parse(session) else { return Ok(()) };
-        let ended = local.host.inspect(&id, None).await.ok().and_then(|summary| summary.termination);
-        let ended = ended.map(|info| json!(info));
+        let ended = self.home.look(session).await.and_then(|session| session.termination_info);
         self.report_leftovers(ended.as_ref())
     }
 

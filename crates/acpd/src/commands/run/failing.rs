@@ -1,8 +1,8 @@
 //! What is told when there is an error instead of a session or of a turn.
 
-use super::Home;
 use super::conversation::Conversation;
-use super::show::Show;
+use super::home::Home;
+use super::lines::ErrorLine;
 use super::talking::Phase;
 use crate::clean;
 use crate::exit::{Code, Failure};
@@ -10,7 +10,8 @@ use crate::verdict::{Cause, Turn, verdict};
 use crate::view::{Failed, Step, logins, said};
 use acpd_host::error_code;
 use acpd_wire::codes;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 impl Conversation {
     /// A request of ours was answered with an error.
@@ -20,12 +21,15 @@ impl Conversation {
         let is_wrong = phase == Phase::Initialize && error["code"].as_i64() == Some(codes::INVALID_PARAMS);
         if let (true, Home::Daemon { configuration, .. }) = (is_wrong, &self.home) {
             let text = format!("{}; {configuration}", clean::line(message, 300));
+            self.result.error = Some(told_once(error));
             self.outcome = Some(Err(self.of_code(Cause::UnknownAgent, text)));
             return Ok(());
         }
         let data = &error["data"];
         let info = &data["terminationInfo"];
         self.ended |= info.is_object();
+        self.result.termination_info = Some(info.clone()).filter(Value::is_object);
+        self.result.error = Some(told_once(error));
         self.forget_questions();
         self.know_agent(&data["agent"]);
         let step = match (error["code"].as_i64(), phase) {
@@ -46,24 +50,21 @@ impl Conversation {
             true => Cause::Scope,
             false => Cause::Code(error["code"].as_i64()),
         };
-        let failure = match &mut self.show {
-            Show::View(view) => {
-                let ended = Some(info).filter(|info| info.is_object());
-                let failed = Failed { step, message, details, ended, logins: &ways };
-                view.failed(&failed, took)?;
-                Failure::Told(self.code(cause))
-            }
-            Show::Json(_) => {
-                let mut text = in_a_line(self.agent.as_deref(), step, message);
-                for more in details.iter().chain(&ways) {
-                    text.push_str("; ");
-                    text.push_str(more);
-                }
-                if info.is_object() {
-                    text.push_str(&format!(" {info}"));
-                }
-                self.of_code(cause, text)
-            }
+        let ended = Some(info).filter(|info| info.is_object());
+        let mut text = in_a_line(self.agent.as_deref(), step, message);
+        for more in details.iter().chain(&ways) {
+            text.push_str("; ");
+            text.push_str(more);
+        }
+        if let Some(why) = info["message"].as_str().filter(|why| !text.contains(why)) {
+            text.push_str(&format!(": {}", clean::line(why, 300)));
+        }
+        if let Some(view) = self.show.view() {
+            view.failed(&Failed { step, message, details, ended, logins: &ways }, took)?;
+        }
+        let failure = match self.show.tells() {
+            true => Failure::Told(self.code(cause)),
+            false => self.of_code(cause, text),
         };
         self.outcome = Some(Err(failure));
         Ok(())
@@ -85,6 +86,16 @@ impl Conversation {
             view.named(name);
         }
     }
+}
+
+/// An error for a program. The record of an end is beside it, and not in its data.
+fn told_once(error: &Value) -> ErrorLine {
+    let mut told = ErrorLine::deserialize(error).unwrap_or_default();
+    if let Some(Value::Object(data)) = &mut told.data {
+        data.remove("terminationInfo");
+    }
+    told.data = told.data.filter(|data| *data != Value::Object(Map::new()));
+    told
 }
 
 /// What failed, with the name of the agent, for a reader without a view.

@@ -1,8 +1,8 @@
 //! The end of `acpd run` with a daemon: the session is closed, as it would be without one, or lives on.
 
+use super::CLIENT;
 use super::conversation::Conversation;
-use super::show::Show;
-use super::{CLIENT, Home};
+use super::home::Home;
 use crate::clean;
 use crate::client::Incoming;
 use crate::exit::Failure;
@@ -87,12 +87,11 @@ impl Conversation {
 
     /// How the session ended that was asked to close just now, in words, with what it left behind.
     async fn look_at_the_end(&mut self, session: &str) -> Result<String, Failure> {
-        let ended = match (&self.home, &self.show) {
-            // With `--json` it would be told to no reader; a daemon that does not answer has said what matters.
-            (Home::Here(_), _) | (_, Show::Json(_)) => None,
-            (Home::Daemon { daemon, .. }, Show::View(_)) => {
-                daemon.session(session).await.ok().and_then(|session| session.termination_info)
-            }
+        let ended = match self.show.tells() {
+            // It would be told to no reader.
+            false => None,
+            // A daemon that does not answer has said what matters.
+            true => self.home.look(session).await.and_then(|session| session.termination_info),
         };
         self.report_leftovers(ended.as_ref())?;
         Ok(spoken_end(ended.as_ref()))
@@ -106,10 +105,10 @@ impl Conversation {
 
     /// Tells the person, whatever reads stdout.
     pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
-        match &self.show {
+        match self.show.tells() {
             _ if self.unread => Ok(()),
-            Show::View(_) => self.announce(text),
-            Show::Json(_) => writeln!(anstream::stderr(), "{text}").map_err(Failure::from),
+            true => self.announce(text),
+            false => writeln!(anstream::stderr(), "{text}").map_err(Failure::from),
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::conversation::Conversation;
 use super::show::Show;
 use crate::clean;
+use crate::cli::RunFormat;
 use crate::exit::Failure;
 use crate::keyboard::{Key, Keyboard, Typed};
 use crate::runtime::if_any;
@@ -33,9 +34,9 @@ pub(super) struct Questions {
 
 impl Questions {
     /// Looks whether there is a person to ask.
-    pub(super) fn new(json: bool, screen: Screen) -> Self {
+    pub(super) fn new(format: RunFormat, screen: Screen) -> Self {
         let why = match () {
-            () if json => Some("--json shows updates only"),
+            () if format != RunFormat::Text => Some("--format quiet and json do not ask"),
             () if !std::io::stdin().is_terminal() => Some("stdin is not a terminal"),
             () if !std::io::stderr().is_terminal() => Some("stderr is not a terminal"),
             () if !screen.terminal => Some("this terminal cannot move its cursor, says TERM"),
@@ -102,7 +103,7 @@ impl Conversation {
 
     /// The person at the terminal did something. True when that was to cancel the turn.
     pub(super) async fn pressed(&mut self, typed: Typed) -> Result<bool, Failure> {
-        let (Some(keyboard), Show::View(view)) = (&mut self.questions.keyboard, &mut self.show) else {
+        let (Some(keyboard), Some(view)) = (&mut self.questions.keyboard, self.show.view()) else {
             return Ok(false);
         };
         let key = match typed {
@@ -180,7 +181,7 @@ impl Conversation {
             return self.refuse_all().await;
         }
         let question = question.clone();
-        let (Ok(rows), Show::View(view)) = (self.questions.listen(), &mut self.show) else {
+        let (Ok(rows), Some(view)) = (self.questions.listen(), self.show.view()) else {
             return self.become_unattended("the terminal cannot be read").await;
         };
         view.ask(question, rows).map_err(Failure::from)
@@ -209,8 +210,10 @@ impl Conversation {
         for (id, question) in std::mem::take(&mut self.questions.open) {
             let choice = question.rejection();
             let told = match &mut self.show {
-                Show::View(view) => view.not_asked(&question, choice, &why),
-                Show::Json(_) => writeln!(anstream::stderr(), "{}", not_asked(&question, choice, &why)),
+                Show::Text(view) => view.not_asked(&question, choice, &why),
+                Show::Quiet(_) | Show::Json(_) => {
+                    writeln!(anstream::stderr(), "{}", not_asked(&question, choice, &why))
+                }
             };
             self.refused = true;
             self.client.answer(&id, &choice.map_or_else(cancelled, selected)).await;

@@ -1,35 +1,86 @@
-//! Where a turn is shown: to a person, or as JSON lines to a program.
+//! Where a turn is shown: to a person, as the answer alone, or as JSON lines to a program.
 
-use super::Words;
+use super::lines::{Events, Line};
+use crate::cli::RunFormat;
+use crate::daemon::Event;
 use crate::view::{Screen, View};
-use std::io::{Stderr, Stdout};
+use std::io::{self, Stdout, Write};
 use std::path::Path;
 
-/// The view of a person.
-pub(super) type PersonsView = View<Stdout, Stderr>;
+/// The view of a person, or of a reader of the answer alone.
+pub(super) type AnyView = View<Stdout, Box<dyn Write>>;
 
 /// Where things are shown.
 pub(super) enum Show {
-    View(Box<PersonsView>),
-    Json(Stdout),
+    Text(Box<AnyView>),
+    /// The answer alone: what else a view shows is dropped.
+    Quiet(Box<AnyView>),
+    Json(Lines),
+}
+
+/// Lines for a program.
+#[derive(Default)]
+pub(super) struct Lines {
+    events: Events,
 }
 
 impl Show {
-    pub(super) fn new(words: &Words, screen: Screen, cwd: &Path) -> Self {
-        match words.json {
-            true => Self::Json(std::io::stdout()),
-            false => {
-                let view = View::new(std::io::stdout(), std::io::stderr(), screen, Some(cwd.to_owned()));
-                Self::View(Box::new(view))
+    pub(super) fn new(format: RunFormat, screen: Screen, cwd: &Path) -> Self {
+        let view = |err: Box<dyn Write>, screen| {
+            Box::new(View::new(io::stdout(), err, screen, Some(cwd.to_owned())))
+        };
+        match format {
+            RunFormat::Text => Self::Text(view(Box::new(io::stderr()), screen)),
+            RunFormat::Quiet => {
+                let plain = Screen { terminal: false, colour: false, shared: false };
+                Self::Quiet(view(Box::new(io::sink()), plain))
             }
+            RunFormat::Json => Self::Json(Lines::default()),
         }
     }
 
-    /// What shows it to a person, if one is shown it.
-    pub(super) fn view(&mut self) -> Option<&mut PersonsView> {
+    /// What shows the answer, unless a program reads it.
+    pub(super) fn view(&mut self) -> Option<&mut AnyView> {
         match self {
-            Self::View(view) => Some(view),
+            Self::Text(view) | Self::Quiet(view) => Some(view),
             Self::Json(_) => None,
         }
     }
+
+    /// Whether a person is told everything by the view.
+    pub(super) fn tells(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
+
+    /// What writes lines, if a program reads them.
+    pub(super) fn lines(&mut self) -> Option<&mut Lines> {
+        match self {
+            Self::Text(_) | Self::Quiet(_) => None,
+            Self::Json(lines) => Some(lines),
+        }
+    }
+}
+
+impl Lines {
+    /// The last event that was taken.
+    pub(super) fn last(&self) -> u64 {
+        self.events.last()
+    }
+
+    pub(super) fn event(&mut self, event: &Event) -> io::Result<()> {
+        match self.events.line(event) {
+            Some(line) => put(&line),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn write(line: &Line<'_>) -> io::Result<()> {
+        put(&line.text())
+    }
+}
+
+/// At once: its reader may wait for it.
+fn put(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush())
 }

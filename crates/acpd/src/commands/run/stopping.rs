@@ -1,7 +1,7 @@
 //! What ends a turn from this side: the person, or `--timeout`. The first time it is cancelled, the second time left.
 
-use super::Home;
 use super::conversation::Conversation;
+use super::home::Home;
 use super::talking::Phase;
 use crate::exit::Failure;
 use crate::verdict::{Stop, Turn, verdict};

@@ -1,9 +1,13 @@
 //! What is asked of the host, one request after the other, and what happens meanwhile.
 
+use super::CLIENT;
 use super::conversation::Conversation;
-use super::show::Show;
-use super::{CLIENT, Home};
+use super::feed::Feed;
+use super::home::Home;
+use super::lines::{Line, SessionLine};
+use super::show::{Lines, Show};
 use crate::client::Incoming;
+use crate::daemon::Event;
 use crate::exit::Failure;
 use crate::runtime::if_any;
 use crate::signals::StopSignals;
@@ -13,9 +17,12 @@ use acpd_host::{META, method};
 use acpd_wire::member;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// How long what was recorded may take to come here.
+const CATCHES_UP: Duration = Duration::from_secs(10);
 
 /// What the host is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,6 +64,7 @@ impl Conversation {
         let asked = self.request(Phase::New, method::SESSION_NEW, &params, signals).await?;
         let Some(created) = asked else { return Ok(()) };
         self.session = created["sessionId"].as_str().map(str::to_owned);
+        self.tell_session(cwd).await?;
         if self.stop.is_some() {
             self.outcome = Some(Err(self.left(None)));
             return Ok(());
@@ -64,7 +72,10 @@ impl Conversation {
         let params =
             json!({"sessionId": self.session, "prompt": [{"type": "text", "text": self.words.prompt}]});
         match self.request(Phase::Prompt, method::SESSION_PROMPT, &params, signals).await? {
-            Some(ended) => self.turn_ended(ended["stopReason"].as_str().unwrap_or("unknown")),
+            Some(mut ended) => {
+                self.result.usage = Some(ended["usage"].take()).filter(Value::is_object);
+                self.turn_ended(ended["stopReason"].as_str().unwrap_or("unknown"))
+            }
             None => Ok(()),
         }
     }
@@ -98,6 +109,10 @@ impl Conversation {
                         true
                     }
                 },
+                event = if_any(self.feed.as_mut().map(Feed::next)) => {
+                    self.recorded(event)?;
+                    true
+                }
                 _ = ticks.tick() => {
                     let elapsed = self.elapsed();
                     if let Some(view) = self.show.view() {
@@ -115,6 +130,42 @@ impl Conversation {
         }
     }
 
+    /// Tells a program which session it is, and follows its events.
+    async fn tell_session(&mut self, cwd: &Path) -> Result<(), Failure> {
+        let (Some(session), Some(_)) = (&self.session, self.show.lines()) else { return Ok(()) };
+        let (agent, cwd) = (self.agent.as_deref().unwrap_or_default(), cwd.to_string_lossy());
+        Lines::write(&Line::Session(SessionLine { session_id: session, agent, cwd: &cwd }))?;
+        self.feed = Feed::open(&self.home, session, 0).await;
+        Ok(())
+    }
+
+    fn recorded(&mut self, event: Option<Event>) -> Result<(), Failure> {
+        match (event, self.show.lines()) {
+            (Some(event), Some(lines)) => lines.event(&event).map_err(Failure::from),
+            _ => {
+                self.feed = None;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the events that were recorded before the answer came: they may be on another way.
+    pub(super) async fn catch_up(&mut self) -> Result<(), Failure> {
+        let (Some(session), true) = (&self.session, self.feed.is_some()) else { return Ok(()) };
+        let Some(last) = self.home.look(session).await.map(|session| session.event_count) else {
+            return Ok(());
+        };
+        let until = Instant::now() + CATCHES_UP;
+        while let Some(feed) = &mut self.feed
+            && self.show.lines().is_some_and(|lines| lines.last() < last)
+        {
+            let Ok(event) = tokio::time::timeout_at(until, feed.next()).await else { break };
+            self.recorded(event)?;
+        }
+        self.feed = None;
+        Ok(())
+    }
+
     pub(super) async fn notified(&mut self, method: &str, params: &[u8]) -> Result<(), Failure> {
         match method {
             method::SESSION_UPDATE if self.outcome.is_none() => self.update(params),
@@ -128,17 +179,15 @@ impl Conversation {
         let raw: Option<&RawValue> = serde_json::from_slice(params).ok();
         let Some(update) = raw.and_then(|raw| member(raw, "update")) else { return Ok(()) };
         match &mut self.show {
-            Show::View(view) => view.update(update.get()).map_err(Failure::from),
-            Show::Json(out) => {
-                writeln!(out, "{}", update.get()).and_then(|()| out.flush()).map_err(Failure::from)
-            }
+            Show::Text(view) | Show::Quiet(view) => view.update(update.get()).map_err(Failure::from),
+            // It comes with its number, as an event.
+            Show::Json(_) => Ok(()),
         }
     }
 
-    /// With `--json` there are updates only.
     fn terminal(&mut self, params: &[u8]) -> Result<(), Failure> {
-        match (&mut self.show, serde_json::from_slice(params)) {
-            (Show::View(view), Ok(params)) => view.terminal(&params).map_err(Failure::from),
+        match (self.show.view(), serde_json::from_slice(params)) {
+            (Some(view), Ok(params)) => view.terminal(&params).map_err(Failure::from),
             _ => Ok(()),
         }
     }

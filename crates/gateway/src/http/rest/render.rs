@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Writes events one after the other.
+/// Writes events one after the other, as REST shows them.
 #[derive(Debug, Default)]
-pub(super) struct Renderer {
+pub struct Renderer {
     /// Events of one commit have one time.
     at: Option<(i64, String)>,
 }
@@ -25,8 +25,8 @@ impl Renderer {
         sse_event(out, Some(format_args!("{id}")), Some(name), |out| self.json(event, out));
     }
 
-    /// As JSON.
-    pub(super) fn json(&mut self, event: &Event<'_>, out: &mut BytesMut) {
+    /// As JSON, in one line.
+    pub fn json(&mut self, event: &Event<'_>, out: &mut BytesMut) {
         let (seq, kind, at) = (event.seq, kind_name(event), self.time(event.at_ms));
         // Into memory, which takes everything.
         let _written = write!(out, r#"{{"seq":{seq},"kind":"{kind}","at":"{at}""#);
