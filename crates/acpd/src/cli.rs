@@ -12,7 +12,7 @@ pub use daemon::{Connect, Events, List, One, Sessions, Top, Which};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
@@ -126,7 +126,7 @@ Exit codes:
   1    the agent stopped for another reason (refusal, max_tokens, cancelled by another client) or failed
   2    wrong usage or configuration
   3    it took longer than --timeout, and was cancelled
-  4    there is no such agent or daemon
+  4    there is no such session, agent or daemon
   5    access was refused, or the turn ended because a permission was
   6    the agent wants a login
   130  Ctrl-C
@@ -142,6 +142,8 @@ the daemon's configuration: keys for it belong into env of its entry, or into wh
 Examples:
   acpd run \"explain this repository\"
   acpd run --agent opencode --permission-mode acceptEdits \"rename foo to bar\"
+  acpd run -c \"now add a test\"               one more prompt in the last session of this directory
+  acpd run --session 5f0c9e \"why?\"           or in any other; \"acpd sessions list\" shows them
   git diff | acpd run \"review this\"           words, and what is on stdin behind them
   acpd run - < prompt.txt                     prompt from stdin
   answer=$(acpd run --format quiet \"...\")     the answer and nothing else
@@ -157,6 +159,19 @@ pub struct Run {
     /// The directory the agent works in; default: the current one
     #[arg(short = 'C', long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+
+    /// Go on with the last session of this directory and agent
+    #[arg(short = 'c', long = "continue")]
+    pub go_on: bool,
+
+    /// Go on with this session: its id, or its end or beginning if no other has that
+    #[arg(
+        long,
+        value_name = "ID",
+        value_parser = NonEmptyStringValueParser::new(),
+        conflicts_with_all = ["go_on", "cwd"]
+    )]
+    pub session: Option<String>,
 
     /// Who answers when the agent asks for permission; default: as its configuration says
     #[arg(short, long, value_name = "MODE", value_parser = permission_modes())]

@@ -25,4 +25,4 @@ pub(crate) use follow::{Followed, Follower};
 pub(crate) use link::{Link, Trouble};
 pub(crate) use locate::{find_daemon, named, need_daemon};
 pub(crate) use request::Daemon;
-pub(crate) use sessions::{End, FindError, Session, SessionFilter};
+pub(crate) use sessions::{End, FindError, Session, SessionFilter, meant};

@@ -132,7 +132,7 @@ pub(crate) enum End {
 }
 
 /// The only one of these whose id ends or begins like this.
-fn meant(part: &str, sessions: Vec<Session>) -> Result<Session, FindError> {
+pub(crate) fn meant(part: &str, sessions: Vec<Session>) -> Result<Session, FindError> {
     let part = part.to_ascii_lowercase();
     let is_meant =
         |session: &Session| session.session_id.ends_with(&part) || session.session_id.starts_with(&part);

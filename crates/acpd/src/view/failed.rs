@@ -28,6 +28,8 @@ pub struct Failed<'a> {
 pub enum Step {
     /// The start of the agent or of the session: no turn had begun.
     Start,
+    /// The session could not be gone on with: no turn had begun.
+    Resume,
     /// The agent does nothing without a login.
     Login,
     /// The turn.
@@ -38,6 +40,7 @@ impl Step {
     fn failed(self) -> &'static str {
         match self {
             Self::Start => "no session was started",
+            Self::Resume => "the session cannot be continued",
             Self::Login => "the agent wants a login",
             Self::Turn => "the turn failed",
         }

@@ -10,6 +10,7 @@ mod other_users;
 mod own_agents;
 mod reaching;
 mod run;
+mod run_again;
 mod sessions;
 mod stdio;
 mod top;

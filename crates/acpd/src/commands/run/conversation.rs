@@ -9,6 +9,7 @@ use super::home::Home;
 use super::lines::{ErrorLine, Line, ResultLine};
 use super::questions::Questions;
 use super::show::{Lines, Show};
+use super::target::Target;
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
@@ -41,6 +42,8 @@ pub(super) struct Conversation {
     pub(super) stop: Option<Stop>,
     /// A permission was refused.
     pub(super) refused: bool,
+    /// The session was live before, and lives on.
+    pub(super) joined: bool,
     /// The session's run is over: there is nothing to close.
     pub(super) ended: bool,
     /// The output is not read any more.
@@ -69,6 +72,7 @@ impl Conversation {
             deadline,
             stop: None,
             refused: false,
+            joined: false,
             ended: false,
             unread: false,
             outcome: None,
@@ -76,8 +80,8 @@ impl Conversation {
     }
 
     /// Goes on until it is over, and tells how it ended.
-    pub(super) async fn hold(&mut self, cwd: &Path, signals: &mut StopSignals) -> Result<(), Failure> {
-        let outcome = self.hold_on(cwd, signals).await;
+    pub(super) async fn hold(&mut self, target: Target, signals: &mut StopSignals) -> Result<(), Failure> {
+        let outcome = self.hold_on(target, signals).await;
         if self.show.lines().is_none() || self.unread || matches!(outcome, Err(Failure::Unread(_))) {
             return outcome;
         }
@@ -90,11 +94,11 @@ impl Conversation {
         outcome
     }
 
-    async fn hold_on(&mut self, cwd: &Path, signals: &mut StopSignals) -> Result<(), Failure> {
+    async fn hold_on(&mut self, target: Target, signals: &mut StopSignals) -> Result<(), Failure> {
         if let Some(view) = self.show.view() {
             view.starting(self.agent.as_deref())?;
         }
-        let talked = match self.talk(cwd, signals).await {
+        let talked = match self.talk(target, signals).await {
             Ok(()) => self.catch_up().await,
             failed => failed,
         };

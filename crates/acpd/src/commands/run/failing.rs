@@ -35,14 +35,15 @@ impl Conversation {
         let step = match (error["code"].as_i64(), phase) {
             (Some(error_code::AUTH_REQUIRED), _) => Step::Login,
             (_, Phase::Prompt) => Step::Turn,
-            _ => Step::Start,
+            (_, Phase::Resume) => Step::Resume,
+            (_, Phase::Initialize | Phase::New) => Step::Start,
         };
         let ways = match step {
             Step::Login => {
                 let told = data["authMethods"].as_array().is_some_and(|methods| !methods.is_empty());
                 logins(if told { &data["authMethods"] } else { &self.auth_methods })
             }
-            Step::Start | Step::Turn => Vec::new(),
+            Step::Start | Step::Resume | Step::Turn => Vec::new(),
         };
         let details = said(data, message).filter(|details| !ways.iter().any(|way| way.contains(details)));
         let took = self.elapsed();

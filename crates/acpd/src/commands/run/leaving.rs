@@ -28,7 +28,9 @@ impl Conversation {
             Home::Daemon { reach, .. } => reach.clone(),
             Home::Here(_) => String::new(),
         };
-        if self.outcome.is_some() && !self.ended && self.client.is_connected() {
+        if self.joined && !self.ended && self.outcome.is_some() {
+            self.announce(&format!("session {shown} lives on"))?;
+        } else if self.outcome.is_some() && !self.ended && self.client.is_connected() {
             match self.close_session(&session, signals).await {
                 Some(Ok(_)) => {
                     let end = self.look_at_the_end(&session).await?;

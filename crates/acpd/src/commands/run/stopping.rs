@@ -17,7 +17,7 @@ impl Conversation {
     /// The person, or the time, wants the turn to end; the second time, at once. Whether it goes on until then.
     pub(super) async fn stop(&mut self, by: Stop, phase: Phase) -> Result<bool, Failure> {
         // A session without any client would live on in the daemon.
-        let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New));
+        let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New | Phase::Resume));
         let before = self.stop;
         self.stop = before.or(Some(by));
         self.deadline = None;

@@ -6,6 +6,7 @@ use super::feed::Feed;
 use super::home::Home;
 use super::lines::{Line, SessionLine};
 use super::show::{Lines, Show};
+use super::target::Target;
 use crate::client::Incoming;
 use crate::daemon::Event;
 use crate::exit::Failure;
@@ -29,12 +30,13 @@ const CATCHES_UP: Duration = Duration::from_secs(10);
 pub(super) enum Phase {
     Initialize,
     New,
+    Resume,
     Prompt,
 }
 
 impl Conversation {
     /// Goes on until the turn is over, or the output is not read any more.
-    pub(super) async fn talk(&mut self, cwd: &Path, signals: &mut StopSignals) -> Result<(), Failure> {
+    pub(super) async fn talk(&mut self, target: Target, signals: &mut StopSignals) -> Result<(), Failure> {
         let mut params = json!({
             "protocolVersion": 1,
             "clientCapabilities": {
@@ -57,14 +59,9 @@ impl Conversation {
             view.started(known.get("agentInfo"), self.begun.elapsed())?;
         }
         self.begun = Instant::now();
-        let mut params = json!({"cwd": cwd, "mcpServers": []});
-        if let Some(mode) = self.words.mode {
-            params["_meta"] = json!({META: {"permissionMode": mode.as_str()}});
+        if !self.take_up(target, signals).await? {
+            return Ok(());
         }
-        let asked = self.request(Phase::New, method::SESSION_NEW, &params, signals).await?;
-        let Some(created) = asked else { return Ok(()) };
-        self.session = created["sessionId"].as_str().map(str::to_owned);
-        self.tell_session(cwd).await?;
         if self.stop.is_some() {
             self.outcome = Some(Err(self.left(None)));
             return Ok(());
@@ -78,6 +75,43 @@ impl Conversation {
             }
             None => Ok(()),
         }
+    }
+
+    /// Creates the session, or goes on with one. Whether there is one to prompt.
+    async fn take_up(&mut self, target: Target, signals: &mut StopSignals) -> Result<bool, Failure> {
+        let cwd = target.cwd().to_owned();
+        let found = match target.session(&self.home, self.agent.as_deref()).await {
+            Ok(found) => found,
+            Err(failure) => {
+                self.outcome = Some(Err(failure));
+                return Ok(false);
+            }
+        };
+        let mut params = json!({"cwd": cwd, "mcpServers": []});
+        if let Some(mode) = self.words.mode {
+            params["_meta"] = json!({META: {"permissionMode": mode.as_str()}});
+        }
+        let after = match found {
+            None => {
+                let asked = self.request(Phase::New, method::SESSION_NEW, &params, signals).await?;
+                let Some(created) = asked else { return Ok(false) };
+                self.session = created["sessionId"].as_str().map(str::to_owned);
+                0
+            }
+            Some(session) => {
+                params["sessionId"] = json!(session.session_id);
+                let asked = self.request(Phase::Resume, method::SESSION_RESUME, &params, signals).await?;
+                if asked.is_none() {
+                    return Ok(false);
+                }
+                self.joined = !session.ended;
+                let id = self.session.insert(session.session_id);
+                // What was before is not told again.
+                self.home.look(id).await.map_or(0, |session| session.event_count)
+            }
+        };
+        self.tell_session(&cwd, after).await?;
+        Ok(true)
     }
 
     /// Asks the host for something, and shows what happens meanwhile. None when there is no answer to go on with.
@@ -131,11 +165,11 @@ impl Conversation {
     }
 
     /// Tells a program which session it is, and follows its events.
-    async fn tell_session(&mut self, cwd: &Path) -> Result<(), Failure> {
+    async fn tell_session(&mut self, cwd: &Path, after: u64) -> Result<(), Failure> {
         let (Some(session), Some(_)) = (&self.session, self.show.lines()) else { return Ok(()) };
         let (agent, cwd) = (self.agent.as_deref().unwrap_or_default(), cwd.to_string_lossy());
         Lines::write(&Line::Session(SessionLine { session_id: session, agent, cwd: &cwd }))?;
-        self.feed = Feed::open(&self.home, session, 0).await;
+        self.feed = Feed::open(&self.home, session, after).await;
         Ok(())
     }
 

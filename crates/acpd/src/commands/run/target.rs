@@ -1,0 +1,115 @@
+//! Which session the prompt is for: a new one, one that is named, or the last one of the directory.
+//!
+//! Not here: how it is asked for.
+
+use super::home::Home;
+use crate::clean;
+use crate::commands::{shown, working_directory};
+use crate::daemon::{Session, SessionFilter};
+use crate::exit::Failure;
+use crate::view::short_id;
+use std::path::{Path, PathBuf};
+
+/// What the flags say.
+pub(super) enum Wish {
+    /// A new one in this directory, or the last one in it.
+    In(PathBuf, Where),
+    /// The one whose id ends or begins like this.
+    Named(String),
+}
+
+/// Which one of a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Where {
+    New,
+    /// The last one of its agent, which may be known to the daemon alone.
+    Last,
+}
+
+impl Wish {
+    pub(super) fn of(
+        session: Option<String>,
+        go_on: bool,
+        cwd: Option<PathBuf>,
+        is_here: bool,
+    ) -> Result<Self, Failure> {
+        let which = if go_on { Where::Last } else { Where::New };
+        match session {
+            Some(id) => Ok(Self::Named(id)),
+            None => Ok(Self::In(working_directory(cwd, is_here)?, which)),
+        }
+    }
+
+    /// Whether the agent is known when the session is found, and not before.
+    pub(super) fn names_session(&self) -> bool {
+        matches!(self, Self::Named(_))
+    }
+
+    /// Finds the session that is named; its agent may be named too.
+    pub(super) async fn found(self, home: &Home, agent: Option<&str>) -> Result<Target, Failure> {
+        let id = match self {
+            Self::In(cwd, which) => return Ok(Target::In(cwd, which)),
+            Self::Named(id) => id,
+        };
+        let session = home.find(&id).await?;
+        if let Some(agent) = agent.filter(|agent| **agent != session.agent) {
+            return Err(Failure::Usage(format!(
+                "--agent {}: the session {} is of the agent {}; leave the flag out",
+                clean::line(agent, 60),
+                short_id(&session.session_id),
+                clean::line(&session.agent, 60)
+            )));
+        }
+        Ok(Target::Session(PathBuf::from(&session.cwd), Box::new(session)))
+    }
+}
+
+/// Which session the prompt is for.
+pub(super) enum Target {
+    In(PathBuf, Where),
+    /// This one, with its directory.
+    Session(PathBuf, Box<Session>),
+}
+
+impl Target {
+    pub(super) fn cwd(&self) -> &Path {
+        match self {
+            Self::In(cwd, _) | Self::Session(cwd, _) => cwd,
+        }
+    }
+
+    /// Its agent, as far as it follows from the session.
+    pub(super) fn agent(&self) -> Option<&str> {
+        match self {
+            Self::In(..) => None,
+            Self::Session(_, session) => Some(&session.agent),
+        }
+    }
+
+    /// The session that is gone on with; `agent` is that of the connection.
+    pub(super) async fn session(self, home: &Home, agent: Option<&str>) -> Result<Option<Session>, Failure> {
+        match self {
+            Self::In(_, Where::New) => Ok(None),
+            Self::In(cwd, Where::Last) => last(home, agent, &cwd).await.map(Some),
+            Self::Session(_, session) => Ok(Some(*session)),
+        }
+    }
+}
+
+/// The last session of an agent in a directory that can be gone on with.
+async fn last(home: &Home, agent: Option<&str>, cwd: &Path) -> Result<Session, Failure> {
+    let cwd = cwd.to_string_lossy();
+    let filter =
+        SessionFilter { agent: agent.map(str::to_owned), cwd: Some(cwd.clone().into_owned()), ended: None };
+    let sessions = home.sessions(&filter).await?;
+    sessions.into_iter().find(goes_on).ok_or_else(|| {
+        let agent = agent.map(|agent| format!(" of the agent {}", clean::line(agent, 60)));
+        let (agent, cwd) = (agent.unwrap_or_default(), shown(&cwd));
+        Failure::missing(format!("--continue: there is no session{agent} in {cwd} to go on with"))
+    })
+}
+
+/// One that was terminated is over for good.
+fn goes_on(session: &Session) -> bool {
+    session.termination_info.as_ref().is_none_or(|info| info["reason"] != "terminated")
+}
