@@ -37,7 +37,9 @@ async fn signals_have_their_names() {
 #[tokio::test]
 async fn closing_stdin_is_the_first_rung() {
     let bench = Bench::new();
-    let mut process = bench.sh("echo ready; cat >/dev/null; echo saved; exit 7").await;
+    let mut spec = shell("echo ready; cat >/dev/null; echo saved; exit 7");
+    spec.graces.stdin = Duration::from_secs(600);
+    let mut process = bench.start(spec).await.expect("sh starts");
     read_until(&mut process, "ready").await;
     process.handle.stop();
     assert_eq!(read_all(&mut process).await, "saved\n");
