@@ -4,6 +4,7 @@
 //! only keeps the name of the token that a session was created under.
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use serde::Serialize;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What the bearer of a token may do; each scope includes the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// List, inspect and watch.
     Observe,
@@ -166,6 +169,11 @@ impl Identity {
     /// For a list: the owner whose sessions exist for it; None for all.
     pub fn only_its_own(&self) -> Option<String> {
         self.known.name.as_deref().filter(|_| !self.known.sees_all).map(str::to_owned)
+    }
+
+    /// Whether all sessions exist for it.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.known.sees_all
     }
 
     /// Whether a session exists for it, by the token that it was created under.

@@ -1,6 +1,6 @@
 //! What each scope may do, method by method and route by route.
 
-use crate::door::{ask, client, entry, stream};
+use crate::door::{ask, client, entry, plain, stream};
 use acpd_e2e::{Client, Daemon, Scratch, until};
 use serde_json::{Value, json};
 
@@ -107,6 +107,7 @@ fn each_route_needs_its_scope() {
             ("GET", first.clone(), [200, 200, 200]),
             ("GET", format!("{first}/events"), [200, 200, 200]),
             ("GET", "/openapi.json".to_owned(), [200, 200, 200]),
+            ("GET", format!("{version}/whoami"), [200, 200, 200]),
             ("GET", format!("{version}/agents"), [403, 403, 200]),
             ("GET", "/metrics".to_owned(), [403, 403, 200]),
             ("POST", format!("{first}/close"), [403, 204, 204]),
@@ -129,6 +130,28 @@ fn each_route_needs_its_scope() {
             assert_eq!(ask(&daemon, "own", "POST", &path).status, 204, "one's own, and again");
         }
     }
+    daemon.stop();
+}
+
+// contract 7.3: each caller is told its name, scope and sight; without a token it has no name
+#[test]
+fn a_caller_is_told_what_it_may_do() {
+    let scratch = scratch();
+    let mut daemon = scratch.serve();
+    for (who, scope, sees) in [
+        ("o", "observe", "all"),
+        ("c", "control", "all"),
+        ("own", "control", "own"),
+        ("root", "admin", "all"),
+    ] {
+        let told = ask(&daemon, who, "GET", "/v1/whoami").json();
+        assert_eq!(told, json!({"name": who, "scope": scope, "sees": sees}));
+    }
+    daemon.stop();
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let told = plain(&daemon, "GET", "/v1/whoami", &[]).json();
+    assert_eq!(told, json!({"scope": "admin", "sees": "all"}));
     daemon.stop();
 }
 

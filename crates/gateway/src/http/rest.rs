@@ -5,6 +5,7 @@ mod event_cursor;
 mod events;
 mod render;
 mod sessions;
+mod whoami;
 
 pub use render::Renderer as EventRenderer;
 
@@ -32,7 +33,7 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 7] = [
+const ROUTES: [Route; 8] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
     (MethodFilter::DELETE, "/sessions/{id}", |method| on(method, sessions::delete)),
@@ -40,6 +41,7 @@ const ROUTES: [Route; 7] = [
     (MethodFilter::POST, "/sessions/{id}/close", |method| on(method, sessions::close)),
     (MethodFilter::POST, "/sessions/{id}/terminate", |method| on(method, sessions::terminate)),
     (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
+    (MethodFilter::GET, "/whoami", |method| on(method, whoami::show)),
 ];
 
 /// What needs none.

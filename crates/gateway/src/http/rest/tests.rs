@@ -197,6 +197,10 @@ fn closed_lists_are_enums() {
     };
     list("HealthStatus", &["ok", "degraded"]);
     member("Health", "status", "HealthStatus");
+    list("Scope", &["observe", "control", "admin"]);
+    member("Whoami", "scope", "Scope");
+    list("Sees", &["own", "all"]);
+    member("Whoami", "sees", "Sees");
     list("AgentStatus", &["running", "stopped", "error"]);
     member("Agent", "status", "AgentStatus");
     list("SessionState", &["starting", "idle", "running", "waiting", "ended"]);

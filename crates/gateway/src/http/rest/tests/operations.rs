@@ -4,6 +4,7 @@ use crate::http::health::{Health, Ready};
 use crate::http::rest::agents::Agents;
 use crate::http::rest::events::EventsQuery;
 use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
+use crate::http::rest::whoami::Whoami;
 use acpd_host::SessionInfo;
 use acpd_record::schema::{ShownEvent, of_query};
 use http::Method;
@@ -177,6 +178,17 @@ pub(super) const OPERATIONS: &[Operation] = &[
         description: None,
         parameters: session,
         answers: &[ENDED, FORBIDDEN, UNKNOWN, ELSEWHERE, UNAUTHORIZED, TOO_MANY],
+        is_open: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/v1/whoami",
+        id: "whoami",
+        tag: "operation",
+        summary: "`GET /v1/whoami`: what the caller may do, and sees.",
+        description: None,
+        parameters: Vec::new,
+        answers: &[of::<Whoami>(200, "the caller"), UNAUTHORIZED, TOO_MANY],
         is_open: false,
     },
 ];

@@ -1,0 +1,37 @@
+//! The caller, as it is known here (contract 7.3).
+
+use crate::identity::{Identity, Scope};
+use axum::{Extension, Json};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// The caller.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Whoami {
+    /// The name of its token; not there for a caller that needs none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    name: Option<Arc<str>>,
+    /// What it may do.
+    scope: Scope,
+    /// Which sessions exist for it.
+    sees: Sees,
+}
+
+/// Which sessions exist for a caller.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+enum Sees {
+    /// Those that were created under its token.
+    Own,
+    /// All.
+    All,
+}
+
+/// `GET /v1/whoami`: what the caller may do, and sees.
+pub(super) async fn show(Extension(identity): Extension<Identity>) -> Json<Whoami> {
+    let sees = if identity.sees_all() { Sees::All } else { Sees::Own };
+    Json(Whoami { name: identity.name().cloned(), scope: identity.scope(), sees })
+}
