@@ -5,6 +5,7 @@
 
 mod accept;
 mod acp;
+mod body;
 mod exchange;
 mod front_page;
 mod guard;
@@ -188,6 +189,7 @@ fn cors(shared: Arc<Shared>) -> CorsLayer {
             header::CONTENT_TYPE,
             HeaderName::from_static("acp-connection-id"),
             HeaderName::from_static("acp-session-id"),
+            HeaderName::from_static("idempotency-key"),
             HeaderName::from_static("last-event-id"),
         ])
         .expose_headers(exposed)

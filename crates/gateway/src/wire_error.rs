@@ -53,7 +53,9 @@ pub(crate) fn wire_error(error: &HostError) -> WireError {
         HostError::UnknownSession { .. } | HostError::NotAttached { .. } | HostError::SessionEnded { .. } => {
             error_code::NOT_FOUND
         }
-        HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } => codes::INVALID_PARAMS,
+        HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } | HostError::KeyReused { .. } => {
+            codes::INVALID_PARAMS
+        }
         HostError::MethodNotFound { .. } => codes::METHOD_NOT_FOUND,
         HostError::RequestCancelled => codes::REQUEST_CANCELLED,
         HostError::Start { .. }
@@ -62,6 +64,7 @@ pub(crate) fn wire_error(error: &HostError) -> WireError {
         | HostError::Terminated { .. }
         | HostError::LiveElsewhere { .. }
         | HostError::QueueFull { .. }
+        | HostError::TurnInterrupted { .. }
         | HostError::History { .. }
         | HostError::AgentNotReading { .. }
         | HostError::Timeout { .. }

@@ -3,7 +3,7 @@
 use crate::agent::AgentStartError;
 use crate::chain::chain;
 use acpd_eventlog::{CursorError, WriteError};
-use acpd_record::{SessionId, TerminatedBy, TerminationInfo};
+use acpd_record::{SessionId, TerminatedBy, TerminationInfo, TurnNumber};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +74,20 @@ pub enum HostError {
         name: String,
         /// The names that would work.
         known: Vec<String>,
+    },
+    /// A client's key for a prompt belongs to another prompt of the session.
+    #[error(
+        "idempotencyKey: {key:?} belongs to another prompt of this session; give each prompt a key of its own"
+    )]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
+    /// The turn of a prompt that came again ended with its run.
+    #[error("turn {turn} was interrupted by the end of its run")]
+    TurnInterrupted {
+        /// The turn.
+        turn: TurnNumber,
     },
     /// As many prompts wait as may.
     #[error("{queued} prompts are waiting already")]

@@ -32,6 +32,7 @@ mod listing;
 mod metrics;
 mod named;
 mod permission;
+mod prompting;
 mod rate_limit;
 mod recording;
 mod recovery;
@@ -73,8 +74,8 @@ pub use listing::{AgentSummary, HistorySummary, Metadata, SessionInfo, SessionSt
 pub use metrics::describe_metrics;
 pub use services::Offered;
 pub use session::{
-    AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, OpenQuestion, Reply, ReplyTo,
-    SessionHandle,
+    AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, OpenQuestion, Prompted, Reply,
+    ReplyTo, SessionHandle,
 };
 pub use setup::Creator;
 pub use spec::{AgentSpec, Program, Timeouts};

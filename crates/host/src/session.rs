@@ -4,6 +4,7 @@ mod answers;
 mod core;
 mod effects;
 mod handle;
+mod holding;
 mod live;
 mod performer;
 mod prompt;
@@ -22,6 +23,7 @@ pub use handle::SessionHandle;
 pub(crate) use handle::{AboutRun, Glimpse};
 pub(crate) use live::LiveSession;
 pub(crate) use performer::{Performer, RunParts};
+pub(crate) use prompt::key_of;
 pub(crate) use replaying::Past;
 pub(crate) use task::SessionTask;
 pub(crate) use transcribing::Handover;
@@ -30,7 +32,7 @@ pub use crate::ids::ClientRequest;
 
 use crate::error::HostError;
 use acpd_record::{
-    Cause, ConnectionId, LifecycleState, QuestionNumber, TerminationInfo, Topic, TranscriptFacts,
+    Cause, ConnectionId, LifecycleState, QuestionNumber, TerminationInfo, Topic, TranscriptFacts, TurnNumber,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -67,6 +69,23 @@ impl std::fmt::Debug for ReplyTo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ReplyTo")
     }
+}
+
+/// Where a prompt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prompted {
+    /// Its turn began.
+    Began {
+        /// The turn.
+        turn: TurnNumber,
+        /// The event that began it.
+        seq: u64,
+    },
+    /// It waits in line, which is no event yet.
+    Waits {
+        /// Prompts before it, with the one that the agent works on.
+        before: usize,
+    },
 }
 
 /// Why a session should end.

@@ -27,6 +27,7 @@ sources![
     "event.rs",
     "ids.rs",
     "json.rs",
+    "keys.rs",
     "kind.rs",
     "legality.rs",
     "lib.rs",
@@ -43,9 +44,9 @@ sources![
 ];
 
 /// Of FNV-1a, whose purpose is to tell accidents: those that can write a checkpoint can write the log.
-const START: u64 = 0xcbf2_9ce4_8422_2325;
+pub(crate) const START: u64 = 0xcbf2_9ce4_8422_2325;
 
-const fn hash(mut state: u64, bytes: &[u8]) -> u64 {
+pub(crate) const fn hash(mut state: u64, bytes: &[u8]) -> u64 {
     let mut at = 0;
     while at < bytes.len() {
         state = (state ^ bytes[at] as u64).wrapping_mul(0x100_0000_01b3);

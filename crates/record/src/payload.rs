@@ -87,6 +87,7 @@ pub struct TranscriptFacts {
 
 /// A turn began.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Prompt<'a> {
     /// Its number.
@@ -98,6 +99,9 @@ pub struct Prompt<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub via: Option<ConnectionId>,
+    /// The client's key: the same prompt under it does not begin another turn.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<Cow<'a, str>>,
     /// The content blocks, raw.
     #[serde(borrow)]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::Json>"))]

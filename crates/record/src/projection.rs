@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::ids::{ConnectionId, QuestionNumber, RunNumber, TurnNumber};
 use crate::json::Json;
+use crate::keys::{KeyedTurn, Keys, PromptKey};
 use crate::kind::EventKind;
 use crate::message::RawMessage;
 use crate::payload::{AgentRequest, Prompt, RunStarted, TurnEnded};
@@ -41,6 +42,8 @@ pub(crate) enum Phase {
 pub struct RunningTurn {
     /// Its number.
     pub number: TurnNumber,
+    /// The event that began it.
+    pub seq: u64,
     /// The content blocks of its prompt.
     prompt: Json,
     /// Terminals that were created in it.
@@ -62,6 +65,7 @@ pub struct Projection {
     pub(crate) turns: TurnNumber,
     pub(crate) turn: Option<Box<RunningTurn>>,
     pub(crate) questions: Questions,
+    keys: Keys,
     /// It began with the history of another session.
     pub(crate) is_fork: bool,
     runs: RunNumber,
@@ -121,7 +125,7 @@ impl Projection {
                 self.is_fork |= created.forked_from.is_some();
             }
             Event::RunStarted(run) => self.run_started(at.at_ms, run),
-            Event::Prompt(prompt) => self.prompted(prompt),
+            Event::Prompt(prompt) => self.prompted(at.seq, prompt),
             Event::Update(message) => self.snapshot.see_line(message.line()),
             Event::Notification(message) => self.notified(message),
             Event::TurnEnded(ended) => self.turn_ended(ended),
@@ -155,13 +159,17 @@ impl Projection {
         }
     }
 
-    fn prompted(&mut self, prompt: &Prompt<'_>) {
+    fn prompted(&mut self, seq: u64, prompt: &Prompt<'_>) {
         self.questions.forget_settled();
+        if let Some(key) = &prompt.idempotency_key {
+            self.keys.prompted(PromptKey::stored(key, prompt.prompt), prompt.turn, seq);
+        }
         self.turns = prompt.turn;
         self.prompted_via.clone_from(&prompt.via);
         let content = Json::compact(prompt.prompt).unwrap_or_else(|| Json::new(&Value::Null));
         self.turn = Some(Box::new(RunningTurn {
             number: prompt.turn,
+            seq,
             prompt: content,
             terminals: Vec::new(),
             cancel_requested: false,
@@ -180,6 +188,9 @@ impl Projection {
         self.last_stop_reason = ended.stop_reason.as_deref().map(Into::into);
         self.snapshot.turn_ended();
         self.questions.settle();
+        if let Some(turn) = &self.turn {
+            self.keys.ended(turn.number, ended);
+        }
         match &mut self.turn {
             Some(turn) if ended.agent_ignored_cancel => turn.given_up = true,
             _ => self.turn = None,
@@ -213,7 +224,9 @@ impl Projection {
 
     /// No host works on it, as far as this log goes.
     fn no_turn(&mut self) {
-        self.turn = None;
+        if let Some(turn) = self.turn.take() {
+            self.keys.interrupted(turn.number);
+        }
         self.snapshot.turn_ended();
         self.questions = Questions::default();
     }
@@ -256,6 +269,16 @@ impl Projection {
     /// The turn that the agent may work on, whether a client still waits for it or not.
     pub fn unfinished_turn(&self) -> Option<&RunningTurn> {
         self.turn.as_deref()
+    }
+
+    /// The turn that was prompted under a key, if that is one of the last 256.
+    pub fn keyed_turn(&self, key: &str) -> Option<&KeyedTurn> {
+        self.keys.get(key)
+    }
+
+    /// The key of the turn that began last, if that is `turn` and has one.
+    pub fn key_of(&self, turn: TurnNumber) -> Option<&PromptKey> {
+        self.keys.of_turn(turn)
     }
 
     /// The connection that prompted last.

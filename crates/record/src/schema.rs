@@ -30,6 +30,15 @@ pub fn of_query<T: JsonSchema>() -> Value {
     schema
 }
 
+/// The schema of a body that clients send: what is not known is refused.
+pub fn of_body<T: JsonSchema>() -> Value {
+    let mut schema = of_query::<T>();
+    if let Some(members) = schema.as_object_mut() {
+        members.insert("additionalProperties".to_owned(), false.into());
+    }
+    schema
+}
+
 /// All that was named so far, by name.
 pub fn definitions(generator: &mut SchemaGenerator) -> Map<String, Value> {
     let mut definitions = generator.take_definitions(false);

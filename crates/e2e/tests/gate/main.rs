@@ -5,6 +5,7 @@ mod door;
 mod front_page;
 mod owners;
 mod places;
+mod prompting;
 mod readiness;
 mod reading;
 mod reloads;

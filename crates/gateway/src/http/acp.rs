@@ -4,7 +4,6 @@
 //! that are taken up again, stalls and expiry. Each HTTP connection and each WebSocket is one
 //! [`connection`](crate::serve); its end ends no session. Everything here has passed the guard.
 
-mod body;
 mod connections;
 mod delete;
 mod events;
@@ -35,17 +34,12 @@ const ARRIVALS: usize = 16;
 pub(super) struct Acp {
     shared: Arc<Shared>,
     connections: Connections,
-    bodies: body::BodyBudget,
 }
 
 impl Acp {
     /// A door; what is left behind at it is cleared away until the daemon stops.
     pub(super) fn open(shared: Arc<Shared>) -> Arc<Self> {
-        let acp = Arc::new(Self {
-            shared,
-            connections: Connections::default(),
-            bodies: body::BodyBudget::default(),
-        });
+        let acp = Arc::new(Self { shared, connections: Connections::default() });
         acp.shared.host.scope().spawn("acp connections", connections::sweep(Arc::clone(&acp)));
         acp
     }

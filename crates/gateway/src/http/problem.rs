@@ -70,6 +70,8 @@ kinds! {
     ForeignUser = "foreign_user",
     /// The log of the session cannot be read.
     HistoryUnreadable = "history_unreadable",
+    /// A key that belongs to another request.
+    IdempotencyKeyReused = "idempotency_key_reused",
     /// acpd failed.
     Internal = "internal",
     /// The path is there, the method is not.
@@ -80,6 +82,8 @@ kinds! {
     NotFound = "not_found",
     /// A connection that did not come about.
     NotInitialized = "not_initialized",
+    /// As many prompts wait as may.
+    QueueFull = "queue_full",
     /// A body that did not come in time.
     RequestTimeout = "request_timeout",
     /// The session is over, or was terminated.
@@ -188,6 +192,13 @@ impl Problem {
             }
             HostError::LiveElsewhere { id, .. } => {
                 Self::new(StatusCode::CONFLICT, Kind::SessionLiveElsewhere, detail).about(id)
+            }
+            HostError::QueueFull { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, Kind::QueueFull, detail),
+            HostError::KeyReused { key } => {
+                let detail = format!(
+                    "Idempotency-Key: {key:?} belongs to another request; give each a key of its own"
+                );
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, Kind::IdempotencyKeyReused, detail)
             }
             HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } => Self::bad_request(detail),
             HostError::ShuttingDown => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, detail),

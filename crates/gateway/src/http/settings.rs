@@ -1,5 +1,6 @@
 //! How the front door is set up, and what all requests share.
 
+use super::body::BodyBudget;
 use super::journal::Refusals;
 use super::metrics::Measurements;
 use super::pulse::Pulse;
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     /// Cancelled when the daemon stops: streams end.
     pub(crate) stop: CancellationToken,
     pub(super) measurements: Option<Measurements>,
+    /// Room for the bodies of all requests.
+    pub(super) bodies: BodyBudget,
     /// Whether acpd itself runs, for all that waits for clients.
     pub(super) pulse: Arc<Pulse>,
     /// Requests that were refused, as far as they were told.
@@ -58,8 +61,9 @@ impl Shared {
     ) -> Self {
         let local = RwLock::new(Identity::local(settings.local));
         let (settings, since) = (RwLock::new(settings.into()), tokio::time::Instant::now());
+        let bodies = BodyBudget::default();
         let (pulse, refusals) = (Arc::new(Pulse::new()), Refusals::default());
-        Self { host, tokens, stop, measurements, pulse, refusals, settings, local, since }
+        Self { host, tokens, stop, measurements, bodies, pulse, refusals, settings, local, since }
     }
 
     pub(crate) fn settings(&self) -> Arc<HttpSettings> {

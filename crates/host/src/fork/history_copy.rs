@@ -5,7 +5,9 @@
 
 use crate::recording;
 use acpd_eventlog::{Batch, Event as StoredEvent};
-use acpd_record::{AgentState, Event, Position, Projection, RawMessage, SessionId, StateChanged, TurnEnded};
+use acpd_record::{
+    AgentState, Event, Position, Projection, Prompt, RawMessage, SessionId, StateChanged, TurnEnded,
+};
 use acpd_wire::{member, span_of};
 use serde_json::value::RawValue;
 use std::ops::Range;
@@ -39,9 +41,11 @@ impl HistoryCopy {
                 let message = RawMessage::of_agent(line, session_in(line), id.as_json());
                 self.push(&Event::Update(message), now_ms, batch);
             }
-            Some(event @ Event::Prompt(_)) => {
+            Some(Event::Prompt(prompt)) => {
                 self.end_turn(now_ms, batch);
-                self.push(&event, now_ms, batch);
+                // A key is of the session that was prompted.
+                let copied = Prompt { idempotency_key: None, ..prompt };
+                self.push(&Event::Prompt(copied), now_ms, batch);
             }
             Some(event @ Event::TurnEnded(_)) if self.fork.check(self.next(), &event).is_ok() => {
                 self.push(&event, now_ms, batch);
@@ -122,10 +126,12 @@ mod tests {
             (vec![CREATED, STARTED, first, LOST, STARTED, second, update, ended], 5),
             // What cannot be read, or could not follow in the source, is left out.
             (vec![CREATED, STARTED, ended, (3, "{}"), first], 2),
+            (vec![CREATED, STARTED, (3, r#"{"turn":1,"idempotencyKey":"k","prompt":[]}"#), update], 3),
         ] {
             let (fork, events) = copied(&source);
             assert_eq!((fork.skipped(), events), (0, expected), "{source:?}");
             assert!(fork.running_turn().is_none() && fork.turns() >= TurnNumber(1), "{source:?}");
+            assert_eq!(fork.keyed_turn("k"), None, "a fork is prompted under keys of its own");
         }
     }
 }

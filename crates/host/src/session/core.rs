@@ -7,6 +7,7 @@
 mod asking;
 mod ending;
 mod forwarding;
+mod repeating;
 mod requesting;
 mod serving;
 mod turning;
@@ -100,6 +101,8 @@ pub(super) struct Volatile {
 pub(crate) enum Input {
     /// A client asks the agent for something, the prompt among them. `params` has acpd's session id.
     Request { request: ClientRequest, method: String, params: Option<Bytes>, client: ClientRef },
+    /// A client prompts, and does not wait for the end of the turn.
+    Prompt { request: ClientRequest, params: Bytes, client: ClientRef },
     /// A client notifies the agent, `session/cancel` among them.
     Notify { method: String, params: Option<Bytes>, client: ClientRef },
     /// A client withdraws a request.
@@ -208,6 +211,7 @@ impl SessionCore {
             Input::Request { request, method, params, client } => {
                 self.client_asks(request, (method, params), client, out);
             }
+            Input::Prompt { request, params, client } => self.client_leaves(request, params, client, out),
             Input::Notify { method, params, client } => {
                 self.client_notifies(method, params, &client, now, out)
             }
@@ -255,10 +259,8 @@ impl SessionCore {
         }
         let id = self.facts.id.clone();
         let message = RawMessage::of_agent(line, session, id.as_json());
-        match is_echo {
-            true => self.append(&Event::Echo(message), out),
-            false => self.append(&Event::Update(message), out),
-        }
+        let event = if is_echo { Event::Echo(message) } else { Event::Update(message) };
+        self.append(&event, out);
     }
 
     /// Whether an update repeats a part of the prompt whose turn is running (PR-3).

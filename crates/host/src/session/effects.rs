@@ -1,6 +1,6 @@
 //! What a decision of the session leads to, as data.
 
-use super::{AnswerRefused, ClientRef, ClientRequest};
+use super::{AnswerRefused, ClientRef, ClientRequest, Prompted};
 use crate::agent::Ticket;
 use crate::error::HostError;
 use crate::recording;
@@ -25,6 +25,8 @@ pub(crate) struct Effects {
     pub(crate) acts: Vec<Act>,
     /// The answer of a client that does not count, and why.
     pub(crate) refused: Option<AnswerRefused>,
+    /// Where the prompt of a client is that does not wait for its end, or why it is nowhere.
+    pub(crate) prompted: Option<Result<Prompted, HostError>>,
     /// How the run ended, when it is over.
     pub(crate) ended: Option<Arc<TerminationInfo>>,
 }
@@ -52,8 +54,8 @@ pub(crate) enum Stop {
 /// Something that the shell does.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Act {
-    /// Sends a request to the agent; its answer comes with the ticket.
-    Request { ticket: Ticket, method: String, params: Option<Bytes> },
+    /// Sends a request to the agent; its answer comes with the ticket. Not before event `after` is committed.
+    Request { ticket: Ticket, method: String, params: Option<Bytes>, after: Option<u64> },
     /// Asks the agent to close its session, if it can; it says so when it cannot.
     Close { params: Bytes },
     /// Sends a notification to the agent.
@@ -147,7 +149,15 @@ impl Recording {
 impl Effects {
     pub(crate) fn new(now_ms: i64) -> Self {
         let (answers, acts) = (Vec::new(), Vec::new());
-        Self { answers, stop: None, recording: Recording::new(now_ms), acts, refused: None, ended: None }
+        Self {
+            answers,
+            stop: None,
+            recording: Recording::new(now_ms),
+            acts,
+            refused: None,
+            prompted: None,
+            ended: None,
+        }
     }
 
     /// Answers a client's request, behind all that is appended for the same input.

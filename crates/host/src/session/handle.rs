@@ -2,7 +2,7 @@
 
 use super::core::{Input, SessionCore};
 use super::{
-    AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, LiveSession, ReplyTo,
+    AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, LiveSession, Prompted, ReplyTo,
 };
 use crate::agent::AgentRef;
 use crate::error::HostError;
@@ -139,6 +139,24 @@ impl SessionHandle {
         match self.0.live.with(|run| run.request(request, (method, params), client, reply)) {
             Some(()) => Ok(request),
             None => Err(self.ended_error().await),
+        }
+    }
+
+    /// Prompts, without waiting for the end of the turn: for its beginning, which is committed then, or for a place in
+    /// line. `params` are those of `session/prompt`.
+    ///
+    /// # Errors
+    /// When the session has ended, as many prompts wait as may, or the params are wrong.
+    pub async fn prompt(&self, params: Bytes, client: ClientRef) -> Result<Prompted, HostError> {
+        let request = ClientRequest(self.0.requests.fetch_add(1, Ordering::Relaxed));
+        self.0.live.room_for_command().await;
+        match self.0.live.with(|run| run.prompt(request, params, client)).flatten() {
+            None => Err(self.ended_error().await),
+            Some(Ok(prompted @ Prompted::Began { seq, .. })) => {
+                self.0.committed.wait_for(seq).await?;
+                Ok(prompted)
+            }
+            Some(waits_or_failed) => waits_or_failed,
         }
     }
 

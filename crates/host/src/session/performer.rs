@@ -3,9 +3,10 @@
 use super::answers::Waiting;
 use super::core::{EndOfRun, Ended, Input, Now, SessionCore};
 use super::effects::{Act, Answer, Effects, Stop};
+use super::holding::Held;
 use super::live::LiveSession;
 use super::working::Working;
-use super::{AnswerRefused, ClientRef, ClientRequest, EndRequest, ReplyTo};
+use super::{AnswerRefused, ClientRef, ClientRequest, EndRequest, Prompted, ReplyTo};
 use crate::agent::{AgentHandle, RouteId, Ticket};
 use crate::chain::chain;
 use crate::clock;
@@ -45,6 +46,7 @@ pub(crate) struct Performer {
     parts: RunParts,
     waiting: Waiting,
     working: Working,
+    held: Held,
     /// What it counts for among the live sessions.
     share: SessionShare,
     /// The log failed; the run ends with this.
@@ -93,6 +95,7 @@ impl Performer {
             parts,
             waiting: Waiting::default(),
             working: Working::default(),
+            held: Held::default(),
             share: SessionShare::new(SessionState::Idle.as_str()),
             failure: None,
             closing: false,
@@ -158,11 +161,26 @@ impl Performer {
         }
     }
 
-    fn decide(&mut self, inputs: impl IntoIterator<Item = Input>) {
+    fn decide(&mut self, inputs: impl IntoIterator<Item = Input>) -> Option<Result<Prompted, HostError>> {
         let turns = self.core.log().turns();
-        let effects = self.core.handle(inputs, Self::now());
+        let mut effects = self.core.handle(inputs, Self::now());
         self.task.prompted |= self.core.log().turns() != turns;
+        let prompted = effects.prompted.take();
         self.perform(effects);
+        prompted
+    }
+
+    /// Takes a prompt of a client that does not wait for its end. None at the end of the run.
+    pub(super) fn prompt(
+        &mut self,
+        request: ClientRequest,
+        params: Bytes,
+        client: ClientRef,
+    ) -> Option<Result<Prompted, HostError>> {
+        if self.closing {
+            return None;
+        }
+        self.decide([Input::Prompt { request, params, client }])
     }
 
     /// Takes a request of a client; `reply` takes its answer. One that comes while the end is recorded is answered with that.
@@ -222,7 +240,7 @@ impl Performer {
 
     /// Performs what the core decided; see [`Effects`] for the order.
     fn perform(&mut self, effects: Effects) {
-        let Effects { answers, stop, recording, acts, refused: _, ended: _ } = effects;
+        let Effects { answers, stop, recording, acts, refused: _, prompted: _, ended: _ } = effects;
         for answer in answers {
             self.waiting.answer(answer);
         }
@@ -238,17 +256,33 @@ impl Performer {
         {
             self.log_failed(error);
         }
-        for act in acts {
-            self.act(act);
-        }
+        self.act_in_order(acts);
         self.share.show(self.core.state().as_str());
+    }
+
+    fn act_in_order(&mut self, acts: Vec<Act>) {
+        for act in acts {
+            if !self.held.holds(&act, &self.parts, &self.task.live) {
+                self.act(act);
+                continue;
+            }
+            for act in self.held.keep(act) {
+                self.act(act);
+            }
+        }
+    }
+
+    /// Event `seq`, which acts wait for, is committed, or will never be.
+    pub(super) fn committed(&mut self, seq: u64, is_committed: bool) {
+        let acts = self.held.committed(seq, is_committed);
+        self.act_in_order(acts);
     }
 
     fn act(&mut self, act: Act) {
         let (agent, route) = (&self.parts.agent, self.parts.route);
         // An agent that is gone says so through its inputs.
         let _gone = match act {
-            Act::Request { ticket, method, params } => {
+            Act::Request { ticket, method, params, after: _ } => {
                 agent.request_for(route, ticket, &method, params.as_deref())
             }
             Act::Notify { method, params } => agent.notify(&method, params.as_deref()),
@@ -276,7 +310,7 @@ impl Performer {
         match method {
             // An agent that is gone says so through its inputs.
             Some(method) => drop(agent.request_for(route, Ticket::Close, method, Some(params))),
-            None => self.decide([Input::CannotClose]),
+            None => drop(self.decide([Input::CannotClose])),
         }
     }
 
@@ -291,6 +325,8 @@ impl Performer {
 
     /// The agent is gone, or was left. What was held until now is handled first.
     pub(super) fn begin_to_close(&mut self, held: Vec<crate::agent::FromAgent>) {
+        let acts = self.held.end();
+        self.act_in_order(acts);
         self.decide(held.into_iter().map(Input::Agent));
         self.closing = true;
         self.decide([Input::Abandoned]);

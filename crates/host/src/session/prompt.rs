@@ -1,9 +1,10 @@
 //! What a prompt may contain (PR-2), read once, where it enters the session. Pure.
 
-use crate::acp::view;
+use crate::acp::{META, view};
 use crate::agent::PromptCapabilities;
 use crate::error::HostError;
-use acpd_wire::{span_of, splice};
+use acpd_record::PromptKey;
+use acpd_wire::{member, span_of, splice};
 use bytes::{Bytes, BytesMut};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,6 +18,8 @@ pub(super) struct PromptParams {
     pub(super) params: Bytes,
     /// Where the content blocks stand in them.
     pub(super) content: Range<usize>,
+    /// The client's key for it.
+    pub(super) key: Option<PromptKey>,
 }
 
 #[derive(Deserialize)]
@@ -26,6 +29,8 @@ struct Params<'a> {
     session_id: Option<&'a RawValue>,
     #[serde(borrow)]
     prompt: &'a RawValue,
+    #[serde(borrow, default, rename = "_meta")]
+    meta: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -49,16 +54,36 @@ pub(super) fn read(
         return Err(HostError::InvalidParams { message });
     };
     check(&blocks, agent)?;
+    let key = read.meta.map(|meta| key_in(meta, read.prompt)).transpose()?.flatten();
     let content = span_of(&params, read.prompt).expect("it was borrowed from there");
     let Some(session) = read.session_id.and_then(|session| span_of(&params, session)) else {
-        return Ok(PromptParams { params, content });
+        return Ok(PromptParams { params, content, key });
     };
     let mut out = BytesMut::with_capacity(params.len() + native.len());
     let length = session.len();
     let moves = |at: usize| if session.start < content.start { at + native.len() - length } else { at };
     let content = moves(content.start)..moves(content.end);
     splice(&mut out, &params, &[(session, native.as_bytes())]);
-    Ok(PromptParams { params: out.freeze(), content })
+    Ok(PromptParams { params: out.freeze(), content, key })
+}
+
+/// The key of a prompt, for those that do not pass it on. What else is wrong with it does not matter.
+pub(crate) fn key_of(params: &[u8]) -> Result<Option<PromptKey>, HostError> {
+    let Some(Params { prompt, meta: Some(meta), .. }) = view(params) else { return Ok(None) };
+    key_in(meta, prompt)
+}
+
+/// `_meta["sandboxagent.dev"].idempotencyKey` (contract 7.3).
+fn key_in(meta: &RawValue, prompt: &RawValue) -> Result<Option<PromptKey>, HostError> {
+    let own = member(meta, META).and_then(|own| member(own, "idempotencyKey"));
+    let Some(given) = own.filter(|given| given.get() != "null") else { return Ok(None) };
+    let key = crate::acp::text(given).and_then(|key| PromptKey::new(&key, prompt));
+    key.map(Some).ok_or_else(|| HostError::InvalidParams {
+        message: format!(
+            "_meta[{META:?}].idempotencyKey: a string of 1 to {} visible ASCII characters is required",
+            PromptKey::LONGEST
+        ),
+    })
 }
 
 fn check(blocks: &[Block<'_>], agent: PromptCapabilities) -> Result<(), HostError> {
@@ -112,6 +137,28 @@ mod tests {
     fn a_prompt_of_another_shape_is_refused() {
         for params in [r#"{}"#, r#"{"prompt":"text"}"#, r#"{"prompt":[1]}"#, r#"{"prompt":[{}]}"#] {
             assert!(said(params, PromptCapabilities::default()).expect("refused").starts_with("prompt: "));
+        }
+    }
+
+    // contract 7.3: the key of a prompt is read, and what cannot be one is named
+    #[test]
+    fn a_key_is_read() {
+        let params = |key: &str| {
+            format!(r#"{{"prompt":[],"_meta":{{"x":1,"sandboxagent.dev":{{"idempotencyKey":{key}}}}}}}"#)
+        };
+        let key = |params: &str| {
+            let read =
+                read(Some(params.to_owned().into()), PromptCapabilities::default(), "\"n\"").expect("read");
+            assert_eq!(key_of(params.as_bytes()).expect("the same"), read.key);
+            read.key.map(|key| key.as_str().to_owned())
+        };
+        assert_eq!(key(&params(r#""a-1""#)).as_deref(), Some("a-1"));
+        for none in [params("null"), r#"{"prompt":[]}"#.to_owned(), r#"{"prompt":[],"_meta":7}"#.to_owned()] {
+            assert_eq!(key(&none), None, "{none}");
+        }
+        for wrong in ["7", "\"\"", "\"a b\"", "{}"] {
+            let message = said(&params(wrong), PromptCapabilities::default()).expect("refused");
+            assert!(message.starts_with("_meta[\"sandboxagent.dev\"].idempotencyKey: "), "{message}");
         }
     }
 

@@ -1,8 +1,10 @@
 //! What clients have asked a session and were not answered yet.
 
 use super::{ClientRef, ClientRequest};
+use acpd_record::PromptKey;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A request of a client that is with the agent, or waits to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,15 +13,25 @@ pub(crate) struct Pending {
     /// Under the agent's session id.
     pub(crate) params: Option<Bytes>,
     pub(crate) client: ClientRef,
-    /// The content blocks of a prompt, as they stand in `params`.
-    pub(crate) prompt: Option<std::ops::Range<usize>>,
+    /// What there is beside that of a prompt.
+    pub(crate) prompt: Option<PendingPrompt>,
+}
+
+/// A prompt that was not answered yet.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PendingPrompt {
+    /// Its content blocks, as they stand in the params.
+    pub(crate) content: Range<usize>,
+    pub(crate) key: Option<PromptKey>,
+    /// It came before under the same key, and is answered with that.
+    pub(crate) repeats: bool,
 }
 
 impl Pending {
     /// The content blocks of a prompt.
     pub(crate) fn content(&self) -> &[u8] {
         match (&self.params, &self.prompt) {
-            (Some(params), Some(prompt)) => &params[prompt.clone()],
+            (Some(params), Some(prompt)) => &params[prompt.content.clone()],
             _ => b"[]",
         }
     }
@@ -57,6 +69,25 @@ impl ClientRequests {
         std::mem::take(&mut self.open)
             .into_iter()
             .map(|(request, pending)| (request, pending.prompt.is_some()))
+    }
+
+    fn prompts(&self) -> impl Iterator<Item = (ClientRequest, &PendingPrompt)> {
+        self.open.iter().filter_map(|(request, pending)| Some((*request, pending.prompt.as_ref()?)))
+    }
+
+    /// The prompt that was the first under a key.
+    pub(crate) fn keyed(&self, key: &str) -> Option<(ClientRequest, &PromptKey)> {
+        let mut first = self.prompts().filter(|(_, prompt)| !prompt.repeats);
+        first.find_map(|(request, prompt)| {
+            prompt.key.as_ref().filter(|own| own.as_str() == key).map(|own| (request, own))
+        })
+    }
+
+    /// Those that repeat it.
+    pub(crate) fn repeats_of(&self, key: &str) -> Vec<ClientRequest> {
+        let of_key = |prompt: &PendingPrompt| prompt.key.as_ref().is_some_and(|own| own.as_str() == key);
+        let repeats = self.prompts().filter(|(_, prompt)| prompt.repeats && of_key(prompt));
+        repeats.map(|(request, _)| request).collect()
     }
 
     pub(crate) fn came_late(&mut self, request: ClientRequest) {

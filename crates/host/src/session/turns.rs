@@ -34,6 +34,15 @@ pub(super) enum Step {
     Ignore(ClientRequest),
 }
 
+/// Where a prompt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Its turn runs.
+    Runs,
+    /// In line, behind so many prompts; the one that the agent works on is one of them.
+    Waits { before: usize },
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
@@ -96,6 +105,19 @@ impl Turns {
     /// Prompts in line.
     pub(super) fn waiting(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Where a prompt is; `None` when it is over, or was refused.
+    pub(super) fn place(&self, request: ClientRequest) -> Option<Place> {
+        match self.state {
+            State::Running(running) | State::Cancelling { request: running, .. } if running == request => {
+                Some(Place::Runs)
+            }
+            _ => {
+                let place = self.queue.iter().position(|waiting| *waiting == request)?;
+                Some(Place::Waits { before: place + 1 })
+            }
+        }
     }
 
     /// A client prompts.

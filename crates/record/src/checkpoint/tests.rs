@@ -92,8 +92,10 @@ fn event(any_digits: bool) -> impl Strategy<Value = Stored> {
         2 => (prop_oneof![Just(13), Just(15), Just(19)], number.clone())
             .prop_map(|(kind, request)| (kind, format!(r#"{{"request":{request}}}"#))),
         3 => (number.clone(), value(any_digits)).prop_map(|(turn, value)| {
-            (3, format!(r#"{{"turn":{turn},"via":"c{turn}","prompt":[ {{"text":{value}}} ]}}"#))
+            let key = if turn % 2 == 0 { format!(r#""idempotencyKey":"k{turn}","#) } else { String::new() };
+            (3, format!(r#"{{"turn":{turn},"via":"c{turn}",{key}"prompt":[ {{"text":{value}}} ]}}"#))
         }),
+        1 => number.clone().prop_map(|turn| (6, format!(r#"{{"turn":{turn},"error":{{"code":-1,"message":"no"}}}}"#))),
         2 => (number, any::<bool>()).prop_map(|(turn, ignored)| {
             (6, format!(r#"{{"turn":{turn},"stopReason":"end_turn","agentIgnoredCancel":{ignored}}}"#))
         }),

@@ -101,6 +101,29 @@ fn open_questions_are_told() {
     assert!(matches!(refused(&events, late), Illegal::NotOpen { .. }));
 }
 
+// contract 7.3: what became of a keyed prompt is known from the log alone, over all runs
+#[test]
+fn keyed_turns_are_remembered() {
+    use crate::keys::KeyedEnd::{Failed, Interrupted, Stopped};
+    let keyed = (3, r#"{"turn":1,"by":"c","idempotencyKey":"k","prompt":[]}"#);
+    let end = |log: &[(u16, &str)]| {
+        let log = folded(log);
+        let known = log.keyed_turn("k").expect("it is known").clone();
+        assert_eq!((known.turn, known.seq), (TurnNumber(1), 3));
+        assert_eq!(log.key_of(TurnNumber(1)).map(PromptKey::as_str), Some("k"));
+        known.end
+    };
+    assert_eq!(end(&[CREATED, RUN, keyed]), None);
+    let stopped = |reason: &str| Some(Stopped(Some(reason.into())));
+    assert_eq!(end(&[CREATED, RUN, keyed, TURN_ENDED]), stopped("end_turn"));
+    assert_eq!(end(&[CREATED, RUN, keyed, TURN_ENDED, ENDED, RUN]), stopped("end_turn"));
+    assert_eq!(end(&[CREATED, RUN, keyed, GIVEN_UP, ENDED]), stopped("cancelled"));
+    assert_eq!(end(&[CREATED, RUN, keyed, ENDED, RUN]), Some(Interrupted));
+    let long = format!(r#"{{"turn":1,"error":{{"code":-1,"message":"{}"}}}}"#, "é".repeat(300));
+    assert_eq!(end(&[CREATED, RUN, keyed, (6, &long)]), Some(Failed(Some(-1), "é".repeat(256).into())));
+    assert_eq!(folded(&[CREATED, RUN, PROMPT]).key_of(TurnNumber(1)), None);
+}
+
 // PR-12: how the last turn ended, and what of it the agent may still do
 #[test]
 fn a_turn_runs_until_it_ends() {

@@ -1,7 +1,7 @@
 //! The headers of the transport, and what a client sends.
 
 use super::super::problem::{Kind, Problem};
-use http::{HeaderMap, HeaderName, StatusCode, header};
+use http::{HeaderMap, HeaderName, StatusCode};
 
 /// Names a connection.
 pub(super) const CONNECTION: HeaderName = HeaderName::from_static("acp-connection-id");
@@ -38,36 +38,10 @@ pub(super) fn id<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option
     }
 }
 
-/// Whether the body is JSON.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    given.and_then(|given| given.split(';').next()).is_some_and(|kind| {
-        let kind = kind.trim();
-        kind.eq_ignore_ascii_case("application/json")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use http::HeaderValue;
-
-    fn headers(name: HeaderName, value: &'static str) -> HeaderMap {
-        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
-    }
-
-    // HT-2
-    #[test]
-    fn json_is_known_by_its_kind() {
-        for (kind, json) in [
-            ("application/json", true),
-            ("Application/JSON; charset=utf-8", true),
-            ("application/jsonp", false),
-            ("text/plain", false),
-        ] {
-            assert_eq!(is_json(&headers(header::CONTENT_TYPE, kind)), json, "{kind}");
-        }
-    }
 
     // HT-12
     #[test]

@@ -4,12 +4,13 @@
 //! connection and is answered at once.
 
 use super::super::accept::accepts;
+use super::super::body;
 use super::super::problem::{Kind, Problem};
 use super::super::sse::Sse;
 use super::connections::unknown;
-use super::headers::{self, SESSION, connection_id, is_json};
+use super::headers::{self, SESSION, connection_id};
 use super::message::{addressed, is_initialize, on_one_row};
-use super::{Acp, body, initialize};
+use super::{Acp, initialize};
 use crate::connection::Arrival;
 use crate::identity::Identity;
 use acpd_record::SessionId;
@@ -28,22 +29,20 @@ const TAKEN: Duration = Duration::from_secs(10);
 
 pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -> Result<Response, Problem> {
     let (head, body) = request.into_parts();
-    if !is_json(&head.headers) {
-        let detail = "a message is sent as application/json";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Kind::UnsupportedMediaType, detail));
+    if !body::is_json(&head.headers) {
+        return Err(body::not_json("a message is sent as application/json"));
     }
     // Clients are of two minds about what they should accept here.
     if accepts(&head.headers, &["application/json", Sse::KIND]) == Some(false) {
         let detail = "the answers are application/json and text/event-stream";
         return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, Kind::NotAcceptable, detail));
     }
-    let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    let announced = announced.and_then(|length| length.parse().ok());
+    let announced = body::announced(&head.headers);
     let connection = connection_id(&head.headers).and_then(|id| acp.connections.find(id, &identity));
     let most = acp.shared.settings().message_bytes;
     // A client without one, or one that has lost it, may only initialize one.
     let most = if connection.is_ok() { most } else { most.min(INITIALIZE) };
-    let line = on_one_row(body::read(body, announced, most, (&acp.bodies, &acp.shared.pulse)).await?);
+    let line = on_one_row(body::read(body, announced, most, (&acp.shared.bodies, &acp.shared.pulse)).await?);
     let message = match Message::parse(&line) {
         Ok(message) => message,
         Err(malformed) => return Ok(refused(&malformed)),

@@ -130,8 +130,8 @@ async fn end(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The initiator in the record of an end; acpd's own commands name themselves.
-fn initiator(identity: &Identity, headers: &HeaderMap) -> String {
+/// The client in the record of what it asked for; acpd's own commands name themselves.
+pub(super) fn initiator(identity: &Identity, headers: &HeaderMap) -> String {
     let program = headers.get(header::USER_AGENT).and_then(|program| program.to_str().ok());
     let is_ours = program.is_some_and(|program| program.starts_with("acpd/"));
     let by = if is_ours { "command line" } else { "REST" };

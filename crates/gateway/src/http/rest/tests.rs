@@ -72,6 +72,10 @@ fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     if !parameters.is_empty() {
         described.insert("parameters".into(), parameters.into());
     }
+    if let Some(request) = operation.request {
+        let content = json!({"application/json": {"schema": request()}});
+        described.insert("requestBody".into(), json!({"required": true, "content": content}));
+    }
     let mut answers: Vec<_> = operation.answers.iter().collect();
     answers.sort_by_key(|answer| answer.status);
     let responses = answers.into_iter().map(|answer| {

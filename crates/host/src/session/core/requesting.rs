@@ -43,19 +43,32 @@ impl SessionCore {
                 ticket: Ticket::Client(request),
                 method: method.clone(),
                 params: params.clone(),
+                after: None,
             });
             self.volatile.requests.open(request, Pending { method, params, client, prompt: None });
             return;
         }
         match prompt::read(params, self.facts.prompt, self.facts.native.as_json()) {
-            Ok(read) => {
-                let (params, prompt) = (Some(read.params), Some(read.content));
-                self.volatile.requests.open(request, Pending { method, params, client, prompt });
-                let step = self.volatile.turns.prompt(request);
-                self.step(step, out);
-            }
+            Ok(read) => self.client_prompts(request, (method, read), client, out),
             Err(error) => out.answer(request, Err(error)),
         }
+    }
+
+    /// A client prompts, and is told where its prompt is, unless it comes too late.
+    pub(super) fn client_leaves(
+        &mut self,
+        request: ClientRequest,
+        params: Bytes,
+        client: ClientRef,
+        out: &mut Effects,
+    ) {
+        if self.is_ending() || self.volatile.log_failed {
+            return;
+        }
+        let read = prompt::read(Some(params), self.facts.prompt, self.facts.native.as_json());
+        let method = method::SESSION_PROMPT.to_owned();
+        let prompted = read.and_then(|read| self.client_leaves_prompt(request, (method, read), client, out));
+        out.prompted = Some(prompted);
     }
 
     pub(super) fn client_notifies(
@@ -83,9 +96,9 @@ impl SessionCore {
 
     pub(super) fn client_withdraws(&mut self, request: ClientRequest, now: Now, out: &mut Effects) {
         match self.volatile.requests.get(request) {
-            Some(pending) if pending.prompt.is_some() => {
-                let client = pending.client.clone();
-                let step = self.volatile.turns.withdraw(request, now.at);
+            Some(Pending { prompt: Some(prompt), client, .. }) => {
+                let (prompt, client) = (prompt.clone(), client.clone());
+                let step = self.withdraw_prompt(request, &prompt, now);
                 self.record_cancel(step, &client, out);
                 self.step(step, out);
             }

@@ -3,6 +3,7 @@
 mod asking;
 mod ending;
 mod law;
+mod repeating;
 mod serving;
 mod turning;
 
@@ -114,6 +115,21 @@ fn prompt(request: u64) -> Input {
         params: Some(r#"{"sessionId":"ours","prompt":[{"type":"text","text":"hi"}]}"#.into()),
         client: client("me"),
     }
+}
+
+/// A prompt under a key.
+fn keyed(request: u64, key: &str, text: &str) -> Input {
+    Input::Request {
+        request: ClientRequest(request),
+        method: "session/prompt".to_owned(),
+        params: Some(keyed_params(key, text)),
+        client: client("me"),
+    }
+}
+
+fn keyed_params(key: &str, text: &str) -> Bytes {
+    let meta = format!(r#"{{"sandboxagent.dev":{{"idempotencyKey":"{key}"}}}}"#);
+    format!(r#"{{"sessionId":"ours","prompt":[{{"type":"text","text":"{text}"}}],"_meta":{meta}}}"#).into()
 }
 
 fn cancel() -> Input {

@@ -35,7 +35,7 @@ impl SessionCore {
                 self.resolve_all(AutoAnswer::Cancelled, out);
             }
             Some(Step::GiveUp(request)) => self.give_up(request, out),
-            Some(Step::Drop(request)) => self.answer_cancelled(request, out),
+            Some(Step::Drop(request)) => self.answer_dropped(request, out),
             Some(Step::Refuse(request)) => {
                 let error = HostError::QueueFull { queued: self.volatile.turns.waiting() };
                 self.answer_client(request, Err(error), out);
@@ -57,10 +57,6 @@ impl SessionCore {
         }
     }
 
-    fn answer_cancelled(&mut self, request: ClientRequest, out: &mut Effects) {
-        self.answer_client(request, Ok(Bytes::from_static(acp::CANCELLED_RESULT)), out);
-    }
-
     fn begin_turn(&mut self, request: ClientRequest, out: &mut Effects) {
         let pending =
             self.volatile.requests.get(request).expect("a prompt is open until it is answered").clone();
@@ -68,7 +64,9 @@ impl SessionCore {
         out.note(Note::TurnStarted { turn, client: pending.client.clone() });
         let prompt: &RawValue = serde_json::from_slice(pending.content()).expect("it was read before");
         let (by, via) = (Cow::Borrowed(&*pending.client.name), Some(pending.client.connection.clone()));
-        self.append(&Event::Prompt(Prompt { turn, by, via, prompt }), out);
+        let key = pending.prompt.as_ref().and_then(|prompt| prompt.key.as_ref());
+        let idempotency_key = key.map(|key| Cow::Borrowed(key.as_str()));
+        self.append(&Event::Prompt(Prompt { turn, by, via, idempotency_key, prompt }), out);
         let mut params = pending.params;
         let takes_resources = self.facts.prompt.embedded_context;
         let handover = &mut self.volatile.handover;
@@ -78,7 +76,8 @@ impl SessionCore {
             let facts = acpd_record::TranscriptFacts { turn: Some(turn), ..facts };
             self.append(&Event::Transcript(facts), out);
         }
-        out.act(Act::Request { ticket: Ticket::Turn(turn), method: pending.method, params });
+        let after = self.log.key_of(turn).and(self.log.unfinished_turn()).map(|turn| turn.seq);
+        out.act(Act::Request { ticket: Ticket::Turn(turn), method: pending.method, params, after });
     }
 
     /// The agent answered a prompt.
@@ -114,7 +113,7 @@ impl SessionCore {
             self.volatile.handover.was_taken();
         }
         self.record_end(turn, &body, &end, out);
-        self.answer_client(request, body, out);
+        self.answer_turn(turn, request, body, out);
         if cancelled {
             kill(terminals, out);
         }
@@ -159,7 +158,7 @@ impl SessionCore {
         };
         self.append(&Event::TurnEnded(ended), out);
         out.note(Note::TurnEnded { turn, end: TurnEnd::GivenUp });
-        self.answer_cancelled(request, out);
+        self.answer_turn(turn, request, Ok(Bytes::from_static(acp::CANCELLED_RESULT)), out);
     }
 
     /// The agent was never asked: it does not read.
@@ -178,7 +177,7 @@ impl SessionCore {
                     let ended = TurnEnded { turn, error: Some(&message), ..TurnEnded::default() };
                     self.append(&Event::TurnEnded(ended), out);
                     out.note(Note::TurnEnded { turn, end: TurnEnd::Refused });
-                    self.answer_client(request, Err(error.clone()), out);
+                    self.answer_turn(turn, request, Err(error.clone()), out);
                 }
                 step => self.step(step, out),
             }

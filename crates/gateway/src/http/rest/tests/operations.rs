@@ -3,10 +3,11 @@
 use crate::http::health::{Health, Ready};
 use crate::http::rest::agents::Agents;
 use crate::http::rest::events::EventsQuery;
+use crate::http::rest::prompting::{PromptAccepted, PromptBody};
 use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
 use crate::http::rest::whoami::Whoami;
 use acpd_host::SessionInfo;
-use acpd_record::schema::{ShownEvent, of_query};
+use acpd_record::schema::{ShownEvent, of_body, of_query};
 use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -21,6 +22,8 @@ pub(super) struct Operation {
     pub(super) summary: &'static str,
     pub(super) description: Option<&'static str>,
     pub(super) parameters: fn() -> Vec<Value>,
+    /// The body of a request, which is required then.
+    pub(super) request: Option<fn() -> Value>,
     pub(super) answers: &'static [Answer],
     /// No token is needed.
     pub(super) is_open: bool,
@@ -59,6 +62,8 @@ const TOO_MANY: Answer = problem(429, "more requests or connections than the tok
 const FORBIDDEN: Answer = problem(403, "the scope of the token does not include this");
 const UNKNOWN: Answer = problem(404, "no such session");
 const UNREADABLE: Answer = problem(400, "a value of the query is not readable");
+const TOO_LARGE: Answer = problem(413, "the body is longer than a message may be");
+const NOT_JSON: Answer = problem(415, "the body is not sent as application/json");
 const ELSEWHERE: Answer = problem(409, "another process has it");
 
 /// All of them, in the order of their paths.
@@ -71,6 +76,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "`GET /v1/agents`: how each configured agent stands.",
         description: None,
         parameters: Vec::new,
+        request: None,
         answers: &[of::<Agents>(200, "all agents of the configuration"), FORBIDDEN, UNAUTHORIZED, TOO_MANY],
         is_open: false,
     },
@@ -83,6 +89,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
                   where it is not, so the status is 200 either way.",
         description: None,
         parameters: Vec::new,
+        request: None,
         answers: &[of::<Health>(200, "the process answers")],
         is_open: true,
     },
@@ -94,6 +101,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "`GET /v1/ready`: it can write its log and is not about to stop.",
         description: None,
         parameters: Vec::new,
+        request: None,
         answers: &[of::<Ready>(200, "new sessions can be taken"), of::<Ready>(503, "they cannot, and why")],
         is_open: true,
     },
@@ -105,6 +113,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "`GET /v1/sessions`: those that exist for the caller.",
         description: None,
         parameters: query::<SessionsQuery>,
+        request: None,
         answers: &[of::<SessionsPage>(200, "a page of sessions"), UNREADABLE, UNAUTHORIZED, TOO_MANY],
         is_open: false,
     },
@@ -116,6 +125,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "`GET /v1/sessions/{id}`: one, with its snapshot.",
         description: None,
         parameters: session,
+        request: None,
         answers: &[of::<SessionInfo>(200, "the session"), UNKNOWN, UNAUTHORIZED, TOO_MANY],
         is_open: false,
     },
@@ -127,6 +137,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "`DELETE /v1/sessions/{id}`: closes it and removes it with its history.",
         description: None,
         parameters: session,
+        request: None,
         answers: &[nothing(204, "it is gone"), FORBIDDEN, UNKNOWN, ELSEWHERE, UNAUTHORIZED, TOO_MANY],
         is_open: false,
     },
@@ -138,6 +149,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "`POST /v1/sessions/{id}/close`: stops it; it can be taken up again.",
         description: None,
         parameters: session,
+        request: None,
         answers: &[ENDED, FORBIDDEN, UNKNOWN, ELSEWHERE, UNAUTHORIZED, TOO_MANY],
         is_open: false,
     },
@@ -154,6 +166,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
              `EventsPage`.",
         ),
         parameters: events,
+        request: None,
         answers: &[
             Answer {
                 status: 200,
@@ -171,12 +184,41 @@ pub(super) const OPERATIONS: &[Operation] = &[
     },
     Operation {
         method: Method::POST,
+        path: "/v1/sessions/{id}/prompt",
+        id: "promptSession",
+        tag: "sessions",
+        summary: "`POST /v1/sessions/{id}/prompt`: begins a turn, or puts the prompt in line.",
+        description: Some(
+            "A 202 stands behind the commit of the turn's first event, unless the prompt waits. With an `Idempotency-Key` \
+             it may be sent again:\nthe same prompt under the same key is answered with what became of the first one and \
+             runs once, also after restarts of acpd. The last 256\nkeys of a session are remembered, and those of \
+             prompts that wait.",
+        ),
+        parameters: keyed_session,
+        request: Some(of_body::<PromptBody<'_>>),
+        answers: &[
+            of::<PromptAccepted>(202, "its turn began, or it waits in line"),
+            problem(400, "the body or the key is not as described, or the agent does not take such content"),
+            FORBIDDEN,
+            UNKNOWN,
+            problem(409, "the session has ended, or another process has it"),
+            TOO_LARGE,
+            NOT_JSON,
+            problem(422, "the key belongs to another prompt"),
+            UNAUTHORIZED,
+            problem(429, "as many prompts wait as may, or the token sends too many requests"),
+        ],
+        is_open: false,
+    },
+    Operation {
+        method: Method::POST,
         path: "/v1/sessions/{id}/terminate",
         id: "terminateSession",
         tag: "sessions",
         summary: "`POST /v1/sessions/{id}/terminate`: ends it for good.",
         description: None,
         parameters: session,
+        request: None,
         answers: &[ENDED, FORBIDDEN, UNKNOWN, ELSEWHERE, UNAUTHORIZED, TOO_MANY],
         is_open: false,
     },
@@ -188,6 +230,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary: "`GET /v1/whoami`: what the caller may do, and sees.",
         description: None,
         parameters: Vec::new,
+        request: None,
         answers: &[of::<Whoami>(200, "the caller"), UNAUTHORIZED, TOO_MANY],
         is_open: false,
     },
@@ -227,6 +270,14 @@ fn parameter(name: &str, place: &str, description: &Value, schema: Value) -> Val
 
 fn session() -> Vec<Value> {
     vec![parameter("id", "path", &json!("the session"), json!({"type": "string"}))]
+}
+
+fn keyed_session() -> Vec<Value> {
+    let mut parameters = session();
+    let key = json!({"type": "string", "pattern": "^[!-~]{1,255}$"});
+    let words = json!("a name of this request, under which it may be sent again");
+    parameters.push(parameter("Idempotency-Key", "header", &words, key));
+    parameters
 }
 
 fn query<T: JsonSchema>() -> Vec<Value> {

@@ -28,6 +28,8 @@ enum Operation {
 #[derive(Clone, Copy, Debug)]
 enum Client {
     Prompt,
+    /// Prompts under a key, of which there are few.
+    PromptUnder(u8),
     Cancel,
     /// Answers the oldest open question, or another.
     Answer {
@@ -63,6 +65,7 @@ fn operation() -> impl Strategy<Value = (Operation, Crash)> {
     use Agent::{AnswerRequest, AnswerTurn, AskPermission, AskUnknown, Mode, Text, WithdrawQuestion};
     let client = prop_oneof![
         4 => Just(Client::Prompt),
+        2 => (0..4_u8).prop_map(Client::PromptUnder),
         1 => Just(Client::Cancel),
         3 => any::<bool>().prop_map(|valid| Client::Answer { valid }),
         1 => Just(Client::SetMode),
@@ -323,6 +326,11 @@ impl World {
         };
         Some(match what {
             Client::Prompt => prompt(next()),
+            // Sometimes the prompt is another one.
+            Client::PromptUnder(number) => {
+                let request = next();
+                keyed(request, &number.to_string(), if request % 7 == 0 { "other" } else { "x" })
+            }
             Client::Cancel => cancel(),
             Client::Answer { valid } => {
                 let number = kept.core.log().open_questions().next().map_or(99, |(number, _)| number.0);

@@ -1,10 +1,10 @@
 //! The body of a POST: bounded, and in time.
 
-use super::super::problem::{Kind, Problem};
-use super::super::pulse::Pulse;
+use super::problem::{Kind, Problem};
+use super::pulse::Pulse;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +21,31 @@ const ALL_KIB: usize = 256 * 1024;
 
 /// Room for the bodies of all clients together.
 #[derive(Debug)]
-pub(super) struct BodyBudget(Arc<Semaphore>);
+pub(crate) struct BodyBudget(Arc<Semaphore>);
 
 impl Default for BodyBudget {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(ALL_KIB)))
     }
+}
+
+/// Whether the body is JSON.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    given.and_then(|given| given.split(';').next()).is_some_and(|kind| {
+        let kind = kind.trim();
+        kind.eq_ignore_ascii_case("application/json")
+    })
+}
+
+/// The refusal of a body that is not.
+pub(super) fn not_json(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Kind::UnsupportedMediaType, detail)
+}
+
+/// The length that a body is said to have.
+pub(super) fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Reads a body of at most `limit` bytes. What is longer is not read to its end.
@@ -101,7 +120,7 @@ mod tests {
     use super::*;
     use axum::response::IntoResponse;
     use futures_util::{FutureExt, StreamExt, stream};
-    use http::header;
+    use http::HeaderValue;
     use std::io;
 
     /// The pulse of a process that runs.
@@ -124,6 +143,23 @@ mod tests {
 
     fn status(read: Result<Bytes, Problem>) -> StatusCode {
         read.expect_err("it is refused").into_response().status()
+    }
+
+    // HT-2
+    #[test]
+    fn json_is_known_by_its_kind() {
+        for (kind, json) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/jsonp", false),
+            ("text/plain", false),
+        ] {
+            assert_eq!(
+                is_json(&HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(kind))])),
+                json,
+                "{kind}"
+            );
+        }
     }
 
     // HT-12: all bodies together are bounded; one that finds no room waits, and is asked to come again

@@ -1,0 +1,174 @@
+//! Prompts that come again under their keys: a client that has lost an answer asks for it, and nothing runs twice
+//! (contract 7.3).
+//!
+//! Keys of turns that began are in the log, those of prompts that wait are with them.
+
+use super::{Now, SessionCore};
+use crate::acp;
+use crate::error::HostError;
+use crate::session::effects::Effects;
+use crate::session::prompt::PromptParams;
+use crate::session::requests::{Pending, PendingPrompt};
+use crate::session::turns::{Place, Step};
+use crate::session::{ClientRef, ClientRequest, Prompted};
+use acpd_record::{KeyedEnd, KeyedTurn, PromptKey, TurnNumber};
+use bytes::Bytes;
+use serde::Serialize;
+
+/// A prompt that came before under the same key.
+pub(super) enum Known<'a> {
+    /// Its turn began.
+    Began(&'a KeyedTurn),
+    /// It waits in line.
+    Waits(ClientRequest),
+}
+
+impl SessionCore {
+    /// What is known under a key. It is an error to use it with another prompt.
+    pub(super) fn known(&self, key: Option<&PromptKey>) -> Result<Option<Known<'_>>, HostError> {
+        let Some(key) = key else { return Ok(None) };
+        let (known, first) = if let Some(turn) = self.log.keyed_turn(key.as_str()) {
+            (Known::Began(turn), &turn.key)
+        } else if let Some((request, first)) = self.volatile.requests.keyed(key.as_str()) {
+            (Known::Waits(request), first)
+        } else {
+            return Ok(None);
+        };
+        match first == key {
+            true => Ok(Some(known)),
+            false => Err(HostError::KeyReused { key: key.as_str().to_owned() }),
+        }
+    }
+
+    /// A client prompts and waits for the end of the turn, or for that of the first prompt under the same key.
+    pub(super) fn client_prompts(
+        &mut self,
+        request: ClientRequest,
+        (method, read): (String, PromptParams),
+        client: ClientRef,
+        out: &mut Effects,
+    ) {
+        let PromptParams { params, content, key } = read;
+        let known = match self.known(key.as_ref()) {
+            Ok(known) => known,
+            Err(error) => return out.answer(request, Err(error)),
+        };
+        if let Some(Known::Began(KeyedTurn { turn, end: Some(end), .. })) = known {
+            let body = told_again(*turn, end);
+            return out.answer(request, body);
+        }
+        let repeats = known.is_some();
+        let prompt = Some(PendingPrompt { content, key, repeats });
+        let params = (!repeats).then_some(params);
+        self.volatile.requests.open(request, Pending { method, params, client, prompt });
+        if !repeats {
+            let step = self.volatile.turns.prompt(request);
+            self.step(step, out);
+        }
+    }
+
+    /// A client prompts and does not wait for the end of the turn.
+    pub(super) fn client_leaves_prompt(
+        &mut self,
+        request: ClientRequest,
+        (method, read): (String, PromptParams),
+        client: ClientRef,
+        out: &mut Effects,
+    ) -> Result<Prompted, HostError> {
+        match self.known(read.key.as_ref())? {
+            Some(Known::Began(KeyedTurn { turn, seq, .. })) => {
+                return Ok(Prompted::Began { turn: *turn, seq: *seq });
+            }
+            Some(Known::Waits(first)) => return self.place(first),
+            None => self.client_prompts(request, (method, read), client, out),
+        }
+        self.place(request)
+    }
+
+    /// Where a prompt is that was taken.
+    fn place(&self, request: ClientRequest) -> Result<Prompted, HostError> {
+        let full = || HostError::QueueFull { queued: self.volatile.turns.waiting() };
+        match self.volatile.turns.place(request).ok_or_else(full)? {
+            Place::Runs => {
+                let turn = self.log.unfinished_turn().expect("it is the turn of the prompt that runs");
+                Ok(Prompted::Began { turn: turn.number, seq: turn.seq })
+            }
+            Place::Waits { before } => Ok(Prompted::Waits { before }),
+        }
+    }
+
+    /// Answers the prompt whose turn is over, and all that repeat it.
+    pub(super) fn answer_turn(
+        &mut self,
+        turn: TurnNumber,
+        request: ClientRequest,
+        body: Result<Bytes, HostError>,
+        out: &mut Effects,
+    ) {
+        self.answer_client(request, body.clone(), out);
+        let key = self.log.key_of(turn).map(|key| key.as_str().to_owned());
+        self.answer_repeats(key, &body, out);
+    }
+
+    /// Answers a prompt that never began, and all that repeat it.
+    pub(super) fn answer_dropped(&mut self, request: ClientRequest, out: &mut Effects) {
+        let body = Ok(Bytes::from_static(acp::CANCELLED_RESULT));
+        let prompt = self.volatile.requests.get(request).and_then(|pending| pending.prompt.as_ref());
+        let key = prompt.and_then(|prompt| prompt.key.as_ref()).map(|key| key.as_str().to_owned());
+        self.answer_client(request, body.clone(), out);
+        self.answer_repeats(key, &body, out);
+    }
+
+    fn answer_repeats(&mut self, key: Option<String>, body: &Result<Bytes, HostError>, out: &mut Effects) {
+        let Some(key) = key else { return };
+        for request in self.volatile.requests.repeats_of(&key) {
+            self.answer_client(request, body.clone(), out);
+        }
+    }
+
+    /// What a client's withdrawal of a prompt leads to: a prompt is one, however often it was sent.
+    pub(super) fn withdraw_prompt(
+        &mut self,
+        request: ClientRequest,
+        prompt: &PendingPrompt,
+        now: Now,
+    ) -> Option<Step> {
+        let first = match prompt.key.as_ref().filter(|_| prompt.repeats) {
+            None => Some(request),
+            Some(key) => self.volatile.requests.keyed(key.as_str()).map(|(first, _)| first),
+        };
+        match first {
+            Some(first) => self.volatile.turns.withdraw(first, now.at),
+            // The request that began the turn was lost with its connection.
+            None if self.volatile.turns.active() => self.volatile.turns.cancel(now.at),
+            None => None,
+        }
+    }
+}
+
+/// The answer to a prompt whose turn has ended, once more.
+fn told_again(turn: TurnNumber, end: &KeyedEnd) -> Result<Bytes, HostError> {
+    #[serde_with::skip_serializing_none]
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Stopped<'a> {
+        stop_reason: Option<&'a str>,
+    }
+    #[derive(Serialize)]
+    struct Failed<'a> {
+        code: i64,
+        message: &'a str,
+    }
+    match end {
+        KeyedEnd::Stopped(reason) => {
+            let result = Stopped { stop_reason: reason.as_deref() };
+            Ok(serde_json::to_vec(&result).expect("it is JSON").into())
+        }
+        KeyedEnd::Failed(code, message) => {
+            let code = code.unwrap_or(acpd_wire::codes::INTERNAL_ERROR);
+            let error = Failed { code, message };
+            Err(HostError::Agent { error: serde_json::to_vec(&error).expect("it is JSON").into() })
+        }
+        KeyedEnd::Interrupted => Err(HostError::TurnInterrupted { turn }),
+    }
+}

@@ -1,0 +1,154 @@
+//! Prompts under keys: sent again, they do not run again.
+
+use super::*;
+use crate::session::Prompted;
+
+const END: &str = r#"{"stopReason":"end_turn"}"#;
+
+/// A prompt of a client that does not wait for its end, and where it is.
+fn left(stage: &mut Stage, request: u64, key: &str, text: &str) -> Result<Prompted, String> {
+    let (request, params) = (ClientRequest(request), keyed_params(key, text));
+    let effects = stage.take([Input::Prompt { request, params, client: client("rest") }]);
+    effects.prompted.expect("it is told").map_err(|error| error.to_string())
+}
+
+fn began(turn: u64, seq: u64) -> Result<Prompted, String> {
+    Ok(Prompted::Began { turn: TurnNumber(turn), seq })
+}
+
+// contract 7.3: a client that does not wait is told its turn and event, or its place, or why it has none
+#[test]
+fn a_prompt_that_is_left_is_told_where_it_is() {
+    let mut stage = Stage::new();
+    assert_eq!(left(&mut stage, 1, "a", "x"), began(1, 3));
+    assert!(stage.last().contains(r#""idempotencyKey":"a""#), "{}", stage.last());
+    for before in 1..=16 {
+        let key = format!("waits-{before}");
+        assert_eq!(left(&mut stage, before + 1, &key, "x"), Ok(Prompted::Waits { before: before as usize }));
+    }
+    assert_eq!(left(&mut stage, 18, "b", "x"), Err("16 prompts are waiting already".to_owned()));
+    let params = Bytes::from_static(br#"{"prompt":"text"}"#);
+    let bad = Input::Prompt { request: ClientRequest(19), params, client: client("rest") };
+    assert!(stage.take([bad]).prompted.expect("it is told").is_err());
+    stage.take([turn_answered(1)]);
+    assert_eq!(stage.kinds(), ["prompt", "turn_ended", "prompt"]);
+    assert_eq!(left(&mut stage, 20, "waits-1", "x"), began(2, 5), "its turn came");
+    stage.take([end(acpd_record::Cause::ClientClose)]);
+    let late =
+        Input::Prompt { request: ClientRequest(21), params: keyed_params("c", "x"), client: client("rest") };
+    assert!(stage.take([late]).prompted.is_none());
+}
+
+// contract 7.3: the agent hears of a keyed prompt behind its commit: a host that dies before would begin it twice
+#[test]
+fn a_keyed_prompt_waits_for_its_commit() {
+    let after = |effects: &Effects| {
+        let waits = effects.acts.iter().filter_map(|act| match act {
+            Act::Request { after, .. } => Some(*after),
+            _ => None,
+        });
+        waits.collect::<Vec<_>>()
+    };
+    let mut stage = Stage::new();
+    assert_eq!(after(&stage.prompt(1)), [None]);
+    stage.take([keyed(2, "a", "x")]);
+    assert_eq!(after(&stage.take([turn_answered(1)])), [Some(5)]);
+}
+
+// contract 7.3: a key stands for one prompt, whether that waits, runs or is over; another prompt under it is refused
+#[test]
+fn a_key_is_of_one_prompt() {
+    let mut stage = Stage::new();
+    assert_eq!(left(&mut stage, 1, "a", "x"), began(1, 3));
+    assert_eq!(left(&mut stage, 2, "b", "x"), Ok(Prompted::Waits { before: 1 }));
+    let check = |stage: &mut Stage, second: Result<Prompted, String>| {
+        let events = stage.log.len();
+        assert_eq!(left(stage, 3, "a", "x"), began(1, 3));
+        assert_eq!(left(stage, 4, "b", "x"), second);
+        for key in ["a", "b"] {
+            let refused = left(stage, 5, key, "y").expect_err("another prompt");
+            assert!(refused.starts_with("idempotencyKey: "), "{refused}");
+            let effects = stage.take([keyed(6, key, "y")]);
+            assert!(answered(&effects)[0].2.starts_with("idempotencyKey: "), "{effects:?}");
+        }
+        assert_eq!(stage.log.len(), events, "nothing began");
+    };
+    check(&mut stage, Ok(Prompted::Waits { before: 1 }));
+    stage.take([turn_answered(1)]);
+    check(&mut stage, began(2, 5));
+    stage.take([turn_answered(2)]);
+    check(&mut stage, began(2, 5));
+}
+
+// contract 7.3: over ACP a prompt that comes again is answered with the end of the first one's turn
+#[test]
+fn a_repeated_prompt_is_answered_with_its_turn() {
+    let mut stage = Stage::new();
+    stage.take([keyed(1, "a", "x")]);
+    stage.take([keyed(2, "b", "x")]);
+    for (request, key) in [(3, "a"), (4, "b"), (5, "a")] {
+        let effects = stage.take([keyed(request, key, "x")]);
+        assert!(answered(&effects).is_empty() && told(&effects).is_empty());
+    }
+    let requests = |effects: &Effects| -> Vec<u64> { answered(effects).iter().map(|(of, ..)| *of).collect() };
+    let effects = stage.take([turn_answered(1)]);
+    assert_eq!(requests(&effects), [1, 3, 5]);
+    assert!(answered(&effects).iter().all(|(_, _, body)| body == END));
+    let error = r#"{"code":-7,"message":"no"}"#;
+    let effects = stage.take([answer_of(Ticket::Turn(TurnNumber(2)), error, true)]);
+    assert_eq!(requests(&effects), [2, 4]);
+    // What has ended is answered at once, an error with an error.
+    assert_eq!(answered(&stage.take([keyed(6, "a", "x")])), [(6, 6, END.to_owned())]);
+    let effects = stage.take([keyed(7, "b", "x")]);
+    assert!(
+        matches!(&effects.answers[0].body, Err(crate::HostError::Agent { error: told }) if told == error)
+    );
+    assert_eq!(stage.kinds(), ["prompt", "turn_ended", "prompt", "turn_ended"]);
+}
+
+// contract 7.3: a successor of the host knows the keys; a turn that was lost with its run is told as such
+#[test]
+fn keys_outlive_the_host() {
+    let mut stage = Stage::new();
+    stage.take([keyed(1, "a", "x")]);
+    let rebuilt = |log: &[(u16, String)]| {
+        let mut next = Stage::new();
+        let (viewers, now) = (Viewers::default(), next.now);
+        next.core =
+            SessionCore::new(facts(), fold(log), SessionMeta::default(), viewers, Handover::default(), now);
+        next.log = log.to_vec();
+        next
+    };
+    // The turn goes on, and the request that began it is lost.
+    let mut next = rebuilt(&stage.log);
+    assert_eq!(left(&mut next, 1, "a", "x"), began(1, 3));
+    assert!(answered(&next.take([keyed(2, "a", "x")])).is_empty());
+    assert_eq!(answered(&next.take([turn_answered(1)])), [(2, 4, END.to_owned())]);
+    // A new run: the turn is over for good.
+    let lost = r#"{"reason":"error","terminatedBy":"daemon","endedAt":"x","turnActive":true,"leaked":false}"#;
+    let started = serde_json::to_string(&RunStarted::default()).expect("JSON");
+    stage
+        .log
+        .extend([(EventKind::Ended.number(), lost.to_owned()), (EventKind::RunStarted.number(), started)]);
+    let mut next = rebuilt(&stage.log);
+    assert_eq!(left(&mut next, 1, "a", "x"), began(1, 3));
+    let again = answered(&next.take([keyed(2, "a", "x")]));
+    assert_eq!(again, [(2, 5, "turn 1 was interrupted by the end of its run".to_owned())]);
+    assert_eq!(left(&mut next, 3, "b", "x"), began(2, 6));
+}
+
+// PR-9, contract 7.3: a prompt is one, however often it was sent: withdrawing any of it withdraws it
+#[test]
+fn a_withdrawn_repeat_withdraws_the_prompt() {
+    let withdraw = |request| Input::Withdraw { request: ClientRequest(request) };
+    let mut stage = Stage::new();
+    stage.take([keyed(1, "a", "x")]);
+    stage.take([keyed(2, "b", "x"), keyed(3, "b", "x"), keyed(4, "a", "x")]);
+    let effects = stage.take([withdraw(3)]);
+    assert_eq!(answered(&effects).iter().map(|(of, ..)| *of).collect::<Vec<_>>(), [2, 3]);
+    assert!(told(&effects).is_empty());
+    assert_eq!(told(&stage.take([withdraw(4)])), ["session/cancel"]);
+    stage.wait(Duration::from_secs(10));
+    assert_eq!(stage.kinds(), ["prompt", "cancel_requested", "turn_ended"]);
+    assert_eq!(answered(&stage.take([keyed(5, "a", "x")]))[0].2, r#"{"stopReason":"cancelled"}"#);
+}
