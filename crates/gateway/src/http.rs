@@ -1,7 +1,7 @@
 //! The network front door: HTTP/1.1 and HTTP/2 on TCP, TLS and a Unix socket.
 //!
 //! A request passes the guard (Host, Origin, token), then goes to `/acp`, where clients speak ACP, or to REST, where
-//! they look at sessions. Nothing here decides about sessions.
+//! they look at sessions and prompt them. Nothing here decides about sessions.
 
 mod accept;
 mod acp;

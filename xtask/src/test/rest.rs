@@ -1,8 +1,8 @@
 //! The step `rest`: the description of REST is valid, and schemathesis makes up requests from it and checks the answers.
 //!
 //! The daemon is the real one, with sessions that wait, run, are idle and have crashed. First only what reads is called,
-//! then everything, since that soon leaves nothing to read. Invariant: a pass means that every operation was answered
-//! with success at least once, that the daemon ended well, that the description is the one that is checked in and valid
+//! then everything, since that soon leaves nothing to read. Invariant: a pass means that every operation but one was
+//! answered with success at least once, that the daemon ended well, that the description is the one that is checked in and valid
 //! OpenAPI, and that operators are told what each metric is.
 
 mod sessions;
@@ -20,6 +20,10 @@ use std::process::Command;
 /// Seconds for what only reads, and for everything.
 const READING: u32 = 25;
 const ALL: u32 = 30;
+
+/// Nothing tells which event of a session asks something, and the first to cancel a turn closes it: tests of acpd's own show
+/// this operation.
+const NOT_MADE_UP: &str = "POST /v1/sessions/{id}/answer";
 
 const OPERATIONS: &str = "docs/operations.md";
 
@@ -80,7 +84,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     served.daemon.stop();
     let untold = untold(&metrics, &fs::read_to_string(root.join(OPERATIONS))?).join(", ");
     ensure!(untold.is_empty(), "{OPERATIONS} does not say what these metrics are: {untold}");
-    let missing: Vec<String> = operations(&described)?.difference(&accepted).cloned().collect();
+    let missing = operations(&described)?;
+    let missing = missing.difference(&accepted).filter(|operation| *operation != NOT_MADE_UP);
+    let missing: Vec<String> = missing.cloned().collect();
     if !missing.is_empty() {
         bail!("never answered with success, so nothing was shown of them: {}", missing.join(", "));
     }

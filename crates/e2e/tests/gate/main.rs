@@ -1,6 +1,7 @@
 //! Who may do what at the front door: real daemons, raw sockets, the requests that no good client would send.
 
 mod allowances;
+mod answering;
 mod door;
 mod front_page;
 mod owners;

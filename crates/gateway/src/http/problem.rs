@@ -82,6 +82,10 @@ kinds! {
     NotFound = "not_found",
     /// A connection that did not come about.
     NotInitialized = "not_initialized",
+    /// An answer that is not among those that the agent takes.
+    NotOffered = "not_offered",
+    /// A question that was answered, or is none.
+    QuestionClosed = "question_closed",
     /// As many prompts wait as may.
     QueueFull = "queue_full",
     /// A body that did not come in time.

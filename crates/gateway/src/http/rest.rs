@@ -1,6 +1,7 @@
 //! REST: sessions, their events, agents; for those who look and act without speaking ACP (contract 1.3).
 
 mod agents;
+mod answering;
 mod body;
 mod event_cursor;
 mod events;
@@ -35,11 +36,13 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 9] = [
+const ROUTES: [Route; 11] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
     (MethodFilter::DELETE, "/sessions/{id}", |method| on(method, sessions::delete)),
     (MethodFilter::GET, "/sessions/{id}/events", |method| on(method, events::events)),
+    (MethodFilter::POST, "/sessions/{id}/answer", |method| on(method, answering::answer)),
+    (MethodFilter::POST, "/sessions/{id}/cancel", |method| on(method, prompting::cancel)),
     (MethodFilter::POST, "/sessions/{id}/close", |method| on(method, sessions::close)),
     (MethodFilter::POST, "/sessions/{id}/prompt", |method| on(method, prompting::prompt)),
     (MethodFilter::POST, "/sessions/{id}/terminate", |method| on(method, sessions::terminate)),

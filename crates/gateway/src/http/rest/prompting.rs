@@ -1,4 +1,4 @@
-//! Prompting a session (contract 7.3): its turn begins, or the prompt waits in line, and nothing of it is waited for.
+//! Prompting a session, and cancelling a turn (contract 7.3). Nothing that comes of either is waited for.
 
 use super::super::problem::Problem;
 use super::super::settings::Shared;
@@ -6,7 +6,7 @@ use super::sessions::initiator;
 use super::{SessionPath, body, find};
 use crate::access::Needs;
 use crate::identity::{Identity, Scope};
-use acpd_host::{ClientRef, META, Prompted};
+use acpd_host::{ClientRef, META, Prompted, method};
 use acpd_record::{SessionId, TurnNumber};
 use axum::body::Body;
 use axum::extract::State;
@@ -92,9 +92,26 @@ pub(super) async fn prompt(
     let body = body::read(&shared, &headers, body).await?;
     let PromptBody { prompt } = body::parse(&body)?;
     let params = params(&id, prompt, key);
-    let client = ClientRef { name: initiator(&identity, &headers).into(), connection: NO_CONNECTION.into() };
-    let prompted = shared.host.prompt(&id, params, client).await?;
+    let prompted = shared.host.prompt(&id, params, caller(&identity, &headers)).await?;
     Ok((StatusCode::ACCEPTED, Json(prompted.into())))
+}
+
+/// `POST /v1/sessions/{id}/cancel`: ends the running turn, as `session/cancel` does.
+pub(super) async fn cancel(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+    SessionPath(id): SessionPath,
+) -> Result<StatusCode, Problem> {
+    find(&shared, &identity, &id, Needs::resource(Scope::Control)).await?;
+    let live = shared.host.session(&id).await?;
+    live.notify(method::SESSION_CANCEL.to_owned(), None, caller(&identity, &headers)).await;
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// A caller as a client of a session.
+pub(super) fn caller(identity: &Identity, headers: &HeaderMap) -> ClientRef {
+    ClientRef { name: initiator(identity, headers).into(), connection: NO_CONNECTION.into() }
 }
 
 /// The params of `session/prompt`.

@@ -41,8 +41,8 @@ fn document() -> Value {
         let methods = paths.entry(operation.path).or_insert_with(|| json!({}));
         methods[operation.method.as_str().to_lowercase()] = described(operation, &mut generator);
     }
-    let about = "Sessions of coding agents: list, look, follow, end. Clients that prompt speak ACP at `/acp`. \
-                 Every path under `/v1` is served under `/v2` too, which this document leaves out.";
+    let about = "Sessions of coding agents: list, look, follow, prompt, answer, end. Clients that create sessions \
+                 speak ACP at `/acp`. Every path under `/v1` is served under `/v2` too, which this document leaves out.";
     let license = env!("CARGO_PKG_LICENSE");
     json!({
         "openapi": "3.1.0",

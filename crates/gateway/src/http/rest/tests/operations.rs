@@ -2,6 +2,7 @@
 
 use crate::http::health::{Health, Ready};
 use crate::http::rest::agents::Agents;
+use crate::http::rest::answering::AnswerBody;
 use crate::http::rest::events::EventsQuery;
 use crate::http::rest::prompting::{PromptAccepted, PromptBody};
 use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
@@ -139,6 +140,48 @@ pub(super) const OPERATIONS: &[Operation] = &[
         parameters: session,
         request: None,
         answers: &[nothing(204, "it is gone"), FORBIDDEN, UNKNOWN, ELSEWHERE, UNAUTHORIZED, TOO_MANY],
+        is_open: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/v1/sessions/{id}/answer",
+        id: "answerQuestion",
+        tag: "sessions",
+        summary: "`POST /v1/sessions/{id}/answer`: answers a question of the agent. The first answer counts.",
+        description: None,
+        parameters: session,
+        request: Some(of_body::<AnswerBody<'_>>),
+        answers: &[
+            nothing(204, "the agent has the answer"),
+            problem(400, "the body is not as described"),
+            FORBIDDEN,
+            UNKNOWN,
+            problem(409, "the question is not open, the session has ended, or another process has it"),
+            TOO_LARGE,
+            NOT_JSON,
+            problem(422, "the agent has not offered that, or the question is of another kind; it stays open"),
+            UNAUTHORIZED,
+            TOO_MANY,
+        ],
+        is_open: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/v1/sessions/{id}/cancel",
+        id: "cancelTurn",
+        tag: "sessions",
+        summary: "`POST /v1/sessions/{id}/cancel`: ends the running turn, as `session/cancel` does.",
+        description: None,
+        parameters: session,
+        request: None,
+        answers: &[
+            nothing(202, "the agent is told to end its turn, if it has one"),
+            FORBIDDEN,
+            UNKNOWN,
+            problem(409, "the session has ended, or another process has it"),
+            UNAUTHORIZED,
+            TOO_MANY,
+        ],
         is_open: false,
     },
     Operation {
