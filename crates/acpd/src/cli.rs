@@ -144,6 +144,7 @@ Examples:
   acpd run --agent opencode --permission-mode acceptEdits \"rename foo to bar\"
   acpd run -c \"now add a test\"               one more prompt in the last session of this directory
   acpd run --session 5f0c9e \"why?\"           or in any other; \"acpd sessions list\" shows them
+  acpd run --image shot.png --file log.txt \"what went wrong?\"
   git diff | acpd run \"review this\"           words, and what is on stdin behind them
   acpd run - < prompt.txt                     prompt from stdin
   answer=$(acpd run --format quiet \"...\")     the answer and nothing else
@@ -172,6 +173,18 @@ pub struct Run {
         conflicts_with_all = ["go_on", "cwd"]
     )]
     pub session: Option<String>,
+
+    /// Another directory that the agent may work in; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub add_dir: Vec<PathBuf>,
+
+    /// Put this file into the prompt; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub file: Vec<PathBuf>,
+
+    /// Put this image into the prompt: PNG, JPEG, GIF or WebP; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub image: Vec<PathBuf>,
 
     /// Who answers when the agent asks for permission; default: as its configuration says
     #[arg(short, long, value_name = "MODE", value_parser = permission_modes())]

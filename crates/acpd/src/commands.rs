@@ -1,7 +1,7 @@
 //! The commands, a file each.
 
 use crate::exit::Failure;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) mod agents;
 pub(crate) mod run;
@@ -19,9 +19,13 @@ pub(crate) fn shown(word: &str) -> String {
 
 /// The directory for the session, as ACP can name it; one of another machine is not looked for.
 pub(crate) fn working_directory(given: Option<PathBuf>, is_here: bool) -> Result<PathBuf, Failure> {
-    let shown = given.clone().unwrap_or_else(|| ".".into());
-    let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--cwd {}: {why}", shown.display()));
-    let mut cwd = std::path::absolute(&shown).map_err(|error| wrong(&error))?;
+    directory("--cwd", &given.unwrap_or_else(|| ".".into()), is_here)
+}
+
+/// A directory that is given with a flag, as ACP can name it; one of another machine is not looked for.
+pub(crate) fn directory(flag: &str, given: &Path, is_here: bool) -> Result<PathBuf, Failure> {
+    let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("{flag} {}: {why}", given.display()));
+    let mut cwd = std::path::absolute(given).map_err(|error| wrong(&error))?;
     if is_here {
         cwd = std::fs::canonicalize(cwd).map_err(|error| wrong(&error))?;
         if !cwd.is_dir() {

@@ -1,5 +1,6 @@
 //! `acpd run`: one prompt through a hosted session, shown to a person or as JSON lines.
 
+mod attachments;
 mod conversation;
 mod ending_here;
 mod failing;
@@ -14,6 +15,7 @@ mod stopping;
 mod talking;
 mod target;
 
+use super::directory;
 use crate::cli::{Run, RunFormat};
 use crate::client::Client;
 use crate::config::{Config, Wait};
@@ -22,11 +24,14 @@ use crate::hosting::{Hosted, Hosting, reach};
 use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
 use acpd_host::PermissionMode;
+use attachments::Attachment;
 use conversation::Conversation;
 use home::Home;
 use lines::{ErrorLine, Line, ResultLine};
+use serde_json::{Value, json};
 use show::Lines;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::time::Duration;
 use target::Wish;
 
@@ -50,14 +55,24 @@ async fn converse(args: Run) -> Result<Result<(), Failure>, Failure> {
     let prompt = args.prompt(std::io::stdin().is_terminal()).map_err(clap_failure)?;
     let prompt = standard_input::whole(prompt).await?;
     let limit = args.timeout.and_then(Wait::limit);
-    let words = Words { prompt, format: args.format(), mode: args.permission_mode, limit };
+    let attachments = attachments::read_all(&args.file, &args.image)?;
+    let (format, mode, directories) = (args.format(), args.permission_mode, Vec::new());
+    let mut words = Words { prompt, attachments, directories, format, mode, limit };
     let reach = reach(&args.location);
-    let wished = |is_here| Wish::of(args.session, args.go_on, args.cwd, is_here);
+    let add_dir = args.add_dir;
+    let wished = |is_here, words: &mut Words| {
+        let directories = add_dir.iter().map(|given| directory("--add-dir", given, is_here));
+        words.directories = directories.collect::<Result<_, _>>()?;
+        Wish::of(args.session, args.go_on, args.cwd, is_here)
+    };
     match Hosting::find(args.location).await? {
-        Hosting::Here(config) => here(&config, wished(true)?, args.agent, words).await,
+        Hosting::Here(config) => {
+            let wish = wished(true, &mut words)?;
+            here(&config, wish, args.agent, words).await
+        }
         Hosting::Daemon(hosted) => {
             let Hosted { daemon, configuration, .. } = *hosted;
-            let wish = wished(daemon.address().is_here())?;
+            let wish = wished(daemon.address().is_here(), &mut words)?;
             let (scope, daemon) = (daemon.scope().clone(), Box::new(daemon));
             let home = Home::Daemon { daemon, reach, configuration };
             let target = wish.found(&home, args.agent.as_deref()).await?;
@@ -116,10 +131,32 @@ const CLIENT: &str = "acpd run";
 /// What is said, and how.
 struct Words {
     prompt: String,
+    /// Behind it.
+    attachments: Vec<Attachment>,
+    /// Beside the working directory.
+    directories: Vec<PathBuf>,
     format: RunFormat,
     mode: Option<PermissionMode>,
     /// How long it may take.
     limit: Option<Duration>,
+}
+
+impl Words {
+    /// The content blocks of the prompt.
+    fn blocks(&mut self) -> Vec<Value> {
+        let words = json!({"type": "text", "text": std::mem::take(&mut self.prompt)});
+        let attached = self.attachments.drain(..).map(|attachment| attachment.block);
+        std::iter::once(words).chain(attached).collect()
+    }
+
+    /// The first of what an agent with these capabilities does not take, with the flag.
+    fn refused(&self, capabilities: &Value) -> Option<String> {
+        let takes = capabilities["sessionCapabilities"]["additionalDirectories"].is_object();
+        let directory = self.directories.first().filter(|_| !takes);
+        let directory =
+            directory.map(|one| format!("--add-dir {}: the agent takes no other directories", one.display()));
+        self.attachments.iter().find_map(|one| one.refused(capabilities)).or(directory)
+    }
 }
 
 /// clap's own words, without its "error: ", which the exit adds.

@@ -113,3 +113,37 @@ fn waiting_for_standard_input_is_told() {
     let (_, rest, _) = running.end();
     assert!(rest.contains("prefix\nmore\n"), "{rest}");
 }
+
+// contract 7.1: files and images are embedded into the prompt, other directories named; where the agent takes no such thing,
+// or there is none, it is wrong usage that names the flag, and no session is made
+#[test]
+fn files_images_and_directories_are_given() {
+    let bare = "take; answer '{\"protocolVersion\":1,\"agentCapabilities\":{}}'; take";
+    let scratch = Scratch::new().shell("bare", &taking_shell_agent(bare));
+    let other = scratch.path("other");
+    std::fs::create_dir(&other).expect("a directory");
+    std::fs::write(scratch.work().join("notes.txt"), "hello\n").expect("it is writable");
+    std::fs::write(scratch.work().join("shot.png"), b"\x89PNG\r\n\x1a\n...").expect("it is writable");
+    let other = other.to_str().expect("text");
+    let all = ["--file", "notes.txt", "--image", "shot.png", "--add-dir", other];
+    let (exit, out, err) = scratch.start_command(run(&scratch, &[&all[..], &["params"]].concat())).end();
+    assert_eq!(exit, Exit::Code(0), "{err}");
+    assert!(out.contains(&format!("\"additionalDirectories\":[\"{other}\"]")), "{out}");
+    assert!(
+        out.contains("[resource file:///") && out.contains("/notes.txt]") && out.contains("[image file:///"),
+        "{out}"
+    );
+    for (flag, value, words) in [
+        ("--file", "notes.txt", "--file notes.txt: the agent takes no files in a prompt"),
+        ("--image", "shot.png", "--image shot.png: the agent takes no images"),
+        ("--add-dir", other, "the agent takes no other directories"),
+        ("--image", "notes.txt", "--image notes.txt: not a PNG"),
+        ("--file", "none.txt", "--file none.txt: No such file"),
+        ("--add-dir", "/no/such/directory", "--add-dir /no/such/directory: No such file"),
+    ] {
+        let command = run(&scratch, &["--agent", "bare", flag, value, "hello"]);
+        let (exit, out, err) = scratch.start_command(command).end();
+        assert_eq!((exit, out.as_str()), (Exit::Code(2), ""), "{err}");
+        assert!(err.contains(words), "{flag} {value}: {err}");
+    }
+}

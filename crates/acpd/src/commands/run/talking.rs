@@ -55,6 +55,10 @@ impl Conversation {
         let Some(known) = asked else { return Ok(()) };
         self.know_agent(&known["_meta"][META]["agent"]);
         self.auth_methods = known["authMethods"].clone();
+        if let Some(refused) = self.words.refused(&known["agentCapabilities"]) {
+            self.outcome = Some(Err(Failure::Usage(refused)));
+            return Ok(());
+        }
         if let Some(view) = self.show.view() {
             view.started(known.get("agentInfo"), self.begun.elapsed())?;
         }
@@ -66,8 +70,7 @@ impl Conversation {
             self.outcome = Some(Err(self.left(None)));
             return Ok(());
         }
-        let params =
-            json!({"sessionId": self.session, "prompt": [{"type": "text", "text": self.words.prompt}]});
+        let params = json!({"sessionId": self.session, "prompt": self.words.blocks()});
         match self.request(Phase::Prompt, method::SESSION_PROMPT, &params, signals).await? {
             Some(mut ended) => {
                 self.result.usage = Some(ended["usage"].take()).filter(Value::is_object);
@@ -88,6 +91,9 @@ impl Conversation {
             }
         };
         let mut params = json!({"cwd": cwd, "mcpServers": []});
+        if !self.words.directories.is_empty() {
+            params["additionalDirectories"] = json!(self.words.directories);
+        }
         if let Some(mode) = self.words.mode {
             params["_meta"] = json!({META: {"permissionMode": mode.as_str()}});
         }
