@@ -25,6 +25,7 @@ macro_rules! sources {
 sources![
     "checkpoint.rs",
     "event.rs",
+    "export.rs",
     "ids.rs",
     "json.rs",
     "keys.rs",

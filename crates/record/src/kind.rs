@@ -5,7 +5,7 @@
 //! is one (contract 1.6). Numbers are stored, so they never change their meaning.
 
 /// The kind of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::FromRepr, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::FromRepr, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[repr(u16)]
 pub enum EventKind {
@@ -65,6 +65,11 @@ impl EventKind {
         self.into()
     }
 
+    /// The kind of a name; None for one that a later acpd knows.
+    pub fn from_name(name: &str) -> Option<Self> {
+        name.parse().ok()
+    }
+
     /// The kind of a number; None for one that a later acpd wrote.
     pub fn from_number(number: u16) -> Option<Self> {
         Self::from_repr(number)
@@ -104,5 +109,7 @@ mod tests {
         assert_eq!(kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>(), NAMES);
         assert!((1..).zip(&kinds).all(|(number, kind)| kind.number() == number));
         assert_eq!(EventKind::from_number(0), None);
+        assert!(kinds.iter().all(|kind| EventKind::from_name(kind.name()) == Some(*kind)));
+        assert_eq!(EventKind::from_name("later"), None);
     }
 }

@@ -9,6 +9,7 @@
 
 mod checkpoint;
 mod event;
+mod export;
 mod ids;
 mod json;
 mod keys;
@@ -27,6 +28,7 @@ mod state;
 mod termination;
 
 pub use event::{Event, Unreadable};
+pub use export::{ExportHead, ExportedEvent, NotJson, WrongLine};
 pub use ids::{ConnectionId, NativeSessionId, QuestionNumber, RunNumber, SessionId, TurnNumber};
 pub use json::{Json, lenient};
 pub use keys::{KeyedEnd, KeyedTurn, PromptKey};

@@ -1,0 +1,100 @@
+//! Exporting a session: its log as lines (contract 7.3), a piece at a time.
+//!
+//! Reads and writes nothing else, so a session may be live meanwhile: what is exported is what was committed when it began.
+//! Invariant: memory is bounded by a block of the log, whatever the length of the session; an export that breaks off says so.
+//! The agent's own id of the session and the permission mode are not in it: they are of use on this machine only. Not here: the
+//! form of a line.
+
+use crate::ends::Found;
+use crate::error::HostError;
+use crate::host::Host;
+use crate::store::SessionStore;
+use acpd_eventlog::{Block, Cursor, SessionRow};
+use acpd_record::{ExportHead, ExportedEvent, SessionId, SessionMeta};
+use bytes::Bytes;
+
+/// A session on its way out.
+#[derive(Debug)]
+pub struct SessionExport {
+    id: SessionId,
+    /// Its first line, until that was taken.
+    head: Option<ExportHead>,
+    cursor: Cursor,
+    /// The last event that belongs to it.
+    until: u64,
+}
+
+impl Host {
+    /// Begins an export of a session, up to its last committed event. `found` is what was found of it just now.
+    ///
+    /// # Errors
+    /// When there is none of that id, or the log cannot be read.
+    pub async fn export(&self, id: &SessionId, found: Found) -> Result<SessionExport, HostError> {
+        let row = match found.row {
+            Some(row) => row,
+            None => self.shared.store.row(id).await?,
+        };
+        SessionExport::begin(&self.shared.store, id, &row).await
+    }
+}
+
+fn head(id: &SessionId, row: &SessionRow) -> ExportHead {
+    let meta = SessionMeta::read(&row.info);
+    ExportHead {
+        session_id: id.clone(),
+        agent: row.agent.clone(),
+        cwd: row.cwd.clone(),
+        created_ms: row.created_ms,
+        title: meta.title,
+        forked_from: meta.forked_from,
+        events: row.last_seq,
+    }
+}
+
+impl SessionExport {
+    pub(crate) async fn begin(
+        store: &SessionStore,
+        id: &SessionId,
+        row: &SessionRow,
+    ) -> Result<Self, HostError> {
+        let cursor = store.log.cursor(id.as_str(), 0).await?;
+        let head = head(id, row);
+        Ok(Self { id: id.clone(), until: head.events, head: Some(head), cursor })
+    }
+
+    /// The next piece, of whole lines; `None` at the end.
+    ///
+    /// # Errors
+    /// When the log cannot be read, or the session was deleted meanwhile: what came so far is no export then.
+    pub async fn next_piece(&mut self) -> Result<Option<Bytes>, HostError> {
+        if let Some(head) = self.head.take() {
+            let mut out = Vec::new();
+            head.write(&mut out);
+            return Ok(Some(out.into()));
+        }
+        if self.cursor.position() >= self.until {
+            return Ok(None);
+        }
+        let gone = || HostError::UnknownSession { id: self.id.to_string() };
+        let block = self.cursor.next().await?.ok_or_else(gone)?;
+        lines(&block, self.until).map(Some)
+    }
+}
+
+/// The events of a block up to `until`, a line each.
+fn lines(block: &Block, until: u64) -> Result<Bytes, HostError> {
+    let mut out = Vec::with_capacity(block.bytes() + block.bytes() / 4);
+    for event in block.events().take_while(|event| event.seq <= until) {
+        let line = ExportedEvent {
+            seq: event.seq,
+            at_ms: event.at_ms,
+            kind: event.kind,
+            payload: event.payload.into(),
+        };
+        line.write(&mut out).map_err(|error| HostError::History { detail: error.to_string() })?;
+    }
+    Ok(out.into())
+}
+
+#[cfg(test)]
+mod tests;
