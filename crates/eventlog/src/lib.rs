@@ -7,6 +7,7 @@
 //! - [`EventLog`] opens the file, starts the writer thread and answers queries.
 //! - [`Appender`] is the one writer of a live session; it queues a [`Batch`] and the writer thread commits
 //!   whatever is queued in one transaction.
+//! - [`Partial`] is a session that is written in pieces and is not there before the last.
 //! - [`Cursor`] reads a session from any sequence number and then follows it, from memory or from the file.
 //!
 //! Several processes may share one directory. A session has an owner in at most one of them; the log of the others
@@ -48,6 +49,7 @@ mod live;
 mod log;
 mod metrics;
 mod pack;
+mod partial;
 mod query;
 mod queue;
 mod readers;
@@ -69,6 +71,7 @@ pub use fault::SqliteFault;
 pub use live::Committed;
 pub use log::{Durability, EventLog, NewSession, Options};
 pub use metrics::describe_metrics;
+pub use partial::Partial;
 pub use query::{ListQuery, QueryError, SessionRow};
 pub use reserve::make_room_to_start;
 pub use room::QueueRoom;

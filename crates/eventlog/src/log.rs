@@ -310,7 +310,7 @@ impl EventLog {
         Ok(self.shared.readers.read(move |connection| query::owned_by(connection, &owner)).await?)
     }
 
-    /// Every host that has a session live, or had when it died.
+    /// Every host that has a session live or is writing one in pieces, or did when it died.
     pub async fn owners(&self) -> Result<Vec<String>, QueryError> {
         Ok(self.shared.readers.read(query::owners).await?)
     }

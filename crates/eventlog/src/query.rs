@@ -92,10 +92,11 @@ pub(crate) fn owned_by(connection: &Connection, owner: &str) -> rusqlite::Result
     select.query_map([owner], session_row)?.collect()
 }
 
-/// Every host that has a session live.
+/// Every host that has a session live, or is writing one in pieces.
 pub(crate) fn owners(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut select = connection
-        .prepare_cached("SELECT DISTINCT owner FROM session WHERE owner IS NOT NULL ORDER BY owner")?;
+    let mut select = connection.prepare_cached(
+        "SELECT owner FROM session WHERE owner IS NOT NULL UNION SELECT owner FROM partial ORDER BY owner",
+    )?;
     select.query_map([], |row| row.get(0))?.collect()
 }
 

@@ -69,6 +69,10 @@ const STEPS: &[&str] = &[
     -- What hosts computed from the events up to `seq`. Its rows may be deleted at any time: that costs time only.
     CREATE TABLE checkpoint (session INTEGER PRIMARY KEY, seq INTEGER NOT NULL, bytes BLOB NOT NULL);
 ",
+    "
+    -- Sessions that a host is writing in pieces, before they are any. Their numbers are those of rows that are not there.
+    CREATE TABLE partial (session INTEGER PRIMARY KEY, owner TEXT NOT NULL, last_seq INTEGER NOT NULL);
+",
 ];
 
 /// Why the event log could not be opened.

@@ -44,14 +44,31 @@ pub(crate) fn session_head(connection: &Connection, id: &str) -> rusqlite::Resul
         .optional()
 }
 
+/// Where a new session stands: under the next number, or one whose blocks are there already up to an event.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) row: Option<i64>,
+    pub(crate) last_seq: u64,
+}
+
 /// The new session's row, or nothing if there is a session of that id.
 pub(crate) fn create(connection: &Connection, new: &NewSession) -> rusqlite::Result<Option<i64>> {
+    create_at(connection, new, Place::default())
+}
+
+/// The same at a place of its own.
+pub(crate) fn create_at(
+    connection: &Connection,
+    new: &NewSession,
+    Place { row, last_seq }: Place,
+) -> rusqlite::Result<Option<i64>> {
+    let NewSession { id, agent, cwd, owner, created_ms, created_by, .. } = new;
     let inserted = connection
         .prepare_cached(
-            "INSERT INTO session (id, agent, cwd, owner, created_ms, updated_ms, created_by) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6) ON CONFLICT (id) DO NOTHING",
+            "INSERT INTO session (row, id, agent, cwd, owner, created_ms, updated_ms, created_by, last_seq) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8) ON CONFLICT (id) DO NOTHING",
         )?
-        .execute(params![new.id, new.agent, new.cwd, new.owner, new.created_ms, new.created_by])?;
+        .execute(params![row, id, agent, cwd, owner, created_ms, created_by, last_seq])?;
     if inserted == 0 {
         return Ok(None);
     }
@@ -95,6 +112,15 @@ pub(crate) fn write(
     if !move_on(connection, session, (after, last), (index, time))? {
         return Ok(false);
     }
+    insert_blocks(connection, session, blocks)?;
+    match index.and_then(|index| index.info.as_ref()) {
+        Some(info) => put_info(connection, session, info).map(|()| true),
+        None => Ok(true),
+    }
+}
+
+/// Writes blocks that the caller has found to be next.
+pub(crate) fn insert_blocks(connection: &Connection, session: i64, blocks: &[Block]) -> rusqlite::Result<()> {
     let mut insert = connection
         .prepare_cached("INSERT INTO block (key, last_seq, unpacked, records) VALUES (?1, ?2, ?3, ?4)")?;
     for block in blocks {
@@ -102,10 +128,7 @@ pub(crate) fn write(
         let key = key(session, block.first());
         insert.execute(params![key, block.last(), packed.unpacked, packed.bytes])?;
     }
-    match index.and_then(|index| index.info.as_ref()) {
-        Some(info) => put_info(connection, session, info).map(|()| true),
-        None => Ok(true),
-    }
+    Ok(())
 }
 
 /// Moves the session's row from one number to another, with what else changes in it. Only the columns that change are
@@ -168,9 +191,19 @@ fn put_info(connection: &Connection, session: i64, info: &[u8]) -> rusqlite::Res
 
 /// Makes the session unknown; its blocks become garbage.
 pub(crate) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
-    connection.execute("DELETE FROM session WHERE row = ?1", [session])?;
-    connection.execute("DELETE FROM info WHERE session = ?1", [session])?;
+    forget(connection, session)?;
     checkpoint::delete(connection, session)?;
+    add_garbage(connection, session)
+}
+
+/// Makes the session unknown, and nothing else.
+pub(crate) fn forget(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM session WHERE row = ?1", [session])?;
+    connection.execute("DELETE FROM info WHERE session = ?1", [session]).map(drop)
+}
+
+/// The blocks of this number belong to no session, and are to be removed.
+pub(crate) fn add_garbage(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     connection.execute("INSERT INTO garbage (session) VALUES (?1)", [session]).map(drop)
 }
 

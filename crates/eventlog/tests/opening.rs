@@ -84,7 +84,7 @@ async fn a_newer_file_is_refused_and_left_alone() {
     file.pragma_update(None, "user_version", 7).unwrap();
     drop(file);
     let error = refusal(&dir);
-    assert!(matches!(&error, OpenError::Newer { found: 7, supported: 4, path } if *path == database(&dir)));
+    assert!(matches!(&error, OpenError::Newer { found: 7, supported: 5, path } if *path == database(&dir)));
     assert!(error.to_string().contains("use the newer acpd"), "{error}");
 }
 
