@@ -32,6 +32,9 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::time::Instant;
 
+/// Why an agent is asked for a new session at once.
+const IMPORTED: &str = "it was imported, so its agent can go on with a transcript only";
+
 /// How an agent goes on with a session.
 struct Restored {
     /// The method that it answered.
@@ -81,8 +84,8 @@ struct NextRun<'a> {
 pub(crate) struct Ended {
     row: SessionRow,
     meta: SessionMeta,
-    /// The agent's own session id.
-    native: NativeSessionId,
+    /// The agent's own session id; none of one that was imported, which it does not know.
+    native: Option<NativeSessionId>,
     /// Its last run ended with an error; one that ended in good order is no crash loop.
     pub(crate) failed: bool,
 }
@@ -90,9 +93,11 @@ pub(crate) struct Ended {
 impl Ended {
     /// The client's parameters, completed, with the agent's session id; or such parameters from what is stored.
     pub(crate) fn agent_params(&self, params: Option<Bytes>) -> Result<Bytes, HostError> {
-        let stored = || stored_setup(&self.native, &self.row.cwd);
-        let (_, params) = session_setup(Some(params.unwrap_or_else(stored)))?;
-        with_session(&params, self.native.as_json().as_bytes())
+        // An agent that does not know it is not told an id.
+        let native = self.native.clone().unwrap_or_else(|| NativeSessionId::of_text(&self.row.id));
+        let (_, params) =
+            session_setup(Some(params.unwrap_or_else(|| stored_setup(&native, &self.row.cwd))))?;
+        with_session(&params, native.as_json().as_bytes())
             .ok_or_else(|| HostError::InvalidParams { message: "sessionId: a string is required".to_owned() })
     }
 
@@ -187,24 +192,26 @@ impl Host {
     ) -> Result<(Restored, Claim), HostError> {
         self.shared.recovery.wait_for_the_lost(&ended.meta, agent.spec().timeouts.graces).await;
         // Before the agent is asked, which may tell the history then: it is not for another session.
-        let claim = agent.claim(ended.native.as_json());
-        let claim = claim.ok_or_else(|| {
-            HostError::not_resumable(
-                id,
-                format!("agent {} uses its id for another live session", agent.name()),
-            )
-        })?;
-        let restored = self.restore(agent, params).await.map_err(|error| match error {
+        let in_use = || format!("agent {} uses its id for another live session", agent.name());
+        let claim = ended.native.as_ref().map(|native| {
+            agent.claim(native.as_json()).ok_or_else(|| HostError::not_resumable(id, in_use()))
+        });
+        let claim = claim.transpose()?;
+        let restored = match &claim {
+            Some(_) => self.restore(agent, params).await,
+            None => self.begin_anew(agent, &params, IMPORTED.to_owned()).await,
+        };
+        let restored = restored.map_err(|error| match error {
             Refusal::Host(error) => error,
             Refusal::Agent(reason) => HostError::not_resumable(id, ended.under_own_id(&reason)),
         })?;
-        let claim = match &restored.named {
-            Some(named) => {
+        let claim = match (&restored.named, claim) {
+            (Some(named), claim) => {
                 // Some agents give each session of a process of its own the same id, this one again.
                 drop(claim);
                 named.claim(restored.method, agent)?
             }
-            None => claim,
+            (None, claim) => claim.ok_or_else(|| HostError::not_resumable(id, IMPORTED))?,
         };
         Ok((restored, claim))
     }
@@ -241,8 +248,9 @@ impl Host {
         projection.apply(Position { seq: last + 1, at_ms: now }, &started);
         if let Some(named) = &named {
             ended.meta.native_session_id = Some(named.native.clone());
-            ended.native = named.native.clone();
+            ended.native = Some(named.native.clone());
         }
+        let native = ended.native.ok_or_else(|| HostError::not_resumable(id, IMPORTED))?;
         let earlier = ended.meta.run_started(projection.runs());
         ended.meta.permission_mode = mode;
         ended.meta.describe(projection.snapshot().glance());
@@ -258,7 +266,7 @@ impl Host {
         journal::activated(agent, method, transcript.is_some(), client);
         let run = crate::run::Run {
             created_by: ended.row.created_by.map(Arc::from),
-            native: ended.native,
+            native,
             claim,
             projection: Box::new(projection),
             transcript,
@@ -339,10 +347,28 @@ impl Host {
             return Err(HostError::Terminated { id: id.to_string(), info: Arc::new(end.clone()) });
         }
         let reason = end.map(|end| end.reason);
-        let native = meta.native_session_id.as_ref();
-        let native = native.ok_or_else(|| HostError::not_resumable(id, "the agent never named it"))?;
-        let native = native.clone();
+        let native = meta.native_session_id.clone();
+        if native.is_none() {
+            self.check_without_native(id, agent, &meta)?;
+        }
         Ok(Ended { row, meta, native, failed: reason == Some(Reason::Error) })
+    }
+
+    /// An agent does not know a session that was imported, so it goes on with a transcript or not at all.
+    fn check_without_native(&self, id: &SessionId, agent: &str, meta: &SessionMeta) -> Result<(), HostError> {
+        let gives_transcripts = || {
+            let specs = self.shared.agents.specs();
+            specs.iter().any(|spec| spec.name == agent && spec.resume_with_transcript)
+        };
+        match meta.imported {
+            false => Err(HostError::not_resumable(id, "the agent never named it")),
+            true if gives_transcripts() => Ok(()),
+            true => {
+                let entry =
+                    format!("{IMPORTED}; resume_with_transcript = true in [agents.{agent}] gives it one");
+                Err(HostError::not_resumable(id, entry))
+            }
+        }
     }
 
     /// What the history says of the session, and a transcript if one is needed and anything was said. That needs each event.

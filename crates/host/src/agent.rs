@@ -33,6 +33,7 @@ pub(crate) use inbox::{DirectRecipient, Inbox, SessionInputs};
 pub use info::{AgentInfo, PromptCapabilities};
 pub(crate) use methods::{AgentMethods, MethodMemory};
 pub use pool::{Agents, check_agent};
+pub(crate) use read::{Line, read as read_line};
 pub(crate) use spare::Spares;
 pub(crate) use start::{AgentStarter, start as start_agent};
 

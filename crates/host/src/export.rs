@@ -47,7 +47,8 @@ fn head(id: &SessionId, row: &SessionRow) -> ExportHead {
         created_ms: row.created_ms,
         title: meta.title,
         forked_from: meta.forked_from,
-        events: row.last_seq,
+        // The end that an import added is not in what was imported.
+        events: meta.added_end.filter(|end| *end == row.last_seq).map_or(row.last_seq, |end| end - 1),
     }
 }
 

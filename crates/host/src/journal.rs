@@ -28,6 +28,12 @@ pub(crate) fn session_not_recorded(agent: &str, cwd: &str, creator: &Creator, er
     tracing::warn!(agent, cwd, client, token, error = chain(error), "session not created");
 }
 
+/// A session came from an export.
+pub(crate) fn imported(session: &SessionId, events: u64, creator: &Creator) {
+    let (client, token) = (&*creator.client, creator.token.as_deref());
+    tracing::info!(parent: None, %session, events, client, token, "session imported");
+}
+
 /// A session and its history were removed.
 pub(crate) fn session_deleted(session: &SessionId, client: &str) {
     tracing::info!(parent: None, %session, client, "session deleted");

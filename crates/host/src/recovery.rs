@@ -121,7 +121,7 @@ impl Recovery {
         }
     }
 
-    /// Records the live sessions of a host as lost; false when that could not be written.
+    /// Records the live sessions of a host as lost, and discards what it was importing; false when that could not be written.
     async fn record_lost(&self, owner: &str) -> bool {
         let recorded = Box::pin(self.try_record_lost(owner)).await;
         if let Err(error) = &recorded {
@@ -132,6 +132,7 @@ impl Recovery {
 
     async fn try_record_lost(&self, owner: &str) -> Result<(), String> {
         let rows = self.store.log.owned_by(owner).await.map_err(|error| chain(&error))?;
+        self.store.log.discard_partials(owner).await.map_err(|error| chain(&error))?;
         for row in rows {
             let batch = match row.ended {
                 // It was being activated, and is as it was.

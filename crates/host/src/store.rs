@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 const READINGS: usize = 2;
 
 /// The stored sessions of a state directory.
+#[derive(Debug)]
 pub(crate) struct SessionStore {
     pub(crate) log: EventLog,
     /// This host in its state directory.

@@ -117,6 +117,12 @@ pub(crate) fn daemon_lost(facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
     failed(TerminatedBy::Daemon, Some(Cause::DaemonLost), message, at_ms).with_facts(facts)
 }
 
+/// The session was live when it was exported, and what became of it is not known here.
+pub(crate) fn of_import(at_ms: i64) -> TerminationInfo {
+    let message = "the session was live when it was exported".to_owned();
+    failed(TerminatedBy::Daemon, Some(Cause::DaemonLost), message, at_ms)
+}
+
 /// Completes a record.
 pub(crate) trait Complete {
     /// With what is known of the process.

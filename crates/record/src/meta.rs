@@ -46,9 +46,21 @@ pub struct SessionMeta {
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub lost_with: Option<String>,
+    /// It was imported.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub imported: bool,
+    /// The event with which the import ended it, because it was live when it was exported.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub added_end: Option<u64>,
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     unknown: Map<String, Value>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl SessionMeta {

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// One line of an agent.
 #[derive(Debug, PartialEq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     Notification {
         session: Option<Range<usize>>,
         is_update: bool,
@@ -53,7 +53,7 @@ pub(super) enum Line {
 }
 
 /// Reads a line; invalid UTF-8 is replaced first, in a copy.
-pub(super) fn read(line: Bytes) -> (Bytes, Line) {
+pub(crate) fn read(line: Bytes) -> (Bytes, Line) {
     let kind = classify(&line);
     match kind {
         Some(kind) => (line, kind),
