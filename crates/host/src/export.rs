@@ -1,17 +1,30 @@
-//! Exporting a session: its log as lines (contract 7.3), a piece at a time.
+//! Exporting a session: its log as lines, or what was said in it as Markdown (contract 7.3), a piece at a time.
 //!
 //! Reads and writes nothing else, so a session may be live meanwhile: what is exported is what was committed when it began.
 //! Invariant: memory is bounded by a block of the log, whatever the length of the session; an export that breaks off says so.
 //! The agent's own id of the session and the permission mode are not in it: they are of use on this machine only. Not here: the
 //! form of a line.
 
+mod markdown;
+
 use crate::ends::Found;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::store::SessionStore;
 use acpd_eventlog::{Block, Cursor, SessionRow};
-use acpd_record::{ExportHead, ExportedEvent, SessionId, SessionMeta};
+use acpd_record::{Event, ExportHead, ExportedEvent, SessionId, SessionMeta};
 use bytes::Bytes;
+use markdown::Markdown;
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExportForm {
+    /// A line of JSON for each event, which can be imported.
+    #[default]
+    Jsonl,
+    /// What was said, for people.
+    Markdown,
+}
 
 /// A session on its way out.
 #[derive(Debug)]
@@ -22,6 +35,7 @@ pub struct SessionExport {
     cursor: Cursor,
     /// The last event that belongs to it.
     until: u64,
+    markdown: Option<Box<Markdown>>,
 }
 
 impl Host {
@@ -29,12 +43,17 @@ impl Host {
     ///
     /// # Errors
     /// When there is none of that id, or the log cannot be read.
-    pub async fn export(&self, id: &SessionId, found: Found) -> Result<SessionExport, HostError> {
+    pub async fn export(
+        &self,
+        id: &SessionId,
+        found: Found,
+        form: ExportForm,
+    ) -> Result<SessionExport, HostError> {
         let row = match found.row {
             Some(row) => row,
             None => self.shared.store.row(id).await?,
         };
-        SessionExport::begin(&self.shared.store, id, &row).await
+        SessionExport::begin(&self.shared.store, id, &row, form).await
     }
 }
 
@@ -57,28 +76,39 @@ impl SessionExport {
         store: &SessionStore,
         id: &SessionId,
         row: &SessionRow,
+        form: ExportForm,
     ) -> Result<Self, HostError> {
         let cursor = store.log.cursor(id.as_str(), 0).await?;
         let head = head(id, row);
-        Ok(Self { id: id.clone(), until: head.events, head: Some(head), cursor })
+        let (until, markdown) = match form {
+            ExportForm::Jsonl => (head.events, None),
+            ExportForm::Markdown => (row.last_seq, Some(Box::default())),
+        };
+        Ok(Self { id: id.clone(), head: Some(head), cursor, until, markdown })
     }
 
-    /// The next piece, of whole lines; `None` at the end.
+    /// The next piece; `None` at the end.
     ///
     /// # Errors
     /// When the log cannot be read, or the session was deleted meanwhile: what came so far is no export then.
     pub async fn next_piece(&mut self) -> Result<Option<Bytes>, HostError> {
         if let Some(head) = self.head.take() {
             let mut out = Vec::new();
-            head.write(&mut out);
+            match &self.markdown {
+                Some(_) => out.extend_from_slice(Markdown::head(&head).as_bytes()),
+                None => head.write(&mut out),
+            }
             return Ok(Some(out.into()));
         }
         if self.cursor.position() >= self.until {
-            return Ok(None);
+            return Ok(self.markdown.take().map(|markdown| markdown.finish().into()));
         }
         let gone = || HostError::UnknownSession { id: self.id.to_string() };
         let block = self.cursor.next().await?.ok_or_else(gone)?;
-        lines(&block, self.until).map(Some)
+        match &mut self.markdown {
+            Some(markdown) => Ok(Some(told(markdown, &block, self.until).into())),
+            None => lines(&block, self.until).map(Some),
+        }
     }
 }
 
@@ -95,6 +125,18 @@ fn lines(block: &Block, until: u64) -> Result<Bytes, HostError> {
         line.write(&mut out).map_err(|error| HostError::History { detail: error.to_string() })?;
     }
     Ok(out.into())
+}
+
+/// What the events of a block up to `until` say.
+fn told(markdown: &mut Markdown, block: &Block, until: u64) -> String {
+    let mut out = String::new();
+    for stored in block.events().take_while(|event| event.seq <= until) {
+        // What is not readable here says nothing here.
+        if let Ok(event) = Event::read(stored.kind, stored.payload) {
+            markdown.see(&event, &mut out);
+        }
+    }
+    out
 }
 
 #[cfg(test)]

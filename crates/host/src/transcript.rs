@@ -5,10 +5,10 @@
 //! and the agent said is in it, and of tool calls the title and how they ended; thoughts, plans and what tools read or
 //! wrote are not. Not here: when an agent is given one.
 
+use crate::spoken::{Chunk, ToolCall, spoken};
 use acpd_record::{Event, Json, SessionId, TranscriptFacts, update_kind, update_of};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::collections::VecDeque;
 
 /// The most that an agent is given, in bytes of text: some 16,000 tokens, which fits beside a prompt everywhere.
@@ -98,12 +98,8 @@ impl TranscriptRecorder {
     }
 
     fn see_prompt(&mut self, blocks: &RawValue) {
-        let blocks: Vec<&RawValue> = serde_json::from_str(blocks.get()).unwrap_or_default();
-        let read =
-            |block: &RawValue| serde_json::from_str::<Block<'_>>(block.get()).unwrap_or_default().spoken();
-        let blocks: Vec<String> = blocks.into_iter().map(read).collect();
         self.begin(Message { heading: "User".to_owned(), ..Message::default() });
-        self.append("User", &blocks.join("\n"));
+        self.append("User", &spoken(blocks));
     }
 
     fn see_call(&mut self, update: &ToolCall<'_>) {
@@ -183,57 +179,6 @@ impl TranscriptRecorder {
         text.extend(shown);
         text.push('\n');
         (messages > 0).then_some(Transcript { text, messages, omitted, cut })
-    }
-}
-
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow)]
-    content: Block<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolCall<'a> {
-    #[serde(borrow)]
-    tool_call_id: Cow<'a, str>,
-    #[serde(borrow, default)]
-    title: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    status: Option<Cow<'a, str>>,
-}
-
-/// A content block.
-#[derive(Default, Deserialize)]
-struct Block<'a> {
-    #[serde(rename = "type", borrow, default)]
-    kind: Cow<'a, str>,
-    #[serde(borrow, default)]
-    text: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    uri: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    resource: Option<Resource<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Resource<'a> {
-    #[serde(borrow, default)]
-    uri: Option<Cow<'a, str>>,
-}
-
-impl Block<'_> {
-    /// What it says, in words.
-    fn spoken(self) -> String {
-        match &*self.kind {
-            "" => String::new(),
-            "text" => self.text.unwrap_or_default().into_owned(),
-            "resource_link" => format!("[{}]", self.uri.unwrap_or_default()),
-            "resource" => {
-                format!("[{}]", self.resource.and_then(|resource| resource.uri).unwrap_or_default())
-            }
-            kind => format!("[{kind}]"),
-        }
     }
 }
 

@@ -5,9 +5,10 @@ use crate::ids::SessionId;
 use serde::{Deserialize, Serialize};
 
 /// Why a run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// In good order: the agent left while idle, the session was closed, the daemon shut down.
     #[default]
@@ -16,6 +17,13 @@ pub enum Reason {
     Error,
     /// A client ended it for good.
     Terminated,
+}
+
+impl Reason {
+    /// The name that clients see.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// What caused the end.

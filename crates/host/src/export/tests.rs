@@ -29,7 +29,7 @@ async fn live(store: &SessionStore, id: &SessionId, info: &str) -> Appender {
 
 async fn begun(store: &SessionStore, id: &SessionId) -> SessionExport {
     let row = store.row(id).await.expect("it is there");
-    SessionExport::begin(store, id, &row).await.expect("it can be read")
+    SessionExport::begin(store, id, &row, ExportForm::Jsonl).await.expect("it can be read")
 }
 
 async fn whole(mut export: SessionExport) -> String {

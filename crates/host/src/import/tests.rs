@@ -1,7 +1,7 @@
 //! Imports on a log: all or nothing, and what comes out again is what came in.
 
 use super::*;
-use crate::export::SessionExport;
+use crate::export::{ExportForm, SessionExport};
 use crate::host_file::HostFile;
 use crate::recovery::Recovery;
 use acpd_eventlog::{EventLog, ListQuery, Options};
@@ -35,7 +35,8 @@ async fn imported(store: &Arc<SessionStore>, text: &[u8]) -> Result<SessionId, I
 
 async fn exported(store: &SessionStore, id: &SessionId) -> String {
     let row = store.row(id).await.expect("it is there");
-    let (mut export, mut all) = (SessionExport::begin(store, id, &row).await.expect("readable"), Vec::new());
+    let (mut export, mut all) =
+        (SessionExport::begin(store, id, &row, ExportForm::Jsonl).await.expect("readable"), Vec::new());
     while let Some(piece) = export.next_piece().await.expect("readable") {
         all.extend_from_slice(&piece);
     }
