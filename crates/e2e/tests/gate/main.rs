@@ -14,3 +14,4 @@ mod scopes;
 mod strangers;
 mod tls;
 mod token_files;
+mod transfer;

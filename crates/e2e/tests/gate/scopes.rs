@@ -106,6 +106,8 @@ fn each_route_needs_its_scope() {
             ("GET", format!("{version}/sessions"), [200, 200, 200]),
             ("GET", first.clone(), [200, 200, 200]),
             ("GET", format!("{first}/events"), [200, 200, 200]),
+            ("GET", format!("{first}/export"), [200, 200, 200]),
+            ("POST", format!("{version}/import"), [403, 403, 400]),
             ("GET", "/openapi.json".to_owned(), [200, 200, 200]),
             ("GET", format!("{version}/whoami"), [200, 200, 200]),
             ("GET", format!("{version}/agents"), [403, 403, 200]),

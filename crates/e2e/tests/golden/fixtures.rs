@@ -41,6 +41,8 @@ macro_rules! fixtures {
         $(#[doc = $what])+
         mod $name {
             use super::{View, is_legal, is_shown_as_before};
+            use crate::archive::path;
+            use crate::exported::come_back;
 
             // contract 1.3: lists, sessions, events in pages and as streams
             #[test]
@@ -64,6 +66,12 @@ macro_rules! fixtures {
             #[test]
             fn with_transcripts() {
                 is_shown_as_before(stringify!($name), View::Transcripts);
+            }
+
+            // contract 7.3: the export of an import is byte-equal
+            #[test]
+            fn as_files() {
+                come_back(&path(stringify!($name), "tar"));
             }
 
             // contract 1.6: what every recorded log satisfies

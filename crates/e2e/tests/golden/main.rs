@@ -7,6 +7,7 @@
 mod archive;
 mod difference;
 mod events;
+mod exported;
 mod fixtures;
 mod making;
 mod rules;

@@ -94,6 +94,8 @@ kinds! {
     SessionEnded = "session_ended",
     /// The header and the message name different sessions.
     SessionId = "session_id",
+    /// A session of that id is here.
+    SessionExists = "session_exists",
     /// Another process has the session.
     SessionLiveElsewhere = "session_live_elsewhere",
     /// No such session, for this caller.

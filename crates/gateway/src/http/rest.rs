@@ -8,6 +8,7 @@ mod events;
 mod prompting;
 mod render;
 mod sessions;
+mod transfer;
 mod whoami;
 
 pub use render::Renderer as EventRenderer;
@@ -36,13 +37,15 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 11] = [
+const ROUTES: [Route; 13] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
     (MethodFilter::DELETE, "/sessions/{id}", |method| on(method, sessions::delete)),
     (MethodFilter::GET, "/sessions/{id}/events", |method| on(method, events::events)),
     (MethodFilter::POST, "/sessions/{id}/answer", |method| on(method, answering::answer)),
     (MethodFilter::POST, "/sessions/{id}/cancel", |method| on(method, prompting::cancel)),
+    (MethodFilter::GET, "/sessions/{id}/export", |method| on(method, transfer::export)),
+    (MethodFilter::POST, "/import", |method| on(method, transfer::import)),
     (MethodFilter::POST, "/sessions/{id}/close", |method| on(method, sessions::close)),
     (MethodFilter::POST, "/sessions/{id}/prompt", |method| on(method, prompting::prompt)),
     (MethodFilter::POST, "/sessions/{id}/terminate", |method| on(method, sessions::terminate)),

@@ -90,6 +90,10 @@ fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
                 content["text/event-stream"] = json!({"schema": {"type": "string"}});
                 Some(content)
             }
+            Body::File => {
+                let text = json!({"schema": {"type": "string"}});
+                Some(json!({"application/x-ndjson": text, "text/markdown": text}))
+            }
             Body::Problem => {
                 let schema = generator.subschema_for::<ProblemDocument>();
                 Some(json!({"application/problem+json": {"schema": schema}}))

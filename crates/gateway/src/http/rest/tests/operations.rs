@@ -6,6 +6,7 @@ use crate::http::rest::answering::AnswerBody;
 use crate::http::rest::events::EventsQuery;
 use crate::http::rest::prompting::{PromptAccepted, PromptBody};
 use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
+use crate::http::rest::transfer::ExportQuery;
 use crate::http::rest::whoami::Whoami;
 use acpd_host::SessionInfo;
 use acpd_record::schema::{ShownEvent, of_body, of_query};
@@ -43,6 +44,8 @@ pub(super) enum Body {
     Of(fn(&mut SchemaGenerator) -> Schema),
     /// A page, or a stream where `Accept` asks for one.
     PageOrStream(fn(&mut SchemaGenerator) -> Schema),
+    /// A file in one of the forms of an export.
+    File,
     Problem,
 }
 
@@ -93,6 +96,29 @@ pub(super) const OPERATIONS: &[Operation] = &[
         request: None,
         answers: &[of::<Health>(200, "the process answers")],
         is_open: true,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/v1/import",
+        id: "importSession",
+        tag: "sessions",
+        summary: "`POST /v1/import`: takes over a session that was exported as `jsonl`.",
+        description: Some("The body is the file, `application/x-ndjson`, of any length."),
+        parameters: Vec::new,
+        request: None,
+        answers: &[
+            of::<SessionInfo>(201, "the session, which has ended and belongs to the caller"),
+            problem(
+                400,
+                "it is no export, or not one that may be taken over: which line, which member, and what would be right",
+            ),
+            FORBIDDEN,
+            problem(408, "the body did not come in time"),
+            problem(409, "a session of that id is here"),
+            UNAUTHORIZED,
+            TOO_MANY,
+        ],
+        is_open: false,
     },
     Operation {
         method: Method::GET,
@@ -226,6 +252,24 @@ pub(super) const OPERATIONS: &[Operation] = &[
         is_open: false,
     },
     Operation {
+        method: Method::GET,
+        path: "/v1/sessions/{id}/export",
+        id: "exportSession",
+        tag: "sessions",
+        summary: "`GET /v1/sessions/{id}/export`: a session as a file.",
+        description: None,
+        parameters: export,
+        request: None,
+        answers: &[
+            Answer { status: 200, description: "the session up to its last event", body: Body::File },
+            UNREADABLE,
+            UNKNOWN,
+            UNAUTHORIZED,
+            TOO_MANY,
+        ],
+        is_open: false,
+    },
+    Operation {
         method: Method::POST,
         path: "/v1/sessions/{id}/prompt",
         id: "promptSession",
@@ -333,6 +377,12 @@ fn query<T: JsonSchema>() -> Vec<Value> {
         parameter(name, "query", &description.unwrap_or_default(), schema)
     });
     parameters.collect()
+}
+
+fn export() -> Vec<Value> {
+    let mut parameters = session();
+    parameters.extend(query::<ExportQuery>());
+    parameters
 }
 
 fn events() -> Vec<Value> {

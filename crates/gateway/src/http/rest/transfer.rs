@@ -1,0 +1,155 @@
+//! Sessions as files: exporting one, and importing what another acpd has exported (contract 7.3).
+//!
+//! Both go piece by piece, at the pace of the slower side. An answer that breaks off is told by its connection: no end of its
+//! body comes. Not here: the form of a file, and what of one is taken over.
+
+use super::super::problem::{Kind, Problem};
+use super::super::settings::Shared;
+use super::sessions::initiator;
+use super::{SessionPath, check_scope, find, query, too_many_connections};
+use crate::access::Needs;
+use crate::identity::{ConnectionPermit, Identity, Scope};
+use acpd_host::{Creator, ExportForm, HostError, ImportError, SessionExport, SessionImport, SessionInfo};
+use acpd_record::SessionId;
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a client may take for the next piece of what it imports.
+const NEXT: Duration = Duration::from_secs(30);
+/// How long the rest of what is refused is read, so that a client that is still sending reads why.
+const REST: Duration = Duration::from_secs(2);
+
+/// In which form.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ExportQuery {
+    /// `jsonl`, which can be imported, or `markdown`, for people. Default `jsonl`.
+    #[cfg_attr(test, schemars(extend("enum" = ["jsonl", "markdown"])))]
+    format: Option<String>,
+}
+
+/// `GET /v1/sessions/{id}/export`: a session as a file.
+pub(super) async fn export(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    SessionPath(id): SessionPath,
+    asked: Result<Query<ExportQuery>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let found = find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?;
+    let (form, kind, ending) = match query(asked)?.format.as_deref() {
+        None | Some("jsonl") => (ExportForm::Jsonl, "application/x-ndjson", "jsonl"),
+        Some("markdown") => (ExportForm::Markdown, "text/markdown; charset=utf-8", "md"),
+        Some(_) => return Err(Problem::bad_request("format: jsonl or markdown is required")),
+    };
+    let permit = identity.connect().ok_or_else(too_many_connections)?;
+    let export = shared.host.export(&id, found, form).await?;
+    let mut response = Body::from_stream(pieces(export, identity, permit)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    header(headers, header::CONTENT_DISPOSITION, &format!("attachment; filename=\"{id}.{ending}\""));
+    Ok(response)
+}
+
+/// A header that has the id of a session in it, which every header can carry.
+fn header(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    headers.extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
+}
+
+fn pieces(
+    export: SessionExport,
+    identity: Identity,
+    permit: ConnectionPermit,
+) -> impl Stream<Item = io::Result<Bytes>> {
+    stream::try_unfold((export, identity, permit), async |(mut export, identity, permit)| {
+        if identity.revoked().is_cancelled() {
+            return Err(io::Error::other("the token is not known any more"));
+        }
+        let piece = export.next_piece().await.map_err(|error: HostError| {
+            tracing::warn!(error = acpd_host::chain(&error), "an export broke off");
+            io::Error::other(error)
+        })?;
+        Ok(piece.map(|piece| (piece, (export, identity, permit))))
+    })
+}
+
+/// `POST /v1/import`: takes over a session that was exported as `jsonl`.
+pub(super) async fn import(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+    mut body: Body,
+) -> Result<Response, Problem> {
+    check_scope(&identity, Scope::Admin)?;
+    let _permit = identity.connect().ok_or_else(too_many_connections)?;
+    let creator = Creator { client: initiator(&identity, &headers).into(), token: identity.name().cloned() };
+    let importing = shared.host.import(creator, shared.settings().message_bytes);
+    let imported = read(importing, &mut body, &identity, &shared).await;
+    if imported.is_err() {
+        let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+        let _read = tokio::time::timeout(REST, rest).await;
+    }
+    let id = imported?;
+    let found = find(&shared, &identity, &id, Needs::resource(Scope::Admin)).await?;
+    let info: Json<SessionInfo> = Json(shared.host.session_info(&id, found).await?);
+    let mut response = (StatusCode::CREATED, info).into_response();
+    header(response.headers_mut(), header::LOCATION, &format!("/v1/sessions/{id}"));
+    Ok(response)
+}
+
+async fn read(
+    mut import: SessionImport,
+    body: &mut Body,
+    identity: &Identity,
+    shared: &Shared,
+) -> Result<SessionId, Problem> {
+    loop {
+        let frame = tokio::select! {
+            biased;
+            frame = body.frame() => frame,
+            () = shared.pulse.run_out(Instant::now(), NEXT) => {
+                let detail = "the export did not come in time";
+                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, Kind::RequestTimeout, detail));
+            }
+            () = identity.revoked().cancelled() => {
+                let detail = "the token is not known any more";
+                return Err(Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail));
+            }
+            () = shared.stop.cancelled() => return Err(HostError::ShuttingDown.into()),
+        };
+        match frame {
+            None => return Ok(import.finish().await?),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    import.push(&data).await?;
+                }
+            }
+            Some(Err(error)) => return Err(Problem::bad_request(format!("the body broke off: {error}"))),
+        }
+    }
+}
+
+impl From<ImportError> for Problem {
+    fn from(error: ImportError) -> Self {
+        let detail = error.to_string();
+        match error {
+            ImportError::Line { .. } => Self::bad_request(detail),
+            ImportError::Known { id } => {
+                Self::new(StatusCode::CONFLICT, Kind::SessionExists, detail).about(id.as_str())
+            }
+            ImportError::Host(error) => Self::of_host(&error),
+        }
+    }
+}
