@@ -271,7 +271,7 @@ mod tests {
             let properties = definitions[name]["properties"].as_object().expect("it has members");
             properties.keys().map(String::as_str).collect::<Vec<_>>()
         };
-        assert_eq!(names("PromptEvent"), ["seq", "kind", "at", "turn", "by", "prompt"]);
+        assert_eq!(names("PromptEvent"), ["seq", "kind", "at", "turn", "by", "idempotencyKey", "prompt"]);
         assert_eq!(names("PermissionRequestedEvent"), ["seq", "kind", "at", "unasked", "request", "message"]);
         let created = &definitions["CreatedEvent"];
         assert_eq!(created["required"], json!(["seq", "kind", "at", "agent", "cwd"]));
