@@ -1,4 +1,4 @@
-//! Importing a session: from an export, whoever had that in hand (contract 7.3).
+//! Importing a session: from an export, which is not trusted (contract 7.3).
 //!
 //! The session is written in pieces while its lines come, and is there with the last of them or not at all: what breaks off, in
 //! this process or with it, is discarded. It is an ended one, of the client that imports it. The agent's own id of it is not

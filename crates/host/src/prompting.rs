@@ -38,12 +38,7 @@ impl Host {
         let _one_of_few = self.shared.store.one_of_few().await;
         let meta = SessionMeta::read(&row.info);
         let log = self.shared.store.recall(id, &meta, row.last_seq).await?;
-        match log.keyed_turn(key.as_str()) {
-            None => Ok(None),
-            Some(known) if known.key == *key => {
-                Ok(Some(Prompted::Began { turn: known.turn, seq: known.seq }))
-            }
-            Some(_) => Err(HostError::KeyReused { key: key.as_str().to_owned() }),
-        }
+        let known = session::turn_under(&log, key)?;
+        Ok(known.map(|known| Prompted::Began { turn: known.turn, seq: known.seq }))
     }
 }

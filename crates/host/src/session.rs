@@ -17,6 +17,7 @@ mod transcribing;
 mod turns;
 mod working;
 
+pub(crate) use self::core::turn_under;
 pub(crate) use self::core::{Limits, RunFacts, SessionCore};
 pub(crate) use effects::{Note, TurnEnd};
 pub use handle::SessionHandle;

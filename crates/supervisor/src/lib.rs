@@ -40,7 +40,7 @@ pub use outcome::{Outcome, Teller, outcome};
 pub use pipes::{Stdin, Stdout};
 pub use process::{Process, ProcessHandle};
 pub use report::{ExitReport, ExitStatus};
-pub use scope::{Pending, SPANS, TaskScope, panic_message};
+pub use scope::{Pending, SPANS, TaskScope, panic_message, sleep_until};
 pub use spec::{KeeperCommand, ProgramSpec};
 pub use start::{StartError, Supervisor};
 pub use stderr::{StderrExcerpt, StderrRecorder};

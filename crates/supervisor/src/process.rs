@@ -11,6 +11,7 @@ use crate::outcome::{Outcome, Teller, outcome};
 use crate::pipes::{Stdin, StdinShared, Stdout};
 use crate::queue::{self, queue};
 use crate::report::{ExitReport, ExitStatus};
+use crate::scope::sleep_until;
 use crate::spec::ProgramSpec;
 use crate::start::Started;
 use crate::stderr::StderrRecorder;
@@ -301,12 +302,5 @@ async fn stderr_ready(pipe: Option<&pipe::Receiver>) -> io::Result<()> {
     match pipe {
         Some(pipe) => poll_fn(|cx| pipe.poll_read_ready(cx)).await,
         None => Ok(()),
-    }
-}
-
-async fn sleep_until(at: Option<Instant>) {
-    if let Some(at) = at {
-        // In a box: it is rare, and room for it would be there all the time.
-        Box::pin(tokio::time::sleep_until(at)).await;
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -144,6 +145,17 @@ impl TaskScope {
             }
             none_left.await;
         }
+    }
+}
+
+/// Waits until a time, if there is one.
+///
+/// # Cancel safety
+/// Nothing is lost when the future is dropped.
+pub async fn sleep_until(at: Option<Instant>) {
+    if let Some(at) = at {
+        // In a box: it is rare, and room for it would be there all the time.
+        Box::pin(tokio::time::sleep_until(at)).await;
     }
 }
 

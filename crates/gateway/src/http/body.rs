@@ -58,12 +58,41 @@ pub(super) async fn read(
     tokio::select! {
         biased;
         read = read_whole(body, announced, limit, (budget, pulse)) => read,
-        () = pulse.run_out(Instant::now(), WHOLE) => Err(late()),
+        () = pulse.run_out(Instant::now(), WHOLE) => Err(late(LATE)),
     }
 }
 
-fn late() -> Problem {
-    Problem::new(StatusCode::REQUEST_TIMEOUT, Kind::RequestTimeout, "the body did not come in time")
+const LATE: &str = "the body did not come in time";
+
+fn late(detail: &str) -> Problem {
+    Problem::new(StatusCode::REQUEST_TIMEOUT, Kind::RequestTimeout, detail)
+}
+
+/// The next piece of a body, `None` at its end. `detail` is said of one that does not come in time.
+///
+/// # Cancel safety
+/// Nothing is lost when the future is dropped.
+pub(super) async fn next_piece(
+    body: &mut Body,
+    pulse: &Pulse,
+    detail: &str,
+) -> Result<Option<Bytes>, Problem> {
+    loop {
+        let frame = tokio::select! {
+            biased;
+            frame = body.frame() => frame,
+            () = pulse.run_out(Instant::now(), NEXT) => return Err(late(detail)),
+        };
+        match frame {
+            None => return Ok(None),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+            Some(Err(error)) => return Err(Problem::bad_request(format!("the body broke off: {error}"))),
+        }
+    }
 }
 
 async fn read_whole(
@@ -81,18 +110,7 @@ async fn read_whole(
     }
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     let mut taken = Vec::new();
-    loop {
-        let frame = tokio::select! {
-            biased;
-            frame = body.frame() => frame,
-            () = pulse.run_out(Instant::now(), NEXT) => return Err(late()),
-        };
-        let frame = match frame {
-            None => break,
-            Some(Ok(frame)) => frame,
-            Some(Err(error)) => return Err(Problem::bad_request(format!("the body broke off: {error}"))),
-        };
-        let Ok(data) = frame.into_data() else { continue };
+    while let Some(data) = next_piece(&mut body, pulse, LATE).await? {
         if first.len() + rest.len() + data.len() > limit {
             return Err(too_large());
         }

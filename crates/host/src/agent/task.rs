@@ -10,7 +10,7 @@ use super::health::Running;
 use super::inbox::{Inbox, NotTaken};
 use super::{AgentEnd, SessionInput};
 use crate::secrets::Secrets;
-use acpd_supervisor::{self as supervisor, ExitReport, ProcessHandle, Stdout, Teller};
+use acpd_supervisor::{self as supervisor, ExitReport, ProcessHandle, Stdout, Teller, sleep_until};
 use acpd_wire::LineBuffer;
 use parking_lot::Mutex;
 use std::io;
@@ -260,11 +260,5 @@ async fn room_of(inbox: &Option<Arc<Inbox>>) {
     if let Some(inbox) = inbox {
         // In a box, as all that is rarely waited for: room for it would be there all the time.
         Box::pin(inbox.room()).await;
-    }
-}
-
-async fn sleep_until(at: Option<Instant>) {
-    if let Some(at) = at {
-        Box::pin(tokio::time::sleep_until(at)).await;
     }
 }

@@ -13,6 +13,7 @@ mod serving;
 mod turning;
 
 pub(crate) use ending::{EndOfRun, Ending};
+pub(crate) use repeating::turn_under;
 pub(crate) use serving::Serving;
 
 use super::effects::{Act, Effects};

@@ -12,6 +12,7 @@ use crate::chain::chain;
 use crate::checkpoints;
 use crate::viewers::Viewers;
 use acpd_eventlog::{Committed, EventLog, WriteError};
+use acpd_supervisor::sleep_until;
 use acpd_terminal::TerminalEvent;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -66,7 +67,7 @@ impl SessionTask {
                 biased;
                 error = self.committed.failed(), if !log_failed => Event::LogFailed(error),
                 // Before the agent, which may have always something to say.
-                () = sleep_until(due), if due.is_some() => Event::Due,
+                () = sleep_until(due.map(Instant::from_std)), if due.is_some() => Event::Due,
                 Some(said) = next_of(&mut self.feed) => Event::Other(Input::Terminal(said)),
                 () = self.viewers.viewer_left() => Event::Other(Input::ViewerLeft),
                 () = self.live.changed() => Event::Changed,
@@ -203,11 +204,5 @@ async fn next_of(feed: &mut Option<mpsc::Receiver<TerminalEvent>>) -> Option<Ter
     match feed {
         Some(feed) => feed.recv().await,
         None => std::future::pending().await,
-    }
-}
-
-async fn sleep_until(at: Option<std::time::Instant>) {
-    if let Some(at) = at {
-        Box::pin(tokio::time::sleep_until(Instant::from_std(at))).await;
     }
 }

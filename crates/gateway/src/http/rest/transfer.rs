@@ -3,6 +3,7 @@
 //! Both go piece by piece, at the pace of the slower side. An answer that breaks off is told by its connection: no end of its
 //! body comes. Not here: the form of a file, and what of one is taken over.
 
+use super::super::body::next_piece;
 use super::super::problem::{Kind, Problem};
 use super::super::settings::Shared;
 use super::sessions::initiator;
@@ -24,10 +25,7 @@ use serde::Deserialize;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
 
-/// How long a client may take for the next piece of what it imports.
-const NEXT: Duration = Duration::from_secs(30);
 /// How long the rest of what is refused is read, so that a client that is still sending reads why.
 const REST: Duration = Duration::from_secs(2);
 
@@ -116,27 +114,18 @@ async fn read(
     shared: &Shared,
 ) -> Result<SessionId, Problem> {
     loop {
-        let frame = tokio::select! {
+        let piece = tokio::select! {
             biased;
-            frame = body.frame() => frame,
-            () = shared.pulse.run_out(Instant::now(), NEXT) => {
-                let detail = "the export did not come in time";
-                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, Kind::RequestTimeout, detail));
-            }
+            piece = next_piece(body, &shared.pulse, "the export did not come in time") => piece?,
             () = identity.revoked().cancelled() => {
                 let detail = "the token is not known any more";
                 return Err(Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail));
             }
             () = shared.stop.cancelled() => return Err(HostError::ShuttingDown.into()),
         };
-        match frame {
+        match piece {
             None => return Ok(import.finish().await?),
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    import.push(&data).await?;
-                }
-            }
-            Some(Err(error)) => return Err(Problem::bad_request(format!("the body broke off: {error}"))),
+            Some(data) => import.push(&data).await?,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::session::prompt::PromptParams;
 use crate::session::requests::{Pending, PendingPrompt};
 use crate::session::turns::{Place, Step};
 use crate::session::{ClientRef, ClientRequest, Prompted};
-use acpd_record::{KeyedEnd, KeyedTurn, PromptKey, TurnNumber};
+use acpd_record::{KeyedEnd, KeyedTurn, Projection, PromptKey, TurnNumber};
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -27,17 +27,12 @@ impl SessionCore {
     /// What is known under a key. It is an error to use it with another prompt.
     pub(super) fn known(&self, key: Option<&PromptKey>) -> Result<Option<Known<'_>>, HostError> {
         let Some(key) = key else { return Ok(None) };
-        let (known, first) = if let Some(turn) = self.log.keyed_turn(key.as_str()) {
-            (Known::Began(turn), &turn.key)
-        } else if let Some((request, first)) = self.volatile.requests.keyed(key.as_str()) {
-            (Known::Waits(request), first)
-        } else {
-            return Ok(None);
-        };
-        match first == key {
-            true => Ok(Some(known)),
-            false => Err(HostError::KeyReused { key: key.as_str().to_owned() }),
+        if let Some(turn) = turn_under(&self.log, key)? {
+            return Ok(Some(Known::Began(turn)));
         }
+        let Some((request, first)) = self.volatile.requests.keyed(key.as_str()) else { return Ok(None) };
+        check_same(first, key)?;
+        Ok(Some(Known::Waits(request)))
     }
 
     /// A client prompts and waits for the end of the turn, or for that of the first prompt under the same key.
@@ -144,6 +139,22 @@ impl SessionCore {
             None => None,
         }
     }
+}
+
+/// The turn that began under a key. It is an error to use it with another prompt.
+pub(crate) fn turn_under<'a>(
+    log: &'a Projection,
+    key: &PromptKey,
+) -> Result<Option<&'a KeyedTurn>, HostError> {
+    let turn = log.keyed_turn(key.as_str());
+    turn.map_or(Ok(()), |turn| check_same(&turn.key, key))?;
+    Ok(turn)
+}
+
+/// A key and its prompt are one.
+fn check_same(first: &PromptKey, key: &PromptKey) -> Result<(), HostError> {
+    let reused = || HostError::KeyReused { key: key.as_str().to_owned() };
+    (first == key).then_some(()).ok_or_else(reused)
 }
 
 /// The answer to a prompt whose turn has ended, once more.
