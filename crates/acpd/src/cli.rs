@@ -4,21 +4,20 @@
 //! before. Invariants: a usage error exits with 2 and says what to type; only commands that exist are offered.
 
 mod daemon;
+mod run;
 #[cfg(test)]
 mod tests;
 
 pub use daemon::{Connect, Events, List, One, Sessions, Top, Which};
+pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
-use clap::{ArgAction, Args, ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum};
-use serde::Deserialize;
+use clap::{ArgAction, Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
-use crate::config::{PermissionMode, Scope, Sees, Wait, agent_name, listen_address};
+use crate::config::{Scope, Sees, agent_name, listen_address};
 
 /// Hosts coding agents that speak the Agent Client Protocol (ACP).
 #[derive(Debug, Clone, PartialEq, Parser)]
@@ -67,7 +66,7 @@ pub struct Cli {
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Command {
     /// Give an agent one prompt and show what it does
-    Run(Run),
+    Run(Box<Run>),
     /// Be the daemon: host sessions for any number of clients
     Serve(Serve),
     /// Be an ACP agent on stdin and stdout, for editors
@@ -114,114 +113,6 @@ pub struct HostLocation {
     /// The daemon, if it is to be one.
     #[command(flatten)]
     pub connect: Connect,
-}
-
-/// `acpd run`
-#[derive(Debug, Clone, PartialEq, Args)]
-#[command(after_help = "\
-The answer goes to stdout, everything else to stderr. When the agent asks for permission, the
-terminal asks you; without a terminal, and with --format quiet or json, it is refused.
-Exit codes:
-  0    the agent ended its turn
-  1    the agent stopped for another reason (refusal, max_tokens, cancelled by another client) or failed
-  2    wrong usage or configuration
-  3    it took longer than --timeout, and was cancelled
-  4    there is no such session, agent or daemon
-  5    access was refused, or the turn ended because a permission was
-  6    the agent wants a login
-  130  Ctrl-C
-
-Standard input that is not a terminal is read to its end before anything starts; </dev/null where
-it is open and has nothing to say.
-
-With --connect, or when a daemon serves the state directory, the session is the daemon's: Ctrl-C
-cancels the turn, and once more leaves while the session lives on. When the turn is over, the
-session is closed. The agent then has the environment of the daemon, not yours, and is the one of
-the daemon's configuration: keys for it belong into env of its entry, or into what starts the daemon.
-
-Examples:
-  acpd run \"explain this repository\"
-  acpd run --agent opencode --permission-mode acceptEdits \"rename foo to bar\"
-  acpd run -c \"now add a test\"               one more prompt in the last session of this directory
-  acpd run --session 5f0c9e \"why?\"           or in any other; \"acpd sessions list\" shows them
-  acpd run --image shot.png --file log.txt \"what went wrong?\"
-  git diff | acpd run \"review this\"           words, and what is on stdin behind them
-  acpd run - < prompt.txt                     prompt from stdin
-  answer=$(acpd run --format quiet \"...\")     the answer and nothing else
-  acpd run --json \"tool build\" | jq .         one object per line, the last one is the result
-  acpd run --connect http://127.0.0.1:2273 \"hello\"
-  acpd run --timeout 10m \"fix the tests\"      cancelled when it takes longer
-  acpd run -- --help                          a prompt that begins with a dash")]
-pub struct Run {
-    /// The agent; default: default_agent of the configuration, else the built-in `example`
-    #[arg(short, long, value_name = "NAME", value_parser = agent_name)]
-    pub agent: Option<String>,
-
-    /// The directory the agent works in; default: the current one
-    #[arg(short = 'C', long, value_name = "DIR")]
-    pub cwd: Option<PathBuf>,
-
-    /// Go on with the last session of this directory and agent
-    #[arg(short = 'c', long = "continue")]
-    pub go_on: bool,
-
-    /// Go on with this session: its id, or its end or beginning if no other has that
-    #[arg(
-        long,
-        value_name = "ID",
-        value_parser = NonEmptyStringValueParser::new(),
-        conflicts_with_all = ["go_on", "cwd"]
-    )]
-    pub session: Option<String>,
-
-    /// Another directory that the agent may work in; may be given several times
-    #[arg(long, value_name = "DIR")]
-    pub add_dir: Vec<PathBuf>,
-
-    /// Put this file into the prompt; may be given several times
-    #[arg(long, value_name = "PATH")]
-    pub file: Vec<PathBuf>,
-
-    /// Put this image into the prompt: PNG, JPEG, GIF or WebP; may be given several times
-    #[arg(long, value_name = "PATH")]
-    pub image: Vec<PathBuf>,
-
-    /// Who answers when the agent asks for permission; default: as its configuration says
-    #[arg(short, long, value_name = "MODE", value_parser = permission_modes())]
-    pub permission_mode: Option<PermissionMode>,
-
-    /// Cancel the turn when it takes longer, such as 90s, 10m or 2h; the start of the agent counts
-    #[arg(long, value_name = "DURATION")]
-    pub timeout: Option<Wait>,
-
-    /// What is printed
-    #[arg(long, value_name = "FORMAT", default_value = "text", hide_default_value = true)]
-    pub format: RunFormat,
-
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
-
-    /// Configuration and state.
-    #[command(flatten)]
-    pub location: HostLocation,
-
-    /// The prompt; several words are joined by spaces, and stdin is read behind them when it is not a terminal. `-`
-    /// alone reads stdin only
-    #[arg(value_name = "PROMPT")]
-    pub prompt: Vec<String>,
-}
-
-/// What `acpd run` prints.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum RunFormat {
-    /// The answer on stdout, everything else on stderr
-    #[default]
-    Text,
-    /// Only the answer
-    Quiet,
-    /// One JSON object per line (docs/schema/run.json); the last one is the result
-    Json,
 }
 
 /// `acpd serve`
@@ -348,17 +239,6 @@ pub enum Agents {
     },
 }
 
-/// Where the prompt of `acpd run` comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Prompt {
-    /// From the command line alone: stdin is a terminal.
-    Words(String),
-    /// From the command line, and what stdin has to its end behind it.
-    WordsAndStdin(String),
-    /// From stdin, to its end.
-    Stdin,
-}
-
 impl Cli {
     /// Parses `args`, the first of which is the program's name. [`clap::Error::exit`] prints what comes back as
     /// an error and leaves with the right code: 2, or 0 for help and version.
@@ -381,51 +261,4 @@ impl Cli {
             _ => LevelFilter::TRACE,
         }
     }
-}
-
-impl Run {
-    /// What is printed.
-    pub fn format(&self) -> RunFormat {
-        if self.json { RunFormat::Json } else { self.format }
-    }
-
-    /// The prompt's source; a usage error when there is none, because waiting for a person to type it in
-    /// would look like a hang.
-    pub fn prompt(&self, stdin_is_terminal: bool) -> Result<Prompt, clap::Error> {
-        match self.prompt.as_slice() {
-            [] if stdin_is_terminal => Err(run_usage(
-                ErrorKind::MissingRequiredArgument,
-                "there is no prompt; write one behind the flags, or \"-\" to read it from stdin",
-            )),
-            [] => Ok(Prompt::Stdin),
-            [dash] if dash == "-" => Ok(Prompt::Stdin),
-            words if words.iter().all(|word| word.trim().is_empty()) => {
-                Err(run_usage(ErrorKind::InvalidValue, "the prompt is empty"))
-            }
-            words if stdin_is_terminal => Ok(Prompt::Words(words.join(" "))),
-            words => Ok(Prompt::WordsAndStdin(words.join(" "))),
-        }
-    }
-}
-
-/// A usage error of `acpd run` with its usage line.
-fn run_usage(kind: ErrorKind, message: &str) -> clap::Error {
-    let mut acpd = Cli::command();
-    acpd.build();
-    let run = acpd.find_subcommand_mut("run").expect("run is a command");
-    run.error(kind, message)
-}
-
-/// The permission modes by their names.
-fn permission_modes() -> impl TypedValueParser<Value = PermissionMode> {
-    let modes = [
-        ("default", "Ask the attached clients"),
-        ("acceptEdits", "Allow edits, deletions and moves; ask for the rest"),
-        ("bypassPermissions", "Choose an allow option whenever one is offered"),
-        ("deny", "Choose a reject option"),
-    ];
-    let modes = modes.map(|(name, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(modes).try_map(|name| {
-        PermissionMode::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(&name))
-    })
 }

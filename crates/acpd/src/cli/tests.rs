@@ -1,6 +1,8 @@
 //! What can be typed, and what it means.
 
 use super::*;
+use crate::config::PermissionMode;
+use clap::CommandFactory;
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::parse_args(std::iter::once("acpd").chain(line.split_whitespace()))
@@ -8,7 +10,7 @@ fn parse(line: &str) -> Result<Cli, clap::Error> {
 
 fn run(line: &str) -> Run {
     match parse(line).expect(line).command {
-        Command::Run(run) => run,
+        Command::Run(run) => *run,
         other => panic!("{other:?}"),
     }
 }
@@ -23,9 +25,9 @@ fn the_definition_holds() {
 #[test]
 fn run_takes_its_flags_anywhere() {
     let run = run("run --agent opencode fix it --cwd /src --permission-mode acceptEdits --json --embedded");
-    assert_eq!(run.agent.as_deref(), Some("opencode"));
-    assert_eq!(run.cwd, Some("/src".into()));
-    assert_eq!(run.permission_mode, Some(PermissionMode::AcceptEdits));
+    assert_eq!(run.choice.agent.as_deref(), Some("opencode"));
+    assert_eq!(run.choice.cwd, Some("/src".into()));
+    assert_eq!(run.choice.permission_mode, Some(PermissionMode::AcceptEdits));
     assert!(run.json && run.location.embedded);
     assert_eq!(run.prompt(true).unwrap(), Prompt::Words("fix it".into()));
 }

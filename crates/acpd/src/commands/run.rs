@@ -8,7 +8,9 @@ mod feed;
 mod home;
 mod leaving;
 mod lines;
+mod mcp;
 mod questions;
+mod settings;
 mod show;
 mod standard_input;
 mod stopping;
@@ -16,9 +18,9 @@ mod talking;
 mod target;
 
 use super::directory;
-use crate::cli::{Run, RunFormat};
+use crate::cli::{CommandLine, Run, RunFormat};
 use crate::client::Client;
-use crate::config::{Config, Wait};
+use crate::config::{Agent, Config, Wait, agent_name};
 use crate::exit::Failure;
 use crate::hosting::{Hosted, Hosting, reach};
 use crate::local_host::LocalHost;
@@ -29,6 +31,7 @@ use conversation::Conversation;
 use home::Home;
 use lines::{ErrorLine, Line, ResultLine};
 use serde_json::{Value, json};
+use settings::Setting;
 use show::Lines;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -55,28 +58,37 @@ async fn converse(args: Run) -> Result<Result<(), Failure>, Failure> {
     let prompt = args.prompt(std::io::stdin().is_terminal()).map_err(clap_failure)?;
     let prompt = standard_input::whole(prompt).await?;
     let limit = args.timeout.and_then(Wait::limit);
-    let attachments = attachments::read_all(&args.file, &args.image)?;
-    let (format, mode, directories) = (args.format(), args.permission_mode, Vec::new());
-    let mut words = Words { prompt, attachments, directories, format, mode, limit };
-    let reach = reach(&args.location);
-    let add_dir = args.add_dir;
-    let wished = |is_here, words: &mut Words| {
-        let directories = add_dir.iter().map(|given| directory("--add-dir", given, is_here));
-        words.directories = directories.collect::<Result<_, _>>()?;
-        Wish::of(args.session, args.go_on, args.cwd, is_here)
+    let (format, choice, mut location) = (args.format(), args.choice, args.location);
+    let mut words = Words {
+        prompt,
+        attachments: attachments::read_all(&choice.file, &choice.image)?,
+        directories: Vec::new(),
+        servers: mcp::read_all(&choice.mcp)?,
+        settings: Setting::of(&choice),
+        format,
+        mode: choice.permission_mode,
+        limit,
     };
-    match Hosting::find(args.location).await? {
-        Hosting::Here(config) => {
+    let wished = |is_here, words: &mut Words| {
+        let directories = choice.add_dir.iter().map(|given| directory("--add-dir", given, is_here));
+        words.directories = directories.collect::<Result<_, _>>()?;
+        Wish::of(choice.session, choice.go_on, choice.cwd, is_here)
+    };
+    location.embedded |= choice.command.is_some();
+    let reach = reach(&location);
+    match Hosting::find(location).await? {
+        Hosting::Here(mut config) => {
+            let named = choice.command.map(|command| with_command(&mut config, command)).transpose()?;
             let wish = wished(true, &mut words)?;
-            here(&config, wish, args.agent, words).await
+            here(&config, wish, named.or(choice.agent), words).await
         }
         Hosting::Daemon(hosted) => {
             let Hosted { daemon, configuration, .. } = *hosted;
             let wish = wished(daemon.address().is_here(), &mut words)?;
             let (scope, daemon) = (daemon.scope().clone(), Box::new(daemon));
             let home = Home::Daemon { daemon, reach, configuration };
-            let target = wish.found(&home, args.agent.as_deref()).await?;
-            let agent = target.agent().map(str::to_owned).or(args.agent);
+            let target = wish.found(&home, choice.agent.as_deref()).await?;
+            let agent = target.agent().map(str::to_owned).or(choice.agent);
             let Home::Daemon { daemon, .. } = &home else { unreachable!("it was made just now") };
             let link = daemon.link(agent.as_deref()).await?;
             let mut signals = StopSignals::listen()?;
@@ -85,6 +97,25 @@ async fn converse(args: Run) -> Result<Result<(), Failure>, Failure> {
             Ok(conversation.hold(target, &mut signals).await)
         }
     }
+}
+
+/// Makes an agent of a command, beside those of the configuration, and says its name.
+fn with_command(config: &mut Config, command: CommandLine) -> Result<String, Failure> {
+    let wrong = |why: &dyn std::fmt::Display| Failure::Usage(format!("--command {}: {why}", command.program));
+    let mut program = command.program.clone();
+    if program.contains('/') {
+        // It is looked for from here, not from the directory of the session.
+        let path = std::path::absolute(&program).map_err(|error| wrong(&error))?;
+        program = path.to_string_lossy().into_owned();
+    }
+    let name = program.rsplit('/').next().unwrap_or(&program);
+    let mut name = agent_name(name).map_err(|why| wrong(&why))?;
+    if config.agents.contains_key(&name) {
+        // Sessions of the configured one are not gone on with by another program.
+        name.push_str("-command");
+    }
+    config.agents.insert(name.clone(), Agent::builtin(program, command.args));
+    Ok(name)
 }
 
 /// The same with a host inside.
@@ -135,6 +166,10 @@ struct Words {
     attachments: Vec<Attachment>,
     /// Beside the working directory.
     directories: Vec<PathBuf>,
+    /// MCP servers for the agent, as ACP has them.
+    servers: Vec<Value>,
+    /// What the session is set to before.
+    settings: Vec<Setting>,
     format: RunFormat,
     mode: Option<PermissionMode>,
     /// How long it may take.
@@ -155,7 +190,11 @@ impl Words {
         let directory = self.directories.first().filter(|_| !takes);
         let directory =
             directory.map(|one| format!("--add-dir {}: the agent takes no other directories", one.display()));
-        self.attachments.iter().find_map(|one| one.refused(capabilities)).or(directory)
+        let attachment = self.attachments.iter().find_map(|one| one.refused(capabilities));
+        let kinds = self.servers.iter().filter_map(|server| server["type"].as_str());
+        let mut kinds = kinds.filter(|kind| capabilities["mcpCapabilities"][*kind] != true);
+        let server = || Some(format!("--mcp: the agent takes no MCP servers over {}", kinds.next()?));
+        attachment.or(directory).or_else(server)
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Step {
     Start,
     /// The session could not be gone on with: no turn had begun.
     Resume,
+    /// The session could not be set as asked: no turn had begun.
+    Setting,
     /// The agent does nothing without a login.
     Login,
     /// The turn.
@@ -41,6 +43,7 @@ impl Step {
         match self {
             Self::Start => "no session was started",
             Self::Resume => "the session cannot be continued",
+            Self::Setting => "the session cannot be set as asked",
             Self::Login => "the agent wants a login",
             Self::Turn => "the turn failed",
         }

@@ -87,3 +87,12 @@ pub(crate) fn state(scratch: &Scratch, id: &str) -> Value {
 pub(crate) fn load(client: &mut Client, scratch: &Scratch, session: &str) -> Value {
     client.call("session/load", &json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []}))
 }
+
+/// Runs the test with the flags for a host inside, then with none, beside a daemon.
+pub(crate) fn both(scratch: &Scratch, test: impl Fn(&[&str])) {
+    scratch.config_file();
+    test(&["--embedded"]);
+    let mut daemon = scratch.serve();
+    test(&[]);
+    daemon.stop();
+}

@@ -11,6 +11,7 @@ mod own_agents;
 mod reaching;
 mod run;
 mod run_again;
+mod run_settings;
 mod sessions;
 mod stdio;
 mod top;

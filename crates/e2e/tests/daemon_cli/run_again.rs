@@ -1,17 +1,8 @@
 //! `acpd run` in a session that is there (contract 7.1), with a host inside and with a daemon.
 
-use crate::cli::{done, fails, front_end, ids, json, leave, run, state};
+use crate::cli::{both, done, fails, front_end, ids, json, leave, run, state};
 use acpd_e2e::{Exit, PseudoTerminal, Scratch, run_lines};
 use serde_json::Value;
-
-/// The same with a host inside, then with a daemon.
-fn both(scratch: &Scratch, test: impl Fn(&[&str])) {
-    scratch.config_file();
-    test(&["--embedded"]);
-    let mut daemon = scratch.serve();
-    test(&[]);
-    daemon.stop();
-}
 
 /// `acpd run --json`: its lines.
 fn lines(scratch: &Scratch, words: &[&str]) -> Vec<Value> {
@@ -72,7 +63,7 @@ fn what_cannot_be_gone_on_with_is_told() {
     let all = ids(&scratch, &[]);
     assert_eq!(all.len(), 2);
     let err = fails(&scratch, 2, &["run", "--session", &all[0], "--agent", "other", "hello"]);
-    assert!(err.contains("--agent other: the session ") && err.contains("of the agent example"), "{err}");
+    assert!(err.contains("of the agent example, not other; leave --agent"), "{err}");
     // One that was terminated is over for good: -c takes the one before, and who names it is told.
     let mut running = PseudoTerminal::new().start(&scratch, &["run", "--session", &all[0], "hello\nhang"]);
     running.wait_for("hello");

@@ -36,6 +36,7 @@ impl Conversation {
             (Some(error_code::AUTH_REQUIRED), _) => Step::Login,
             (_, Phase::Prompt) => Step::Turn,
             (_, Phase::Resume) => Step::Resume,
+            (_, Phase::Set) => Step::Setting,
             (_, Phase::Initialize | Phase::New) => Step::Start,
         };
         let ways = match step {
@@ -43,7 +44,7 @@ impl Conversation {
                 let told = data["authMethods"].as_array().is_some_and(|methods| !methods.is_empty());
                 logins(if told { &data["authMethods"] } else { &self.auth_methods })
             }
-            Step::Start | Step::Resume | Step::Turn => Vec::new(),
+            Step::Start | Step::Resume | Step::Setting | Step::Turn => Vec::new(),
         };
         let details = said(data, message).filter(|details| !ways.iter().any(|way| way.contains(details)));
         let took = self.elapsed();

@@ -5,6 +5,7 @@ use super::conversation::Conversation;
 use super::feed::Feed;
 use super::home::Home;
 use super::lines::{Line, SessionLine};
+use super::settings::Offer;
 use super::show::{Lines, Show};
 use super::target::Target;
 use crate::client::Incoming;
@@ -31,6 +32,7 @@ pub(super) enum Phase {
     Initialize,
     New,
     Resume,
+    Set,
     Prompt,
 }
 
@@ -90,33 +92,53 @@ impl Conversation {
                 return Ok(false);
             }
         };
-        let mut params = json!({"cwd": cwd, "mcpServers": []});
+        let mut params = json!({"cwd": cwd, "mcpServers": std::mem::take(&mut self.words.servers)});
         if !self.words.directories.is_empty() {
             params["additionalDirectories"] = json!(self.words.directories);
         }
         if let Some(mode) = self.words.mode {
             params["_meta"] = json!({META: {"permissionMode": mode.as_str()}});
         }
-        let after = match found {
+        let (answer, after) = match found {
             None => {
                 let asked = self.request(Phase::New, method::SESSION_NEW, &params, signals).await?;
                 let Some(created) = asked else { return Ok(false) };
                 self.session = created["sessionId"].as_str().map(str::to_owned);
-                0
+                (created, 0)
             }
             Some(session) => {
                 params["sessionId"] = json!(session.session_id);
                 let asked = self.request(Phase::Resume, method::SESSION_RESUME, &params, signals).await?;
-                if asked.is_none() {
-                    return Ok(false);
-                }
+                let Some(resumed) = asked else { return Ok(false) };
                 self.joined = !session.ended;
                 let id = self.session.insert(session.session_id);
                 // What was before is not told again.
-                self.home.look(id).await.map_or(0, |session| session.event_count)
+                let before = self.home.look(id).await.map_or(0, |session| session.event_count);
+                (resumed, before)
             }
         };
         self.tell_session(&cwd, after).await?;
+        self.set(Offer::of(&answer), signals).await
+    }
+
+    /// Sets the session as it is wished. Whether it is so.
+    async fn set(&mut self, mut offer: Offer, signals: &mut StopSignals) -> Result<bool, Failure> {
+        for setting in std::mem::take(&mut self.words.settings) {
+            let change = match offer.change(&setting) {
+                Ok(Some(change)) => change,
+                Ok(None) => continue,
+                Err(wrong) => {
+                    self.outcome = Some(Err(Failure::Usage(wrong)));
+                    return Ok(false);
+                }
+            };
+            let mut params = change.params;
+            params["sessionId"] = json!(self.session);
+            let Some(answer) = self.request(Phase::Set, change.method, &params, signals).await? else {
+                return Ok(false);
+            };
+            offer.update(&answer);
+        }
         Ok(true)
     }
 

@@ -54,10 +54,10 @@ impl Wish {
         let session = home.find(&id).await?;
         if let Some(agent) = agent.filter(|agent| **agent != session.agent) {
             return Err(Failure::Usage(format!(
-                "--agent {}: the session {} is of the agent {}; leave the flag out",
-                clean::line(agent, 60),
+                "the session {} is of the agent {}, not {}; leave --agent or --command out",
                 short_id(&session.session_id),
-                clean::line(&session.agent, 60)
+                clean::line(&session.agent, 60),
+                clean::line(agent, 60)
             )));
         }
         Ok(Target::Session(PathBuf::from(&session.cwd), Box::new(session)))
