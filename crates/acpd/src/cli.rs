@@ -4,11 +4,13 @@
 //! before. Invariants: a usage error exits with 2 and says what to type; only commands that exist are offered.
 
 mod daemon;
+mod operate;
 mod run;
 #[cfg(test)]
 mod tests;
 
 pub use daemon::{Connect, Events, List, One, Sessions, Top, Which};
+pub use operate::{Reload, Status, Stop};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 
 use std::ffi::OsString;
@@ -79,6 +81,12 @@ pub enum Command {
     Sessions(Sessions),
     /// Watch the sessions of a daemon
     Top(Top),
+    /// Say whether there is a daemon, and how it stands
+    Status(Status),
+    /// Stop the daemon, and wait until it is gone
+    Stop(Stop),
+    /// Have the daemon read its configuration anew
+    Reload(Reload),
     /// Look at the configured agents
     #[command(subcommand)]
     Agents(Agents),
@@ -121,7 +129,7 @@ pub struct HostLocation {
 The first line on stdout says where it listens; logs go to stderr. Local commands find it by its
 Unix socket, acpd.sock in the state directory. Without tokens it listens on loopback only.
 SIGTERM or SIGINT: sessions end in order, and can be taken up again; a second one hurries.
-SIGHUP: reads tokens, agents and limits anew.
+SIGHUP, or acpd reload: reads tokens, agents and limits anew.
 
 Examples:
   acpd serve

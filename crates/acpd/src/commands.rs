@@ -4,10 +4,13 @@ use crate::exit::Failure;
 use std::path::{Path, PathBuf};
 
 pub(crate) mod agents;
+pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod status;
 pub(crate) mod stdio;
+pub(crate) mod stop;
 pub(crate) mod token;
 pub(crate) mod top;
 

@@ -7,6 +7,7 @@
 //! has an entry of that name) and anything that starts, opens or listens.
 
 mod amounts;
+mod client;
 mod error;
 mod explain;
 mod load;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use acpd_host::PermissionMode;
 pub use amounts::Wait;
+pub use client::Client;
 pub use error::{ConfigError, UnknownAgent};
 pub use load::Sources;
 pub use sections::{

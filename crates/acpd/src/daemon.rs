@@ -5,24 +5,28 @@
 //! a daemon says reaches an error unfiltered. A connection serves one request, so that none is ever stale. Not here:
 //! what the answers mean to a person.
 
-mod address;
+mod chosen;
 mod connect;
 mod error;
 mod events;
 mod follow;
 mod link;
 mod locate;
+mod process;
 mod request;
 mod sessions;
 mod sse;
 mod tls;
+mod version;
 
+pub(crate) use chosen::Setting;
 pub(crate) use error::DaemonError;
 #[cfg(test)]
 pub(crate) use error::Problem;
 pub(crate) use events::Event;
 pub(crate) use follow::{Followed, Follower};
 pub(crate) use link::{Link, Trouble};
-pub(crate) use locate::{find_daemon, named, need_daemon};
+pub(crate) use locate::{Chosen, choose, find_daemon, need_daemon, no_daemon};
 pub(crate) use request::Daemon;
 pub(crate) use sessions::{End, FindError, Session, SessionFilter, meant};
+pub(crate) use version::difference;

@@ -69,6 +69,17 @@ impl DaemonConfig {
         self.file.as_deref().is_some_and(|file| real(file) == real(given))
     }
 
+    /// The file, in words.
+    pub(crate) fn file_words(&self) -> String {
+        match &self.file {
+            Some(file) if self.changed => {
+                format!("{}, changed since; `acpd reload` makes it known", shown(&file.to_string_lossy()))
+            }
+            Some(file) => shown(&file.to_string_lossy()),
+            None => "no file".to_owned(),
+        }
+    }
+
     /// Whose agents they are, and how the daemon comes to know others; `given` is the file that was named here.
     pub(crate) fn words(&self, given: Option<&Path>) -> String {
         let path = |path: &Path| shown(&path.to_string_lossy());

@@ -1,9 +1,9 @@
 //! Where the sessions of `acpd run` and `acpd stdio` are hosted: by a daemon, or in this process.
 
-use crate::cli::HostLocation;
+use crate::cli::{HostLocation, Which};
 use crate::commands::shown;
 use crate::config::Config;
-use crate::daemon::{Daemon, find_daemon, named};
+use crate::daemon::{Chosen, Daemon, Setting, choose, find_daemon};
 use crate::daemon_config::{DaemonConfig, ELSEWHERE};
 use crate::exit::Failure;
 use crate::local_host::load_config;
@@ -29,22 +29,26 @@ pub(crate) struct Hosted {
 }
 
 impl Hosting {
-    /// By the daemon that is named, else by the one that serves the state directory, else here. The configuration is
-    /// this machine's, so it is not read for a daemon that is named. One that was named in vain is said so.
+    /// By the daemon that is chosen, else by the one that serves the state directory, else here. One that was named in
+    /// vain is said so.
     pub(crate) async fn find(location: HostLocation) -> Result<Self, Failure> {
-        if let Some(daemon) = named(&location.connect)? {
-            warn_of_unused(location.config.as_deref());
-            let (line_limit, configuration) = (DEFAULT_LINE_LIMIT, ELSEWHERE.to_owned());
-            return Ok(Self::Daemon(Box::new(Hosted { daemon, line_limit, configuration })));
+        let HostLocation { config, state_dir, embedded, connect } = location;
+        if embedded {
+            return Ok(Self::Here(Box::new(load_config(config, state_dir)?)));
         }
-        let config = load_config(location.config.clone(), location.state_dir)?;
-        if location.embedded {
-            return Ok(Self::Here(Box::new(config)));
-        }
-        let Some(daemon) = find_daemon(&config.storage.path).await? else {
-            return Ok(Self::Here(Box::new(config)));
+        let which = Which { connect, config, state_dir };
+        let config = match choose(&which).await? {
+            Chosen::Named(daemon) => {
+                warn_of_unused(&daemon, which.config.as_deref());
+                let (line_limit, configuration) = (DEFAULT_LINE_LIMIT, ELSEWHERE.to_owned());
+                return Ok(Self::Daemon(Box::new(Hosted { daemon, line_limit, configuration })));
+            }
+            Chosen::Here(config) => config,
         };
-        let (own, given) = (DaemonConfig::of(&config.storage.path), location.config.as_deref());
+        let Some(daemon) = find_daemon(&config.storage.path).await? else {
+            return Ok(Self::Here(config));
+        };
+        let (own, given) = (DaemonConfig::of(&config.storage.path), which.config.as_deref());
         let configuration = own.as_ref().map_or_else(|| ELSEWHERE.to_owned(), |own| own.words(given));
         if given.is_some() && own.is_some_and(|own| own.is_another(given)) {
             warn(&configuration);
@@ -67,9 +71,11 @@ pub(crate) fn reach(location: &HostLocation) -> String {
     }
 }
 
-/// A configuration that was named beside a daemon elsewhere is not read.
-pub(crate) fn warn_of_unused(given: Option<&Path>) {
-    if let Some(given) = given {
+/// A configuration that was named beside a daemon elsewhere is not read, unless it is what names the daemon.
+pub(crate) fn warn_of_unused(daemon: &Daemon, given: Option<&Path>) {
+    if let Some(given) = given
+        && !matches!(daemon.setting(), Some(Setting::Section(_)))
+    {
         warn(&format!("{} is not read: {ELSEWHERE}", shown(&given.to_string_lossy())));
     }
 }

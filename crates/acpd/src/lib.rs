@@ -8,6 +8,7 @@
 //! Invariant: exit codes are decided in one place. Boundary: what hosts agents lives in the other crates; this one
 //! turns words, files and variables into their settings and turns what happened into text for a person.
 
+mod address;
 mod clean;
 pub mod cli;
 mod client;

@@ -47,6 +47,9 @@ pub fn run_process() -> ExitCode {
             Command::Token(token) => commands::token::token(token),
             Command::Sessions(sessions) => commands::sessions::sessions(sessions).await,
             Command::Top(top) => commands::top::top(top).await,
+            Command::Status(status) => commands::status::status(status).await,
+            Command::Stop(stop) => commands::stop::stop(stop).await,
+            Command::Reload(reload) => commands::reload::reload(reload).await,
             Command::Agents(agents) => commands::agents::agents(agents).await,
             Command::ExampleAgent { .. } => unreachable!("it was taken off above"),
         }

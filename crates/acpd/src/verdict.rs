@@ -82,6 +82,7 @@ fn of_daemon(error: &DaemonError) -> Code {
         DaemonError::Refused { problem } => match problem.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Code::Denied,
             StatusCode::NOT_FOUND => Code::Missing,
+            StatusCode::UNPROCESSABLE_ENTITY if problem.name == "configuration_invalid" => Code::Usage,
             _ => Code::Failed,
         },
         DaemonError::NotOurs(_)

@@ -27,7 +27,7 @@ mod write_timeout;
 
 pub use listen::Listener;
 pub use metrics::{Measurements, MeasurementsError};
-pub use rest::EventRenderer;
+pub use rest::{EventRenderer, ReloadRequest, Reloaded};
 pub use settings::HttpSettings;
 pub use tls::{TlsError, tls_config};
 pub use tokens::{TokenHash, Tokens, hash_token};
@@ -42,6 +42,7 @@ use settings::Shared;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
@@ -83,15 +84,17 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// A door to `host` for the bearers of `tokens`; streams end when `stop` is cancelled.
+    /// A door to `host` for the bearers of `tokens`, and the requests for another reading of the configuration, which are
+    /// to be answered; streams end when `stop` is cancelled.
     pub fn new(
         host: Host,
         tokens: Tokens,
         settings: HttpSettings,
         measurements: Option<Measurements>,
         stop: CancellationToken,
-    ) -> Self {
-        Self { shared: Arc::new(Shared::new(host, tokens, settings, measurements, stop)) }
+    ) -> (Self, mpsc::Receiver<ReloadRequest>) {
+        let (shared, reloads) = Shared::new(host, tokens, settings, measurements, stop);
+        (Self { shared: Arc::new(shared) }, reloads)
     }
 
     /// Goes by these settings from now on.

@@ -24,8 +24,8 @@ mod wire_error;
 
 pub use connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
 pub use http::{
-    EventRenderer, HttpServer, HttpSettings, Listener, Measurements, MeasurementsError, TlsError, TokenHash,
-    Tokens, hash_token, tls_config,
+    EventRenderer, HttpServer, HttpSettings, Listener, Measurements, MeasurementsError, ReloadRequest,
+    Reloaded, TlsError, TokenHash, Tokens, hash_token, tls_config,
 };
 pub use identity::{Allowance, ConnectionPermit, Identity, Scope};
 pub use local_socket::{

@@ -8,8 +8,8 @@ use crate::local_host::{LocalHost, agent_specs, kill_on_signal, load_config};
 use crate::runtime::if_any;
 use crate::signals::{StopSignals, hangups};
 use acpd_gateway::{
-    Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, Measurements, TokenHash, Tokens,
-    local_socket_path, tls_config,
+    Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, Measurements, Reloaded, TokenHash,
+    Tokens, local_socket_path, tls_config,
 };
 use acpd_host::chain;
 use std::io::Write;
@@ -45,7 +45,8 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     tokens.replace(known_tokens(&config));
     let (quit, stop) = (CancellationToken::new(), CancellationToken::new());
     let settings = http_settings(&config);
-    let server = HttpServer::new(local.host.clone(), tokens.clone(), settings, Some(measured), stop.clone());
+    let (server, mut asked) =
+        HttpServer::new(local.host.clone(), tokens.clone(), settings, Some(measured), stop.clone());
     for name in config.agents.keys() {
         local.host.agents().keep_spare(name);
     }
@@ -60,10 +61,13 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     loop {
         tokio::select! {
             () = stops.next() => break,
-            _ = if_any(reloads.as_mut().map(Signal::recv)) => match reload(&args, &server, &tokens, &local, config.file.as_deref()) {
-                Ok(()) => daemon_config::note(&state_dir, config.file.as_deref()),
-                Err(reason) => tracing::error!(reason, "the configuration stays as it was"),
-            },
+            _ = if_any(reloads.as_mut().map(Signal::recv)) => {
+                let _logged = reload(&args, &server, &tokens, &local, &config);
+            }
+            Some(answer) = asked.recv() => {
+                // Without a reader of the answer it is in the log.
+                let _unread = answer.send(reload(&args, &server, &tokens, &local, &config));
+            }
         }
     }
     let sessions = local.host.live_sessions();
@@ -116,10 +120,8 @@ fn check_exposure(config: &Config, listen: SocketAddr) -> Result<(), String> {
 /// What an operator wants to know of a daemon that has just begun.
 fn log_start(config: &Config, listening: &str) {
     let agents: Vec<&str> = config.agents.keys().map(String::as_str).collect();
-    let file = config.file.as_deref();
     // As the state directory is told.
-    let file =
-        file.map(|file| std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string());
+    let file = config.file.as_deref().map(absolute);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
@@ -138,16 +140,24 @@ fn announce(listening: &str) -> Result<(), Failure> {
     writeln!(out, "listening on {listening}").and_then(|()| out.flush()).map_err(Failure::from)
 }
 
-/// Takes tokens, agents, limits and names from the configuration; where acpd listens and keeps its state stays.
+/// Takes tokens, agents, limits and names from the configuration; where acpd listens and keeps its state stays. The error,
+/// in one line, is in the log as well.
 fn reload(
     args: &Serve,
     server: &HttpServer,
     tokens: &Tokens,
     local: &LocalHost,
-    file: Option<&Path>,
-) -> Result<(), String> {
-    let config = load(args).map_err(|failure| failure.to_string())?;
-    still_there(file, config.file.as_deref())?;
+    first: &Config,
+) -> Result<Reloaded, String> {
+    let read = load(args).map_err(|failure| failure.to_string()).and_then(|config| {
+        still_there(first.file.as_deref(), config.file.as_deref())?;
+        Ok(config)
+    });
+    let config = read.map_err(|reason| {
+        tracing::error!(reason, "the configuration stays as it was");
+        // What follows shows the line.
+        reason.lines().next().unwrap_or_default().to_owned()
+    })?;
     server.set(http_settings(&config));
     tokens.replace(known_tokens(&config));
     if tokens.admit_nobody() {
@@ -156,9 +166,15 @@ fn reload(
         );
     }
     local.host.agents().set(agent_specs(&config));
+    daemon_config::note(&first.storage.path, first.file.as_deref());
     let (tokens, agents) = (config.tokens.len(), config.agents.len());
     tracing::info!(tokens, agents, "read the configuration anew");
-    Ok(())
+    Ok(Reloaded { config: config.file.map(|file| absolute(&file)), tokens, agents })
+}
+
+/// A path as it is told.
+fn absolute(file: &Path) -> String {
+    std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string()
 }
 
 /// A file that got lost is not one that takes all tokens out.

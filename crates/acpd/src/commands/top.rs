@@ -173,9 +173,14 @@ fn lines(look: &Look, rates: &Rates, width: Option<usize>, screen: Screen) -> Ve
 fn head(look: &Look) -> String {
     let version = clean::line(&look.health.version, 40);
     let uptime = span(i64::try_from(look.health.uptime_ms / 1_000).unwrap_or(i64::MAX));
-    let live: Vec<&Session> = look.sessions.iter().filter(|session| !session.ended).collect();
+    format!("acpd {version}  up {uptime}  sessions: {}", count_by_state(&look.sessions, look.more))
+}
+
+/// How many are live, in all and in each state; `more`: there are more.
+pub(crate) fn count_by_state(sessions: &[Session], more: bool) -> String {
+    let live: Vec<&Session> = sessions.iter().filter(|session| !session.ended).collect();
     let count = |state: &str| live.iter().filter(|session| session.state == state).count();
-    let more = if look.more { "+" } else { "" };
+    let more = if more { "+" } else { "" };
     let mut parts = vec![format!("{}{more} live", live.len())];
     for state in ["running", "waiting", "idle", "starting"] {
         let count = count(state);
@@ -183,7 +188,7 @@ fn head(look: &Look) -> String {
             parts.push(format!("{count} {state}"));
         }
     }
-    format!("acpd {version}  up {uptime}  sessions: {}", parts.join(", "))
+    parts.join(", ")
 }
 
 #[cfg(test)]

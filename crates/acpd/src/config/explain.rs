@@ -37,6 +37,8 @@ pub(super) fn is_secret(path: &[String]) -> bool {
     match path.first().map(String::as_str) {
         Some("agents") => path.get(2).is_some_and(|key| key == "env") && path.len() > 3,
         Some("tokens") => path.get(2).is_some_and(|key| key == "hash"),
+        // Its URL may have a password.
+        Some("client") => path.get(1).is_some_and(|key| key == "connect"),
         _ => false,
     }
 }

@@ -87,7 +87,9 @@ impl Config {
         let mut config = read(text, &shown, sources)?;
         config.storage.path = state_directory(&config.storage.path, file.as_deref(), sources)?;
         let directory = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        for given in [&mut config.server.tls_cert, &mut config.server.tls_key].into_iter().flatten() {
+        let (server, client) = (&mut config.server, &mut config.client);
+        let given = [&mut server.tls_cert, &mut server.tls_key, &mut client.token_file, &mut client.ca];
+        for given in given.into_iter().flatten() {
             *given = directory.join(&given);
         }
         for (name, agent) in &mut config.agents {
@@ -149,6 +151,11 @@ fn contradiction(config: &Config) -> Option<(Vec<&str>, String)> {
             if tls_cert.is_some() { ["tls_cert", "tls_key"] } else { ["tls_key", "tls_cert"] };
         let message = format!("\"{there}\" in [server] needs \"{missing}\" beside it; TLS takes both");
         return Some((vec!["server", there], message));
+    }
+    if let Some(key) = config.client.without_daemon() {
+        let message =
+            format!("\"{key}\" in [client] needs \"connect\" beside it: it is for that daemon alone");
+        return Some((vec!["client", key], message));
     }
     let (name, _) = config.agents.iter().find(|(_, agent)| agent.share_process && agent.spare > 0)?;
     let message = format!(

@@ -14,7 +14,8 @@ use toml::de::{DeTable, DeValue};
 use super::ConfigError;
 
 /// The sections whose keys are single values. Agents and tokens are tables by name and belong in the file.
-const SECTIONS: [&str; 7] = ["server", "storage", "timeouts", "terminal", "files", "limits", "compat"];
+const SECTIONS: [&str; 8] =
+    ["server", "storage", "timeouts", "terminal", "files", "limits", "compat", "client"];
 
 /// The variables that were laid over the file.
 pub(super) struct Overlay {

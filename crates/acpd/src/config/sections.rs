@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use serde::Deserialize;
 
 use super::amounts::{MIB, Wait, bounded, content_bytes, line_bytes};
+use super::client::Client;
 use super::values::{
     address, arguments, command, count, file, hash, hosts, name, named, origins, path, some_count, spare,
     variables,
@@ -36,6 +37,8 @@ pub struct Config {
     pub limits: Limits,
     /// `[compat]`: deviations from the stable protocol for the sake of older peers.
     pub compat: Compat,
+    /// `[client]`: the daemon that commands talk to.
+    pub client: Client,
     /// `[agents.NAME]`: the agents by name, without the built-in `example` unless the file has one of that name.
     #[serde(deserialize_with = "named")]
     pub agents: BTreeMap<String, Agent>,

@@ -209,7 +209,7 @@ fn errors_point_at_the_wrong_part_and_say_what_to_write() {
         (
             "listen = 'x'\n",
             "1:1: unknown section or key \"listen\"; the sections are server, storage, timeouts, terminal, \
-             files, limits, compat, agents, tokens",
+             files, limits, compat, client, agents, tokens",
         ),
         ("[storage]\ncolour = 1\n", "2:1: unknown key \"colour\" in [storage]; known: path, durability"),
         (
@@ -548,6 +548,32 @@ fn an_unknown_agent_is_told_what_there_is() {
     );
 }
 
+// contract 7.2: [client] names a daemon, with a token and certificates for it; what is wrong is told at its place
+#[test]
+fn a_daemon_for_commands_is_read() {
+    let text = "[client]\nconnect = \"https://h:1\"\ntoken_file = \"t\"\nca = \"/c.pem\"\n";
+    let named = bench(text).with("ACPD_CLIENT_CONNECT", "unix:/s");
+    let client = named.load().unwrap().client;
+    assert_eq!(client.connect.as_deref(), Some("unix:/s"));
+    assert_eq!(client.token_file, Some(named.directory.path().join("t")));
+    assert_eq!(client.ca, Some("/c.pem".into()));
+    for (text, error) in [
+        ("connect = \"h:1\"", "acpd.toml:2:11: \"connect\" in [client]: "),
+        ("connect = 1", "acpd.toml:2:11: \"connect\" in [client]: expected a string"),
+        ("token_file = \"t\"", "acpd.toml:2:14: \"token_file\" in [client] needs \"connect\" beside it"),
+        ("ca = \"c\"", "acpd.toml:2:6: \"ca\" in [client] needs \"connect\" beside it"),
+        (
+            "conect = \"unix:/s\"",
+            "acpd.toml:2:1: unknown key \"conect\" in [client]; did you mean \"connect\"?",
+        ),
+    ] {
+        let shown = bench(&format!("[client]\n{text}\n")).error();
+        assert!(shown.starts_with(error), "{shown}");
+    }
+    let secret = bench("[client]\nconnect = \"http://me:secret@h\"\n").error();
+    assert!(secret.contains("[client]") && !secret.contains("secret"), "{secret}");
+}
+
 // contract 4: a user's entry called `example` takes the built-in one's place
 #[test]
 fn the_example_agent_can_be_replaced_but_need_not_be_configured() {
@@ -558,7 +584,10 @@ fn the_example_agent_can_be_replaced_but_need_not_be_configured() {
 
 /// The sample that operators start from, with what is commented out there.
 fn sample_of_operators() -> String {
-    include_str!("../../../../deploy/config.toml").replace("\n# tls_", "\ntls_")
+    let text = include_str!("../../../../deploy/config.toml").replace("\n# tls_", "\ntls_");
+    ["connect", "token_file", "ca"]
+        .iter()
+        .fold(text, |text, key| text.replace(&format!("\n# {key} ="), &format!("\n{key} =")))
 }
 
 /// The keys that are known where `text` stands, as the error about an unknown one lists them.

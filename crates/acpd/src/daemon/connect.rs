@@ -1,8 +1,8 @@
 //! A byte stream to a daemon: TCP, TLS over it, or a Unix socket. Taking a connection is bounded in time.
 
-use super::address::Address;
 use super::error::DaemonError;
 use super::tls;
+use crate::address::Address;
 use acpd_gateway::{ConnectError, connect_local, connect_socket};
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -18,11 +18,14 @@ pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// Connects; `ca` names the certificates to trust instead of the system's.
-pub(super) async fn connect(address: &Address, ca: Option<&Path>) -> Result<Box<dyn Duplex>, DaemonError> {
-    let at = address.to_string();
-    let connected = tokio::time::timeout(CONNECT, connect_unbounded(address, &at, ca)).await;
-    connected.unwrap_or(Err(DaemonError::Slow { at, within: CONNECT }))
+/// Connects; `at` is what errors call the address, and `ca` names the certificates to trust instead of the system's.
+pub(super) async fn connect(
+    address: &Address,
+    at: &str,
+    ca: Option<&Path>,
+) -> Result<Box<dyn Duplex>, DaemonError> {
+    let connected = tokio::time::timeout(CONNECT, connect_unbounded(address, at, ca)).await;
+    connected.unwrap_or_else(|_| Err(DaemonError::Slow { at: at.to_owned(), within: CONNECT }))
 }
 
 async fn connect_unbounded(

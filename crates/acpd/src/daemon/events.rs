@@ -1,9 +1,9 @@
 //! Events of a session, in pages from its log.
 
-use super::address::encoded;
 use super::error::DaemonError;
 use super::request::Daemon;
 use super::sessions::plain;
+use crate::address::encoded;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

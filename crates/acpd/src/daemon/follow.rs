@@ -5,12 +5,12 @@
 //! without end; one that never was is an error at once.
 //! It is over when the session has ended and all of its events were given.
 
-use super::address::encoded;
 use super::error::DaemonError;
 use super::events::Event;
 use super::request::Daemon;
 use super::sessions::FindError;
 use super::sse::{SseEvent, SseReader};
+use crate::address::encoded;
 use crate::clean::line;
 use acpd_host::chain;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};

@@ -5,9 +5,9 @@
 //! answers for a moment, and then leaves without ending anything. Not here: what a line says, but for the ids by which
 //! open requests are known.
 
-use super::address::encoded;
 use super::error::DaemonError;
 use super::request::Daemon;
+use crate::address::encoded;
 use crate::clean::line;
 use acpd_gateway::Arrival;
 use acpd_wire::{Message, OwnedId, RawId, codes, write_error};

@@ -1,50 +1,84 @@
 //! Which daemon a command talks to: the one that was named, else the one that serves the state directory.
 
-use super::address::{Address, AddressError};
+use super::chosen::{
+    CA, CONNECT, Setting, TOKEN, TokenPlace, by_file, by_hand, certificates, said, token_place,
+};
 use super::error::DaemonError;
 use super::request::{Daemon, bearer, token_in};
+use super::version::{Version, tell_difference};
+use crate::address::{Address, AddressError};
 use crate::cli::{Connect, Which};
+use crate::config::{Client, Config};
 use crate::exit::Failure;
 use crate::local_host::load_config;
-use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long the local daemon may take to say that it is there.
 const THERE: Duration = Duration::from_secs(5);
 
-/// The daemon at a location; an error when there is none.
-pub(crate) async fn need_daemon(which: Which) -> Result<Daemon, Failure> {
-    if let Some(daemon) = named(&which.connect)? {
-        return Ok(daemon);
+/// Where the daemon of a command is.
+pub(crate) enum Chosen {
+    /// It is named, so that this machine's configuration says nothing about it.
+    Named(Daemon),
+    /// It serves the state directory of this configuration, if there is one.
+    Here(Box<Config>),
+}
+
+/// The daemon that flags, variables and the file choose.
+pub(crate) async fn choose(which: &Which) -> Result<Chosen, Failure> {
+    let here = which.state_dir.is_some();
+    if let Some((url, setting)) = by_hand(&which.connect, here, said(std::env::var_os(CONNECT))) {
+        let daemon = daemon_at(&url, setting, &which.connect, None)?;
+        tell_difference(&daemon).await;
+        return Ok(Chosen::Named(daemon));
     }
-    let config = load_config(which.config, which.state_dir)?;
+    let config = load_config(which.config.clone(), which.state_dir.clone())?;
+    if let Some((url, setting)) = by_file(&config.client, here, config.file.as_deref()) {
+        let daemon = daemon_at(&url, setting, &which.connect, Some(&config.client))?;
+        tell_difference(&daemon).await;
+        return Ok(Chosen::Named(daemon));
+    }
+    Ok(Chosen::Here(Box::new(config)))
+}
+
+/// The daemon that is chosen; an error when there is none.
+pub(crate) async fn need_daemon(which: Which) -> Result<Daemon, Failure> {
+    let config = match choose(&which).await? {
+        Chosen::Named(daemon) => return Ok(daemon),
+        Chosen::Here(config) => config,
+    };
     let state_dir = &config.storage.path;
-    find_daemon(state_dir).await?.ok_or_else(|| {
-        Failure::missing(format!(
-            "no daemon serves {}; `acpd serve` starts one, and --connect URL names one elsewhere",
-            state_dir.display()
-        ))
-    })
+    find_daemon(state_dir).await?.ok_or_else(|| no_daemon(state_dir))
 }
 
-/// The daemon that `--connect` names, if it does.
-pub(crate) fn named(connect: &Connect) -> Result<Option<Daemon>, Failure> {
-    let Some(url) = &connect.connect else { return Ok(None) };
+/// There is none where one was looked for.
+pub(crate) fn no_daemon(state_dir: &Path) -> Failure {
+    Failure::missing(format!(
+        "no daemon serves {}; `acpd serve` starts one, and --connect URL names one elsewhere",
+        state_dir.display()
+    ))
+}
+
+/// A daemon at a URL, with the token and certificates that were given; `client` where the file names it.
+fn daemon_at(
+    url: &str,
+    setting: Setting,
+    flags: &Connect,
+    client: Option<&Client>,
+) -> Result<Daemon, Failure> {
     let address =
-        Address::parse(url).map_err(|error: AddressError| Failure::Usage(format!("--connect: {error}")))?;
-    daemon_at(address, connect).map(Some)
-}
-
-/// A daemon at an address, with the token and certificates that were given.
-fn daemon_at(address: Address, connect: &Connect) -> Result<Daemon, Failure> {
-    let token = match &connect.token_file {
-        Some(file) => Some((token_in(file).map_err(Failure::Usage)?, format!("in {}", file.display()))),
-        // The local socket asks for none, and one that is meant for another daemon would only be refused.
-        None if !matches!(address, Address::Tcp { .. }) => None,
-        None => std::env::var_os("ACPD_TOKEN")
-            .filter(|token| !token.is_empty())
-            .map(|token| (token.to_string_lossy().into_owned(), "in ACPD_TOKEN".to_owned())),
+        Address::parse(url).map_err(|error: AddressError| Failure::Usage(format!("{setting}: {error}")))?;
+    let is_tcp = matches!(address, Address::Tcp { .. });
+    let token = match token_place(flags, said(std::env::var_os(TOKEN)), is_tcp, client) {
+        Some(TokenPlace::Variable(token)) => Some((token, format!("in {TOKEN}"))),
+        Some(TokenPlace::File(file, named_by)) => {
+            let place = format!("in {} ({named_by})", file.display());
+            let token = token_in(&file)
+                .map_err(|error| Failure::Usage(format!("cannot read the token {place}: {error}")))?;
+            Some((token, place))
+        }
+        None => None,
     };
     let authorization = match token {
         None => None,
@@ -56,11 +90,8 @@ fn daemon_at(address: Address, connect: &Connect) -> Result<Daemon, Failure> {
     if is_open && authorization.is_some() {
         tracing::warn!("the token goes to {address} unencrypted; https keeps it from others on the way");
     }
-    let ca = connect
-        .ca
-        .clone()
-        .or_else(|| std::env::var_os("ACPD_CA").filter(|file| !file.is_empty()).map(PathBuf::from));
-    Ok(Daemon::new(address, authorization, ca))
+    let ca = certificates(flags, said(std::env::var_os(CA)), client);
+    Ok(Daemon::new(address, authorization, ca).named_by(setting))
 }
 
 /// The daemon that serves a state directory through its socket, if one answers there.
@@ -69,8 +100,11 @@ fn daemon_at(address: Address, connect: &Connect) -> Result<Daemon, Failure> {
 /// does not answer is an error: the sessions are not hosted beside a daemon that may well live.
 pub(crate) async fn find_daemon(state_dir: &Path) -> Result<Option<Daemon>, Failure> {
     let daemon = Daemon::new(Address::Local(state_dir.to_owned()), None, None);
-    match daemon.get_within::<Value>("/v1/health", THERE).await {
-        Ok(_) => Ok(Some(daemon)),
+    match daemon.get_within::<Version>("/v1/health", THERE).await {
+        Ok(version) => {
+            version.tell();
+            Ok(Some(daemon))
+        }
         Err(DaemonError::Absent { .. }) => Ok(None),
         // It is there, and says that it is not well; what is asked of it next will tell.
         Err(DaemonError::Refused { .. }) => Ok(Some(daemon)),

@@ -1,8 +1,9 @@
 //! Requests to a daemon over HTTP/1.1, each on a connection of its own.
 
-use super::address::Address;
+use super::chosen::Setting;
 use super::connect::connect;
 use super::error::{DaemonError, Problem};
+use crate::address::Address;
 use crate::clean::line;
 use acpd_host::TaskScope;
 use bytes::Bytes;
@@ -28,6 +29,8 @@ pub(crate) struct Daemon {
     address: Address,
     authorization: Option<HeaderValue>,
     ca: Option<PathBuf>,
+    /// What named it; None for the one of a state directory.
+    setting: Option<Setting>,
     /// Connections are driven in it.
     scope: TaskScope,
 }
@@ -35,7 +38,25 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// A daemon at an address; `authorization` goes into every request.
     pub(super) fn new(address: Address, authorization: Option<HeaderValue>, ca: Option<PathBuf>) -> Self {
-        Self { address, authorization, ca, scope: TaskScope::default() }
+        Self { address, authorization, ca, setting: None, scope: TaskScope::default() }
+    }
+
+    /// The same, with what named it.
+    pub(super) fn named_by(self, setting: Setting) -> Self {
+        Self { setting: Some(setting), ..self }
+    }
+
+    /// What named it; None for the one of a state directory.
+    pub(crate) fn setting(&self) -> Option<&Setting> {
+        self.setting.as_ref()
+    }
+
+    /// Where it is, with what named it unless that was typed just now.
+    fn place(&self) -> String {
+        match &self.setting {
+            None | Some(Setting::Flag) => self.address.to_string(),
+            Some(setting) => format!("{} ({setting})", self.address),
+        }
     }
 
     pub(crate) fn address(&self) -> &Address {
@@ -66,6 +87,20 @@ impl Daemon {
         serde_json::from_slice(&body).map_err(|error| self.unreadable(&error))
     }
 
+    /// Asks for something to be done that takes no longer than a look.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+    ) -> Result<T, DaemonError> {
+        let asked = async {
+            let response = self.send(method, path, [(CONTENT_LENGTH, HeaderValue::from_static("0"))]).await?;
+            self.read(response, ANSWER).await
+        };
+        let body = tokio::time::timeout(LOOK, asked).await.map_err(|_| self.slow(LOOK))??;
+        serde_json::from_slice(&body).map_err(|error| self.unreadable(&error))
+    }
+
     /// Asks for something to be done, which takes as long as it takes: the daemon bounds it.
     pub(crate) async fn act(&self, method: Method, path: &str) -> Result<(), DaemonError> {
         let response = self.send(method, path, [(CONTENT_LENGTH, HeaderValue::from_static("0"))]).await?;
@@ -89,7 +124,7 @@ impl Daemon {
         path: &str,
         headers: [(HeaderName, HeaderValue); N],
     ) -> Result<Response<Incoming>, DaemonError> {
-        let stream = connect(&self.address, self.ca.as_deref()).await?;
+        let stream = connect(&self.address, &self.place(), self.ca.as_deref()).await?;
         let mut request = Request::builder()
             .method(method)
             .uri(self.address.path(path))
@@ -126,24 +161,24 @@ impl Daemon {
     }
 
     fn slow(&self, within: Duration) -> DaemonError {
-        DaemonError::Slow { at: self.address.to_string(), within }
+        DaemonError::Slow { at: self.place(), within }
     }
 
     /// Why a request got no answer.
     fn broken(&self, error: hyper::Error) -> DaemonError {
         match error.is_parse() {
-            true => DaemonError::NotHttp { at: self.address.to_string(), source: error.into() },
+            true => DaemonError::NotHttp { at: self.place(), source: error.into() },
             false => self.lost(error),
         }
     }
 
     pub(super) fn lost(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DaemonError {
-        DaemonError::Lost { at: self.address.to_string(), source: error.into() }
+        DaemonError::Lost { at: self.place(), source: error.into() }
     }
 
     pub(super) fn unreadable(&self, detail: &dyn std::fmt::Display) -> DaemonError {
         let detail = line(&detail.to_string(), 200);
-        DaemonError::Unreadable { at: self.address.to_string(), detail }
+        DaemonError::Unreadable { at: self.place(), detail }
     }
 }
 
@@ -159,14 +194,11 @@ pub(super) fn bearer(token: &str) -> Option<HeaderValue> {
 }
 
 /// Reads a token from a file that has nothing else in it.
-pub(super) fn token_in(file: &Path) -> Result<String, String> {
+pub(super) fn token_in(file: &Path) -> std::io::Result<String> {
     use std::io::Read;
-    let read = || {
-        let mut text = String::new();
-        // No token is longer; what is named by mistake may be.
-        std::fs::File::open(file)?.take(64 << 10).read_to_string(&mut text).map(|_| text)
-    };
-    read().map_err(|error: std::io::Error| format!("cannot read the token in {}: {error}", file.display()))
+    let mut text = String::new();
+    // No token is longer; what is named by mistake may be.
+    std::fs::File::open(file)?.take(64 << 10).read_to_string(&mut text).map(|_| text)
 }
 
 #[cfg(test)]

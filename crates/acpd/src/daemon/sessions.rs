@@ -1,8 +1,8 @@
 //! The sessions of a daemon: finding them, and ending them.
 
-use super::address::encoded;
 use super::error::DaemonError;
 use super::request::Daemon;
+use crate::address::encoded;
 use crate::clean::line;
 use http::Method;
 use serde::Deserialize;

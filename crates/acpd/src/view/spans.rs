@@ -20,6 +20,19 @@ pub(crate) fn span(seconds: i64) -> String {
     }
 }
 
+/// A number of bytes: `512 B`, `3.0 MiB`.
+pub(crate) fn byte_count(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let (mut shown, mut unit) = (bytes as f64, "B");
+    for larger in units {
+        if shown < 1024.0 {
+            break;
+        }
+        (shown, unit) = (shown / 1024.0, larger);
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{shown:.1} {unit}") }
+}
+
 /// A time in ISO 8601 as `2026-11-21 21:03:11`, in UTC as it is written; `?` for what is no time.
 pub(crate) fn date_and_time(at: &str) -> String {
     match at.parse::<Timestamp>() {
@@ -46,6 +59,9 @@ mod tests {
             ("", "?"),
         ] {
             assert_eq!(age(at, now), shown, "{at}");
+        }
+        for (bytes, shown) in [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3 << 20, "3.0 MiB")] {
+            assert_eq!(byte_count(bytes), shown);
         }
         assert_eq!(date_and_time("2026-11-21T23:30:00.5+02:00"), "2026-11-21 21:30:00");
     }

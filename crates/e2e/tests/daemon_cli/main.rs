@@ -3,9 +3,11 @@
 
 mod agents;
 mod cli;
+mod client_section;
 mod cutting_proxy;
 mod events;
 mod following;
+mod operate;
 mod other_users;
 mod own_agents;
 mod reaching;

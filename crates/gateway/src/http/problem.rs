@@ -46,6 +46,8 @@ kinds! {
     BadRequest = "bad_request",
     /// Too much is under way.
     Busy = "busy",
+    /// The daemon's configuration cannot be read, or is wrong.
+    ConfigurationInvalid = "configuration_invalid",
     /// A request without the connection that it is for.
     ConnectionIdMissing = "connection_id_missing",
     /// A connection that is not there, or not for this caller.

@@ -6,11 +6,14 @@ mod body;
 mod event_cursor;
 mod events;
 mod prompting;
+mod reload;
 mod render;
 mod sessions;
 mod transfer;
 mod whoami;
 
+pub(super) use reload::WAITING as RELOADS_WAITING;
+pub use reload::{ReloadRequest, Reloaded};
 pub use render::Renderer as EventRenderer;
 
 use super::health;
@@ -37,7 +40,7 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 13] = [
+const ROUTES: [Route; 14] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
     (MethodFilter::DELETE, "/sessions/{id}", |method| on(method, sessions::delete)),
@@ -50,6 +53,7 @@ const ROUTES: [Route; 13] = [
     (MethodFilter::POST, "/sessions/{id}/prompt", |method| on(method, prompting::prompt)),
     (MethodFilter::POST, "/sessions/{id}/terminate", |method| on(method, sessions::terminate)),
     (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
+    (MethodFilter::POST, "/reload", |method| on(method, reload::reload)),
     (MethodFilter::GET, "/whoami", |method| on(method, whoami::show)),
 ];
 

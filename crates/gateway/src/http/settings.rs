@@ -4,12 +4,14 @@ use super::body::BodyBudget;
 use super::journal::Refusals;
 use super::metrics::Measurements;
 use super::pulse::Pulse;
+use super::rest::{RELOADS_WAITING, ReloadRequest};
 use super::tokens::Tokens;
 use crate::identity::{Allowance, Identity};
 use acpd_host::Host;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// What can be set; `[server]`, `[limits]` and `[timeouts]` of the configuration.
@@ -46,6 +48,8 @@ pub(crate) struct Shared {
     pub(super) pulse: Arc<Pulse>,
     /// Requests that were refused, as far as they were told.
     pub(super) refusals: Refusals,
+    /// For the daemon, which reads its configuration anew.
+    pub(super) reloads: mpsc::Sender<ReloadRequest>,
     settings: RwLock<Arc<HttpSettings>>,
     local: RwLock<Identity>,
     pub(crate) since: tokio::time::Instant,
@@ -58,12 +62,26 @@ impl Shared {
         settings: HttpSettings,
         measurements: Option<Measurements>,
         stop: CancellationToken,
-    ) -> Self {
+    ) -> (Self, mpsc::Receiver<ReloadRequest>) {
+        let (reloads, requests) = mpsc::channel(RELOADS_WAITING);
         let local = RwLock::new(Identity::local(settings.local));
         let (settings, since) = (RwLock::new(settings.into()), tokio::time::Instant::now());
         let bodies = BodyBudget::default();
         let (pulse, refusals) = (Arc::new(Pulse::new()), Refusals::default());
-        Self { host, tokens, stop, measurements, bodies, pulse, refusals, settings, local, since }
+        let shared = Self {
+            host,
+            tokens,
+            stop,
+            measurements,
+            bodies,
+            pulse,
+            refusals,
+            reloads,
+            settings,
+            local,
+            since,
+        };
+        (shared, requests)
     }
 
     pub(crate) fn settings(&self) -> Arc<HttpSettings> {

@@ -5,11 +5,10 @@ use crate::cli::Which;
 use crate::commands::sessions::{print_remark, screen_of_stdout};
 use crate::commands::shown;
 use crate::config::Config;
-use crate::daemon::{Daemon, find_daemon, named};
+use crate::daemon::{Chosen, Daemon, choose, find_daemon};
 use crate::daemon_config::DaemonConfig;
 use crate::exit::Failure;
 use crate::hosting::warn_of_unused;
-use crate::local_host::load_config;
 use crate::stdout::{print, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, span, table};
 use serde::Deserialize;
@@ -20,11 +19,13 @@ use serde_json::{Value, json};
 const TEXT: usize = 300;
 
 pub(super) async fn list(json: bool, which: Which) -> Result<(), Failure> {
-    if let Some(daemon) = named(&which.connect)? {
-        warn_of_unused(which.config.as_deref());
-        return of_daemon(&daemon, json).await;
-    }
-    let config = load_config(which.config.clone(), which.state_dir)?;
+    let config = match choose(&which).await? {
+        Chosen::Named(daemon) => {
+            warn_of_unused(&daemon, which.config.as_deref());
+            return of_daemon(&daemon, json).await;
+        }
+        Chosen::Here(config) => config,
+    };
     let Some(daemon) = find_daemon(&config.storage.path).await? else {
         return of_configuration(&config, json);
     };

@@ -5,6 +5,7 @@ use crate::http::rest::agents::Agents;
 use crate::http::rest::answering::AnswerBody;
 use crate::http::rest::events::EventsQuery;
 use crate::http::rest::prompting::{PromptAccepted, PromptBody};
+use crate::http::rest::reload::Reloaded;
 use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
 use crate::http::rest::transfer::ExportQuery;
 use crate::http::rest::whoami::Whoami;
@@ -307,6 +308,25 @@ pub(super) const OPERATIONS: &[Operation] = &[
         parameters: session,
         request: None,
         answers: &[ENDED, FORBIDDEN, UNKNOWN, ELSEWHERE, UNAUTHORIZED, TOO_MANY],
+        is_open: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/v1/reload",
+        id: "reloadConfiguration",
+        tag: "operation",
+        summary: "`POST /v1/reload`: reads the configuration anew, as SIGHUP does. What was in force stays when it is wrong.",
+        description: None,
+        parameters: Vec::new,
+        request: None,
+        answers: &[
+            of::<Reloaded>(200, "what the daemon goes by from now on"),
+            FORBIDDEN,
+            problem(422, "the configuration is wrong, and everything stays as it was"),
+            UNAUTHORIZED,
+            TOO_MANY,
+            problem(503, "others have the configuration read, or acpd is about to stop"),
+        ],
         is_open: false,
     },
     Operation {

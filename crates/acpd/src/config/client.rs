@@ -1,0 +1,41 @@
+//! `[client]`: the daemon that commands talk to. Not here: what a daemon itself goes by.
+
+use super::values::{file, text};
+use crate::address::Address;
+use serde::Deserialize;
+use serde::de::Deserializer;
+use std::path::PathBuf;
+
+/// `[client]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Client {
+    /// The URL of the daemon that commands talk to, as with `--connect`. Default: the daemon that serves the state
+    /// directory.
+    #[serde(deserialize_with = "daemon")]
+    pub connect: Option<String>,
+    /// A file with the token for the daemon of `connect`. A relative path begins at the file's directory. Default none.
+    #[serde(deserialize_with = "file")]
+    pub token_file: Option<PathBuf>,
+    /// A PEM file with the certificates to trust for the daemon of `connect`. Default those of the system.
+    #[serde(deserialize_with = "file")]
+    pub ca: Option<PathBuf>,
+}
+
+impl Client {
+    /// The first key that has no daemon to be for: a token for one is not sent to another.
+    pub(super) fn without_daemon(&self) -> Option<&'static str> {
+        match (&self.connect, &self.token_file, &self.ca) {
+            (Some(_), _, _) | (None, None, None) => None,
+            (None, Some(_), _) => Some("token_file"),
+            (None, None, Some(_)) => Some("ca"),
+        }
+    }
+}
+
+/// The text is not repeated: it may hold a password.
+fn daemon<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    text(from, "the URL of a daemon", |text| {
+        Address::parse(text).map(|_| Some(text.to_owned())).map_err(|error| error.to_string())
+    })
+}
