@@ -6,12 +6,14 @@
 mod daemon;
 mod operate;
 mod run;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
 pub use daemon::{Connect, Events, List, One, Sessions, Top, Which};
 pub use operate::{Reload, Status, Stop};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
+pub use sessions::{Answer, Export, ExportForm, Import, SessionPrompt, Several};
 
 use std::ffi::OsString;
 use std::path::PathBuf;

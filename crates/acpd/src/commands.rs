@@ -1,6 +1,6 @@
 //! The commands, a file each.
 
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use std::path::{Path, PathBuf};
 
 pub(crate) mod agents;
@@ -8,11 +8,37 @@ pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+mod standard_input;
 pub(crate) mod status;
 pub(crate) mod stdio;
 pub(crate) mod stop;
 pub(crate) mod token;
 pub(crate) mod top;
+
+/// clap's own words, without its "error: ", which the exit adds.
+fn clap_failure(error: clap::Error) -> Failure {
+    let text = error.to_string();
+    Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
+}
+
+/// Does something to each, whatever becomes of the others. The first failure counts, and each is told (contract 7.1).
+async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
+    if let [only] = ids {
+        return act(only).await;
+    }
+    let mut first = None;
+    for id in ids {
+        match act(id).await {
+            Ok(()) => {}
+            Err(unread @ Failure::Unread(_)) => return Err(unread),
+            Err(failure) => {
+                exit::tell(&failure);
+                first.get_or_insert(failure.code());
+            }
+        }
+    }
+    first.map_or(Ok(()), |code| Err(Failure::Told(code)))
+}
 
 /// A word as a person would type it.
 pub(crate) fn shown(word: &str) -> String {

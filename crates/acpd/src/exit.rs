@@ -86,10 +86,15 @@ impl Display for Failure {
 /// Turns an outcome into an exit code and writes the failure to stderr.
 pub(crate) fn exit_code(outcome: Result<(), Failure>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
+    tell(&failure);
+    ExitCode::from(failure.code() as u8)
+}
+
+/// Writes a failure to stderr, unless it was told already.
+pub(crate) fn tell(failure: &Failure) {
     if !matches!(failure, Failure::Told(_)) {
         let style = anstyle::AnsiColor::Red.on_default().bold();
         // Without stderr the error cannot be shown.
         let _closed = writeln!(anstream::stderr(), "{style}error{style:#}: {failure}");
     }
-    ExitCode::from(failure.code() as u8)
 }

@@ -1,5 +1,7 @@
 //! "Did you mean": the closest of the known names. For messages only; nothing is ever chosen by it.
 
+use crate::clean::line;
+
 /// No slip is this long, and the cost grows with the product of the lengths.
 const LONGEST: usize = 64;
 
@@ -12,6 +14,28 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// The most that is listed of what there is.
+const LISTED: usize = 40;
+
+/// `there_is_none` of what was said, what there is instead, and the nearest of its `words`.
+pub(crate) fn unlisted<'a>(
+    there_is_none: &str,
+    said: &str,
+    words: impl IntoIterator<Item = &'a str>,
+    shown: impl IntoIterator<Item = String>,
+) -> String {
+    let mut shown: Vec<String> = shown.into_iter().collect();
+    let more = shown.len().saturating_sub(LISTED);
+    shown.truncate(LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let listed = match shown.is_empty() {
+        true => "it has none".to_owned(),
+        false => format!("it has {}{more}", shown.join(", ")),
+    };
+    let meant = nearest(said, words).map(|meant| format!("; did you mean {}?", line(meant, 100)));
+    format!("{there_is_none}; {listed}{}", meant.unwrap_or_default())
 }
 
 #[cfg(test)]

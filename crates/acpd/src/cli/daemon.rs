@@ -1,5 +1,6 @@
 //! What can be typed to talk to a daemon.
 
+use super::sessions::{Answer, Export, Import, SessionPrompt, Several};
 use crate::config::agent_name;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
@@ -80,12 +81,55 @@ Examples:
   acpd sessions events 5f0c9e --follow
   acpd sessions events 5f0c9e --after 120 --json | jq .kind")]
     Events(Events),
-    /// Stop using a session: its turn is cancelled and its agent ends; it stays listed and can be taken up again
-    Close(One),
-    /// End a session for good, whatever its agent does
-    Terminate(One),
-    /// Close a session if it is live, and remove it with its history
-    Delete(One),
+    /// Prompt a session, and show the turn
+    #[command(after_help = "\
+It is one more prompt in a session that is there, like `acpd run --session ID`, for one that is live;
+it waits in line while a turn runs.
+
+Examples:
+  acpd sessions prompt 5f0c9e \"and now the tests\"
+  git diff | acpd sessions prompt 5f0c9e - --no-wait")]
+    Prompt(SessionPrompt),
+    /// Cancel the turns of sessions
+    #[command(after_help = "\
+Examples:
+  acpd sessions cancel 5f0c9e")]
+    Cancel(Several),
+    /// Show what an agent asks, and answer it
+    #[command(after_help = "\
+Without an answer it shows what is asked, with the options. The first answer counts, whichever client
+gives it.
+
+Examples:
+  acpd sessions answer 5f0c9e                  what is asked?
+  acpd sessions answer 5f0c9e allow-once       an option, by its id or name
+  acpd sessions answer 5f0c9e --question 12 --field name=Ann --field size=3
+  acpd sessions answer 5f0c9e --decline")]
+    Answer(Answer),
+    /// Stop using sessions: their turns are cancelled and their agents end; they stay listed and can be taken up again
+    Close(Several),
+    /// End sessions for good, whatever their agents do
+    Terminate(Several),
+    /// Close sessions if they are live, and remove them with their history
+    Delete(Several),
+    /// Write sessions to stdout or a file
+    #[command(after_help = "\
+What is exported as jsonl can be imported, here or elsewhere; markdown is for people. Several sessions
+stand one behind the other.
+
+Examples:
+  acpd sessions export 5f0c9e --format markdown | less
+  acpd sessions export 5f0c9e 77ab12 --output sessions.jsonl")]
+    Export(Export),
+    /// Take over sessions from a file that export has written
+    #[command(after_help = "\
+Each session is taken over whole or not at all, and is yours from then on. Its agent goes on with a
+transcript, because its own memory of it is elsewhere.
+
+Examples:
+  acpd sessions import sessions.jsonl
+  ssh build-1 acpd sessions export 5f0c9e | acpd sessions import -")]
+    Import(Import),
 }
 
 /// `acpd sessions list`

@@ -87,7 +87,7 @@ pub enum RunFormat {
 }
 
 /// Which session a prompt is for, and what it is sent with.
-#[derive(Debug, Clone, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct SessionChoice {
     /// The agent; default: default_agent of the configuration, else the built-in `example`
     #[arg(short, long, value_name = "NAME", value_parser = agent_name)]
@@ -183,31 +183,42 @@ impl Run {
         if self.json { RunFormat::Json } else { self.format }
     }
 
-    /// The prompt's source; a usage error when there is none, because waiting for a person to type it in
-    /// would look like a hang.
+    /// The prompt's source.
     pub fn prompt(&self, stdin_is_terminal: bool) -> Result<Prompt, clap::Error> {
-        match self.prompt.as_slice() {
-            [] if stdin_is_terminal => Err(run_usage(
+        Prompt::of(&self.prompt, stdin_is_terminal, &["run"])
+    }
+}
+
+impl Prompt {
+    /// The source of a prompt that is typed like this behind a command; a usage error of the command when there is none,
+    /// because waiting for a person to type it in would look like a hang.
+    pub fn of(words: &[String], stdin_is_terminal: bool, command: &[&str]) -> Result<Self, clap::Error> {
+        match words {
+            [] if stdin_is_terminal => Err(usage(
+                command,
                 ErrorKind::MissingRequiredArgument,
                 "there is no prompt; write one behind the flags, or \"-\" to read it from stdin",
             )),
-            [] => Ok(Prompt::Stdin),
-            [dash] if dash == "-" => Ok(Prompt::Stdin),
+            [] => Ok(Self::Stdin),
+            [dash] if dash == "-" => Ok(Self::Stdin),
             words if words.iter().all(|word| word.trim().is_empty()) => {
-                Err(run_usage(ErrorKind::InvalidValue, "the prompt is empty"))
+                Err(usage(command, ErrorKind::InvalidValue, "the prompt is empty"))
             }
-            words if stdin_is_terminal => Ok(Prompt::Words(words.join(" "))),
-            words => Ok(Prompt::WordsAndStdin(words.join(" "))),
+            words if stdin_is_terminal => Ok(Self::Words(words.join(" "))),
+            words => Ok(Self::WordsAndStdin(words.join(" "))),
         }
     }
 }
 
-/// A usage error of `acpd run` with its usage line.
-fn run_usage(kind: ErrorKind, message: &str) -> clap::Error {
+/// A usage error of a command, with its usage line.
+fn usage(command: &[&str], kind: ErrorKind, message: &str) -> clap::Error {
     let mut acpd = Cli::command();
     acpd.build();
-    let run = acpd.find_subcommand_mut("run").expect("run is a command");
-    run.error(kind, message)
+    let mut found = &mut acpd;
+    for name in command {
+        found = found.find_subcommand_mut(name).expect("it is a command");
+    }
+    found.error(kind, message)
 }
 
 /// The permission modes by their names.

@@ -84,9 +84,16 @@ fn the_commands_for_a_daemon_parse() {
     let which = |line: &str| match parse(line).expect(line).command {
         Command::Sessions(Sessions::List(list)) => (list.which, list.json),
         Command::Sessions(Sessions::Events(events)) => (events.one.which, events.one.json),
+        Command::Sessions(Sessions::Show(one)) => (one.which, one.json),
+        Command::Sessions(Sessions::Prompt(prompt)) => (prompt.one.which, prompt.one.json),
+        Command::Sessions(Sessions::Answer(answer)) => (answer.one.which, answer.one.json),
+        Command::Sessions(Sessions::Import(import)) => (import.which, import.json),
         Command::Sessions(
-            Sessions::Show(one) | Sessions::Close(one) | Sessions::Terminate(one) | Sessions::Delete(one),
-        ) => (one.which, one.json),
+            Sessions::Cancel(several)
+            | Sessions::Close(several)
+            | Sessions::Terminate(several)
+            | Sessions::Delete(several),
+        ) => (several.which, several.json),
         Command::Top(top) => (top.which, top.json),
         Command::Agents(Agents::List { json, which }) => (which, json),
         other => panic!("{other:?}"),
@@ -95,7 +102,11 @@ fn the_commands_for_a_daemon_parse() {
         "sessions list",
         "sessions show x",
         "sessions events x",
-        "sessions close x",
+        "sessions prompt x hello",
+        "sessions answer x",
+        "sessions import f",
+        "sessions cancel x y",
+        "sessions close x y",
         "sessions terminate x",
         "sessions delete x",
         "top",

@@ -12,12 +12,11 @@ mod mcp;
 mod questions;
 mod settings;
 mod show;
-mod standard_input;
 mod stopping;
 mod talking;
 mod target;
 
-use super::directory;
+use super::{clap_failure, directory, standard_input};
 use crate::cli::{CommandLine, Run, RunFormat};
 use crate::client::Client;
 use crate::config::{Agent, Config, Wait, agent_name};
@@ -196,10 +195,4 @@ impl Words {
         let server = || Some(format!("--mcp: the agent takes no MCP servers over {}", kinds.next()?));
         attachment.or(directory).or_else(server)
     }
-}
-
-/// clap's own words, without its "error: ", which the exit adds.
-fn clap_failure(error: clap::Error) -> Failure {
-    let text = error.to_string();
-    Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
 }

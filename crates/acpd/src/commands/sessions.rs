@@ -1,13 +1,17 @@
 //! `acpd sessions`: what a daemon hosts, and ending it.
 
+mod acting;
+mod answering;
 mod events;
+mod prompting;
+mod transfer;
 
-use crate::clean;
 use crate::cli::{List, One, Sessions};
 use crate::daemon::{Daemon, End, SessionFilter, need_daemon};
 use crate::exit::Failure;
 use crate::stdout::{print, window};
 use crate::view::{Screen, session_list, session_record};
+use acting::{Deed, act};
 use jiff::Timestamp;
 use serde_json::json;
 use std::path::PathBuf;
@@ -17,9 +21,14 @@ pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
         Sessions::List(list) => listed(list).await,
         Sessions::Show(one) => show(one).await,
         Sessions::Events(args) => events::events(args).await,
-        Sessions::Close(one) => end(one, End::Close).await,
-        Sessions::Terminate(one) => end(one, End::Terminate).await,
-        Sessions::Delete(one) => end(one, End::Delete).await,
+        Sessions::Prompt(args) => prompting::prompt(args).await,
+        Sessions::Cancel(several) => act(several, Deed::Cancel).await,
+        Sessions::Answer(args) => answering::answer(args).await,
+        Sessions::Close(several) => act(several, Deed::End(End::Close)).await,
+        Sessions::Terminate(several) => act(several, Deed::End(End::Terminate)).await,
+        Sessions::Delete(several) => act(several, Deed::End(End::Delete)).await,
+        Sessions::Export(args) => transfer::export(args).await,
+        Sessions::Import(args) => transfer::import(args).await,
     }
 }
 
@@ -89,25 +98,4 @@ async fn show(args: One) -> Result<(), Failure> {
         return print(&json!(session.raw).to_string()).map(drop);
     }
     print(&session_record(&session, Timestamp::now(), screen_of_stdout()).join("\n")).map(drop)
-}
-
-async fn end(args: One, end: End) -> Result<(), Failure> {
-    let daemon = need_daemon(args.which).await?;
-    let session = daemon.session(&args.id).await?;
-    let id = session.session_id;
-    let done = match end {
-        End::Close => "closed",
-        End::Terminate => "terminated",
-        End::Delete => "deleted",
-    };
-    daemon.end(&id, end).await?;
-    // One that had ended before stays as it ended.
-    let already = session.ended && end != End::Delete;
-    if args.json {
-        let answer = json!({"sessionId": id, "done": done, "alreadyEnded": already});
-        return print(&answer.to_string()).map(drop);
-    }
-    let id = clean::line(&id, 60);
-    let text = if already { format!("{id} had ended already") } else { format!("{id} {done}") };
-    print(&text).map(drop)
 }

@@ -70,12 +70,16 @@ impl DaemonError {
     /// Whether it may well go away by itself: the same request can be tried again.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Absent { .. } | Self::Connect { .. } | Self::Slow { .. } | Self::Lost { .. } => true,
             Self::Refused { problem } => {
                 problem.status.is_server_error() || problem.status == StatusCode::TOO_MANY_REQUESTS
             }
-            _ => false,
+            other => other.is_away(),
         }
+    }
+
+    /// Whether the daemon was not reached, or gave no answer: what was asked may have been done or not.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(self, Self::Absent { .. } | Self::Connect { .. } | Self::Slow { .. } | Self::Lost { .. })
     }
 
     /// Whether a daemon was there, though it is no more: it took a connection and was gone before it had answered.

@@ -3,13 +3,14 @@
 use super::chosen::Setting;
 use super::connect::connect;
 use super::error::{DaemonError, Problem};
+use super::sending::{Body, empty};
 use crate::address::Address;
 use crate::clean::line;
 use acpd_host::TaskScope;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
@@ -17,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a daemon may take to begin an answer that needs nothing but a look.
-const LOOK: Duration = Duration::from_secs(30);
+pub(super) const LOOK: Duration = Duration::from_secs(30);
 /// The longest answer that is read whole: a page of sessions or of events.
-const ANSWER: usize = 512 << 20;
+pub(super) const ANSWER: usize = 512 << 20;
 /// The longest problem document; what is longer comes from no daemon.
 const PROBLEM: usize = 64 << 10;
 
@@ -124,6 +125,17 @@ impl Daemon {
         path: &str,
         headers: [(HeaderName, HeaderValue); N],
     ) -> Result<Response<Incoming>, DaemonError> {
+        self.send_body(method, path, headers.into(), empty()).await
+    }
+
+    /// The same with a body.
+    pub(super) async fn send_body(
+        &self,
+        method: Method,
+        path: &str,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        body: Body,
+    ) -> Result<Response<Incoming>, DaemonError> {
         let stream = connect(&self.address, &self.place(), self.ca.as_deref()).await?;
         let mut request = Request::builder()
             .method(method)
@@ -135,7 +147,7 @@ impl Daemon {
         {
             request = request.header(name, value);
         }
-        let request = request.body(Empty::<Bytes>::new()).map_err(|error| self.unreadable(&error))?;
+        let request = request.body(body).map_err(|error| self.unreadable(&error))?;
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| self.lost(e))?;
         // It ends with the answer, or when that is not read any more.
@@ -155,12 +167,16 @@ impl Daemon {
         Err(DaemonError::Refused { problem })
     }
 
-    async fn read(&self, response: Response<Incoming>, limit: usize) -> Result<Bytes, DaemonError> {
+    pub(super) async fn read(
+        &self,
+        response: Response<Incoming>,
+        limit: usize,
+    ) -> Result<Bytes, DaemonError> {
         let body = Limited::new(response.into_body(), limit).collect().await;
         body.map(http_body_util::Collected::to_bytes).map_err(|error| self.lost(error))
     }
 
-    fn slow(&self, within: Duration) -> DaemonError {
+    pub(super) fn slow(&self, within: Duration) -> DaemonError {
         DaemonError::Slow { at: self.place(), within }
     }
 

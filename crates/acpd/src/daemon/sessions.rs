@@ -2,15 +2,26 @@
 
 use super::error::DaemonError;
 use super::request::Daemon;
+use super::sending::Download;
 use crate::address::encoded;
 use crate::clean::line;
+use crate::cli::ExportForm;
+use backon::{ExponentialBuilder, Retryable};
+use bytes::Bytes;
+use futures_util::Stream;
 use http::Method;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::io;
+use std::time::Duration;
 
 /// Sessions a page: as many as a daemon gives at once.
 const PAGE: usize = 500;
+/// How long it is waited before what was lost is sent again, the first time; twice as long each time after.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// How often it is sent again: for some ten seconds, in which a daemon has started anew.
+const TRIES: usize = 6;
 
 /// What acpd shows of a session; all that is not known to it is in [`raw`](Self::raw).
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -118,6 +129,65 @@ impl Daemon {
         };
         self.act(method, &format!("/v1/sessions/{}{then}", encoded(id))).await
     }
+}
+
+/// What became of a prompt.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Prompted {
+    /// Its turn, which has begun.
+    pub(crate) turn: Option<u64>,
+    /// Else the prompts before it.
+    #[serde(default)]
+    pub(crate) waiting: u64,
+    /// The object as the daemon wrote it.
+    #[serde(skip)]
+    pub(crate) raw: Box<RawValue>,
+}
+
+impl Daemon {
+    /// Prompts a session, and waits for nothing else. A lost answer is asked for again: the prompt runs once.
+    pub(crate) async fn prompt(&self, id: &str, text: &str) -> Result<Prompted, DaemonError> {
+        let (path, key) = (format!("/v1/sessions/{}/prompt", encoded(id)), uuid::Uuid::new_v4().to_string());
+        let body = PromptBody { prompt: text };
+        let sent = || self.post(&path, Some(&key), &body);
+        let again = ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_times(TRIES);
+        let raw: Box<RawValue> =
+            sent.retry(again).sleep(tokio::time::sleep).when(DaemonError::is_away).await?;
+        let prompted = serde_json::from_str(raw.get()).map_err(|error| self.unreadable(&error))?;
+        Ok(Prompted { raw, ..prompted })
+    }
+
+    /// Cancels the turn of a session.
+    pub(crate) async fn cancel(&self, id: &str) -> Result<(), DaemonError> {
+        self.act(Method::POST, &format!("/v1/sessions/{}/cancel", encoded(id))).await
+    }
+
+    /// Answers a question of a session's agent.
+    pub(crate) async fn answer_question(&self, id: &str, answer: &Value) -> Result<(), DaemonError> {
+        self.post(&format!("/v1/sessions/{}/answer", encoded(id)), None, answer).await
+    }
+
+    /// A session as a file.
+    pub(crate) async fn export(&self, id: &str, form: ExportForm) -> Result<Download, DaemonError> {
+        let form = match form {
+            ExportForm::Jsonl => "jsonl",
+            ExportForm::Markdown => "markdown",
+        };
+        self.download(&format!("/v1/sessions/{}/export?format={form}", encoded(id))).await
+    }
+
+    /// Takes over a session from a file.
+    pub(crate) async fn import(
+        &self,
+        pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    ) -> Result<Box<RawValue>, DaemonError> {
+        self.upload("/v1/import", pieces).await
+    }
+}
+
+#[derive(Serialize)]
+struct PromptBody<'a> {
+    prompt: &'a str,
 }
 
 /// The ways to end a session.

@@ -5,12 +5,13 @@
 
 use std::io::{self, Write};
 
-use super::View;
 use super::call::Call;
 use super::menu::{Menu, Pressed};
 use super::page::{Block, Paragraph};
+use super::paint::Paint;
 use super::question::{Choice, Question};
 use super::tally::spoken_answer;
+use super::{Screen, View};
 use crate::clean::line;
 use crate::keyboard::Key;
 
@@ -154,9 +155,15 @@ impl<O: Write, E: Write> View<O, E> {
     }
 }
 
+/// What an open question is about, for a person who is to answer it elsewhere.
+pub(crate) fn asked(question: &Question, screen: Screen) -> Vec<String> {
+    let paint = Paint::new(screen.colour);
+    super::Calls::default().asked(&question.call, None, paint).question(DETAILS + AROUND, paint).0
+}
+
 /// What is said of a question without a person to ask, for a reader without a view.
 pub(crate) fn not_asked(question: &Question, choice: Option<&Choice>, why: &str) -> String {
-    let call = super::Calls::default().asked(&question.call, None, super::paint::Paint::new(false));
+    let call = super::Calls::default().asked(&question.call, None, Paint::new(false));
     refusal(&call, question, choice, why).join(": ")
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Choice {
     /// Goes back to the agent as it came.
     pub(crate) id: String,
     /// Clean, and not empty.
-    pub(super) name: String,
+    pub(crate) name: String,
     pub(super) kind: Kind,
 }
 

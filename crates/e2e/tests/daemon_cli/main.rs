@@ -14,6 +14,8 @@ mod reaching;
 mod run;
 mod run_again;
 mod run_settings;
+mod session_deeds;
+mod session_files;
 mod sessions;
 mod stdio;
 mod top;

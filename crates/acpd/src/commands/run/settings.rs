@@ -5,13 +5,10 @@
 
 use crate::clean::line;
 use crate::cli::{OptionValue, SessionChoice};
-use crate::nearest::nearest;
+use crate::nearest::unlisted;
 use acpd_host::method;
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-/// The most choices that are listed.
-const LISTED: usize = 40;
 
 /// One setting of the person's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,7 +147,7 @@ impl Offer {
             Setting::Option(_) if of_options().next().is_none() => "the agent has no options".to_owned(),
             Setting::Option(option) => {
                 let ids = of_options().map(|selector| selector.id.as_str());
-                unknown("option", &option.id, ids.clone(), ids.map(|id| line(id, 60)))
+                unlisted("the agent has no such option", &option.id, ids.clone(), ids.map(|id| line(id, 60)))
             }
         }
     }
@@ -178,7 +175,7 @@ impl Selector {
         let found = choices.iter().find(|choice| choice.value == said).or_else(by_name);
         let found = found.ok_or_else(|| {
             let words = choices.iter().flat_map(|choice| [choice.value.as_str(), choice.name.as_str()]);
-            unknown("value", said, words, choices.iter().map(Choice::shown))
+            unlisted("the agent has no such value", said, words, choices.iter().map(Choice::shown))
         })?;
         Ok(Value::String(found.value.clone()))
     }
@@ -213,25 +210,6 @@ fn older(state: &Value, by: By) -> Option<Selector> {
     let options = state[choices].as_array()?.clone();
     let current_value = state[current].clone();
     Some(Selector { id: id.to_owned(), category: None, kind: None, current_value, options, by })
-}
-
-/// There is no such one; there are these.
-fn unknown<'a>(
-    what: &str,
-    said: &str,
-    words: impl Iterator<Item = &'a str>,
-    shown: impl Iterator<Item = String>,
-) -> String {
-    let mut shown: Vec<String> = shown.collect();
-    let more = shown.len().saturating_sub(LISTED);
-    shown.truncate(LISTED);
-    let meant = nearest(said, words).map(|meant| format!("; did you mean {}?", line(meant, 100)));
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let listed = match shown.is_empty() {
-        true => "it has none".to_owned(),
-        false => format!("it has {}{more}", shown.join(", ")),
-    };
-    format!("the agent has no such {what}; {listed}{}", meant.unwrap_or_default())
 }
 
 #[cfg(test)]

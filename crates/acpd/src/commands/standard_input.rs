@@ -14,7 +14,7 @@ const APPENDED: u64 = 16 << 20;
 const NOTICED: Duration = Duration::from_secs(1);
 
 /// The whole prompt.
-pub(super) async fn whole(prompt: Prompt) -> Result<String, Failure> {
+pub(crate) async fn whole(prompt: Prompt) -> Result<String, Failure> {
     match prompt {
         Prompt::Words(words) => Ok(words),
         Prompt::WordsAndStdin(words) => {

@@ -1,0 +1,118 @@
+//! What can be typed behind `acpd sessions` to do something with sessions.
+
+use super::{One, Which};
+use clap::builder::NonEmptyStringValueParser;
+use clap::{ArgGroup, Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Some sessions of a daemon.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Several {
+    /// The sessions' ids, or ends or beginnings that no others have
+    #[arg(value_name = "ID", required = true, value_parser = NonEmptyStringValueParser::new())]
+    pub ids: Vec<String>,
+
+    /// Print JSON, an object per session
+    #[arg(long)]
+    pub json: bool,
+
+    /// The daemon.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// `acpd sessions prompt`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct SessionPrompt {
+    /// Leave when the prompt is taken, and print its turn
+    #[arg(long)]
+    pub no_wait: bool,
+
+    /// Which one, and how.
+    #[command(flatten)]
+    pub one: One,
+
+    /// The prompt; several words are joined by spaces, and stdin is read behind them when it is not a terminal. `-`
+    /// alone reads stdin only
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+}
+
+/// `acpd sessions answer`
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(group(ArgGroup::new("answer").args(["option", "fields", "decline"])))]
+pub struct Answer {
+    /// Which one, and how.
+    #[command(flatten)]
+    pub one: One,
+
+    /// The option, by its id or name
+    #[arg(value_name = "OPTION", value_parser = NonEmptyStringValueParser::new())]
+    pub option: Option<String>,
+
+    /// The question, by its number; needed when more than one is open
+    #[arg(long, value_name = "N")]
+    pub question: Option<u64>,
+
+    /// Fill in a field of a form; may be given several times
+    #[arg(long = "field", value_name = "NAME=VALUE", value_parser = field)]
+    pub fields: Vec<(String, String)>,
+
+    /// Decline a form, or refuse a permission
+    #[arg(long)]
+    pub decline: bool,
+}
+
+/// `acpd sessions export`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Export {
+    /// The sessions' ids, or ends or beginnings that no others have
+    #[arg(value_name = "ID", required = true, value_parser = NonEmptyStringValueParser::new())]
+    pub ids: Vec<String>,
+
+    /// The form
+    #[arg(long, value_name = "FORMAT", default_value = "jsonl", hide_default_value = true)]
+    pub format: ExportForm,
+
+    /// Write this file instead of stdout, once all of it is there
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// The daemon.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// The form of an export.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ExportForm {
+    /// One event per line; can be imported
+    #[default]
+    Jsonl,
+    /// What was said, for people
+    Markdown,
+}
+
+/// `acpd sessions import`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Import {
+    /// The file, or `-` for stdin
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Print JSON, an object per session
+    #[arg(long)]
+    pub json: bool,
+
+    /// The daemon.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// `NAME=VALUE`; a value may have more of `=`, and may be empty.
+fn field(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("NAME=VALUE is required, such as size=3"),
+    }
+}

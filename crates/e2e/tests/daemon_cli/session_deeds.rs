@@ -1,0 +1,104 @@
+//! What `acpd sessions` does with sessions (contract 7.1): prompt, cancel, answer, several at once.
+
+use crate::cli::{done, fails, front_end, json, leave, run, start};
+use acpd_e2e::{Exit, Scratch};
+use serde_json::json;
+
+// contract 7.1: prompt ID TEXT, and --no-wait; cancel ID; 1 and the way on for a session that has ended
+#[test]
+fn a_live_session_is_prompted_and_cancelled() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let (client, id) = front_end(&scratch);
+    assert_eq!(
+        done(&scratch, &["sessions", "prompt", &id[id.len() - 8..], "hello", "there"]),
+        "hello there\n"
+    );
+    let lines = done(&scratch, &["sessions", "prompt", &id, "--json", "hello"]);
+    assert!(lines.contains("\"stopReason\":\"end_turn\""), "{lines}");
+    assert_eq!(
+        done(&scratch, &["sessions", "prompt", &id, "--no-wait", "begun\nhang"]),
+        "turn 3 has begun\n"
+    );
+    let waits = json(&scratch, &["sessions", "prompt", &id, "--no-wait", "one more"]);
+    assert_eq!(waits, json!({"waiting": 1}));
+    assert_eq!(done(&scratch, &["sessions", "cancel", &id]), format!("{id} cancelled\n"));
+    let mut events = start(&scratch, &["sessions", "events", &id, "--follow", "--json"]);
+    let mut ends = 0;
+    while let Some(line) = events.next_line() {
+        ends += usize::from(line.contains("\"kind\":\"turn_ended\""));
+        if ends == 4 {
+            break;
+        }
+    }
+    leave(client);
+    done(&scratch, &["sessions", "close", &id]);
+    assert_eq!(events.end().0, Exit::Code(0));
+    let told = fails(&scratch, 1, &["sessions", "prompt", &id, "hello"]);
+    let short = &id[id.len() - 8..];
+    assert!(told.contains(&format!("has ended; `acpd run --session {short}` goes on with it")), "{told}");
+    let told = fails(&scratch, 2, &["sessions", "prompt", &id, "--no-wait", " "]);
+    assert!(told.contains("the prompt is empty") && told.contains("acpd sessions prompt"), "{told}");
+    daemon.stop();
+}
+
+// contract 7.1: answer ID shows what is asked, and answers by an option, a field or --decline; 2 for what is not offered
+#[test]
+fn what_is_asked_is_answered() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let (mut client, id) = front_end(&scratch);
+    let (exit, out, err) = run(&scratch, &["sessions", "answer", &id]);
+    assert_eq!((exit, out.as_str(), err.as_str()), (Exit::Code(0), "", "nothing is asked\n"));
+    assert!(
+        fails(&scratch, 1, &["sessions", "answer", &id, "allow-once"]).contains("the session asks nothing")
+    );
+
+    let prompt = client.prompt(&id, "ask edit Write it");
+    client.until("the question", |message| message.method() == Some("session/request_permission"));
+    let (_, out, err) = run(&scratch, &["sessions", "answer", &id]);
+    assert!(out.starts_with("question ") && out.contains("Write it") && out.contains("allow-once"), "{out}");
+    assert!(err.contains("` answers it"), "{err}");
+    let asked = json(&scratch, &["sessions", "answer", &id]);
+    let number = asked["questions"][0]["question"].as_u64().expect("a number").to_string();
+    let told = fails(&scratch, 2, &["sessions", "answer", &id, "allow-onze"]);
+    assert!(told.contains("has no option allow-onze") && told.contains("did you mean allow-once?"), "{told}");
+    let told = fails(&scratch, 1, &["sessions", "answer", &id, "--question", "1", "allow-once"]);
+    assert!(
+        told.contains(&format!("question 1 is not open: it was answered, or never asked; open: {number}")),
+        "{told}"
+    );
+    fails(&scratch, 2, &["sessions", "answer", &id, "allow-once", "--decline"]);
+    let answered = done(&scratch, &["sessions", "answer", &id, "--question", &number, "allow-once"]);
+    assert_eq!(answered, format!("question {number} is answered\n"));
+    client.answer(&prompt);
+
+    let prompt = client.prompt(&id, "ask edit Write it");
+    client.until("the question", |message| message.method() == Some("session/request_permission"));
+    done(&scratch, &["sessions", "answer", &id, "--decline"]);
+    let events = done(&scratch, &["sessions", "events", &id, "--json"]);
+    assert!(events.contains("reject-once"), "{events}");
+    client.answer(&prompt);
+    leave(client);
+    daemon.stop();
+}
+
+// contract 7.1: with several ids all are tried, the first failure's code counts; each is told
+#[test]
+fn several_sessions_are_ended_at_once() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let (client, one) = front_end(&scratch);
+    let (other, two) = front_end(&scratch);
+    let (exit, out, err) = run(&scratch, &["sessions", "close", &one, "zzz", &two]);
+    assert_eq!((exit, out), (Exit::Code(4), format!("{one} closed\n{two} closed\n")), "{err}");
+    assert_eq!(err.matches("error: no session has the id \"zzz\"").count(), 1, "{err}");
+    let out = done(&scratch, &["sessions", "close", &one, &two, "--json"]);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines.iter().all(|line| line.contains("\"alreadyEnded\":true")), "{out}");
+    assert_eq!(json(&scratch, &["sessions", "show", &two])["terminationInfo"]["cause"], "client_close");
+    leave(client);
+    leave(other);
+    daemon.stop();
+}
