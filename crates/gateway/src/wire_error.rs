@@ -6,6 +6,9 @@ use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use std::sync::Arc;
 
+/// JSON-RPC code of a request that the client's token does not allow.
+pub(crate) const FORBIDDEN: i64 = -32003;
+
 /// An error as it goes to a client.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum WireError {
@@ -56,11 +59,13 @@ pub(crate) fn wire_error(error: &HostError) -> WireError {
         HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } | HostError::KeyReused { .. } => {
             codes::INVALID_PARAMS
         }
+        HostError::TooManySessions { .. } => FORBIDDEN,
         HostError::MethodNotFound { .. } => codes::METHOD_NOT_FOUND,
         HostError::RequestCancelled => codes::REQUEST_CANCELLED,
         HostError::Start { .. }
         | HostError::AgentGone { .. }
         | HostError::NotResumable { .. }
+        | HostError::LoginRequired { .. }
         | HostError::Terminated { .. }
         | HostError::LiveElsewhere { .. }
         | HostError::QueueFull { .. }
@@ -88,10 +93,13 @@ fn data(error: &HostError) -> Option<ErrorData> {
         HostError::AgentGone { info } => {
             ErrorData { termination_info: Some(info.clone()), ..ErrorData::default() }
         }
-        HostError::NotResumable { id, .. } => ErrorData { resumable: Some(false), ..of(id) },
+        HostError::NotResumable { id, .. } | HostError::LoginRequired { id, .. } => {
+            ErrorData { resumable: Some(false), ..of(id) }
+        }
         HostError::Terminated { id, info } => {
             ErrorData { resumable: Some(false), termination_info: Some(info.clone()), ..of(id) }
         }
+        HostError::TooManySessions { most } => ErrorData { sessions: Some(*most), ..ErrorData::default() },
         HostError::LiveElsewhere { id, pid } => ErrorData { pid: *pid, ..of(id) },
         _ => return None,
     })

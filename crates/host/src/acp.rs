@@ -97,8 +97,7 @@ pub struct ErrorData<'a> {
     pub terminal_id: Option<&'a str>,
 }
 
-/// The key of acpd's own data in `_meta`.
-pub const META: &str = "sandboxagent.dev";
+pub use acpd_record::META;
 
 /// The protocol version that acpd speaks.
 pub(crate) const PROTOCOL_VERSION: u64 = 1;

@@ -5,7 +5,7 @@
 //! transcript with the next prompt. The session is claimed before the agent is asked, so that no two agents, here or
 //! in another process, go on with it.
 
-use crate::acp::{error_code, method};
+use crate::acp::method;
 use crate::agent::{AgentAnswer, AgentHandle, Claim, History};
 use crate::attempts::Attempt;
 use crate::beforehand::{neither, tried_enough};
@@ -48,6 +48,8 @@ struct Restored {
 enum Refusal {
     /// It says so, or offers no way.
     Agent(String),
+    /// It says that it wants a login.
+    Login(String),
     /// It could not be asked.
     Host(HostError),
 }
@@ -204,6 +206,7 @@ impl Host {
         let restored = restored.map_err(|error| match error {
             Refusal::Host(error) => error,
             Refusal::Agent(reason) => HostError::not_resumable(id, ended.under_own_id(&reason)),
+            Refusal::Login(reason) => HostError::login_required(id, ended.under_own_id(&reason)),
         })?;
         let claim = match (&restored.named, claim) {
             (Some(named), claim) => {
@@ -289,7 +292,6 @@ impl Host {
     /// have is remembered and not tried again (contract 1.4).
     async fn restore(&self, agent: &AgentHandle, params: Bytes) -> Result<Restored, Refusal> {
         let mut refused = neither(agent.name());
-        let mut asked_anew = agent.spec().resume_with_transcript;
         for method in agent.downgrade().activation_methods() {
             let answer = self.shared.agents.ask_for_session(agent, method, params.clone()).await?;
             if !answer.is_error {
@@ -298,13 +300,16 @@ impl Host {
             let error = AgentError::read(&answer.body);
             refused = refusal(agent, method, &error);
             if !error.is_missing() {
-                // It knows the method, but not the session. An agent that wants a login has not lost it.
-                asked_anew &= error.code != Some(error_code::AUTH_REQUIRED);
+                // An agent that wants a login has not lost the session.
+                if error.wants_login() {
+                    return Err(Refusal::Login(refused));
+                }
+                // It knows the method, but not the session.
                 break;
             }
             agent.methods().remember_missing(method);
         }
-        match asked_anew {
+        match agent.spec().resume_with_transcript {
             true => self.begin_anew(agent, &params, refused).await,
             // What is wrong is not for acpd to hide (SE-9).
             false => Err(Refusal::Agent(refused)),

@@ -8,6 +8,7 @@
 
 mod ask;
 mod callers;
+mod checking;
 mod claim;
 mod connection;
 mod core;
@@ -25,6 +26,7 @@ mod task;
 
 pub use crate::agent_end::{AgentEnd, AgentStartError};
 pub use callers::CallerRefused;
+pub use checking::{AgentCheck, check_agent};
 pub(crate) use claim::Claim;
 pub use handle::{AgentHandle, AgentRef};
 pub(crate) use health::HealthRecords;
@@ -32,7 +34,7 @@ pub use health::{AgentHealth, AgentStatus};
 pub(crate) use inbox::{DirectRecipient, Inbox, SessionInputs};
 pub use info::{AgentInfo, PromptCapabilities};
 pub(crate) use methods::{AgentMethods, MethodMemory};
-pub use pool::{Agents, check_agent};
+pub use pool::Agents;
 pub(crate) use read::{Line, read as read_line};
 pub(crate) use spare::Spares;
 pub(crate) use start::{AgentStarter, start as start_agent};

@@ -77,16 +77,18 @@ impl Attempts {
 }
 
 impl Attempt {
-    /// Waits for its turn. After a wait the session may be live.
-    pub async fn wait_for_turn(&mut self) {
-        self.turn = Some(Arc::clone(&self.slot.turn).lock_owned().await);
+    /// Waits for its turn, which it has then. After a wait the session may be live.
+    pub(crate) async fn wait_for_turn(&mut self) {
+        if self.turn.is_none() {
+            self.turn = Some(Arc::clone(&self.slot.turn).lock_owned().await);
+        }
     }
 
     /// Does `work`, unless the session is ended meanwhile.
     ///
     /// # Errors
     /// Those of the work; [`HostError::NotResumable`] when it was stopped, and then the work is dropped.
-    pub async fn unless_stopped<T>(
+    pub(crate) async fn unless_stopped<T>(
         &self,
         work: impl Future<Output = Result<T, HostError>>,
     ) -> Result<T, HostError> {

@@ -8,7 +8,7 @@ use crate::agent::AgentRef;
 use crate::attempts::Attempt;
 use crate::error::HostError;
 use crate::host::Host;
-use crate::setup::{permission_mode, session_setup};
+use crate::setup::{chosen_title, permission_mode, session_setup};
 use acpd_record::SessionId;
 use acpd_supervisor::Pending;
 use bytes::Bytes;
@@ -19,8 +19,9 @@ impl Host {
     ///
     /// # Errors
     /// What is wrong with them.
-    pub fn check_new(&self, params: Option<&Bytes>) -> Result<(), HostError> {
+    pub(crate) fn check_new(&self, params: Option<&Bytes>) -> Result<(), HostError> {
         let (_, params) = session_setup(params.cloned())?;
+        chosen_title(&params)?;
         permission_mode(&params).map(drop)
     }
 
@@ -28,7 +29,7 @@ impl Host {
     ///
     /// # Errors
     /// Those of [`fork_session`](Self::fork_session).
-    pub fn check_fork<'a>(
+    pub(crate) fn check_fork<'a>(
         &'a self,
         source: &'a SessionId,
         agent: &'a str,
@@ -51,7 +52,7 @@ impl Host {
     ///
     /// # Errors
     /// Those of [`activate`](Self::activate).
-    pub fn check_activation<'a>(
+    pub(crate) fn check_activation<'a>(
         &'a self,
         attempt: &'a mut Attempt,
         id: &'a SessionId,

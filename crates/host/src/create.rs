@@ -10,11 +10,12 @@ use crate::named::NamedSession;
 use crate::recording;
 use crate::run::Run;
 use crate::session::SessionHandle;
-use crate::setup::{Creator, permission_mode, session_setup};
+use crate::setup::{Creator, chosen_title, permission_mode, session_setup};
 use crate::spans;
 use acpd_eventlog::{Appender, Batch};
 use acpd_record::{
-    AgentState, Created, Event, Glance, Position, Projection, RunNumber, RunStarted, SessionId, SessionMeta,
+    AgentState, Created, Event, Glance, Position, Projection, RawMessage, RunNumber, RunStarted, SessionId,
+    SessionMeta,
 };
 use acpd_supervisor::Pending;
 use bytes::Bytes;
@@ -58,7 +59,10 @@ impl Host {
 
     /// Runs `work` to its end though its caller may be gone: a session that was recorded gets its task, or
     /// its end.
-    pub(crate) async fn complete<T: Send + 'static>(
+    ///
+    /// # Errors
+    /// Those of the work; it panicked; the host shuts down.
+    pub async fn complete<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, HostError>> + Send + 'static,
     ) -> Result<T, HostError> {
@@ -76,7 +80,7 @@ impl Host {
         creator: Creator,
     ) -> Result<NewSession, HostError> {
         let (cwd, params) = session_setup(params)?;
-        let mode = permission_mode(&params)?;
+        let (mode, title) = (permission_mode(&params)?, chosen_title(&params)?);
         let setup = params.clone();
         let answer = self.shared.agents.ask_for_session(agent, method::SESSION_NEW, params).await?;
         if answer.is_error {
@@ -84,11 +88,13 @@ impl Host {
         }
         let named = NamedSession::read(method::SESSION_NEW, &answer.body)?;
         let claim = named.claim(method::SESSION_NEW, agent)?;
-        let id = crate::ids::fresh_session_id();
+        let id = creator.session_id();
         let state = AgentState::of_lifecycle(&answer.body);
         let mut meta = SessionMeta::default();
         meta.native_session_id = Some(named.native.clone());
         meta.permission_mode = mode;
+        meta.title = title;
+        meta.created_under.clone_from(&creator.key);
         let begun = async {
             let (appender, projection) =
                 self.create_record(&id, agent, (&cwd, state), &mut meta, &creator).await?;
@@ -157,12 +163,15 @@ impl Host {
             ..RunStarted::default()
         });
         let (mut events, mut projection) = (Batch::new(), Projection::default());
-        for (seq, event) in (1..).zip([&created, &started]) {
+        // The title of a fork is that of its source, whose history has it.
+        let title = meta.title.take();
+        let chosen = title.as_deref().filter(|_| meta.forked_from.is_none());
+        let chosen = chosen.map(|title| acpd_record::chosen_title(id, title));
+        let chosen = chosen.as_deref().map(|line| Event::Update(RawMessage::stored(line)));
+        for (seq, event) in (1..).zip([&created, &started].into_iter().chain(&chosen)) {
             projection.apply(Position { seq, at_ms: started_ms }, event);
             recording::push(&mut events, started_ms, event);
         }
-        // The title of a fork is that of its source.
-        let title = meta.title.take();
         meta.describe(Glance { title, ..projection.snapshot().glance() });
         let new = acpd_eventlog::NewSession {
             id: id.to_string(),

@@ -2,6 +2,7 @@
 
 use crate::agent::AgentStartError;
 use crate::chain::chain;
+use crate::refusal::AgentError;
 use acpd_eventlog::{CursorError, WriteError};
 use acpd_record::{SessionId, TerminatedBy, TerminationInfo, TurnNumber};
 use bytes::Bytes;
@@ -31,6 +32,14 @@ pub enum HostError {
         /// The session.
         id: String,
         /// Why.
+        reason: String,
+    },
+    /// The agent wants a login before it goes on with the session; it can be read.
+    #[error("session cannot be taken up again: {reason}")]
+    LoginRequired {
+        /// The session.
+        id: String,
+        /// What the agent says.
         reason: String,
     },
     /// The session was terminated, which is final (contract 1).
@@ -75,7 +84,13 @@ pub enum HostError {
         /// The names that would work.
         known: Vec<String>,
     },
-    /// A client's key for a prompt belongs to another prompt of the session.
+    /// The token has as many live sessions as it may.
+    #[error("this token has {most} live sessions, which is its limit: close one first")]
+    TooManySessions {
+        /// How many it may have.
+        most: usize,
+    },
+    /// A client's key for a prompt belongs to another prompt of the session, or one for a creation to another one.
     #[error(
         "idempotencyKey: {key:?} belongs to another prompt of this session; give each prompt a key of its own"
     )]
@@ -165,6 +180,17 @@ impl HostError {
     pub(crate) fn not_resumable(id: &SessionId, reason: impl Into<String>) -> Self {
         Self::NotResumable { id: id.to_string(), reason: reason.into() }
     }
+
+    /// The agent wants a login first.
+    pub(crate) fn login_required(id: &SessionId, reason: String) -> Self {
+        Self::LoginRequired { id: id.to_string(), reason }
+    }
+}
+
+/// What an agent says in an error of its own, for those who do not pass it on: whether it wants a login first, and a sentence.
+pub fn told_by_agent(error: &[u8]) -> (bool, String) {
+    let error = AgentError::read(error);
+    (error.wants_login(), error.sentence())
 }
 
 /// Who ended an agent that had something to answer.

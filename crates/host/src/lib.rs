@@ -14,11 +14,13 @@ mod agent;
 mod agent_end;
 mod attempts;
 mod beforehand;
+mod beginning;
 mod chain;
 mod check;
 mod checkpoints;
 mod clock;
 mod create;
+mod creation;
 mod ends;
 mod error;
 mod export;
@@ -58,17 +60,19 @@ mod viewers;
 pub use acp::{ErrorData, META, error_code, method};
 pub use activate::Activated;
 pub use agent::{
-    AgentAnswer, AgentEnd, AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStartError, AgentStatus,
-    Agents, CallerRefused, PromptCapabilities, check_agent,
+    AgentAnswer, AgentCheck, AgentEnd, AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStartError,
+    AgentStatus, Agents, CallerRefused, PromptCapabilities, check_agent,
 };
 pub use agent_end::InitializeFailure;
 pub use attempts::Attempt;
+pub use beginning::{Beginning, Joined, Place};
 pub use chain::chain;
 pub use check::Unready;
 pub use clock::iso8601;
 pub use create::NewSession;
+pub use creation::{Creation, Held};
 pub use ends::Found;
-pub use error::HostError;
+pub use error::{HostError, told_by_agent};
 pub use export::{ExportForm, SessionExport};
 pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};
 pub use host::{Host, HostOptions};
@@ -77,12 +81,13 @@ pub use ids::fresh_id;
 pub use import::{ImportError, SessionImport};
 pub use listing::{AgentSummary, HistorySummary, Metadata, SessionInfo, SessionState, SessionSummary};
 pub use metrics::describe_metrics;
+pub use prompting::{prompt_content, prompt_params};
 pub use services::Offered;
 pub use session::{
     AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, OpenQuestion, Prompted, Reply,
     ReplyTo, SessionHandle,
 };
-pub use setup::Creator;
+pub use setup::{Creator, TITLE_RULE, is_title};
 pub use spec::{AgentSpec, Program, Timeouts};
 pub use viewers::{ViewerGuard, ViewerInfo};
 

@@ -1,10 +1,15 @@
 //! Prompting a session without waiting for the end of the turn, and the prompts of one that has ended.
 
+use crate::acp::META;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::session::{self, ClientRef, Prompted};
-use acpd_record::{PromptKey, SessionId, SessionMeta};
+use acpd_record::{RequestKey, SessionId, SessionMeta};
 use bytes::Bytes;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+use std::borrow::Cow;
 
 impl Host {
     /// Prompts a live session; `params` are those of `session/prompt`. The turn has begun then, and that is committed, or
@@ -33,12 +38,77 @@ impl Host {
     }
 
     /// The prompt of an ended session under a key.
-    async fn stored(&self, id: &SessionId, key: &PromptKey) -> Result<Option<Prompted>, HostError> {
+    async fn stored(&self, id: &SessionId, key: &RequestKey) -> Result<Option<Prompted>, HostError> {
         let row = self.shared.store.row(id).await?;
         let _one_of_few = self.shared.store.one_of_few().await;
         let meta = SessionMeta::read(&row.info);
         let log = self.shared.store.recall(id, &meta, row.last_seq).await?;
         let known = session::turn_under(&log, key)?;
         Ok(known.map(|known| Prompted::Began { turn: known.turn, seq: known.seq }))
+    }
+}
+
+/// The content blocks of a prompt that may be a text instead.
+pub fn prompt_content(prompt: &RawValue) -> Cow<'_, RawValue> {
+    #[derive(Serialize)]
+    #[serde(tag = "type", rename = "text")]
+    struct TextBlock<'a> {
+        text: &'a RawValue,
+    }
+    match prompt.get().starts_with('"') {
+        true => Cow::Owned(to_raw_value(&[TextBlock { text: prompt }]).expect("its member is JSON")),
+        // What is no array of blocks is refused as it is over ACP.
+        false => Cow::Borrowed(prompt),
+    }
+}
+
+/// The params of `session/prompt`, under a key if there is one.
+pub fn prompt_params(session_id: &SessionId, prompt: &RawValue, key: Option<&str>) -> Bytes {
+    let meta = key.map(|idempotency_key| Key { idempotency_key });
+    serde_json::to_vec(&Params { session_id, prompt, meta }).expect("all of its members are JSON").into()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Params<'a> {
+    session_id: &'a SessionId,
+    prompt: &'a RawValue,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none", serialize_with = "in_own_meta")]
+    meta: Option<Key<'a>>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Key<'a> {
+    idempotency_key: &'a str,
+}
+
+fn in_own_meta<S: Serializer>(own: &Option<Key<'_>>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut meta = serializer.serialize_map(Some(1))?;
+    meta.serialize_entry(META, own)?;
+    meta.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 7.3: a string is one block of text, an array is passed on as it is
+    #[test]
+    fn a_prompt_is_as_over_acp() {
+        let id = SessionId::parse("s").expect("an id");
+        let of = |prompt: &str, key| {
+            let prompt = serde_json::from_str(prompt).expect("JSON");
+            let params = prompt_params(&id, &prompt_content(prompt), key);
+            String::from_utf8(params.to_vec()).expect("text")
+        };
+        assert_eq!(
+            of(r#""a\u0062""#, None),
+            r#"{"sessionId":"s","prompt":[{"type":"text","text":"a\u0062"}]}"#
+        );
+        assert_eq!(
+            of(r#"[ {"x":1.0} ]"#, Some("k")),
+            r#"{"sessionId":"s","prompt":[ {"x":1.0} ],"_meta":{"sandboxagent.dev":{"idempotencyKey":"k"}}}"#
+        );
     }
 }

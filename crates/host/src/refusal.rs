@@ -2,6 +2,7 @@
 //!
 //! Pure. Not here: what follows from a refusal.
 
+use crate::acp::error_code;
 use acpd_record::lenient;
 use acpd_wire::codes;
 use bytes::Bytes;
@@ -31,6 +32,11 @@ impl AgentError {
     /// The agent has not this method.
     pub(crate) fn is_missing(&self) -> bool {
         self.code == Some(codes::METHOD_NOT_FOUND)
+    }
+
+    /// It wants a login first.
+    pub(crate) fn wants_login(&self) -> bool {
+        self.code == Some(error_code::AUTH_REQUIRED)
     }
 
     /// What it says, in one sentence: its message, and what its data adds in words.

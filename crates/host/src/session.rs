@@ -24,7 +24,7 @@ pub use handle::SessionHandle;
 pub(crate) use handle::{AboutRun, Glimpse};
 pub(crate) use live::LiveSession;
 pub(crate) use performer::{Performer, RunParts};
-pub(crate) use prompt::key_of;
+pub(crate) use prompt::{check_content, key_of};
 pub(crate) use replaying::Past;
 pub(crate) use task::SessionTask;
 pub(crate) use transcribing::Handover;

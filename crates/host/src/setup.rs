@@ -4,7 +4,7 @@
 
 use crate::acp;
 use crate::error::HostError;
-use acpd_record::{NativeSessionId, PermissionMode};
+use acpd_record::{NativeSessionId, PermissionMode, RequestKey, SessionId};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,19 @@ pub struct Creator {
     pub client: Arc<str>,
     /// The name of its token: whose the session is from then on (contract 1.7). None without one.
     pub token: Option<Arc<str>>,
+    /// Its key for the request: the same request under it creates no second session (contract 7.3).
+    pub key: Option<RequestKey>,
+}
+
+impl Creator {
+    /// The id of the session that it creates. Under a key it follows from the token and the key: the id is the claim, here
+    /// and in every process of the state directory.
+    pub(crate) fn session_id(&self) -> SessionId {
+        match &self.key {
+            Some(key) => crate::ids::keyed_session_id(self.token.as_deref(), key.as_str()),
+            None => crate::ids::fresh_session_id(),
+        }
+    }
 }
 
 /// Checks what every session needs (SE-2, FR-10) and completes it: real agents fail without `mcpServers`.
@@ -68,19 +81,50 @@ pub(crate) fn stored_setup(native: &NativeSessionId, cwd: &str) -> Bytes {
 
 /// `_meta["sandboxagent.dev"].permissionMode`, if a client gave one (contract 2.1).
 pub(crate) fn permission_mode(params: &[u8]) -> Result<Option<PermissionMode>, HostError> {
+    let mode = own_member(params, "permissionMode").map(serde_json::from_value);
+    let required = "one of default, acceptEdits, bypassPermissions, deny is required";
+    mode.transpose().map_err(|_| wrong_member("permissionMode", required))
+}
+
+/// `_meta["sandboxagent.dev"].title`, if a client gave one (contract 7.3).
+pub(crate) fn chosen_title(params: &[u8]) -> Result<Option<String>, HostError> {
+    let Some(given) = own_member(params, "title") else { return Ok(None) };
+    let title = given.as_str().filter(|title| is_title(title));
+    title.map(|title| Some(title.to_owned())).ok_or_else(|| wrong_member("title", TITLE_RULE))
+}
+
+/// What a title that a client chooses has to be.
+pub const TITLE_RULE: &str = "one line of 1 to 200 characters is required";
+
+/// Whether a client may choose this title.
+pub fn is_title(title: &str) -> bool {
+    (1..=200).contains(&title.chars().count())
+        && !title.trim().is_empty()
+        && !title.chars().any(|char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}'))
+}
+
+/// A member of acpd's own in params.
+fn own_member(params: &[u8], name: &str) -> Option<serde_json::Value> {
     #[derive(Default, Deserialize)]
     struct Params {
         #[serde(default, rename = "_meta")]
         meta: Option<serde_json::Map<String, serde_json::Value>>,
     }
     let params: Params = acp::view(params).unwrap_or_default();
-    let own = params.meta.as_ref().and_then(|meta| meta.get(acp::META)?.get("permissionMode"));
-    own.map(|mode| serde_json::from_value(mode.clone())).transpose().map_err(|_| HostError::InvalidParams {
-        message: format!(
-            "_meta[{:?}].permissionMode: one of default, acceptEdits, bypassPermissions, deny is required",
-            acp::META
-        ),
-    })
+    params.meta.as_ref().and_then(|meta| meta.get(acp::META)?.get(name)).cloned()
+}
+
+fn wrong_member(name: &str, required: &str) -> HostError {
+    HostError::InvalidParams { message: format!("_meta[{:?}].{name}: {required}", acp::META) }
+}
+
+/// Params that name no session, with the id of one.
+pub(crate) fn with_id(params: &[u8], id: &SessionId) -> Option<Bytes> {
+    let brace = params.iter().position(|byte| *byte == b'{')?;
+    let member = format!("{{\"sessionId\":{},", id.as_json());
+    let mut named = BytesMut::new();
+    acpd_wire::splice(&mut named, params, &[(brace..brace + 1, member.as_bytes())]);
+    Some(named.freeze())
 }
 
 #[cfg(test)]

@@ -18,14 +18,14 @@ const REMEMBERED: usize = 256;
 /// Bytes of an error's message that are remembered.
 const MESSAGE: usize = 512;
 
-/// A client's key for a prompt, with a digest of the prompt.
+/// A client's key for a request that may come again, a prompt or a creation, with a digest of what it asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PromptKey {
+pub struct RequestKey {
     key: Box<str>,
     digest: u64,
 }
 
-impl PromptKey {
+impl RequestKey {
     /// Bytes of a key at most.
     pub const LONGEST: usize = 255;
 
@@ -34,20 +34,20 @@ impl PromptKey {
         (1..=Self::LONGEST).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
     }
 
-    /// A key for these content blocks; `None` for what cannot be one.
-    pub fn new(key: &str, prompt: &RawValue) -> Option<Self> {
-        Self::is_valid(key).then(|| Self::stored(key, prompt))
+    /// A key for this prompt or body; `None` for what cannot be one.
+    pub fn new(key: &str, asked: &RawValue) -> Option<Self> {
+        Self::is_valid(key).then(|| Self::stored(key, asked))
     }
 
     /// A key as the log has it.
-    pub(crate) fn stored(key: &str, prompt: &RawValue) -> Self {
-        let digest = match serde_json::from_str::<Value>(prompt.get()) {
-            // The same value is the same prompt, however it is written.
+    pub(crate) fn stored(key: &str, asked: &RawValue) -> Self {
+        let digest = match serde_json::from_str::<Value>(asked.get()) {
+            // The same value is the same request, however it is written.
             Ok(mut value) => {
                 value.sort_all_objects();
                 hash(START, value.to_string().as_bytes())
             }
-            Err(_too_deep) => hash(START, prompt.get().as_bytes()),
+            Err(_too_deep) => hash(START, asked.get().as_bytes()),
         };
         Self { key: key.into(), digest }
     }
@@ -62,7 +62,7 @@ impl PromptKey {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyedTurn {
     /// Its key, with the digest of its prompt.
-    pub key: PromptKey,
+    pub key: RequestKey,
     /// Its number.
     pub turn: TurnNumber,
     /// The event that began it.
@@ -104,7 +104,7 @@ impl KeyedEnd {
 pub(crate) struct Keys(VecDeque<KeyedTurn>);
 
 impl Keys {
-    pub(crate) fn prompted(&mut self, key: PromptKey, turn: TurnNumber, seq: u64) {
+    pub(crate) fn prompted(&mut self, key: RequestKey, turn: TurnNumber, seq: u64) {
         if self.0.len() == REMEMBERED {
             self.0.pop_front();
         }
@@ -130,7 +130,7 @@ impl Keys {
         self.0.iter().rev().find(|turn| turn.key.as_str() == key)
     }
 
-    pub(crate) fn of_turn(&self, turn: TurnNumber) -> Option<&PromptKey> {
+    pub(crate) fn of_turn(&self, turn: TurnNumber) -> Option<&RequestKey> {
         self.0.back().filter(|last| last.turn == turn).map(|last| &last.key)
     }
 }
@@ -146,19 +146,19 @@ mod tests {
     // contract 7.3: 1 to 255 visible ASCII characters
     #[test]
     fn only_visible_ascii_is_a_key() {
-        let longest = "k".repeat(PromptKey::LONGEST);
+        let longest = "k".repeat(RequestKey::LONGEST);
         for key in ["k", "9f3e-1/2:3", &longest] {
-            assert_eq!(PromptKey::new(key, raw("[]")).expect("it is one").as_str(), key);
+            assert_eq!(RequestKey::new(key, raw("[]")).expect("it is one").as_str(), key);
         }
         for key in ["", "a b", "ä", "a\n", &(longest + "k")] {
-            assert_eq!(PromptKey::new(key, raw("[]")), None, "{key:?}");
+            assert_eq!(RequestKey::new(key, raw("[]")), None, "{key:?}");
         }
     }
 
     // contract 7.3: the same prompt is known however it is written, and another one is told apart
     #[test]
     fn a_prompt_is_known_by_its_value() {
-        let key = |json| PromptKey::new("k", raw(json)).expect("a key");
+        let key = |json| RequestKey::new("k", raw(json)).expect("a key");
         let first = key(r#"[{"type":"text","text":"a"}]"#);
         assert_eq!(key(r#"[ {"text": "\u0061", "type":"text"} ]"#), first);
         assert_ne!(key(r#"[{"type":"text","text":"b"}]"#), first);
@@ -169,7 +169,7 @@ mod tests {
     fn the_last_keys_are_remembered() {
         let mut keys = Keys::default();
         for number in 1..=REMEMBERED as u64 + 1 {
-            let key = PromptKey::new(&number.to_string(), raw("[]")).expect("a key");
+            let key = RequestKey::new(&number.to_string(), raw("[]")).expect("a key");
             keys.prompted(key, TurnNumber(number), number);
         }
         assert_eq!(keys.get("1"), None);

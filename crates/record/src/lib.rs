@@ -31,7 +31,7 @@ pub use event::{Event, Unreadable};
 pub use export::{ExportHead, ExportedEvent, NotJson, WrongLine};
 pub use ids::{ConnectionId, NativeSessionId, QuestionNumber, RunNumber, SessionId, TurnNumber};
 pub use json::{Json, lenient};
-pub use keys::{KeyedEnd, KeyedTurn, PromptKey};
+pub use keys::{KeyedEnd, KeyedTurn, RequestKey};
 pub use kind::EventKind;
 pub use legality::Illegal;
 pub use message::{RawMessage, is_history, is_state, update_kind, update_of};
@@ -44,6 +44,6 @@ pub use payload::{
 pub use permission_mode::PermissionMode;
 pub use projection::{Position, Projection, RunningTurn};
 pub use questions::{OpenQuestion, Topic};
-pub use snapshot::{Glance, LifecycleState, Snapshot};
+pub use snapshot::{Glance, LifecycleState, META, Snapshot, chosen_title};
 pub use state::AgentState;
 pub use termination::{Cause, EndedParams, Reason, StderrInfo, TerminatedBy, TerminationInfo};

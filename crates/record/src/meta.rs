@@ -2,6 +2,7 @@
 
 use crate::ids::{NativeSessionId, RunNumber, SessionId};
 use crate::json::{Json, lenient};
+use crate::keys::RequestKey;
 use crate::permission_mode::PermissionMode;
 use crate::snapshot::Glance;
 use crate::termination::TerminationInfo;
@@ -23,7 +24,7 @@ pub struct SessionMeta {
     /// How the agent's permission requests are answered, if a client chose.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<PermissionMode>,
-    /// Its title, if its agent gave one.
+    /// Its title: the one that a client chose, else the agent's, if it gave one.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The model that it works with, if its agent tells.
@@ -35,6 +36,10 @@ pub struct SessionMeta {
     /// The client that created it.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// The client's key for its creation, with a digest of what was asked for.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub created_under: Option<RequestKey>,
     /// Its runs so far.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub runs: Option<RunNumber>,

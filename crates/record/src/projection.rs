@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::ids::{ConnectionId, QuestionNumber, RunNumber, TurnNumber};
 use crate::json::Json;
-use crate::keys::{KeyedTurn, Keys, PromptKey};
+use crate::keys::{KeyedTurn, Keys, RequestKey};
 use crate::kind::EventKind;
 use crate::message::RawMessage;
 use crate::payload::{AgentRequest, Prompt, RunStarted, TurnEnded};
@@ -162,7 +162,7 @@ impl Projection {
     fn prompted(&mut self, seq: u64, prompt: &Prompt<'_>) {
         self.questions.forget_settled();
         if let Some(key) = &prompt.idempotency_key {
-            self.keys.prompted(PromptKey::stored(key, prompt.prompt), prompt.turn, seq);
+            self.keys.prompted(RequestKey::stored(key, prompt.prompt), prompt.turn, seq);
         }
         self.turns = prompt.turn;
         self.prompted_via.clone_from(&prompt.via);
@@ -277,7 +277,7 @@ impl Projection {
     }
 
     /// The key of the turn that began last, if that is `turn` and has one.
-    pub fn key_of(&self, turn: TurnNumber) -> Option<&PromptKey> {
+    pub fn key_of(&self, turn: TurnNumber) -> Option<&RequestKey> {
         self.keys.of_turn(turn)
     }
 

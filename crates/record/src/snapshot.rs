@@ -2,16 +2,22 @@
 //!
 //! Chunks of text, which are nearly all of the traffic, are told apart by a look at their bytes and never parsed here.
 
+use crate::ids::SessionId;
 use crate::json::{self, Json};
 use crate::message::{update_kind, update_of};
 use crate::state::{AgentState, ExactState};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+/// The member of `_meta` that is acpd's own.
+pub const META: &str = "sandboxagent.dev";
 
 /// The state of one session as its agent described it. Values are the agent's own, unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     title: Option<Box<str>>,
+    /// A client chose the title: what the agent calls the session later does not replace it.
+    title_is_chosen: bool,
     /// What answers tell, and updates change.
     #[serde(with = "ExactState")]
     agent: AgentState,
@@ -110,9 +116,11 @@ impl Snapshot {
                 self.usage = Some(Json::new(&usage));
             }
             Some("session_info_update") => {
+                let is_chosen = update["_meta"][META]["titleChosen"] == true;
                 // Absent means unchanged, null clears (ACP schema).
-                if let Some(title) = update.get("title") {
+                if let Some(title) = update.get("title").filter(|_| is_chosen || !self.title_is_chosen) {
                     self.title = title.as_str().map(Into::into);
+                    self.title_is_chosen = is_chosen;
                 }
             }
             Some("tool_call" | "tool_call_update") => self.see_call(update),
@@ -208,6 +216,17 @@ impl Snapshot {
         };
         Json::new(&shown)
     }
+}
+
+/// The `session/update` by which a client's choice of a title stands in the log of session `id`.
+pub fn chosen_title(id: &SessionId, title: &str) -> Vec<u8> {
+    let update = json!({
+        "sessionUpdate": "session_info_update",
+        "title": title,
+        "_meta": {META: {"titleChosen": true}},
+    });
+    let params = json!({"sessionId": id, "update": update});
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string().into_bytes()
 }
 
 fn replace(known: &mut Option<Json>, said: Option<Json>) {

@@ -8,8 +8,7 @@ use crate::local_host::{agent_specs, load_config};
 use crate::process;
 use crate::stdout::print;
 use crate::view::logins;
-use acpd_host::chain;
-use acpd_host::{AgentInfo, TaskScope};
+use acpd_host::{AgentCheck, TaskScope};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
@@ -38,27 +37,16 @@ async fn check(
     let supervisor = Supervisor::new(keeper, &host, scope.clone());
     let cwd = std::env::current_dir()?;
 
-    let begun = tokio::time::Instant::now();
-    let started = acpd_host::check_agent(&supervisor, &scope, &spec, &cwd);
-    let outcome = with_progress(name, started).await;
-    let took = begun.elapsed();
-    let outcome = match outcome {
-        Ok(agent) => {
-            agent.stop();
-            let end = agent.ended().await.report.status.to_string();
-            let result = &agent.info().result;
-            print(&match json {
-                true => json!({"name": name, "ok": true, "startMs": took.as_millis(), "initialize": result, "end": end})
-                    .to_string(),
-                false => describe(name, agent.info(), took, &end),
-            })
-            .map(drop)
+    let checked = acpd_host::check_agent(&supervisor, &scope, &spec, &cwd);
+    let checked = with_progress(name, checked).await;
+    let told = if json { serde_json::to_string(&checked)? } else { describe(&checked) };
+    let outcome = match (checked.ok, json) {
+        (true, _) => print(&told).map(drop),
+        (false, true) => print(&told).and(Err(Failure::Told(Code::Failed))),
+        (false, false) => {
+            let error = checked.error.as_deref().unwrap_or_default();
+            Err(Failure::Failed(explain(name, error, &json!(checked.termination_info))))
         }
-        Err((error, info)) if json => {
-            let told = json!({"name": name, "ok": false, "error": chain(&error), "terminationInfo": info});
-            print(&told.to_string()).and(Err(Failure::Told(Code::Failed)))
-        }
-        Err((error, info)) => Err(Failure::Failed(explain(name, &chain(&error), &json!(info)))),
     };
     scope.finished().await;
     outcome
@@ -85,12 +73,15 @@ async fn with_progress<T>(name: &str, work: impl Future<Output = T>) -> T {
     }
 }
 
-fn describe(name: &str, info: &AgentInfo, took: Duration, end: &str) -> String {
-    let result = &info.result;
+fn describe(checked: &AgentCheck) -> String {
+    let result = checked.initialize.as_ref().unwrap_or(&Value::Null);
+    let took = Duration::from_millis(checked.start_ms.unwrap_or_default());
     let mut lines = vec![format!(
-        "{name}: {} started in {:.1} s and was stopped ({end})",
-        info.title().unwrap_or_else(|| "an agent that does not say its name".to_owned()),
-        took.as_secs_f64()
+        "{}: {} started in {:.1} s and was stopped ({})",
+        checked.name,
+        checked.title.as_deref().unwrap_or("an agent that does not say its name"),
+        took.as_secs_f64(),
+        checked.end.as_deref().unwrap_or_default()
     )];
     let capabilities = &result["agentCapabilities"];
     let yes = |value: &Value| value.is_object() || *value == json!(true);

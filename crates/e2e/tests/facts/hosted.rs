@@ -67,7 +67,7 @@ pub(crate) async fn close(host: Host) {
 }
 
 pub(crate) fn creator(token: Option<&str>) -> Creator {
-    Creator { client: "e2e".into(), token: token.map(Into::into) }
+    Creator { client: "e2e".into(), token: token.map(Into::into), key: None }
 }
 
 /// The parameters of `session/new`.

@@ -17,8 +17,8 @@ use crate::outbox::Outbox;
 use crate::viewer::ViewerHandle;
 use crate::wire_error::wire_error;
 use acpd_host::{
-    AgentHandle, AgentRef, EndOutcome, EndRequest, Found, Host, HostError, Pending, Reason, SessionState,
-    TerminatedBy, method,
+    AgentHandle, AgentRef, EndOutcome, EndRequest, Found, Host, HostError, Pending, Place, Reason,
+    SessionState, TerminatedBy, method,
 };
 use acpd_record::SessionId;
 use acpd_wire::OwnedId;
@@ -54,12 +54,6 @@ struct Job {
     client: Arc<str>,
     capabilities: ClientCapabilities,
     outbox: Outbox,
-}
-
-/// Where a session is to work, and the process that waits for one.
-struct Place {
-    cwd: Option<PathBuf>,
-    spare: Option<AgentHandle>,
 }
 
 impl Connection {
@@ -110,7 +104,8 @@ impl Connection {
             }
             Work::Create(source) => {
                 let spare = self.processes.take_spare(cwd.as_deref());
-                Box::pin(job.create(source, Place { cwd, spare }))
+                let place = job.place(cwd, spare);
+                Box::pin(job.create(source, place))
             }
             Work::List(page) => {
                 Box::pin(async move { answer(super::listing::list(&job.host, &job.identity, page).await) })
@@ -120,7 +115,7 @@ impl Connection {
                 // Before anything else is read: an end that comes next stops it.
                 let attempt = job.host.attempt(&session);
                 let spare = self.processes.take_spare(cwd.as_deref());
-                let place = (!only_watches).then_some(Place { cwd, spare });
+                let place = (!only_watches).then(|| job.place(cwd, spare));
                 let span = acpd_host::session_span(&session);
                 Box::pin(job.join(session, attempt, replay, place).instrument(span))
             }
@@ -143,6 +138,10 @@ fn answer(result: Result<Bytes, HostError>) -> Worked {
 }
 
 impl Job {
+    fn place(&self, cwd: Option<PathBuf>, spare: Option<AgentHandle>) -> Place {
+        Place { agent: self.agent.clone(), known: self.known.clone(), cwd, spare }
+    }
+
     /// A second `initialize` is negotiated like the first, with the same agent (IN-2).
     async fn initialize(
         self,

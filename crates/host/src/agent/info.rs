@@ -134,6 +134,11 @@ impl AgentInfo {
         self.said.agent_capabilities.load_session
     }
 
+    /// The ways in which it can be logged in to, as it said them; null when it did not.
+    pub fn auth_methods(&self) -> Json {
+        Json::new(&self.result.get("authMethods"))
+    }
+
     /// What it calls itself: null when it does not.
     pub(crate) fn own_info(&self) -> Json {
         Json::new(&self.result.get("agentInfo"))

@@ -4,22 +4,16 @@
 //! Invariant: a process goes on with the entry that it was started with; what is asked for now is started, or given,
 //! by the entry that stands now.
 
-use super::{
-    AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStartError, AgentStarter, MethodMemory, Spares,
-    start_agent,
-};
-use crate::clock;
+use super::{AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStarter, Spares};
 use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
 use crate::spec::AgentSpec;
-use acpd_record::TerminationInfo;
-use acpd_supervisor::{Supervisor, TaskScope};
+use acpd_supervisor::TaskScope;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 
 /// The agents of a host: their entries, and the processes that sessions are given.
 pub struct Agents {
@@ -176,7 +170,7 @@ impl Agents {
         &self.cwd
     }
 
-    fn entry(&self, agent: &str) -> Result<Arc<AgentSpec>, HostError> {
+    pub(super) fn entry(&self, agent: &str) -> Result<Arc<AgentSpec>, HostError> {
         let entries = self.entries.read();
         entries.specs.get(agent).cloned().ok_or_else(|| HostError::UnknownAgent {
             name: agent.to_owned(),
@@ -187,26 +181,4 @@ impl Agents {
 
 fn wants_spare(spec: &AgentSpec) -> bool {
     spec.spare && !spec.share_process
-}
-
-/// Starts one agent without a host, to see whether it works. The caller stops it.
-///
-/// # Errors
-/// Why it does not work, also as a record.
-pub async fn check_agent(
-    supervisor: &Supervisor,
-    scope: &TaskScope,
-    spec: &AgentSpec,
-    cwd: &Path,
-) -> Result<AgentHandle, (AgentStartError, TerminationInfo)> {
-    let starter = AgentStarter::new(
-        supervisor.clone(),
-        scope.clone(),
-        MethodMemory::unrecorded(),
-        CancellationToken::new(),
-    );
-    start_agent(&starter, &Arc::new(spec.clone()), cwd).await.map_err(|error| {
-        let info = crate::termination::of_start(&error, clock::now_ms());
-        (error, info)
-    })
 }

@@ -21,7 +21,7 @@ fn open(dir: &Path) -> Arc<SessionStore> {
 }
 
 fn begin(store: &Arc<SessionStore>) -> SessionImport {
-    let creator = Creator { client: "importer".into(), token: Some("ci".into()) };
+    let creator = Creator { client: "importer".into(), token: Some("ci".into()), key: None };
     SessionImport::new(Arc::clone(store), creator, 1 << 20)
 }
 

@@ -3,7 +3,7 @@
 use crate::acp::{META, view};
 use crate::agent::PromptCapabilities;
 use crate::error::HostError;
-use acpd_record::PromptKey;
+use acpd_record::RequestKey;
 use acpd_wire::{member, span_of, splice};
 use bytes::{Bytes, BytesMut};
 use serde::Deserialize;
@@ -19,7 +19,7 @@ pub(super) struct PromptParams {
     /// Where the content blocks stand in them.
     pub(super) content: Range<usize>,
     /// The client's key for it.
-    pub(super) key: Option<PromptKey>,
+    pub(super) key: Option<RequestKey>,
 }
 
 #[derive(Deserialize)]
@@ -47,13 +47,8 @@ pub(super) fn read(
     native: &str,
 ) -> Result<PromptParams, HostError> {
     let params = params.unwrap_or_default();
-    let read = view::<Params<'_>>(&params);
-    let blocks = read.as_ref().and_then(|read| view::<Vec<Block<'_>>>(read.prompt.get().as_bytes()));
-    let (Some(read), Some(blocks)) = (read, blocks) else {
-        let message = "prompt: an array of content blocks is required, each an object with a type".to_owned();
-        return Err(HostError::InvalidParams { message });
-    };
-    check(&blocks, agent)?;
+    let read = view::<Params<'_>>(&params).ok_or_else(no_blocks)?;
+    check_content(read.prompt, agent)?;
     let key = read.meta.map(|meta| key_in(meta, read.prompt)).transpose()?.flatten();
     let content = span_of(&params, read.prompt).expect("it was borrowed from there");
     let Some(session) = read.session_id.and_then(|session| span_of(&params, session)) else {
@@ -68,25 +63,32 @@ pub(super) fn read(
 }
 
 /// The key of a prompt, for those that do not pass it on. What else is wrong with it does not matter.
-pub(crate) fn key_of(params: &[u8]) -> Result<Option<PromptKey>, HostError> {
+pub(crate) fn key_of(params: &[u8]) -> Result<Option<RequestKey>, HostError> {
     let Some(Params { prompt, meta: Some(meta), .. }) = view(params) else { return Ok(None) };
     key_in(meta, prompt)
 }
 
 /// `_meta["sandboxagent.dev"].idempotencyKey` (contract 7.3).
-fn key_in(meta: &RawValue, prompt: &RawValue) -> Result<Option<PromptKey>, HostError> {
+fn key_in(meta: &RawValue, prompt: &RawValue) -> Result<Option<RequestKey>, HostError> {
     let own = member(meta, META).and_then(|own| member(own, "idempotencyKey"));
     let Some(given) = own.filter(|given| given.get() != "null") else { return Ok(None) };
-    let key = crate::acp::text(given).and_then(|key| PromptKey::new(&key, prompt));
+    let key = crate::acp::text(given).and_then(|key| RequestKey::new(&key, prompt));
     key.map(Some).ok_or_else(|| HostError::InvalidParams {
         message: format!(
             "_meta[{META:?}].idempotencyKey: a string of 1 to {} visible ASCII characters is required",
-            PromptKey::LONGEST
+            RequestKey::LONGEST
         ),
     })
 }
 
-fn check(blocks: &[Block<'_>], agent: PromptCapabilities) -> Result<(), HostError> {
+fn no_blocks() -> HostError {
+    let message = "prompt: an array of content blocks is required, each an object with a type".to_owned();
+    HostError::InvalidParams { message }
+}
+
+/// Whether the agent takes this content.
+pub(crate) fn check_content(content: &RawValue, agent: PromptCapabilities) -> Result<(), HostError> {
+    let blocks: Vec<Block<'_>> = view(content.get().as_bytes()).ok_or_else(no_blocks)?;
     for (place, block) in blocks.iter().enumerate() {
         let (taken, capability) = match block.kind.as_ref() {
             "image" => (agent.image, "image"),

@@ -1,7 +1,7 @@
 //! What clients have asked a session and were not answered yet.
 
 use super::{ClientRef, ClientRequest};
-use acpd_record::PromptKey;
+use acpd_record::RequestKey;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(crate) struct Pending {
 pub(crate) struct PendingPrompt {
     /// Its content blocks, as they stand in the params.
     pub(crate) content: Range<usize>,
-    pub(crate) key: Option<PromptKey>,
+    pub(crate) key: Option<RequestKey>,
     /// It came before under the same key, and is answered with that.
     pub(crate) repeats: bool,
 }
@@ -76,7 +76,7 @@ impl ClientRequests {
     }
 
     /// The prompt that was the first under a key.
-    pub(crate) fn keyed(&self, key: &str) -> Option<(ClientRequest, &PromptKey)> {
+    pub(crate) fn keyed(&self, key: &str) -> Option<(ClientRequest, &RequestKey)> {
         let mut first = self.prompts().filter(|(_, prompt)| !prompt.repeats);
         first.find_map(|(request, prompt)| {
             prompt.key.as_ref().filter(|own| own.as_str() == key).map(|own| (request, own))

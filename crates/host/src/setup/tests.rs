@@ -50,3 +50,29 @@ fn a_session_can_name_its_permission_mode() {
         assert!(mode(&with(wrong)).expect_err("refused").contains("permissionMode: one of"));
     }
 }
+
+// contract 7.3: the title that a client chooses is one line
+#[test]
+fn a_session_can_name_its_title() {
+    let title = |title: &str| {
+        let params = format!(r#"{{"cwd":"/","_meta":{{"sandboxagent.dev":{{"title":{title}}}}}}}"#);
+        chosen_title(params.as_bytes()).map_err(|error| error.to_string())
+    };
+    assert_eq!(chosen_title(br#"{"cwd":"/"}"#).expect("none is given"), None);
+    assert_eq!(title("\"Mine \u{e4}\""), Ok(Some("Mine \u{e4}".to_owned())));
+    assert_eq!(title(&format!("\"{}\"", "\u{e4}".repeat(200))), Ok(Some("\u{e4}".repeat(200))));
+    for wrong in
+        ["\"\"", "\" \"", "7", "null", r#""a\nb""#, r#""\u2028""#, &format!("\"{}\"", "x".repeat(201))]
+    {
+        let message = title(wrong).expect_err(wrong);
+        assert!(message.starts_with("_meta[\"sandboxagent.dev\"].title: one line"), "{message}");
+    }
+}
+
+// contract 7.3: what a session was created with is what it is taken up with, under its id
+#[test]
+fn params_are_given_an_id() {
+    let id = SessionId::parse("s").expect("an id");
+    let named = with_id(br#" {"cwd":"/"}"#, &id).expect("it is an object");
+    assert_eq!(named, &br#" {"sessionId":"s","cwd":"/"}"#[..]);
+}

@@ -110,7 +110,7 @@ fn keyed_turns_are_remembered() {
         let log = folded(log);
         let known = log.keyed_turn("k").expect("it is known").clone();
         assert_eq!((known.turn, known.seq), (TurnNumber(1), 3));
-        assert_eq!(log.key_of(TurnNumber(1)).map(PromptKey::as_str), Some("k"));
+        assert_eq!(log.key_of(TurnNumber(1)).map(RequestKey::as_str), Some("k"));
         known.end
     };
     assert_eq!(end(&[CREATED, RUN, keyed]), None);

@@ -131,3 +131,21 @@ fn unreadable_updates_are_passed_over() {
     }
     assert_eq!(snapshot, Snapshot::default());
 }
+
+// contract 7.3: the title that a client chose stays; without one the agent's latest counts
+#[test]
+fn a_chosen_title_stays() {
+    let id = SessionId::parse("s").expect("an id");
+    let agents = |title: Value| line(&json!({"sessionUpdate": "session_info_update", "title": title}));
+    let mut snapshot = Snapshot::default();
+    snapshot.see_line(&agents(json!("the agent's")));
+    assert_eq!(snapshot.title(), Some("the agent's"));
+    snapshot.see_line(&chosen_title(&id, "the \"client's\""));
+    for later in [json!("another"), json!(null)] {
+        assert!(!snapshot.would_change(&agents(later.clone())), "{later}");
+        snapshot.see_line(&agents(later));
+        assert_eq!(snapshot.title(), Some("the \"client's\""));
+    }
+    snapshot.see_line(&chosen_title(&id, "a second choice"));
+    assert_eq!(snapshot.title(), Some("a second choice"));
+}

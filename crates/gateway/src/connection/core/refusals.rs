@@ -1,16 +1,13 @@
 //! How the client learns that something is refused.
 
 use crate::access::Refusal;
-use crate::wire_error::{ErrorData, WireError, wire_error};
+use crate::wire_error::{ErrorData, FORBIDDEN, WireError, wire_error};
 use acpd_host::{HostError, method};
 use acpd_record::SessionId;
 use acpd_wire::{OwnedId, write_notification};
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use serde_json::value::RawValue;
-
-/// JSON-RPC code of a request that the scope of the client's token does not include.
-const FORBIDDEN: i64 = -32003;
 
 /// Why an answer is refused to a question that was answered.
 pub(super) const NO_LONGER_ASKED: &str = "it needs no answer any more";
@@ -23,19 +20,15 @@ pub(super) fn refused(method: &str, session: &str, refusal: Refusal) -> WireErro
             let (scope, required) = (scope.as_str(), required.as_str());
             let message = format!("{method} needs a token with the scope {required}");
             let (scope, required) = (Some(scope), Some(required));
-            forbidden(message, ErrorData { scope, required, ..ErrorData::default() })
+            let data = Some(Box::new(ErrorData { scope, required, ..ErrorData::default() }));
+            WireError::Own { code: FORBIDDEN, message, data }
         }
     }
 }
 
 /// A refusal of one session more than a token may have.
 pub(super) fn too_many(most: usize) -> WireError {
-    let message = format!("this token has {most} live sessions, which is its limit: close one first");
-    forbidden(message, ErrorData { sessions: Some(most), ..ErrorData::default() })
-}
-
-fn forbidden(message: String, data: ErrorData) -> WireError {
-    WireError::Own { code: FORBIDDEN, message, data: Some(Box::new(data)) }
+    wire_error(&HostError::TooManySessions { most })
 }
 
 /// The refusal of an answer that the client gave to a question.

@@ -1,10 +1,10 @@
 //! `session/new` and `session/fork`.
 
-use super::{Job, Place, Worked, answer_line};
+use super::{Job, Worked, answer_line};
 use crate::connection::input::Outcome;
 use crate::connection::tasks::{Done, Process};
 use crate::viewer::{Answer, Attachment};
-use acpd_host::{AgentHandle, Creator, HostError};
+use acpd_host::{AgentHandle, Beginning, Creator, HostError, Place};
 use acpd_record::SessionId;
 use bytes::Bytes;
 
@@ -12,16 +12,7 @@ impl Job {
     /// Creates a session, with the history of `source` if there is one. A failure gives the process back: a refused session
     /// says nothing against it, and the next attempt may follow a login.
     pub(super) async fn create(self, source: Option<SessionId>, place: Place) -> Worked {
-        // What cannot be starts nothing.
-        let (known, params) = (self.known.as_ref(), self.params.as_ref());
-        let checked = match &source {
-            None => self.host.check_new(params),
-            Some(source) => self.host.check_fork(source, &self.agent, known, params).await,
-        };
-        let created = match checked {
-            Ok(()) => self.create_in(source, place).await,
-            Err(error) => Err((error, place.spare)),
-        };
+        let created = self.create_in(source, place).await;
         match created {
             Ok((session, attachment)) => {
                 let run = attachment.live.as_ref().map(acpd_host::SessionHandle::began_after);
@@ -38,21 +29,12 @@ impl Job {
     async fn create_in(
         &self,
         source: Option<SessionId>,
-        Place { cwd, spare }: Place,
+        place: Place,
     ) -> Result<(SessionId, Attachment), (HostError, Option<AgentHandle>)> {
-        // One whose entry has changed since gets no new session.
-        let agents = self.host.agents();
-        let agent = match spare.filter(|agent| agents.still_offers(agent)) {
-            Some(agent) => agent,
-            None => agents.connect(&self.agent, cwd.as_deref()).await.map_err(|error| (error, None))?,
-        };
         let token = self.identity.name().cloned();
-        let (params, creator) = (self.params.clone(), Creator { client: self.client.clone(), token });
-        let created = match &source {
-            None => self.host.new_session(&agent, params, creator).await,
-            Some(source) => self.host.fork_session(source, &agent, params, creator).await,
-        };
-        let new = created.map_err(|error| (error, Some(agent)))?;
+        let creator = Creator { client: self.client.clone(), token, key: None };
+        let (source, params) = (source.as_ref(), self.params.clone());
+        let new = self.host.begin(place, Beginning { source, params, prompt: None, creator }).await?;
         // A new session is seen from its beginning; the initial events of a fork are seen by loading it.
         let history_until = if source.is_some() { new.initial_events } else { 0 };
         let session = new.session.id().clone();

@@ -1,23 +1,13 @@
-//! `session/load` and `session/resume`: finding a session live, or activating it, and where the client joins it.
+//! `session/load` and `session/resume`: where the client joins a session, live or activated for it.
 
-use super::{Job, OwnMeta, Place, Worked, answer_line, json};
+use super::{Job, OwnMeta, Worked, answer_line, json};
 use crate::connection::input::Outcome;
 use crate::connection::tasks::{Done, Process};
 use crate::viewer::{Answer, Attachment};
-use acpd_host::{Activated, AgentHandle, Attached, Attempt, HostError, Reason, SessionHandle};
+use acpd_host::{Attempt, HostError, Joined, Place, SessionHandle};
 use acpd_record::{Json, LifecycleState, SessionId, TranscriptFacts};
 use bytes::Bytes;
 use serde::Serialize;
-
-/// A live session that a client joins.
-struct Joined {
-    live: SessionHandle,
-    attached: Attached,
-    /// What is history to the client; all that follows it sees as it comes.
-    until: u64,
-    /// How the run before ended, if this one began for the client.
-    earlier: Option<Json>,
-}
 
 impl Job {
     /// `replay`: the client sees the history, which can be read though the session cannot go on (SE-6). Without a place
@@ -30,7 +20,7 @@ impl Job {
         place: Option<Place>,
     ) -> Worked {
         let (joined, spare) = match place {
-            Some(place) => self.activate(&session, attempt, place).await,
+            Some(place) => self.host.join(&session, attempt, place, self.params.clone(), &self.client).await,
             None => (self.watch(&session).await, None),
         };
         let process = spare.map(Process::Unused);
@@ -52,75 +42,12 @@ impl Job {
         }
     }
 
-    /// Finds the session live, or activates it. The process that was not needed comes back.
-    async fn activate(
-        &self,
-        session: &SessionId,
-        mut attempt: Attempt,
-        Place { cwd, spare }: Place,
-    ) -> (Result<Joined, HostError>, Option<AgentHandle>) {
-        match self.find_live(session).await {
-            Ok(Some(joined)) => return (Ok(joined), spare),
-            Ok(None) => attempt.wait_for_turn().await,
-            Err(error) => return (Err(error), spare),
-        }
-        // Another client may have activated it meanwhile.
-        let (host, params) = (&self.host, self.params.as_ref());
-        if host.is_live(session)
-            && let Ok(Some(joined)) = self.find_live(session).await
-        {
-            return (Ok(joined), spare);
-        }
-        // What cannot be starts nothing.
-        let known = self.known.as_ref();
-        let checked = host.check_activation(&mut attempt, session, &self.agent, known, params).await;
-        if let Err(error) = checked {
-            return (Err(error), spare);
-        }
-        // One whose entry has changed since gets no new session.
-        let agent = match spare.filter(|agent| host.agents().still_offers(agent)) {
-            Some(agent) => agent,
-            None => match attempt.unless_stopped(host.agents().connect(&self.agent, cwd.as_deref())).await {
-                Ok(agent) => agent,
-                Err(error) => return (Err(error), None),
-            },
-        };
-        match host.activate(attempt, session, &agent, self.params.clone(), &self.client).await {
-            Ok(Activated { session: live, fresh, earlier }) => {
-                let joined = live.attach().await.map(|attached| {
-                    // What the new run says of itself is no history, even if it has said it already.
-                    let until = if fresh { live.began_after() } else { attached.seq };
-                    Joined { live, attached, until, earlier }
-                });
-                (joined, (!fresh).then_some(agent))
-            }
-            Err(error) => (Err(error), Some(agent)),
-        }
-    }
-
     /// Finds the session live: a client that only watches activates nothing (contract 1.7).
     async fn watch(&self, session: &SessionId) -> Result<Joined, HostError> {
-        self.find_live(session).await?.ok_or_else(|| HostError::NotResumable {
+        self.host.find_live(session).await?.ok_or_else(|| HostError::NotResumable {
             id: session.to_string(),
             reason: "a token with the scope observe only watches; control takes sessions up".to_owned(),
         })
-    }
-
-    /// A session that is live; None when it may be activated.
-    async fn find_live(&self, session: &SessionId) -> Result<Option<Joined>, HostError> {
-        match self.host.session(session).await {
-            // Else it has ended just now.
-            Ok(live) => Ok(live.attach().await.ok().map(|attached| {
-                let until = attached.seq;
-                Joined { live, attached, until, earlier: None }
-            })),
-            // Final, so no process is started to find that out.
-            Err(HostError::SessionEnded { id, info }) if info.reason == Reason::Terminated => {
-                Err(HostError::Terminated { id, info })
-            }
-            Err(HostError::SessionEnded { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     /// Where the client joins a live session, and its answer.

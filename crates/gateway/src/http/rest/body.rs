@@ -3,7 +3,7 @@
 use super::super::body;
 use super::super::problem::Problem;
 use super::super::settings::Shared;
-use acpd_record::PromptKey;
+use acpd_record::RequestKey;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
@@ -35,11 +35,11 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Proble
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let mut all = headers.get_all(KEY).into_iter();
     let Some(value) = all.next() else { return Ok(None) };
-    let key = value.to_str().ok().filter(|key| PromptKey::is_valid(key));
+    let key = value.to_str().ok().filter(|key| RequestKey::is_valid(key));
     match (key, all.next()) {
         (Some(key), None) => Ok(Some(key)),
         _ => {
-            let longest = PromptKey::LONGEST;
+            let longest = RequestKey::LONGEST;
             let detail =
                 format!("Idempotency-Key: one key of 1 to {longest} visible ASCII characters is required");
             Err(Problem::bad_request(detail))

@@ -92,7 +92,8 @@ pub(super) async fn import(
 ) -> Result<Response, Problem> {
     check_scope(&identity, Scope::Admin)?;
     let _permit = identity.connect().ok_or_else(too_many_connections)?;
-    let creator = Creator { client: initiator(&identity, &headers).into(), token: identity.name().cloned() };
+    let creator =
+        Creator { client: initiator(&identity, &headers).into(), token: identity.name().cloned(), key: None };
     let importing = shared.host.import(creator, shared.settings().message_bytes);
     let imported = read(importing, &mut body, &identity, &shared).await;
     if imported.is_err() {

@@ -11,7 +11,7 @@ use crate::session::prompt::PromptParams;
 use crate::session::requests::{Pending, PendingPrompt};
 use crate::session::turns::{Place, Step};
 use crate::session::{ClientRef, ClientRequest, Prompted};
-use acpd_record::{KeyedEnd, KeyedTurn, Projection, PromptKey, TurnNumber};
+use acpd_record::{KeyedEnd, KeyedTurn, Projection, RequestKey, TurnNumber};
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub(super) enum Known<'a> {
 
 impl SessionCore {
     /// What is known under a key. It is an error to use it with another prompt.
-    pub(super) fn known(&self, key: Option<&PromptKey>) -> Result<Option<Known<'_>>, HostError> {
+    pub(super) fn known(&self, key: Option<&RequestKey>) -> Result<Option<Known<'_>>, HostError> {
         let Some(key) = key else { return Ok(None) };
         if let Some(turn) = turn_under(&self.log, key)? {
             return Ok(Some(Known::Began(turn)));
@@ -144,7 +144,7 @@ impl SessionCore {
 /// The turn that began under a key. It is an error to use it with another prompt.
 pub(crate) fn turn_under<'a>(
     log: &'a Projection,
-    key: &PromptKey,
+    key: &RequestKey,
 ) -> Result<Option<&'a KeyedTurn>, HostError> {
     let turn = log.keyed_turn(key.as_str());
     turn.map_or(Ok(()), |turn| check_same(&turn.key, key))?;
@@ -152,7 +152,7 @@ pub(crate) fn turn_under<'a>(
 }
 
 /// A key and its prompt are one.
-fn check_same(first: &PromptKey, key: &PromptKey) -> Result<(), HostError> {
+fn check_same(first: &RequestKey, key: &RequestKey) -> Result<(), HostError> {
     let reused = || HostError::KeyReused { key: key.as_str().to_owned() };
     (first == key).then_some(()).ok_or_else(reused)
 }
