@@ -2,6 +2,7 @@
 
 mod allowances;
 mod answering;
+mod creating;
 mod door;
 mod front_page;
 mod owners;
@@ -12,6 +13,7 @@ mod reading;
 mod reloads;
 mod scopes;
 mod strangers;
+mod taking_up;
 mod tls;
 mod token_files;
 mod transfer;

@@ -1,6 +1,7 @@
 //! Errors over HTTP: `application/problem+json` (RFC 9457; contract 1.3).
 
-use acpd_host::HostError;
+use acpd_host::{HostError, TerminationInfo, told_by_agent};
+use acpd_record::Json;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -8,6 +9,7 @@ use futures_util::FutureExt;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
@@ -42,6 +44,12 @@ macro_rules! kinds {
 kinds! {
     /// A process of an agent of this daemon called, or one that is gone.
     AgentProcess = "agent_process",
+    /// The agent did not start, broke, or did not do what it was asked.
+    AgentFailed = "agent_failed",
+    /// No agent of that name.
+    AgentNotFound = "agent_not_found",
+    /// The agent wants a login first.
+    AuthenticationRequired = "authentication_required",
     /// Something in the request is wrong.
     BadRequest = "bad_request",
     /// Too much is under way.
@@ -84,6 +92,10 @@ kinds! {
     NotFound = "not_found",
     /// A connection that did not come about.
     NotInitialized = "not_initialized",
+    /// The agent, or acpd, cannot do that.
+    NotSupported = "not_supported",
+    /// The session cannot be taken up again; it can be read.
+    NotResumable = "not_resumable",
     /// An answer that is not among those that the agent takes.
     NotOffered = "not_offered",
     /// A question that was answered, or is none.
@@ -110,6 +122,8 @@ kinds! {
     TooManyConnections = "too_many_connections",
     /// More requests than the token may send.
     TooManyRequests = "too_many_requests",
+    /// As many live sessions as the token may have.
+    TooManySessions = "too_many_sessions",
     /// More streams than the connection may have.
     TooManyStreams = "too_many_streams",
     /// No token, or an unknown one.
@@ -133,6 +147,10 @@ pub(crate) struct Problem {
     kind: Kind,
     detail: String,
     session: Option<String>,
+    /// How the agent ended.
+    ended: Option<Arc<TerminationInfo>>,
+    /// How to log in.
+    auth_methods: Option<Json>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -153,12 +171,35 @@ pub(crate) struct ProblemDocument {
     /// The session that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
+    /// How the agent or the session ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<TerminationInfo>"))]
+    termination_info: Option<Arc<TerminationInfo>>,
+    /// The ways in which the agent can be logged in to, as in ACP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>"))]
+    auth_methods: Option<Json>,
 }
 
 impl Problem {
     /// An error of this kind.
     pub(crate) fn new(status: StatusCode, kind: Kind, detail: impl Into<String>) -> Self {
-        Self { status, kind, detail: detail.into(), session: None, headers: Vec::new() }
+        let (detail, headers) = (detail.into(), Vec::new());
+        Self { status, kind, detail, session: None, ended: None, auth_methods: None, headers }
+    }
+
+    /// And that is how it ended.
+    fn with_end(mut self, info: &Arc<TerminationInfo>) -> Self {
+        self.ended = Some(Arc::clone(info));
+        self
+    }
+
+    /// An agent that wants a login tells how: `methods` is what it said, null when nothing.
+    pub(crate) fn with_logins(mut self, methods: impl FnOnce() -> Option<Json>) -> Self {
+        if self.kind == Kind::AuthenticationRequired {
+            self.auth_methods = methods().filter(|methods| methods.get().starts_with('['));
+        }
+        self
     }
 
     /// And it is about this session.
@@ -190,13 +231,42 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, Kind::BadRequest, detail)
     }
 
+    fn login_required(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FAILED_DEPENDENCY, Kind::AuthenticationRequired, detail)
+    }
+
+    fn agent_failed(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, Kind::AgentFailed, detail)
+    }
+
     /// The one table from the host's errors to HTTP.
     pub(crate) fn of_host(error: &HostError) -> Self {
         let detail = crate::wire_error::one_line(error);
         match error {
             HostError::UnknownSession { id } => Self::session_not_found(id),
-            HostError::SessionEnded { id, .. } | HostError::Terminated { id, .. } => {
-                Self::new(StatusCode::CONFLICT, Kind::SessionEnded, detail).about(id)
+            HostError::SessionEnded { id, info } => {
+                Self::new(StatusCode::CONFLICT, Kind::SessionEnded, detail).about(id).with_end(info)
+            }
+            HostError::Terminated { id, info } => {
+                Self::new(StatusCode::CONFLICT, Kind::NotResumable, detail).about(id).with_end(info)
+            }
+            HostError::NotResumable { id, .. } => {
+                Self::new(StatusCode::CONFLICT, Kind::NotResumable, detail).about(id)
+            }
+            HostError::LoginRequired { id, .. } => Self::login_required(detail).about(id),
+            HostError::Agent { error } => match told_by_agent(error) {
+                (true, said) => Self::login_required(said),
+                (false, said) => Self::agent_failed(format!("{detail}: {said}")),
+            },
+            HostError::Start { info, .. } | HostError::AgentGone { info } => {
+                Self::agent_failed(detail).with_end(info)
+            }
+            HostError::Timeout { .. } | HostError::BadAnswer { .. } | HostError::AgentNotReading { .. } => {
+                Self::agent_failed(detail)
+            }
+            HostError::MethodNotFound { .. } => Self::new(StatusCode::CONFLICT, Kind::NotSupported, detail),
+            HostError::TooManySessions { .. } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, Kind::TooManySessions, detail)
             }
             HostError::LiveElsewhere { id, .. } => {
                 Self::new(StatusCode::CONFLICT, Kind::SessionLiveElsewhere, detail).about(id)
@@ -240,6 +310,8 @@ impl IntoResponse for Problem {
             status: self.status.as_u16(),
             detail: self.detail,
             session_id: self.session,
+            termination_info: self.ended,
+            auth_methods: self.auth_methods,
         };
         let mut response = (self.status, axum::Json(document)).into_response();
         response.extensions_mut().insert(self.kind);

@@ -3,6 +3,7 @@
 mod agents;
 mod answering;
 mod body;
+mod creating;
 mod event_cursor;
 mod events;
 mod prompting;
@@ -40,20 +41,24 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 14] = [
+const ROUTES: [Route; 18] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
+    (MethodFilter::POST, "/sessions", |method| on(method, creating::create)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
     (MethodFilter::DELETE, "/sessions/{id}", |method| on(method, sessions::delete)),
     (MethodFilter::GET, "/sessions/{id}/events", |method| on(method, events::events)),
     (MethodFilter::POST, "/sessions/{id}/answer", |method| on(method, answering::answer)),
     (MethodFilter::POST, "/sessions/{id}/cancel", |method| on(method, prompting::cancel)),
     (MethodFilter::GET, "/sessions/{id}/export", |method| on(method, transfer::export)),
+    (MethodFilter::POST, "/sessions/{id}/fork", |method| on(method, creating::fork)),
     (MethodFilter::POST, "/import", |method| on(method, transfer::import)),
     (MethodFilter::POST, "/sessions/{id}/close", |method| on(method, sessions::close)),
     (MethodFilter::POST, "/sessions/{id}/prompt", |method| on(method, prompting::prompt)),
+    (MethodFilter::POST, "/sessions/{id}/resume", |method| on(method, creating::resume)),
     (MethodFilter::POST, "/sessions/{id}/terminate", |method| on(method, sessions::terminate)),
     (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
     (MethodFilter::POST, "/reload", |method| on(method, reload::reload)),
+    (MethodFilter::POST, "/agents/{name}/check", |method| on(method, agents::check)),
     (MethodFilter::GET, "/whoami", |method| on(method, whoami::show)),
 ];
 

@@ -21,6 +21,22 @@ pub(super) async fn read(shared: &Shared, headers: &HeaderMap, body: Body) -> Re
     body::read(body, body::announced(headers), most, (&shared.bodies, &shared.pulse)).await
 }
 
+/// Reads a body that need not be there.
+pub(super) async fn read_if_any(
+    shared: &Shared,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Option<Bytes>, Problem> {
+    let is_json = body::is_json(headers);
+    let most = shared.settings().message_bytes;
+    let read = body::read(body, body::announced(headers), most, (&shared.bodies, &shared.pulse)).await?;
+    match (read.is_empty(), is_json) {
+        (true, _) => Ok(None),
+        (false, true) => Ok(Some(read)),
+        (false, false) => Err(body::not_json("the body is sent as application/json")),
+    }
+}
+
 /// What a body says; a member that is not known is an error.
 pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Problem> {
     let wrong = |why: &dyn std::fmt::Display| Problem::bad_request(format!("the body: {why}"));
@@ -28,7 +44,16 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(body: &'a Bytes) -> Result<T, Proble
     if !body.trim_ascii_start().starts_with(b"{") {
         return Err(wrong(&"an object is required"));
     }
-    serde_json::from_slice(body).map_err(|error| wrong(&error))
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let (path, error) = (error.path().to_string(), error.into_inner());
+        match path.as_str() {
+            "." | "?" => wrong(&error),
+            path => Problem::bad_request(format!("{path}: {error}")),
+        }
+    })?;
+    deserializer.end().map_err(|error| wrong(&error))?;
+    Ok(read)
 }
 
 /// The key of a request, if it has one.

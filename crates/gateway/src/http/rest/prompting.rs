@@ -6,15 +6,13 @@ use super::sessions::initiator;
 use super::{SessionPath, body, find};
 use crate::access::Needs;
 use crate::identity::{Identity, Scope};
-use acpd_host::{ClientRef, META, Prompted, method};
-use acpd_record::{SessionId, TurnNumber};
+use acpd_host::{ClientRef, Prompted, method, prompt_content, prompt_params};
+use acpd_record::TurnNumber;
 use axum::body::Body;
 use axum::extract::State;
 use axum::{Extension, Json};
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
@@ -91,7 +89,7 @@ pub(super) async fn prompt(
     let key = body::key(&headers)?;
     let body = body::read(&shared, &headers, body).await?;
     let PromptBody { prompt } = body::parse(&body)?;
-    let params = params(&id, prompt, key);
+    let params = prompt_params(&id, &prompt_content(prompt), key);
     let prompted = shared.host.prompt(&id, params, caller(&identity, &headers)).await?;
     Ok((StatusCode::ACCEPTED, Json(prompted.into())))
 }
@@ -112,72 +110,4 @@ pub(super) async fn cancel(
 /// A caller as a client of a session.
 pub(super) fn caller(identity: &Identity, headers: &HeaderMap) -> ClientRef {
     ClientRef { name: initiator(identity, headers).into(), connection: NO_CONNECTION.into() }
-}
-
-/// The params of `session/prompt`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Params<'a> {
-    session_id: &'a SessionId,
-    prompt: Blocks<'a>,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none", serialize_with = "in_own_meta")]
-    meta: Option<Key<'a>>,
-}
-
-#[derive(Clone, Copy, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Key<'a> {
-    idempotency_key: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Blocks<'a> {
-    Given(&'a RawValue),
-    Text([TextBlock<'a>; 1]),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename = "text")]
-struct TextBlock<'a> {
-    text: &'a RawValue,
-}
-
-fn in_own_meta<S: Serializer>(own: &Option<Key<'_>>, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut meta = serializer.serialize_map(Some(1))?;
-    meta.serialize_entry(META, own)?;
-    meta.end()
-}
-
-fn params(session_id: &SessionId, prompt: &RawValue, key: Option<&str>) -> Bytes {
-    let prompt = match prompt.get().starts_with('"') {
-        true => Blocks::Text([TextBlock { text: prompt }]),
-        // What is no array of blocks is refused as it is over ACP.
-        false => Blocks::Given(prompt),
-    };
-    let meta = key.map(|idempotency_key| Key { idempotency_key });
-    serde_json::to_vec(&Params { session_id, prompt, meta }).expect("all of its members are JSON").into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // contract 7.3: a string is one block of text, an array is passed on as it is
-    #[test]
-    fn a_prompt_is_as_over_acp() {
-        let id = SessionId::parse("s").expect("an id");
-        let of = |prompt: &str, key| {
-            let params = params(&id, serde_json::from_str(prompt).expect("JSON"), key);
-            String::from_utf8(params.to_vec()).expect("text")
-        };
-        assert_eq!(
-            of(r#""a\u0062""#, None),
-            r#"{"sessionId":"s","prompt":[{"type":"text","text":"a\u0062"}]}"#
-        );
-        assert_eq!(
-            of(r#"[ {"x":1.0} ]"#, Some("k")),
-            r#"{"sessionId":"s","prompt":[ {"x":1.0} ],"_meta":{"sandboxagent.dev":{"idempotencyKey":"k"}}}"#
-        );
-    }
 }

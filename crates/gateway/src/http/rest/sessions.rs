@@ -2,7 +2,7 @@
 
 use super::super::problem::Problem;
 use super::super::settings::Shared;
-use super::{SessionPath, find, numbers, query};
+use super::{SessionPath, find, numbers, query, transfer};
 use crate::access::Needs;
 use crate::identity::{Identity, Scope};
 use crate::paging::{Filter, PageRequest, WRONG_CURSOR};
@@ -10,6 +10,7 @@ use acpd_host::{EndRequest, SessionInfo, SessionSummary};
 use acpd_record::SessionId;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -118,6 +119,19 @@ pub(super) async fn delete(
     find(&shared, &identity, &id, Needs::resource(Scope::Admin)).await?;
     shared.host.delete_session(&id, &initiator(&identity, &headers)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The answer with a session that was just created.
+pub(super) async fn created(
+    shared: &Shared,
+    identity: &Identity,
+    id: &SessionId,
+) -> Result<Response, Problem> {
+    let found = find(shared, identity, id, Needs::resource(Scope::Control)).await?;
+    let info = Json(shared.host.session_info(id, found).await?);
+    let mut response = (StatusCode::CREATED, info).into_response();
+    transfer::header(response.headers_mut(), header::LOCATION, &format!("/v1/sessions/{id}"));
+    Ok(response)
 }
 
 async fn end(

@@ -11,7 +11,7 @@ use super::{OPEN_ROUTES, ROUTES, Route};
 use acpd_record::schema::{ShownEvent, definitions, generator};
 use acpd_record::{SessionMeta, TerminationInfo};
 use axum::routing::MethodFilter;
-use operations::{Body, OPERATIONS, Operation};
+use operations::{Body, Operation};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -37,12 +37,12 @@ impl JsonSchema for Kind {
 fn document() -> Value {
     let mut generator = generator("/components/schemas");
     let mut paths = Map::new();
-    for operation in OPERATIONS {
+    for operation in operations::all() {
         let methods = paths.entry(operation.path).or_insert_with(|| json!({}));
         methods[operation.method.as_str().to_lowercase()] = described(operation, &mut generator);
     }
-    let about = "Sessions of coding agents: list, look, follow, prompt, answer, end. Clients that create sessions \
-                 speak ACP at `/acp`. Every path under `/v1` is served under `/v2` too, which this document leaves out.";
+    let about = "Sessions of coding agents: create, list, look, follow, prompt, answer, end. Clients that want all \
+                 of ACP speak it at `/acp`. Every path under `/v1` is served under `/v2` too, which this document leaves out.";
     let license = env!("CARGO_PKG_LICENSE");
     json!({
         "openapi": "3.1.0",
@@ -73,8 +73,10 @@ fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
         described.insert("parameters".into(), parameters.into());
     }
     if let Some(request) = operation.request {
-        let content = json!({"application/json": {"schema": request()}});
-        described.insert("requestBody".into(), json!({"required": true, "content": content}));
+        let schema = request();
+        let is_required = schema["required"].is_array();
+        let content = json!({"application/json": {"schema": schema}});
+        described.insert("requestBody".into(), json!({"required": is_required, "content": content}));
     }
     let mut answers: Vec<_> = operation.answers.iter().collect();
     answers.sort_by_key(|answer| answer.status);
@@ -162,7 +164,7 @@ fn the_routes_are_described() {
         let routes = routes.iter().map(|(method, path, _)| format!("{method:?} /v1{path} {is_open}"));
         routes.collect::<BTreeSet<_>>()
     };
-    let described = OPERATIONS.iter().map(|operation| {
+    let described = operations::all().into_iter().map(|operation| {
         let method = MethodFilter::try_from(operation.method.clone()).expect("a method that is routed");
         format!("{method:?} {} {}", operation.path, operation.is_open)
     });
@@ -222,5 +224,6 @@ fn closed_lists_are_enums() {
     member("ProblemDocument", "type", "ProblemType");
     let urns: Vec<&str> = Kind::ALL.iter().map(|kind| kind.urn()).collect();
     assert!(urns.contains(&"urn:sandbox-agent:error:session_not_found"), "{urns:?}");
+    member("ProblemDocument", "terminationInfo", "TerminationInfo");
     list("ProblemType", &urns);
 }

@@ -6,17 +6,17 @@
 use super::super::body::next_piece;
 use super::super::problem::{Kind, Problem};
 use super::super::settings::Shared;
-use super::sessions::initiator;
+use super::sessions::{created, initiator};
 use super::{SessionPath, check_scope, find, query, too_many_connections};
 use crate::access::Needs;
 use crate::identity::{ConnectionPermit, Identity, Scope};
-use acpd_host::{Creator, ExportForm, HostError, ImportError, SessionExport, SessionImport, SessionInfo};
+use acpd_host::{Creator, ExportForm, HostError, ImportError, SessionExport, SessionImport};
 use acpd_record::SessionId;
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -62,7 +62,7 @@ pub(super) async fn export(
 }
 
 /// A header that has the id of a session in it, which every header can carry.
-fn header(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+pub(super) fn header(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     headers.extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
 }
 
@@ -101,11 +101,7 @@ pub(super) async fn import(
         let _read = tokio::time::timeout(REST, rest).await;
     }
     let id = imported?;
-    let found = find(&shared, &identity, &id, Needs::resource(Scope::Admin)).await?;
-    let info: Json<SessionInfo> = Json(shared.host.session_info(&id, found).await?);
-    let mut response = (StatusCode::CREATED, info).into_response();
-    header(response.headers_mut(), header::LOCATION, &format!("/v1/sessions/{id}"));
-    Ok(response)
+    created(&shared, &identity, &id).await
 }
 
 async fn read(

@@ -15,6 +15,8 @@ use http::Method;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
+mod beginning;
+
 /// One method of one path.
 pub(super) struct Operation {
     pub(super) method: Method,
@@ -25,7 +27,7 @@ pub(super) struct Operation {
     pub(super) summary: &'static str,
     pub(super) description: Option<&'static str>,
     pub(super) parameters: fn() -> Vec<Value>,
-    /// The body of a request, which is required then.
+    /// The body of a request, which is required if a member of it is.
     pub(super) request: Option<fn() -> Value>,
     pub(super) answers: &'static [Answer],
     /// No token is needed.
@@ -72,7 +74,14 @@ const NOT_JSON: Answer = problem(415, "the body is not sent as application/json"
 const ELSEWHERE: Answer = problem(409, "another process has it");
 
 /// All of them, in the order of their paths.
-pub(super) const OPERATIONS: &[Operation] = &[
+pub(super) fn all() -> Vec<&'static Operation> {
+    let mut all: Vec<_> = OPERATIONS.iter().chain(beginning::OPERATIONS).collect();
+    all.sort_by_key(|operation| operation.path);
+    all
+}
+
+/// Those that begin nothing new.
+const OPERATIONS: &[Operation] = &[
     Operation {
         method: Method::GET,
         path: "/v1/agents",
@@ -379,12 +388,14 @@ fn session() -> Vec<Value> {
     vec![parameter("id", "path", &json!("the session"), json!({"type": "string"}))]
 }
 
-fn keyed_session() -> Vec<Value> {
-    let mut parameters = session();
+fn keyed() -> Vec<Value> {
     let key = json!({"type": "string", "pattern": "^[!-~]{1,255}$"});
     let words = json!("a name of this request, under which it may be sent again");
-    parameters.push(parameter("Idempotency-Key", "header", &words, key));
-    parameters
+    vec![parameter("Idempotency-Key", "header", &words, key)]
+}
+
+fn keyed_session() -> Vec<Value> {
+    [session(), keyed()].concat()
 }
 
 fn query<T: JsonSchema>() -> Vec<Value> {

@@ -1,0 +1,288 @@
+//! Creating sessions, taking them up and forking them (contract 7.3). What is begun is brought to its end though the client
+//! may be gone.
+
+use super::super::problem::Problem;
+use super::super::settings::Shared;
+use super::prompting::caller;
+use super::sessions::created;
+use super::{SessionPath, body, check_scope, find};
+use crate::access::Needs;
+use crate::identity::{Identity, Scope, SessionPermit};
+use acpd_host::{
+    Beginning, Creation, Creator, Held, Host, HostError, META, Place, SessionInfo, SessionSummary,
+    TITLE_RULE, is_title, prompt_content,
+};
+use acpd_record::{PermissionMode, RequestKey, SessionId};
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use axum::{Extension, Json};
+use bytes::Bytes;
+use http::HeaderMap;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracing::Instrument;
+
+/// A session that is to be created.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct CreateBody<'a> {
+    /// The name of its agent. Default: the agent of clients that name none.
+    #[serde(default)]
+    agent: Option<String>,
+    /// Its working directory, an absolute path.
+    #[cfg_attr(test, schemars(extend("pattern" = "^/")))]
+    cwd: String,
+    /// Its first prompt: text, or content blocks as in ACP.
+    #[serde(borrow, default)]
+    #[cfg_attr(test, schemars(with = "Option<super::prompting::Content>"))]
+    prompt: Option<&'a RawValue>,
+    /// Other directories that it works with, absolute paths.
+    #[serde(default)]
+    additional_directories: Option<Vec<String>>,
+    /// MCP servers, as in ACP.
+    #[serde(borrow, default)]
+    #[cfg_attr(test, schemars(with = "Option<Vec<McpServer>>"))]
+    mcp_servers: Option<&'a RawValue>,
+    /// Who answers permission requests.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<Mode>"))]
+    permission_mode: Option<PermissionMode>,
+    /// Its title, one line. It stays, whatever its agent calls it.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(min = 1, max = 200)))]
+    title: Option<String>,
+    /// Close it when its first turn has ended.
+    #[serde(default)]
+    close_after_turn: bool,
+}
+
+/// Where a session that is taken up or forked is to work. What is absent is as it was.
+#[derive(Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct SetupBody<'a> {
+    /// Its working directory, an absolute path.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(extend("pattern" = "^/")))]
+    cwd: Option<String>,
+    /// Other directories that it works with, absolute paths. Default: none.
+    #[serde(default)]
+    additional_directories: Option<Vec<String>>,
+    /// MCP servers, as in ACP. Default: none; they are not recorded, since they may hold secrets.
+    #[serde(borrow, default)]
+    #[cfg_attr(test, schemars(with = "Option<Vec<McpServer>>"))]
+    mcp_servers: Option<&'a RawValue>,
+    /// Who answers permission requests.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<Mode>"))]
+    permission_mode: Option<PermissionMode>,
+}
+
+/// An MCP server of ACP. Its members depend on its type.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[schemars(inline)]
+struct McpServer {
+    /// Its name.
+    #[serde(rename = "name")]
+    _name: String,
+}
+
+/// A permission mode.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[schemars(inline, rename_all = "camelCase")]
+#[expect(dead_code, reason = "it is only described")]
+enum Mode {
+    Default,
+    AcceptEdits,
+    BypassPermissions,
+    Deny,
+}
+
+/// The params of `session/new`, `session/resume` and `session/fork`.
+#[serde_with::skip_serializing_none]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Params<'a> {
+    session_id: Option<&'a SessionId>,
+    cwd: &'a str,
+    additional_directories: Option<&'a [String]>,
+    mcp_servers: Option<&'a RawValue>,
+    #[serde(rename = "_meta", serialize_with = "in_own_meta")]
+    meta: Own<'a>,
+}
+
+/// What is for acpd alone.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Own<'a> {
+    permission_mode: Option<PermissionMode>,
+    title: Option<&'a str>,
+}
+
+fn in_own_meta<S: Serializer>(own: &Own<'_>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut meta = serializer.serialize_map(Some(1))?;
+    meta.serialize_entry(META, own)?;
+    meta.end()
+}
+
+impl Params<'_> {
+    fn write(&self) -> Result<Bytes, Problem> {
+        let directories = self.additional_directories.unwrap_or_default();
+        if let Some(place) = directories.iter().position(|directory| !Path::new(directory).is_absolute()) {
+            let detail = format!(
+                "additionalDirectories[{place}]: {:?} is not absolute; give the full path",
+                directories[place]
+            );
+            return Err(Problem::bad_request(detail));
+        }
+        Ok(serde_json::to_vec(self).expect("all of its members are JSON").into())
+    }
+}
+
+impl CreateBody<'_> {
+    fn params(&self) -> Result<Bytes, Problem> {
+        if self.title.as_deref().is_some_and(|title| !is_title(title)) {
+            return Err(Problem::bad_request(format!("title: {TITLE_RULE}")));
+        }
+        let own = Own { permission_mode: self.permission_mode, title: self.title.as_deref() };
+        let params = Params {
+            session_id: None,
+            cwd: &self.cwd,
+            additional_directories: self.additional_directories.as_deref(),
+            mcp_servers: self.mcp_servers,
+            meta: own,
+        };
+        params.write()
+    }
+}
+
+impl SetupBody<'_> {
+    fn read(body: Option<&Bytes>) -> Result<SetupBody<'_>, Problem> {
+        body.map_or_else(|| Ok(SetupBody::default()), body::parse)
+    }
+
+    /// The place of a session of such a kind, and what its agent is asked with.
+    fn place(&self, id: &SessionId, known: SessionSummary) -> Result<(Place, Bytes), Problem> {
+        let cwd = self.cwd.as_ref().unwrap_or(&known.cwd);
+        let params = Params {
+            session_id: Some(id),
+            cwd,
+            additional_directories: self.additional_directories.as_deref(),
+            mcp_servers: self.mcp_servers,
+            meta: Own { permission_mode: self.permission_mode, title: None },
+        };
+        Ok((Place { cwd: directory(cwd), agent: known.agent.clone(), ..Place::default() }, params.write()?))
+    }
+}
+
+/// Where a process is started. What is wrong with it is for the host to say.
+fn directory(cwd: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(cwd)).filter(|cwd| cwd.is_absolute() && cwd.is_dir())
+}
+
+/// Counts a session of the caller that is about to be live.
+fn admit(host: &Host, identity: &Identity) -> Result<SessionPermit, HostError> {
+    let permit = identity.begin_session(|| host.live_sessions_of(identity.name()));
+    permit.ok_or(HostError::TooManySessions { most: identity.sessions() })
+}
+
+/// An error of work that agent `agent` has a part in.
+fn problem(shared: &Shared, agent: &str, error: &HostError) -> Problem {
+    let known = || shared.host.agents().known(agent).ok().flatten();
+    Problem::of_host(error).with_logins(|| known().map(|info| info.auth_methods()))
+}
+
+/// `POST /v1/sessions`: creates a session, and prompts it.
+pub(super) async fn create(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    check_scope(&identity, Scope::Control)?;
+    let key = body::key(&headers)?;
+    let body = body::read(&shared, &headers, body).await?;
+    let wanted: CreateBody<'_> = body::parse(&body)?;
+    let key = key.and_then(|key| RequestKey::new(key, serde_json::from_slice(&body).ok()?));
+    let client = caller(&identity, &headers);
+    let agent = wanted.agent.clone().unwrap_or_else(|| shared.settings().default_agent.clone());
+    let creation = Creation {
+        agent: agent.clone(),
+        cwd: directory(&wanted.cwd),
+        params: wanted.params()?,
+        creator: Creator { client: client.name.clone(), token: identity.name().cloned(), key },
+        prompt: wanted.prompt.map(|prompt| prompt_content(prompt).into_owned()),
+        client,
+        close_after_turn: wanted.close_after_turn,
+        admit: {
+            let (host, identity) = (shared.host.clone(), identity.clone());
+            Box::new(move || admit(&host, &identity).map(|permit| Box::new(permit) as Held))
+        },
+    };
+    let id = shared.host.create(creation).await.map_err(|error| problem(&shared, &agent, &error))?;
+    created(&shared, &identity, &id).await
+}
+
+/// `POST /v1/sessions/{id}/resume`: takes up a session that has ended. One that is live goes on undisturbed.
+pub(super) async fn resume(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+    SessionPath(id): SessionPath,
+    body: Body,
+) -> Result<Json<SessionInfo>, Problem> {
+    let found = find(&shared, &identity, &id, Needs::resource(Scope::Control)).await?;
+    // Before anything else is read: an end that comes next stops it.
+    let attempt = shared.host.attempt(&id);
+    let body = body::read_if_any(&shared, &headers, body).await?;
+    let wanted = SetupBody::read(body.as_ref())?;
+    if shared.host.find_live(&id).await?.is_none() {
+        let permit = admit(&shared.host, &identity)?;
+        let (place, params) = wanted.place(&id, shared.host.inspect(&id, Some(found)).await?)?;
+        let (host, session, client) = (shared.host.clone(), id.clone(), caller(&identity, &headers).name);
+        let agent = place.agent.clone();
+        let joining = async move {
+            let (joined, _unused) = host.join(&session, attempt, place, Some(params), &client).await;
+            drop(permit);
+            joined.map(drop)
+        };
+        let joined = shared.host.complete(joining.instrument(acpd_host::session_span(&id))).await;
+        joined.map_err(|error| problem(&shared, &agent, &error))?;
+    }
+    let found = find(&shared, &identity, &id, Needs::resource(Scope::Control)).await?;
+    Ok(Json(shared.host.session_info(&id, found).await?))
+}
+
+/// `POST /v1/sessions/{id}/fork`: a new session with a copy of the history, forked by the agent.
+pub(super) async fn fork(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+    SessionPath(id): SessionPath,
+    body: Body,
+) -> Result<Response, Problem> {
+    let found = find(&shared, &identity, &id, Needs::resource(Scope::Control)).await?;
+    let body = body::read_if_any(&shared, &headers, body).await?;
+    let wanted = SetupBody::read(body.as_ref())?;
+    let permit = admit(&shared.host, &identity)?;
+    let (place, params) = wanted.place(&id, shared.host.inspect(&id, Some(found)).await?)?;
+    let client = caller(&identity, &headers).name;
+    let creator = Creator { client, token: identity.name().cloned(), key: None };
+    let (host, agent) = (shared.host.clone(), place.agent.clone());
+    let forking = async move {
+        let wanted = Beginning { source: Some(&id), params: Some(params), prompt: None, creator };
+        let forked = host.begin(place, wanted).await;
+        drop(permit);
+        forked.map(|new| new.session.id().clone()).map_err(|(error, _unused)| error)
+    };
+    let fork = shared.host.complete(forking).await.map_err(|error| problem(&shared, &agent, &error))?;
+    created(&shared, &identity, &fork).await
+}
