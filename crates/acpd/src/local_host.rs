@@ -120,6 +120,7 @@ pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
                 cancel: Some(config.timeouts.cancel),
                 permission: config.timeouts.permission.limit(),
                 idle: config.timeouts.idle.limit(),
+                stall: config.timeouts.stall.limit(),
             },
             share_process: agent.share_process,
             spare: agent.spare == 1,

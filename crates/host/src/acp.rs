@@ -59,6 +59,8 @@ pub mod method {
     pub const ANSWER_REFUSED: &str = "_sandboxagent/answer_refused";
     /// What a terminal of the session said; a notification to clients that want it.
     pub const TERMINAL: &str = "_sandboxagent/terminal";
+    /// Nothing comes from the agent, or it goes on after that; a notification to clients.
+    pub const SESSION_STALLED: &str = "_sandboxagent/session/stalled";
     /// Withdraws a request; a notification, either way.
     pub const CANCEL_REQUEST: &str = "$/cancel_request";
     /// The end of a run; contract 1.2.

@@ -120,6 +120,13 @@ impl RunJournal {
                 tracing::debug!(turn = turn.0, client, %connection, "turn started");
             }
             Note::TurnEnded { turn, end } => self.turn_ended(turn, &end),
+            Note::Stalled { turn, silent } => {
+                metrics::turn_stalled();
+                tracing::warn!(turn = turn.0, silent_ms = milliseconds(silent), "turn stalled");
+            }
+            Note::GoesOn { turn, silent } => {
+                tracing::info!(turn = turn.0, silent_ms = milliseconds(silent), "turn goes on");
+            }
             Note::Asked { turn, question, topic } => {
                 tracing::info!(
                     turn = turn.0,

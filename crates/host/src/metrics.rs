@@ -20,6 +20,7 @@ const INPUTS: &str = "acpd_session_inputs_waiting";
 const RUNS_STARTED: &str = "acpd_runs_started_total";
 const RUNS_ENDED: &str = "acpd_runs_ended_total";
 const TURNS_STARTED: &str = "acpd_turns_started_total";
+const TURNS_STALLED: &str = "acpd_turns_stalled_total";
 const TURNS_ENDED: &str = "acpd_turns_ended_total";
 const PROCESSES: &str = "acpd_agent_processes";
 const RESTARTS: &str = "acpd_agent_restarts_total";
@@ -48,6 +49,7 @@ pub fn describe_metrics() {
     describe_counter!(RUNS_ENDED, Unit::Count, "Runs that ended, by cause");
     describe_counter!(TURNS_STARTED, Unit::Count, "Turns that began");
     describe_counter!(TURNS_ENDED, Unit::Count, "Turns that ended, by stop reason");
+    describe_counter!(TURNS_STALLED, Unit::Count, "Times that nothing came from an agent for long in a turn");
     describe_gauge!(PROCESSES, Unit::Count, "Processes of each agent that run");
     describe_counter!(
         RESTARTS,
@@ -84,6 +86,7 @@ fn begin() {
         counter!(RUNS_ENDED, "cause" => cause).absolute(0);
     }
     counter!(TURNS_STARTED).absolute(0);
+    counter!(TURNS_STALLED).absolute(0);
     for reason in STOP_REASONS.into_iter().chain([OTHER, ERROR]) {
         counter!(TURNS_ENDED, "stop_reason" => reason).absolute(0);
     }
@@ -119,6 +122,11 @@ pub(crate) fn run_ended(cause: Option<Cause>) {
 
 pub(crate) fn turn_started() {
     counter!(TURNS_STARTED).increment(1);
+}
+
+/// Nothing came from the agent of a turn for long.
+pub(crate) fn turn_stalled() {
+    counter!(TURNS_STALLED).increment(1);
 }
 
 /// A turn that took so long ended with a stop reason, or without one.

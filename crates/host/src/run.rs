@@ -183,6 +183,7 @@ fn facts_of(
             cancel: spec.timeouts.cancel,
             permission: spec.timeouts.permission,
             idle: spec.timeouts.idle,
+            stall: spec.timeouts.stall,
             settle: spec.timeouts.graces.stdin.min(SETTLE),
         },
     }

@@ -32,6 +32,8 @@ pub struct Timeouts {
     pub permission: Option<Duration>,
     /// How long a session may do nothing before it ends.
     pub idle: Option<Duration>,
+    /// How long nothing may come from an agent that is waited for, before that is told.
+    pub stall: Option<Duration>,
 }
 
 /// An agent that can be started by its name.

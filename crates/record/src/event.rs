@@ -4,7 +4,7 @@ use crate::kind::EventKind;
 use crate::message::RawMessage;
 use crate::payload::{
     AgentRequest, CancelRequested, Created, ElicitationCompleted, Prompt, Question, Resolution, RunStarted,
-    StateChanged, TerminalNews, TranscriptFacts, TurnEnded,
+    Stalled, StateChanged, TerminalNews, TranscriptFacts, TurnEnded,
 };
 use crate::questions::Topic;
 use crate::termination::TerminationInfo;
@@ -120,6 +120,7 @@ events! {
     FileForwarded(Question<'a>),
     FileResolved(Resolution<'a>),
     StateChanged(StateChanged<'a>),
+    Stalled(Stalled),
 }
 
 impl Event<'_> {
@@ -157,7 +158,7 @@ mod tests {
     use super::*;
 
     /// One event of each kind, as it stands in a log.
-    const STORED: [(u16, &str); 25] = [
+    const STORED: [(u16, &str); 27] = [
         (1, r#"{"agent":"a","cwd":"/w","by":"c","forkedFrom":"s-1"}"#),
         (
             2,
@@ -192,6 +193,8 @@ mod tests {
         (18, r#"{"only":"v","request":5,"message":{}}"#),
         (19, r#"{"request":5,"by":{"client":"c"}}"#),
         (20, r#"{"modes":{"a":[]},"currentModeId":"m","by":"c"}"#),
+        (21, r#"{"turn":3,"silentMs":300000}"#),
+        (21, r#"{"turn":3,"silentMs":320000,"goesOn":true}"#),
     ];
 
     // ADR 0002: what is read and written again is the same, byte for byte
@@ -205,7 +208,7 @@ mod tests {
             assert_eq!(String::from_utf8(out).expect("text"), stored);
         }
         let kinds: std::collections::BTreeSet<u16> = STORED.iter().map(|(number, _)| *number).collect();
-        assert_eq!(kinds.len(), 20);
+        assert_eq!(kinds.len(), 21);
     }
 
     // ADR 0002: an event of a later version survives a rewrite

@@ -52,6 +52,8 @@ pub enum EventKind {
     /// What the agent said of the session's state in the answer to a request and not in an update: the mode that
     /// client `by` has set, for example. Its members are those of a snapshot.
     StateChanged = 20,
+    /// Nothing came from the agent for long, in a turn in which it was waited for; or it goes on after that.
+    Stalled = 21,
 }
 
 impl EventKind {
@@ -83,7 +85,7 @@ mod tests {
     // contract 1.6: numbers are stored and names are shown, so neither ever changes
     #[test]
     fn numbers_and_names_are_as_they_were() {
-        const NAMES: [&str; 20] = [
+        const NAMES: [&str; 21] = [
             "created",
             "run_started",
             "prompt",
@@ -104,6 +106,7 @@ mod tests {
             "file_forwarded",
             "file_resolved",
             "state_changed",
+            "stalled",
         ];
         let kinds: Vec<EventKind> = (1..).map_while(EventKind::from_number).collect();
         assert_eq!(kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>(), NAMES);

@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::ids::{QuestionNumber, TurnNumber};
+use crate::payload::Stalled;
 use crate::projection::{Phase, Projection};
 
 /// An event that cannot follow those before it.
@@ -24,6 +25,8 @@ pub enum Illegal {
     NoTurn { turn: TurnNumber },
     #[error("no turn is running")]
     NoTurnToCancel,
+    #[error("turn {turn} has stalled already, or goes on without having stalled")]
+    Stall { turn: TurnNumber },
     #[error("question {request} is not event {seq}")]
     Question { request: QuestionNumber, seq: u64 },
     #[error("question {request} is not open")]
@@ -53,6 +56,7 @@ impl Projection {
         match event {
             Event::Prompt(prompt) => self.check_prompt(prompt.turn),
             Event::TurnEnded(ended) => self.check_turn(ended.turn),
+            Event::Stalled(stalled) => self.check_stall(stalled),
             Event::Transcript(facts) => self.check_turn(facts.turn.unwrap_or_default()),
             Event::CancelRequested(_) if self.running_turn().is_none() => Err(Illegal::NoTurnToCancel),
             event => match (event.question(), event.resolution().map(|resolution| resolution.request)) {
@@ -73,6 +77,15 @@ impl Projection {
             // Earlier versions left the turn of the source open that was running at the fork.
             Some(_) if !self.is_fork => Err(Illegal::TwoTurns { last }),
             _ if turn != last.next() => Err(Illegal::Turn { turn, last }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_stall(&self, stalled: &Stalled) -> Result<(), Illegal> {
+        let turn = stalled.turn;
+        self.check_turn(turn)?;
+        match self.running_turn() {
+            Some(running) if running.stalled() != stalled.goes_on => Err(Illegal::Stall { turn }),
             _ => Ok(()),
         }
     }

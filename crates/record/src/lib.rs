@@ -38,8 +38,8 @@ pub use message::{RawMessage, is_history, is_state, update_kind, update_of};
 pub use meta::SessionMeta;
 pub use payload::{
     AgentRequest, AnsweredBy, CancelRequested, Created, ElicitationCompleted, ExitStatus, FinalOutput,
-    Prompt, Question, Resolution, RunStarted, StateChanged, TerminalEnded, TerminalNews, TerminalOutput,
-    TranscriptFacts, TurnEnded,
+    Prompt, Question, Resolution, RunStarted, Stalled, StateChanged, TerminalEnded, TerminalNews,
+    TerminalOutput, TranscriptFacts, TurnEnded,
 };
 pub use permission_mode::PermissionMode;
 pub use projection::{Position, Projection, RunningTurn};

@@ -285,6 +285,21 @@ pub struct FinalOutput<'a> {
     pub truncated: bool,
 }
 
+/// Nothing came from the agent for long, or it goes on after that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stalled {
+    /// The turn in which it was waited for.
+    pub turn: TurnNumber,
+    /// How long nothing came, in milliseconds.
+    #[serde(default)]
+    pub silent_ms: u64,
+    /// Something comes again: this tells the end of the silence.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub goes_on: bool,
+}
+
 /// What the agent said of its state in the answer to a request, and not in an update.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

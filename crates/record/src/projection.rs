@@ -52,6 +52,8 @@ pub struct RunningTurn {
     cancel_requested: bool,
     /// It was answered without the agent, which ignored its cancellation.
     pub(crate) given_up: bool,
+    /// Nothing comes from the agent.
+    stalled: bool,
 }
 
 /// What a session is, computed from its events alone.
@@ -133,6 +135,11 @@ impl Projection {
             Event::Ended(_) => self.ended(),
             Event::ElicitationCompleted(completed) => self.questions.completed(completed),
             Event::StateChanged(changed) => self.snapshot.see_state(&changed.state),
+            Event::Stalled(stalled) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.stalled = !stalled.goes_on;
+                }
+            }
             Event::CancelRequested(_) => {
                 if let Some(turn) = &mut self.turn {
                     turn.cancel_requested = true;
@@ -174,6 +181,7 @@ impl Projection {
             terminals: Vec::new(),
             cancel_requested: false,
             given_up: false,
+            stalled: false,
         }));
     }
 
@@ -331,6 +339,11 @@ impl RunningTurn {
     /// A client asked for its end.
     pub fn cancel_requested(&self) -> bool {
         self.cancel_requested
+    }
+
+    /// Its agent was told to have fallen silent, and not to have gone on.
+    pub fn stalled(&self) -> bool {
+        self.stalled
     }
 
     /// It was answered without the agent, which ignored its cancellation.

@@ -7,7 +7,7 @@
 use crate::kind::EventKind;
 use crate::payload::{
     AgentRequest, CancelRequested, Created, ElicitationCompleted, Prompt, Question, Resolution, RunStarted,
-    StateChanged, TerminalEnded, TerminalOutput, TranscriptFacts, TurnEnded,
+    Stalled, StateChanged, TerminalEnded, TerminalOutput, TranscriptFacts, TurnEnded,
 };
 use crate::snapshot::Shown;
 use crate::termination::TerminationInfo;
@@ -110,6 +110,7 @@ fn arms(generator: &mut SchemaGenerator, kind: EventKind) -> Vec<Value> {
             return vec![put("TerminalOutputEvent", output), put("TerminalEndedEvent", ended)];
         }
         EventKind::StateChanged => members::<StateChanged<'_>>(generator),
+        EventKind::Stalled => members::<Stalled>(generator),
     };
     vec![arm(generator, &name, of_kind(kind), members)]
 }

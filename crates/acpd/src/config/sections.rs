@@ -142,6 +142,8 @@ pub struct Timeouts {
     pub permission: Wait,
     /// How long a session may do nothing before its process is stopped. Default `never`.
     pub idle: Wait,
+    /// How long nothing may come from an agent in a turn before that is told; `never` allowed. Default 5 min.
+    pub stall: Wait,
     /// How long a client may take nothing of what waits for it before it is closed, with a reason; nothing is lost when
     /// it comes back. Default 30 s.
     #[serde(deserialize_with = "bounded")]
@@ -160,6 +162,7 @@ impl Default for Timeouts {
             cancel: Duration::from_secs(10),
             permission: Wait::Never,
             idle: Wait::Never,
+            stall: Wait::After(Duration::from_secs(300)),
             viewer_stall: Duration::from_secs(30),
             connection_idle: Duration::from_secs(300),
         }

@@ -57,6 +57,7 @@ stdin_grace = "2s"
 term_grace = "250ms"
 permission = "5m"
 idle = "2h"
+stall = "90s"
 cancel = "3s"
 viewer_stall = "4s"
 connection_idle = "1m"
@@ -135,6 +136,7 @@ fn the_sample_is_read_in_full() {
             cancel: Duration::from_secs(3),
             permission: seconds(300),
             idle: seconds(7200),
+            stall: seconds(90),
             viewer_stall: Duration::from_secs(4),
             connection_idle: Duration::from_secs(60),
         }
@@ -389,6 +391,7 @@ fn variables_override_every_scalar_key() {
     .with("ACPD_LIMITS_LINE_BYTES", "1 MiB")
     .with("ACPD_COMPAT_SESSION_STOP", "true")
     .with("ACPD_SERVER_ALLOWED_HOSTS", "a.example, b.example")
+    .with("ACPD_TIMEOUTS_STALL", "9ms")
     .with("ACPD_TIMEOUTS_VIEWER_STALL", "7ms")
     .with("ACPD_TIMEOUTS_CONNECTION_IDLE", "8ms")
     .with("ACPD_LIMITS_SESSIONS", "9")
@@ -413,6 +416,7 @@ fn variables_override_every_scalar_key() {
             cancel: millis(4),
             permission: Wait::After(millis(5)),
             idle: Wait::After(millis(6)),
+            stall: Wait::After(millis(9)),
             viewer_stall: millis(7),
             connection_idle: millis(8),
         }

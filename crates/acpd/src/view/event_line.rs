@@ -59,6 +59,7 @@ const KINDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cancel_requested", &["by {/by}"]),
+    ("stalled", &["turn {/turn}", "silent for {/silentMs} ms"]),
     (
         "permission_requested",
         &[
@@ -99,8 +100,9 @@ fn text_of(kind: &str, event: &Value) -> String {
         _ => {
             let ignored = kind == "turn_ended" && event["agentIgnoredCancel"] == true;
             let ignored = ignored.then(|| "(the agent ignored the cancel)".to_owned());
+            let goes_on = (kind == "stalled" && event["goesOn"] == true).then(|| "(it goes on)".to_owned());
             told(KINDS, kind, event)
-                .map_or_else(|| short(event), |parts| join(parts.into_iter().chain(ignored)))
+                .map_or_else(|| short(event), |parts| join(parts.into_iter().chain(ignored).chain(goes_on)))
         }
     }
 }
@@ -205,6 +207,16 @@ mod tests {
             ("turn_ended", json!({"stopReason": "end_turn"}), "turn ended             end_turn"),
             ("turn_ended", json!({"result": {"stopReason": "refusal"}}), "turn ended             refusal"),
             ("turn_ended", json!({"error": {"message": "no"}}), "turn ended             no"),
+            (
+                "stalled",
+                json!({"turn": 2, "silentMs": 300}),
+                "stalled                turn 2 silent for 300 ms",
+            ),
+            (
+                "stalled",
+                json!({"turn": 2, "silentMs": 400, "goesOn": true}),
+                "stalled                turn 2 silent for 400 ms (it goes on)",
+            ),
             (
                 "ended",
                 json!({"reason": "error", "terminatedBy": "agent", "message": "gone"}),

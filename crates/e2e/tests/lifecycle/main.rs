@@ -18,6 +18,7 @@ mod runs;
 mod secrets;
 mod shared;
 mod spare;
+mod stalling;
 mod starts;
 mod state;
 mod stderr_logs;

@@ -8,7 +8,7 @@ use crate::questions::Questions;
 use acpd_eventlog::Event as StoredEvent;
 use acpd_host::{OpenQuestion, method};
 use acpd_record::{
-    ConnectionId, Event, EventKind, Json, Prompt, Question, QuestionNumber, SessionId, TerminalNews,
+    ConnectionId, Event, EventKind, Json, Prompt, Question, QuestionNumber, SessionId, Stalled, TerminalNews,
     TerminationInfo, update_kind,
 };
 use acpd_wire::Message;
@@ -96,6 +96,7 @@ impl Page {
             Event::Terminal(news) if self.client.watches_terminals() => {
                 self.write_terminal(&news, history, out);
             }
+            Event::Stalled(stalled) if !history => self.write_stalled(&stalled, out),
             Event::Prompt(prompt) => self.write_prompt(&prompt, history, out),
             Event::Ended(info) if !history => self.write_ended(&info, out),
             // Of use to REST, not part of an ACP conversation.
@@ -167,6 +168,19 @@ impl Page {
         }
         let params = Json::new(&Params { news, session_id: &self.id });
         acpd_wire::write_notification(out, method::TERMINAL, Some(params.get().as_bytes()));
+    }
+
+    /// Nothing comes from the agent, or something again; of the past, neither is news.
+    fn write_stalled(&self, stalled: &Stalled, out: &mut BytesMut) {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            session_id: &'a SessionId,
+            #[serde(flatten)]
+            stalled: &'a Stalled,
+        }
+        let params = Json::new(&Params { session_id: &self.id, stalled });
+        acpd_wire::write_notification(out, method::SESSION_STALLED, Some(params.get().as_bytes()));
     }
 
     /// PR-3: the user's message, once, for all clients but the sender.
@@ -270,6 +284,15 @@ mod tests {
         }
         let own = r#"{"jsonrpc":"2.0","method":"_x/seen","params":{"sessionId":"s"}}"#;
         assert_eq!(written(&mut page(0), 1, EventKind::Notification, own), format!("{own}\n"));
+    }
+
+    // contract 7.3: every viewer is told as it happens, and not of the past
+    #[test]
+    fn a_stall_is_told_as_it_happens() {
+        let stalled = r#"{"turn":3,"silentMs":400,"goesOn":true}"#;
+        assert_eq!(written(&mut page(5), 5, EventKind::Stalled, stalled), "");
+        let line = r#"{"jsonrpc":"2.0","method":"_sandboxagent/session/stalled","params":{"sessionId":"s","turn":3,"silentMs":400,"goesOn":true}}"#;
+        assert_eq!(written(&mut page(4), 5, EventKind::Stalled, stalled), format!("{line}\n"));
     }
 
     // SE-4: history has no end of an earlier run

@@ -7,12 +7,14 @@
 mod asking;
 mod ending;
 mod forwarding;
+mod hearing;
 mod repeating;
 mod requesting;
 mod serving;
 mod turning;
 
 pub(crate) use ending::{EndOfRun, Ending};
+use hearing::Silence;
 pub(crate) use repeating::turn_under;
 pub(crate) use serving::Serving;
 
@@ -29,8 +31,8 @@ use crate::termination::RequestedEnd;
 use crate::viewers::Viewers;
 use acpd_eventlog::IndexUpdate;
 use acpd_record::{
-    Event, NativeSessionId, PermissionMode, Position, Projection, QuestionNumber, RawMessage, SessionId,
-    SessionMeta, update_kind,
+    Event, NativeSessionId, PermissionMode, Position, Projection, QuestionNumber, SessionId, SessionMeta,
+    update_kind,
 };
 use acpd_terminal::TerminalEvent;
 use bytes::Bytes;
@@ -65,6 +67,8 @@ pub(crate) struct Limits {
     pub(crate) permission: Option<Duration>,
     /// A session may do nothing before it ends.
     pub(crate) idle: Option<Duration>,
+    /// Nothing may come from an agent that is waited for.
+    pub(crate) stall: Option<Duration>,
     /// An ending session waits for its cancelled turn, and for the agent's own close.
     pub(crate) settle: Duration,
 }
@@ -89,6 +93,8 @@ pub(super) struct Volatile {
     pub(super) ending: Option<Ending>,
     /// Restart: counted anew.
     pub(super) idle_at: Option<Instant>,
+    /// Restart: counted anew.
+    pub(super) silence: Silence,
     /// What the index says that the session is doing. Restart: `Idle`, which a change of owner sets.
     pub(super) told: SessionState,
     /// What a list shows of the session has changed. Restart: no.
@@ -181,19 +187,23 @@ impl SessionCore {
             handover,
             ending: None,
             idle_at: facts.limits.idle.map(|idle| now.at + idle),
+            silence: Silence::default(),
             told: SessionState::Idle,
             redescribe: false,
             log_failed: false,
         };
-        Self { facts, log, meta, volatile }
+        let mut core = Self { facts, log, meta, volatile };
+        core.listen(false, now);
+        core
     }
 
     /// Decides what inputs lead to. What several lead to is appended at once.
     pub(crate) fn handle(&mut self, inputs: impl IntoIterator<Item = Input>, now: Now) -> Effects {
         let mut out = Effects::new(now.ms);
-        let mut by_time = true;
+        let (mut by_time, mut heard) = (true, false);
         for input in inputs {
             by_time &= matches!(input, Input::Timer);
+            heard |= matches!(input, Input::Agent(_));
             self.take(input, now, &mut out);
             out.stand_behind(self.log.last_seq());
         }
@@ -203,6 +213,7 @@ impl SessionCore {
             let idle = self.facts.limits.idle.filter(|_| is_idle);
             self.volatile.idle_at = idle.map(|idle| now.at + idle);
         }
+        self.listen(heard, now);
         self.update_index(&mut out);
         out
     }
@@ -231,43 +242,6 @@ impl SessionCore {
             Input::Abandoned => self.volatile.serving = Serving::default(),
             Input::Over(end) => self.over(&end, out),
         }
-    }
-
-    fn agent_says(&mut self, message: FromAgent, now: Now, out: &mut Effects) {
-        match message {
-            FromAgent::Notification { line, session, is_update: true } => self.updated(&line, session, out),
-            FromAgent::Notification { line, session, is_update: false } => self.notified(&line, session, out),
-            FromAgent::Withdrawn { id } => {
-                self.agent_withdraws(&id, out);
-                self.withdraw_service(&id, out);
-            }
-            FromAgent::Request { line, session, id, method } => {
-                let request = AgentAsks { line: &line, session, id: &id, method: &method };
-                self.agent_asks(&request, now, out);
-            }
-            FromAgent::Answer { ticket, answer } => self.agent_answers(ticket, &answer, now, out),
-            FromAgent::NotReading { ticket, waiting } => self.agent_does_not_read(ticket, waiting, out),
-        }
-    }
-
-    fn updated(&mut self, line: &Bytes, session: Option<Range<usize>>, out: &mut Effects) {
-        let mut is_echo = false;
-        if update_kind(line) == Some("user_message_chunk") {
-            if self.volatile.handover.is_repeated_by(line) {
-                return;
-            }
-            is_echo = self.is_echo(line);
-        }
-        let id = self.facts.id.clone();
-        let message = RawMessage::of_agent(line, session, id.as_json());
-        let event = if is_echo { Event::Echo(message) } else { Event::Update(message) };
-        self.append(&event, out);
-    }
-
-    /// Whether an update repeats a part of the prompt whose turn is running (PR-3).
-    pub(crate) fn is_echo(&self, line: &[u8]) -> bool {
-        update_kind(line) == Some("user_message_chunk")
-            && self.log.unfinished_turn().is_some_and(|turn| turn.is_echoed_by(line))
     }
 
     /// Appends an event, which the fold takes at once.
@@ -349,8 +323,9 @@ impl SessionCore {
     /// When time is an input.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let volatile = &self.volatile;
-        let deadlines = [volatile.turns.deadline(), volatile.due.next(), self.settles_at(), volatile.idle_at];
-        deadlines.into_iter().flatten().min()
+        let of_agent = [volatile.turns.deadline(), self.stalls_at()];
+        let deadlines = [volatile.due.next(), self.settles_at(), volatile.idle_at];
+        of_agent.into_iter().chain(deadlines).flatten().min()
     }
 
     /// When a cancelled turn is given up.

@@ -10,6 +10,7 @@ use acpd_record::{Event, QuestionNumber, TerminationInfo, Topic, TurnNumber};
 use acpd_terminal::TerminalId;
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What inputs lead to. The shell performs it in the order of the members and adds nothing.
 #[derive(Debug)]
@@ -85,6 +86,8 @@ pub(crate) enum Act {
 pub(crate) enum Note {
     TurnStarted { turn: TurnNumber, client: ClientRef },
     TurnEnded { turn: TurnNumber, end: TurnEnd },
+    Stalled { turn: TurnNumber, silent: Duration },
+    GoesOn { turn: TurnNumber, silent: Duration },
     Asked { turn: TurnNumber, question: QuestionNumber, topic: Topic },
     Answered { question: QuestionNumber, topic: Topic, client: ClientRef },
     Unanswered { question: QuestionNumber, topic: Topic, cause: &'static str },

@@ -150,6 +150,27 @@ fn terminals_belong_to_the_turn_that_creates_them() {
     assert_eq!(got.running_turn().expect("it runs").terminals, ["t1".into()]);
 }
 
+// contract 7.3: a turn stalls once, and again after it went on
+#[test]
+fn a_turn_stalls_and_goes_on() {
+    const STALLED: (u16, &str) = (21, r#"{"turn":1,"silentMs":5}"#);
+    const GOES_ON: (u16, &str) = (21, r#"{"turn":1,"silentMs":6,"goesOn":true}"#);
+    let stalled = |events: &[(u16, &str)]| folded(events).running_turn().expect("it runs").stalled();
+    assert!(stalled(&[CREATED, RUN, PROMPT, STALLED]));
+    assert!(!stalled(&[CREATED, RUN, PROMPT, STALLED, GOES_ON]));
+    assert!(stalled(&[CREATED, RUN, PROMPT, STALLED, GOES_ON, STALLED]));
+    let turn = TurnNumber(1);
+    for (events, next, expected) in [
+        (&[CREATED, RUN][..], STALLED, Illegal::NoTurn { turn }),
+        (&[CREATED, RUN, PROMPT, GIVEN_UP], STALLED, Illegal::NoTurn { turn }),
+        (&[CREATED, RUN, PROMPT, STALLED], STALLED, Illegal::Stall { turn }),
+        (&[CREATED, RUN, PROMPT], GOES_ON, Illegal::Stall { turn }),
+        (&[CREATED, RUN, PROMPT, STALLED, GOES_ON], GOES_ON, Illegal::Stall { turn }),
+    ] {
+        assert_eq!(refused(events, next), expected, "{events:?} {next:?}");
+    }
+}
+
 // PE-5: the end of an elicitation goes where its URL went
 #[test]
 fn a_url_is_known_until_it_is_done() {

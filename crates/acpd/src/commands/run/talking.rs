@@ -14,8 +14,9 @@ use crate::exit::Failure;
 use crate::runtime::if_any;
 use crate::signals::StopSignals;
 use crate::verdict::Stop;
-use crate::view::TICK;
+use crate::view::{TICK, span};
 use acpd_host::{META, method};
+use acpd_record::Stalled;
 use acpd_wire::member;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -232,6 +233,7 @@ impl Conversation {
         match method {
             method::SESSION_UPDATE if self.outcome.is_none() => self.update(params),
             method::TERMINAL if self.outcome.is_none() => self.terminal(params),
+            method::SESSION_STALLED if self.outcome.is_none() => self.stalled(params),
             method::CANCEL_REQUEST => self.withdrawn(params).await,
             _ => Ok(()),
         }
@@ -244,6 +246,17 @@ impl Conversation {
             Show::Text(view) | Show::Quiet(view) => view.update(update.get()).map_err(Failure::from),
             // It comes with its number, as an event.
             Show::Json(_) => Ok(()),
+        }
+    }
+
+    /// A person may want to cancel what does not go on. That it goes on is to be seen.
+    fn stalled(&mut self, params: &[u8]) -> Result<(), Failure> {
+        match (self.show.view(), serde_json::from_slice::<Stalled>(params)) {
+            (Some(view), Ok(stalled)) if !stalled.goes_on => {
+                let silent = span(i64::try_from(stalled.silent_ms / 1000).unwrap_or(i64::MAX));
+                Ok(view.announce(&format!("nothing has come from the agent for {silent}; Ctrl-C cancels"))?)
+            }
+            _ => Ok(()),
         }
     }
 

@@ -11,6 +11,7 @@ pub(super) fn world(world: World) -> World {
         .timeout("permission", "300ms")
         .timeout("cancel", "300ms")
         .timeout("idle", "3s")
+        .timeout("stall", "400ms")
         .config("[files]\nforward = true\n[limits]\nline_bytes = \"100 KiB\"");
     World { scratch, binary, cwd, files }
 }
@@ -20,6 +21,10 @@ pub(super) fn play(world: &World, daemon: &Daemon) {
     // Answered by the clock.
     let (mut client, session) = world.session(daemon, "example");
     client.turn(&session, "ask edit Too late");
+    client.call("session/close", &of(&session));
+    // Silent for long.
+    let (mut client, session) = world.session(daemon, "example");
+    client.turn(&session, "sleep 900\nat last");
     client.call("session/close", &of(&session));
     // A turn that is given up.
     let (mut client, session) = world.session(daemon, "example");

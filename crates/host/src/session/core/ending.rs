@@ -139,6 +139,7 @@ impl SessionCore {
             let requested = RequestedEnd { cause: Cause::IdleTimeout, initiator: "daemon".to_owned() };
             self.begin_end(requested, now, out);
         }
+        self.time_of_silence(now, out);
         let step = self.volatile.turns.tick(now.at);
         self.step(step, out);
         self.resolve_due(now, out);

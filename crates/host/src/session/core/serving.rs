@@ -33,6 +33,13 @@ pub(crate) struct Serving {
     asked: u64,
 }
 
+impl Serving {
+    /// Whether the agent waits for nothing that acpd does for it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+}
+
 impl SessionCore {
     /// Begins to serve a request.
     pub(super) fn serve(&mut self, service: Service, request: &AgentAsks<'_>, out: &mut Effects) {

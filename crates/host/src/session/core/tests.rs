@@ -5,6 +5,7 @@ mod ending;
 mod law;
 mod repeating;
 mod serving;
+mod stalling;
 mod turning;
 
 use super::*;
@@ -25,7 +26,13 @@ struct Stage {
 
 fn limits() -> Limits {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
-    Limits { cancel: seconds(10), permission: seconds(60), idle: None, settle: Duration::from_millis(300) }
+    Limits {
+        cancel: seconds(10),
+        permission: seconds(60),
+        idle: None,
+        stall: None,
+        settle: Duration::from_millis(300),
+    }
 }
 
 fn facts() -> RunFacts {

@@ -156,7 +156,7 @@ struct World {
 
 fn law_facts() -> RunFacts {
     // Timers begin anew after a restart.
-    let limits = Limits { cancel: None, permission: None, idle: None, settle: Duration::ZERO };
+    let limits = Limits { cancel: None, permission: None, idle: None, stall: None, settle: Duration::ZERO };
     RunFacts { limits, is_shared: true, ..facts() }
 }
 
