@@ -21,6 +21,8 @@ pub struct PseudoTerminal {
     person: OwnedFd,
     /// The program's side; the test keeps it to look at the mode, also when the program is gone.
     program: OwnedFd,
+    /// What the program is told of it.
+    term: &'static str,
 }
 
 impl Default for PseudoTerminal {
@@ -44,7 +46,24 @@ impl PseudoTerminal {
         let program = open(name, flags, Mode::empty()).expect("its other side opens");
         let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&program, size).expect("it has a size");
-        Self { person, program }
+        Self { person, program, term: "xterm" }
+    }
+
+    /// One on which nothing that was written can be changed.
+    #[must_use]
+    pub fn dumb(self) -> Self {
+        Self { term: "dumb", ..self }
+    }
+
+    /// One of so many columns.
+    ///
+    /// # Panics
+    /// When it cannot be.
+    #[must_use]
+    pub fn with_columns(self, columns: u16) -> Self {
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.program, size).expect("it has a size");
+        self
     }
 
     /// Presses keys.
@@ -76,7 +95,7 @@ impl PseudoTerminal {
         let (subcommand, rest) = args.split_first().expect("a subcommand");
         command.arg(subcommand);
         command.arg("--state-dir").arg(scratch.state()).arg("--config").arg(scratch.config_file());
-        command.args(rest).env("TERM", "xterm").stdin(side()).stdout(side()).stderr(side());
+        command.args(rest).env("TERM", self.term).stdin(side()).stdout(side()).stderr(side());
         // As a shell would: what stops it must not stop the test.
         command.process_group(0);
         let child = command.spawn().expect("acpd starts");
