@@ -3,6 +3,7 @@
 //! The composition parses with [`Cli::parse_args`] and runs the command; the hidden `keeper` is taken off
 //! before. Invariants: a usage error exits with 2 and says what to type; only commands that exist are offered.
 
+mod chat;
 mod daemon;
 mod operate;
 mod run;
@@ -10,6 +11,7 @@ mod sessions;
 #[cfg(test)]
 mod tests;
 
+pub use chat::{Attach, Chat};
 pub use daemon::{Connect, Events, List, One, Sessions, Top, Which};
 pub use operate::{Reload, Status, Stop};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
@@ -35,6 +37,7 @@ use crate::config::{Scope, Sees, agent_name, listen_address};
 Examples:
   acpd run \"hello\"                          one prompt to the built-in example agent
   acpd run --agent opencode \"fix the tests\" one prompt to a configured agent
+  acpd chat                                 many prompts, on a terminal
   acpd stdio --agent opencode               an agent for your editor
   acpd agents check opencode                does it start, and what can it do?
   acpd serve                                a daemon that hosts sessions for many clients
@@ -71,6 +74,10 @@ pub struct Cli {
 pub enum Command {
     /// Give an agent one prompt and show what it does
     Run(Box<Run>),
+    /// Talk with an agent on the terminal
+    Chat(Box<Chat>),
+    /// Watch a session of a daemon, and take part in it
+    Attach(Attach),
     /// Be the daemon: host sessions for any number of clients
     Serve(Serve),
     /// Be an ACP agent on stdin and stdout, for editors

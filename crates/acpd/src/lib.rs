@@ -16,6 +16,7 @@ mod commands;
 pub mod config;
 mod daemon;
 mod daemon_config;
+mod editor;
 mod exit;
 mod form;
 mod hosting;

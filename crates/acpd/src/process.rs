@@ -42,6 +42,8 @@ pub fn run_process() -> ExitCode {
     let outcome = runtime.block_on(async {
         match cli.command {
             Command::Run(run) => commands::run::run(*run).await,
+            Command::Chat(chat) => commands::run::chat(*chat).await,
+            Command::Attach(attach) => commands::run::attach(attach).await,
             Command::Stdio(stdio) => commands::stdio::stdio(stdio).await,
             Command::Serve(serve) => commands::serve::serve(serve).await,
             Command::Token(token) => commands::token::token(token),

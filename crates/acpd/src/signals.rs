@@ -28,10 +28,18 @@ impl StopSignals {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub(crate) async fn next(&mut self) {
+        self.next_is_interrupt().await;
+    }
+
+    /// Waits for the next one, and says whether it is SIGINT.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn next_is_interrupt(&mut self) -> bool {
         tokio::select! {
-            _ = self.term.recv() => {}
-            _ = self.interrupt.recv() => {}
-            _ = if_any(self.hangup.as_mut().map(Signal::recv)) => {}
+            _ = self.term.recv() => false,
+            _ = self.interrupt.recv() => true,
+            _ = if_any(self.hangup.as_mut().map(Signal::recv)) => false,
         }
     }
 }

@@ -27,6 +27,7 @@ mod record;
 mod session_rows;
 mod short_ids;
 mod spans;
+mod talk;
 mod tally;
 
 #[cfg(test)]
@@ -151,6 +152,14 @@ impl<O: Write, E: Write> View<O, E> {
                 None => Ok(()),
             },
             None => self.show(update),
+        }
+    }
+
+    /// The same as a value.
+    pub(crate) fn take(&mut self, update: &Value) -> io::Result<()> {
+        match self.asking {
+            Some(_) => self.update(&update.to_string()),
+            None => self.update_value(update),
         }
     }
 

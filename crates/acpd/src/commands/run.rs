@@ -1,6 +1,7 @@
 //! `acpd run`: one prompt through a hosted session, shown to a person or as JSON lines.
 
 mod attachments;
+mod chat;
 mod conversation;
 mod ending_here;
 mod failing;
@@ -17,7 +18,7 @@ mod talking;
 mod target;
 
 use super::{clap_failure, directory, standard_input};
-use crate::cli::{CommandLine, Run, RunFormat};
+use crate::cli::{CommandLine, HostLocation, Run, RunFormat, SessionChoice};
 use crate::client::Client;
 use crate::config::{Agent, Config, Wait, agent_name};
 use crate::exit::Failure;
@@ -26,6 +27,8 @@ use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
 use acpd_host::PermissionMode;
 use attachments::Attachment;
+use chat::Chatting;
+pub(crate) use chat::{attach, chat};
 use conversation::Conversation;
 use home::Home;
 use lines::{ErrorLine, Line, ResultLine};
@@ -56,18 +59,17 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
 async fn converse(args: Run) -> Result<Result<(), Failure>, Failure> {
     let prompt = args.prompt(std::io::stdin().is_terminal()).map_err(clap_failure)?;
     let prompt = standard_input::whole(prompt).await?;
-    let limit = args.timeout.and_then(Wait::limit);
-    let (format, choice, mut location) = (args.format(), args.choice, args.location);
-    let mut words = Words {
-        prompt,
-        attachments: attachments::read_all(&choice.file, &choice.image)?,
-        directories: Vec::new(),
-        servers: mcp::read_all(&choice.mcp)?,
-        settings: Setting::of(&choice),
-        format,
-        mode: choice.permission_mode,
-        limit,
-    };
+    let (format, limit) = (args.format(), args.timeout.and_then(Wait::limit));
+    let words = Words { prompt, format, limit, ..Words::of(&args.choice)? };
+    hold(args.choice, args.location, words).await
+}
+
+/// Holds a conversation in the session that is chosen. An error when it did not come to that.
+async fn hold(
+    choice: SessionChoice,
+    mut location: HostLocation,
+    mut words: Words,
+) -> Result<Result<(), Failure>, Failure> {
     let wished = |is_here, words: &mut Words| {
         let directories = choice.add_dir.iter().map(|given| directory("--add-dir", given, is_here));
         words.directories = directories.collect::<Result<_, _>>()?;
@@ -75,6 +77,7 @@ async fn converse(args: Run) -> Result<Result<(), Failure>, Failure> {
     };
     location.embedded |= choice.command.is_some();
     let reach = reach(&location);
+    words.reach.clone_from(&reach);
     match Hosting::find(location).await? {
         Hosting::Here(mut config) => {
             let named = choice.command.map(|command| with_command(&mut config, command)).transpose()?;
@@ -128,6 +131,7 @@ async fn here(
     if !wish.names_session() {
         config.agent(agent).map_err(Failure::missing)?;
     }
+    let name = words.name;
     let mut signals = StopSignals::listen()?;
     let local = LocalHost::open(config).await?;
     let host = local.host.clone();
@@ -145,7 +149,7 @@ async fn here(
         }
         Err(failure) => {
             // No connection ends it.
-            host.shutdown(CLIENT).await;
+            host.shutdown(name).await;
             (Err(failure), home)
         }
     };
@@ -160,6 +164,8 @@ const CLIENT: &str = "acpd run";
 
 /// What is said, and how.
 struct Words {
+    /// What the client calls itself.
+    name: &'static str,
     prompt: String,
     /// Behind it.
     attachments: Vec<Attachment>,
@@ -173,9 +179,30 @@ struct Words {
     mode: Option<PermissionMode>,
     /// How long it may take.
     limit: Option<Duration>,
+    /// What to type for other commands to find the session: flags, each with a space before it.
+    reach: String,
+    /// For many prompts instead of one.
+    chat: Option<Chatting>,
 }
 
 impl Words {
+    /// What a session is chosen with; its prompt is to come.
+    fn of(choice: &SessionChoice) -> Result<Self, Failure> {
+        Ok(Self {
+            name: CLIENT,
+            prompt: String::new(),
+            attachments: attachments::read_all(&choice.file, &choice.image)?,
+            directories: Vec::new(),
+            servers: mcp::read_all(&choice.mcp)?,
+            settings: Setting::of(choice),
+            format: RunFormat::Text,
+            mode: choice.permission_mode,
+            limit: None,
+            reach: String::new(),
+            chat: None,
+        })
+    }
+
     /// The content blocks of the prompt.
     fn blocks(&mut self) -> Vec<Value> {
         let words = json!({"type": "text", "text": std::mem::take(&mut self.prompt)});

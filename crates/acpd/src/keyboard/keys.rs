@@ -1,8 +1,8 @@
-//! From the bytes that a terminal sends to the keys that answer a question.
+//! From the strokes of a person to the keys that answer a question.
 //!
-//! Pure; owned by the keyboard, which says when a lone escape has waited long enough for the rest of a sequence.
-//! Invariant: what is no key of ours gives none, and no part of an unknown sequence is taken for a letter: a function
-//! key must not allow anything.
+//! Pure. Invariant: what is no key of ours gives none: a function key, or a paste, must not allow anything.
+
+use super::strokes::Stroke;
 
 /// What a person can press at a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,114 +21,52 @@ pub(crate) enum Key {
     Quit,
 }
 
-/// How far a sequence has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Ground,
-    /// After ESC.
-    Escape,
-    /// After ESC [, before the byte that ends it.
-    Sequence { first: bool },
-    /// One more byte belongs to the sequence and decides: ESC O, or ESC [ [ of the Linux console.
-    One { arrows: bool },
+/// The keys in what came at once. Several letters at once were pasted, not pressed: they answer nothing.
+pub(super) fn keys(strokes: &[Stroke]) -> Vec<Key> {
+    let letters = |stroke: &Stroke| match stroke {
+        Stroke::Text(text) | Stroke::Paste(text) => text.chars().filter(char::is_ascii_alphanumeric).count(),
+        _ => 0,
+    };
+    let mut keys: Vec<Key> = strokes.iter().filter_map(Key::of).collect();
+    if strokes.iter().map(letters).sum::<usize>() > 1 {
+        keys.retain(|key| matches!(key, Key::Interrupt | Key::Suspend | Key::Quit));
+    }
+    keys
 }
 
-/// Makes keys of bytes, however they are torn.
-#[derive(Debug, Default)]
-pub(crate) struct Decoder {
-    state: State,
-}
-
-impl Decoder {
-    /// The keys in what came at once. Several letters at once were pasted, not pressed: they answer nothing.
-    pub(crate) fn keys(&mut self, bytes: &[u8]) -> Vec<Key> {
-        let mut keys: Vec<Key> = bytes.iter().filter_map(|byte| self.key(*byte)).collect();
-        if keys.iter().filter(|key| matches!(key, Key::Letter(_))).count() > 1 {
-            keys.retain(|key| matches!(key, Key::Interrupt | Key::Suspend | Key::Quit));
-        }
-        keys
-    }
-
-    /// Whether a sequence is not complete.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.state != State::Ground
-    }
-
-    /// Nothing more came: an escape was the key, and a torn sequence is none.
-    pub(crate) fn settle(&mut self) -> Option<Key> {
-        (std::mem::take(&mut self.state) == State::Escape).then_some(Key::Escape)
-    }
-
-    fn key(&mut self, byte: u8) -> Option<Key> {
-        let state = std::mem::take(&mut self.state);
-        match (state, byte) {
-            (State::Escape, 0x1b) => {
-                self.state = State::Escape;
-                Some(Key::Escape)
+impl Key {
+    /// What a stroke means at a question.
+    pub(crate) fn of(stroke: &Stroke) -> Option<Self> {
+        Some(match stroke {
+            Stroke::Text(text) => {
+                let mut letters = text.chars().filter(char::is_ascii_alphanumeric);
+                match (letters.next(), letters.next()) {
+                    (Some(letter), None) => Self::Letter(letter.to_ascii_lowercase()),
+                    _ => return None,
+                }
             }
-            (_, 0x1b) => {
-                self.state = State::Escape;
-                None
-            }
-            // Controls work in the middle of a sequence too.
-            (_, 0..0x20) | (State::Ground, _) => control_or_letter(byte),
-            (State::Escape, b'[') => {
-                self.state = State::Sequence { first: true };
-                None
-            }
-            (State::Escape, b'O') => {
-                self.state = State::One { arrows: true };
-                None
-            }
-            // Alt and a key.
-            (State::Escape, _) => None,
-            (State::Sequence { first: true }, b'[') => {
-                self.state = State::One { arrows: false };
-                None
-            }
-            (State::Sequence { .. }, 0x40..=0x7e) | (State::One { arrows: true }, _) => arrow(byte),
-            (State::Sequence { .. }, _) => {
-                self.state = State::Sequence { first: false };
-                None
-            }
-            (State::One { arrows: false }, _) => None,
-        }
-    }
-}
-
-fn control_or_letter(byte: u8) -> Option<Key> {
-    Some(match byte {
-        0x03 | 0x04 => Key::Interrupt,
-        0x1a => Key::Suspend,
-        0x1c => Key::Quit,
-        b'\r' | b'\n' => Key::Enter,
-        // Ctrl-P; Ctrl-N and tab.
-        0x10 => Key::Up,
-        0x0e | b'\t' => Key::Down,
-        letter if letter.is_ascii_alphanumeric() => Key::Letter(char::from(letter.to_ascii_lowercase())),
-        _ => return None,
-    })
-}
-
-/// The byte that ends the sequence of an arrow; Z is shift and tab.
-fn arrow(byte: u8) -> Option<Key> {
-    match byte {
-        b'A' | b'Z' => Some(Key::Up),
-        b'B' => Some(Key::Down),
-        _ => None,
+            Stroke::Enter => Self::Enter,
+            Stroke::Up | Stroke::BackTab => Self::Up,
+            Stroke::Down | Stroke::Tab => Self::Down,
+            Stroke::Escape => Self::Escape,
+            Stroke::Interrupt | Stroke::EndOfInput => Self::Interrupt,
+            Stroke::Suspend => Self::Suspend,
+            Stroke::Quit => Self::Quit,
+            _ => return None,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::strokes::Decoder;
     use super::*;
 
     fn decoded(bytes: &[u8]) -> Vec<Key> {
         let mut decoder = Decoder::default();
-        let mut keys = decoder.keys(bytes);
-        keys.extend(decoder.settle());
-        keys
+        let mut pressed = keys(&decoder.strokes(bytes));
+        pressed.extend(decoder.settle().as_ref().and_then(Key::of));
+        pressed
     }
 
     // contract 6: permission questions on the terminal; keys, as terminals send them
@@ -179,7 +117,7 @@ mod tests {
             (b"A", vec![Key::Up]),
             (b"n", vec![Key::Letter('n')]),
         ] {
-            assert_eq!(decoder.keys(byte), keys);
+            assert_eq!(super::keys(&decoder.strokes(byte)), keys);
             assert_eq!(decoder.is_waiting(), !matches!(byte, b"A" | b"n"));
         }
         assert_eq!(decoder.settle(), None);

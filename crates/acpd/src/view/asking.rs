@@ -43,6 +43,11 @@ impl Asking {
         })
     }
 
+    /// The options, a line each, for a screen that is not changed.
+    pub(super) fn options(&self) -> Vec<String> {
+        self.menu.lines(self.question.options(), usize::MAX, Paint::new(false))
+    }
+
     /// Rows of the menu: all but two, so that it can be taken off the screen.
     fn menu_rows(&self) -> usize {
         self.rows.saturating_sub(2)

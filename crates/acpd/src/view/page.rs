@@ -2,11 +2,14 @@
 //!
 //! Owned by the view, which decides what is said. Invariants: no line breaks into another; the answer is written
 //! as it comes and flushed; on a terminal, the *live* lines at the bottom (progress, open tool calls) are
-//! taken away before anything is written and put back after. Not here: what anything means.
+//! taken away before anything is written and put back after. So are the rows of a line that the person writes (the
+//! *input*), which are below them, and also below an answer in the middle of a line. Not here: what anything means.
 
 use std::io::{self, Write};
 
 use super::paint::{Paint, Screen};
+use crate::editor::Input;
+use unicode_width::UnicodeWidthChar;
 
 /// At most this many live lines; more would scroll on a small terminal and could not be taken back.
 const LIVE_LINES: usize = 6;
@@ -23,6 +26,7 @@ pub(super) enum Block {
     Note,
     Question,
     Ending,
+    Input,
 }
 
 /// Whether a block ends the paragraph of the answer it comes after.
@@ -49,6 +53,20 @@ pub(super) struct Page<O, E> {
     live_block: Block,
     drawn: usize,
     notes: Vec<String>,
+    input: Option<Below>,
+}
+
+/// A line that the person writes, and what is above it.
+#[derive(Default)]
+struct Below {
+    input: Input,
+    columns: usize,
+    /// Columns that the text in the middle of a line takes in its last row.
+    column: usize,
+    /// Rows from the first that is drawn down to the cursor.
+    cursor_row: usize,
+    /// A row was begun below the text in the middle of a line.
+    below: bool,
 }
 
 impl<O: Write, E: Write> Page<O, E> {
@@ -65,7 +83,25 @@ impl<O: Write, E: Write> Page<O, E> {
             live_block: Block::Calls,
             drawn: 0,
             notes: Vec::new(),
+            input: None,
         }
+    }
+
+    /// Shows a line that the person writes, on a screen of so many columns; or none any more.
+    pub(super) fn set_input(&mut self, input: Option<(Input, usize)>) -> io::Result<()> {
+        let unchanged = match (&self.input, &input) {
+            (Some(shown), Some((input, columns))) => shown.input == *input && shown.columns == *columns,
+            (None, None) => true,
+            _ => false,
+        };
+        if !self.screen.terminal || (unchanged && self.drawn > 0) {
+            return Ok(());
+        }
+        let taken = self.take_live();
+        let column = self.input.as_ref().map_or(0, |below| below.column);
+        self.input = input.map(|(input, columns)| Below { input, columns, column, ..Below::default() });
+        let put = self.live_text();
+        self.say(&(taken + &put))
     }
 
     pub(super) fn paint(&self) -> Paint {
@@ -74,6 +110,10 @@ impl<O: Write, E: Write> Page<O, E> {
 
     pub(super) fn is_terminal(&self) -> bool {
         self.screen.terminal
+    }
+
+    pub(super) fn is_coloured(&self) -> bool {
+        self.screen.colour
     }
 
     /// Whether the answer is in the middle of a line.
@@ -96,6 +136,7 @@ impl<O: Write, E: Write> Page<O, E> {
         self.say(&before)?;
         self.out.write_all(text.as_bytes())?;
         self.out.flush()?;
+        self.advance(text);
         self.out_open = !text.ends_with('\n');
         if !self.out_open {
             self.say_notes()?;
@@ -117,11 +158,13 @@ impl<O: Write, E: Write> Page<O, E> {
         for piece in text.split_inclusive('\n') {
             if !self.err_open {
                 said.push_str(&self.paint.dim("┆ "));
+                self.advance("┆ ");
             }
             let content = piece.trim_end_matches('\n');
             if !content.is_empty() {
                 said.push_str(&self.paint.dim(content));
             }
+            self.advance(piece);
             self.err_open = !piece.ends_with('\n');
             if !self.err_open {
                 said.push('\n');
@@ -165,6 +208,7 @@ impl<O: Write, E: Write> Page<O, E> {
         let mut said = self.take_live();
         if std::mem::take(&mut self.err_open) {
             said.push('\n');
+            self.advance("\n");
         }
         self.say(&said)?;
         self.close_answer(paragraph)?;
@@ -175,6 +219,29 @@ impl<O: Write, E: Write> Page<O, E> {
     /// The screen shows something else now: there are no live lines on it to take away.
     pub(super) fn forget_drawn(&mut self) {
         self.drawn = 0;
+        if let Some(below) = &mut self.input {
+            *below =
+                Below { input: std::mem::take(&mut below.input), columns: below.columns, ..Below::default() };
+        }
+    }
+
+    /// Text goes behind what is in the middle of a line.
+    fn advance(&mut self, text: &str) {
+        let Some(below) = &mut self.input else { return };
+        for c in text.chars() {
+            let wide = match c {
+                '\n' => {
+                    below.column = 0;
+                    continue;
+                }
+                '\t' => (8 - below.column % 8).min(below.columns.saturating_sub(below.column + 1)),
+                c => c.width().unwrap_or_default(),
+            };
+            below.column = match below.column + wide <= below.columns {
+                true => below.column + wide,
+                false => wide,
+            };
+        }
     }
 
     /// Replaces the live lines by those of a question, which has to know how many fit the screen.
@@ -236,17 +303,31 @@ impl<O: Write, E: Write> Page<O, E> {
             self.out_open = false;
             self.out.write_all(b"\n")?;
             self.out.flush()?;
+            self.advance("\n");
         }
         Ok(())
     }
 
     /// What takes the live lines off the screen.
     fn take_live(&mut self) -> String {
-        match std::mem::take(&mut self.drawn) {
-            0 => String::new(),
-            1 => "\r\u{1b}[J".to_owned(),
-            rows => format!("\r\u{1b}[{}A\u{1b}[J", rows - 1),
+        let drawn = std::mem::take(&mut self.drawn);
+        if drawn == 0 {
+            return String::new();
         }
+        let (up, below) = match &mut self.input {
+            Some(below) => (below.cursor_row, std::mem::take(&mut below.below).then_some(below.column)),
+            None => (drawn - 1, None),
+        };
+        let mut taken = "\r".to_owned();
+        if up > 0 {
+            taken.push_str(&format!("\u{1b}[{up}A"));
+        }
+        taken.push_str("\u{1b}[J");
+        // Behind the text that is in the middle of a line.
+        if let Some(column) = below {
+            taken.push_str(&format!("\u{1b}[1A\u{1b}[{column}C"));
+        }
+        taken
     }
 
     fn put_live(&mut self) -> io::Result<()> {
@@ -258,12 +339,50 @@ impl<O: Write, E: Write> Page<O, E> {
     /// newline at the end.
     fn live_text(&mut self) -> String {
         let open = self.err_open || (self.screen.shared && self.out_open);
-        if self.live.is_empty() || self.drawn > 0 || open {
+        // A question has the screen for itself.
+        let is_asking = self.live_block == Block::Question && !self.live.is_empty();
+        let block = if self.live.is_empty() { Block::Input } else { self.live_block };
+        let apart = !open && self.is_apart(block);
+        let mut input = self.input.as_mut().filter(|_| !is_asking);
+        if self.drawn > 0 || (open && input.is_none()) || (self.live.is_empty() && input.is_none()) {
             return String::new();
         }
-        let apart = self.is_apart(self.live_block);
-        self.drawn = self.live.len() + usize::from(apart);
-        let gap = if apart { "\n" } else { "" };
-        format!("{gap}\u{1b}[?7l{}\u{1b}[?7h", self.live.join("\n"))
+        let mut text = String::new();
+        if let Some(below) = &mut input {
+            // A full row is followed by the next one by itself: the cursor is there already.
+            let is_full = below.column > 0 && below.column == below.columns;
+            below.below = open && !is_full;
+            if open && is_full {
+                below.column = 0;
+            }
+        }
+        if open {
+            text.push_str("\r\n");
+        }
+        text.push_str(if apart { "\n" } else { "" });
+        text.push_str("\u{1b}[?7l");
+        text.push_str(&self.live.join("\n"));
+        let above = self.live.len() + usize::from(apart);
+        self.drawn = above;
+        if let Some(below) = input {
+            let rows = &below.input.rows;
+            text.push_str(if self.live.is_empty() { "" } else { "\n" });
+            text.push_str(&rows.join("\n"));
+            let (row, column) = below.input.cursor;
+            let up = rows.len().saturating_sub(row + 1);
+            text.push('\r');
+            if up > 0 {
+                text.push_str(&format!("\u{1b}[{up}A"));
+            }
+            if column > 0 {
+                text.push_str(&format!("\u{1b}[{column}C"));
+            }
+            below.cursor_row = above + row;
+            self.drawn = above + rows.len();
+        } else if let Some(below) = &mut self.input {
+            below.cursor_row = above.saturating_sub(1);
+        }
+        text.push_str("\u{1b}[?7h");
+        text
     }
 }

@@ -27,6 +27,17 @@ impl Screen {
             shared: same_file(&out, &err),
         }
     }
+
+    /// The screen of a process that writes everything to stdout.
+    pub(crate) fn of_stdout() -> Self {
+        let out = io::stdout();
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Screen {
+            terminal: out.is_terminal() && !dumb,
+            colour: anstream::AutoStream::choice(&out) != anstream::ColorChoice::Never,
+            shared: true,
+        }
+    }
 }
 
 fn same_file(out: &io::Stdout, err: &io::Stderr) -> bool {

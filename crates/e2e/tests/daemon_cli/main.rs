@@ -2,6 +2,7 @@
 //! front ends.
 
 mod agents;
+mod chat;
 mod cli;
 mod client_section;
 mod cutting_proxy;

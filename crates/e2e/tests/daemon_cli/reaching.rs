@@ -4,11 +4,11 @@ use crate::cli::{args, done, fails, front_end, leave};
 use acpd_e2e::{Exit, Scratch, acpd};
 use std::net::TcpListener;
 
-const TOKEN: &str = "secret-of-the-observer";
+pub(crate) const TOKEN: &str = "secret-of-the-observer";
 /// Its SHA-256.
 const HASH: &str = "35966b56323fd867851c9a8587cde081e0ce789fffc54023358ec6a0dc2e67ae";
 
-fn with_token(scope: &str) -> Scratch {
+pub(crate) fn with_token(scope: &str) -> Scratch {
     Scratch::new()
         .config(&format!("[tokens.someone]\nhash = \"sha256:{HASH}\"\nscope = \"{scope}\"\nsees = \"all\""))
 }

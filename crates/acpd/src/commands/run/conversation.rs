@@ -10,7 +10,7 @@ use super::lines::{ErrorLine, Line, ResultLine};
 use super::questions::Questions;
 use super::show::{Lines, Show};
 use super::target::Target;
-use crate::client::Client;
+use crate::client::{Client, Incoming};
 use crate::exit::Failure;
 use crate::signals::StopSignals;
 use crate::verdict::{Stop, Turn, verdict};
@@ -35,6 +35,10 @@ pub(super) struct Conversation {
     pub(super) result: ResultLine,
     /// The ways to log in that the agent names.
     pub(super) auth_methods: Value,
+    /// What the agent supports.
+    pub(super) capabilities: Value,
+    /// What the agent asked before a chat has begun. The host bounds how much there is.
+    pub(super) early: Vec<Incoming>,
     pub(super) begun: Instant,
     /// When it is stopped, or left if it does not stop.
     pub(super) deadline: Option<Instant>,
@@ -44,6 +48,8 @@ pub(super) struct Conversation {
     pub(super) refused: bool,
     /// The session was live before, and lives on.
     pub(super) joined: bool,
+    /// The session was there before.
+    pub(super) resumed: bool,
     /// The session's run is over: there is nothing to close.
     pub(super) ended: bool,
     /// The output is not read any more.
@@ -55,7 +61,10 @@ impl Conversation {
     pub(super) fn new(client: Client, home: Home, words: Words, agent: Option<String>, cwd: &Path) -> Self {
         let screen = Screen::of_process();
         let questions = Questions::new(words.format, screen);
-        let show = Show::new(words.format, screen, cwd);
+        let show = match words.chat {
+            Some(_) => Show::chat(cwd),
+            None => Show::new(words.format, screen, cwd),
+        };
         let deadline = words.limit.map(|limit| Instant::now() + limit);
         Self {
             client,
@@ -68,11 +77,14 @@ impl Conversation {
             feed: None,
             result: ResultLine::default(),
             auth_methods: Value::Null,
+            capabilities: Value::Null,
+            early: Vec::new(),
             begun: Instant::now(),
             deadline,
             stop: None,
             refused: false,
             joined: false,
+            resumed: false,
             ended: false,
             unread: false,
             outcome: None,

@@ -1,6 +1,5 @@
 //! The end of `acpd run` with a daemon: the session is closed, as it would be without one, or lives on.
 
-use super::CLIENT;
 use super::conversation::Conversation;
 use super::home::Home;
 use crate::clean;
@@ -96,10 +95,10 @@ impl Conversation {
             true => self.home.look(session).await.and_then(|session| session.termination_info),
         };
         self.report_leftovers(ended.as_ref())?;
-        Ok(spoken_end(ended.as_ref()))
+        Ok(spoken_end(ended.as_ref(), self.words.name))
     }
 
-    async fn client_trouble(&mut self) -> Option<String> {
+    pub(super) async fn client_trouble(&mut self) -> Option<String> {
         // What still comes is dropped; the connection ends behind it.
         while self.client.next().await.is_some() {}
         self.client.trouble().await
@@ -116,11 +115,11 @@ impl Conversation {
 }
 
 /// How a session ended that was asked to close, by its record: another may have ended it before.
-fn spoken_end(ended: Option<&Value>) -> String {
+fn spoken_end(ended: Option<&Value>, own: &str) -> String {
     let text = |key: &str| ended.and_then(|info| info[key].as_str());
     let by = || clean::line(text("initiator").unwrap_or("another client"), 100);
     match text("cause") {
-        Some("client_close") if text("initiator") != Some(CLIENT) => format!("was closed by {}", by()),
+        Some("client_close") if text("initiator") != Some(own) => format!("was closed by {}", by()),
         Some("client_close") => "is closed".to_owned(),
         Some("client_terminate") => format!("was terminated by {}", by()),
         Some("daemon_shutdown") => "ended with the daemon, which was stopped".to_owned(),
@@ -148,17 +147,18 @@ mod tests {
     // contract 1.2, contract 6: the client that ended a session is named to those whose turn ended with it
     #[test]
     fn another_end_is_told_apart_from_ours() {
-        let told = |cause: &str, by: &str| spoken_end(Some(&json!({"cause": cause, "initiator": by})));
-        assert_eq!(told("client_close", CLIENT), "is closed");
+        let told =
+            |cause: &str, by: &str| spoken_end(Some(&json!({"cause": cause, "initiator": by})), "acpd run");
+        assert_eq!(told("client_close", "acpd run"), "is closed");
         assert_eq!(told("client_close", "editor"), "was closed by editor");
         assert_eq!(told("client_terminate", "command line"), "was terminated by command line");
         assert_eq!(told("daemon_shutdown", "daemon"), "ended with the daemon, which was stopped");
         assert_eq!(told("agent_exit", "x"), "has ended (agent exit)");
         assert_eq!(
-            spoken_end(Some(&json!({"cause": "client_terminate"}))),
+            spoken_end(Some(&json!({"cause": "client_terminate"})), "acpd run"),
             "was terminated by another client"
         );
         // A daemon that stops may say no more.
-        assert_eq!(spoken_end(None), "has ended");
+        assert_eq!(spoken_end(None, "acpd run"), "has ended");
     }
 }

@@ -242,10 +242,10 @@ fn declined(params: &Value) -> String {
     format!("declined: {}{page} (`acpd run` asks for permissions only)", words("message"))
 }
 
-fn selected(choice: &Choice) -> Value {
+pub(super) fn selected(choice: &Choice) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": choice.id}})
 }
 
-fn cancelled() -> Value {
+pub(super) fn cancelled() -> Value {
     json!({"outcome": {"outcome": "cancelled"}})
 }

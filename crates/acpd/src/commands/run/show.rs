@@ -39,6 +39,12 @@ impl Show {
         }
     }
 
+    /// Everything on stdout, for a person who writes there.
+    pub(super) fn chat(cwd: &Path) -> Self {
+        let out = Box::new(io::stdout());
+        Self::Text(Box::new(View::new(io::stdout(), out, Screen::of_stdout(), Some(cwd.to_owned()))))
+    }
+
     /// What shows the answer, unless a program reads it.
     pub(super) fn view(&mut self) -> Option<&mut AnyView> {
         match self {

@@ -48,16 +48,17 @@ impl Conversation {
                 "auth": {"terminal": true},
                 "_meta": {META: {"terminals": true}},
             },
-            "clientInfo": {"name": CLIENT, "version": env!("CARGO_PKG_VERSION")},
+            "clientInfo": {"name": self.words.name, "version": env!("CARGO_PKG_VERSION")},
         });
-        if let Home::Here(_) = self.home {
-            // So that what is declined can be told. In a daemon another client may have a better answer.
+        if matches!(self.home, Home::Here(_)) || self.words.chat.is_some() {
+            // A chat asks them, `run` tells that it declines. In a daemon another client may have a better answer.
             params["clientCapabilities"]["elicitation"] = json!({"form": {}, "url": {}});
         }
         let asked = self.request(Phase::Initialize, method::INITIALIZE, &params, signals).await?;
         let Some(known) = asked else { return Ok(()) };
         self.know_agent(&known["_meta"][META]["agent"]);
         self.auth_methods = known["authMethods"].clone();
+        self.capabilities = known["agentCapabilities"].clone();
         if let Some(refused) = self.words.refused(&known["agentCapabilities"]) {
             self.outcome = Some(Err(Failure::Usage(refused)));
             return Ok(());
@@ -72,6 +73,9 @@ impl Conversation {
         if self.stop.is_some() {
             self.outcome = Some(Err(self.left(None)));
             return Ok(());
+        }
+        if let Some(chatting) = self.words.chat.take() {
+            return self.chat(chatting, signals).await;
         }
         let params = json!({"sessionId": self.session, "prompt": self.words.blocks()});
         match self.request(Phase::Prompt, method::SESSION_PROMPT, &params, signals).await? {
@@ -111,7 +115,7 @@ impl Conversation {
                 params["sessionId"] = json!(session.session_id);
                 let asked = self.request(Phase::Resume, method::SESSION_RESUME, &params, signals).await?;
                 let Some(resumed) = asked else { return Ok(false) };
-                self.joined = !session.ended;
+                (self.joined, self.resumed) = (!session.ended, true);
                 let id = self.session.insert(session.session_id);
                 // What was before is not told again.
                 let before = self.home.look(id).await.map_or(0, |session| session.event_count);
@@ -165,6 +169,11 @@ impl Conversation {
                     Some(Incoming::Answer { .. }) => true,
                     Some(Incoming::Notification { method, params }) => {
                         self.notified(&method, &params).await?;
+                        true
+                    }
+                    // A chat asks when it has begun.
+                    Some(incoming @ Incoming::Request { .. }) if self.words.chat.is_some() => {
+                        self.early.push(incoming);
                         true
                     }
                     Some(Incoming::Request { id, method, params }) => {
@@ -231,6 +240,8 @@ impl Conversation {
 
     pub(super) async fn notified(&mut self, method: &str, params: &[u8]) -> Result<(), Failure> {
         match method {
+            // A chat shows events.
+            method::SESSION_UPDATE | method::TERMINAL if self.words.name != CLIENT => Ok(()),
             method::SESSION_UPDATE if self.outcome.is_none() => self.update(params),
             method::TERMINAL if self.outcome.is_none() => self.terminal(params),
             method::SESSION_STALLED if self.outcome.is_none() => self.stalled(params),

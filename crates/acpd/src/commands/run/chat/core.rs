@@ -1,0 +1,227 @@
+//! What a chat does about what the person types and what becomes of turns.
+//!
+//! Pure. Invariants: the person can always leave, and what is asked for twice happens; nothing that was written is lost
+//! without a word. Not here: questions, which have the keys while they are asked.
+
+/// Prompts of this chat that the host takes at once: the one that runs, and those that wait in line.
+const MOST: usize = 17;
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Happened {
+    /// The person entered this.
+    Line(String),
+    /// Ctrl-C, with nothing to discard.
+    Interrupt,
+    /// Ctrl-D at an empty line, or the terminal is gone, or SIGTERM.
+    EndOfInput,
+    /// A turn of the session began, whoever prompted.
+    Began,
+    /// It ended; it was this chat's own, so that an answer is to come.
+    TurnEnded { own: bool },
+    /// A prompt of this chat was answered.
+    Answered,
+    /// The session's run is over.
+    Ended,
+}
+
+/// What is done about it, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Effect {
+    Prompt(String),
+    /// It cannot be sent now: it is in the line again.
+    PutBack(String),
+    /// Cancels the running turn, and takes back the prompts of this chat that wait.
+    Cancel,
+    Say(String),
+    /// In the middle of a turn, or not.
+    Leave {
+        interrupted: bool,
+    },
+}
+
+/// What there is to know.
+#[derive(Debug, Default)]
+pub(super) struct Core {
+    /// Prompts of this chat without an answer.
+    open: usize,
+    /// Those of them whose turns are over.
+    over: usize,
+    /// A turn runs.
+    running: bool,
+    /// And is being cancelled.
+    cancelled: bool,
+    /// The person was told how to leave.
+    told: bool,
+    ended: bool,
+}
+
+impl Core {
+    /// Whether anything is being worked on.
+    pub(super) fn is_busy(&self) -> bool {
+        self.running || self.to_come() > 0
+    }
+
+    /// Prompts of this chat whose turns are not over.
+    fn to_come(&self) -> usize {
+        self.open.saturating_sub(self.over)
+    }
+
+    /// Whether the prompt that was just sent has others before it.
+    pub(super) fn is_queued(&self) -> bool {
+        self.to_come() > 1 || self.running
+    }
+
+    /// Whether what is worked on is being cancelled.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    pub(super) fn step(&mut self, happened: Happened) -> Vec<Effect> {
+        let told = match happened {
+            Happened::Interrupt => self.told,
+            Happened::Line(_) => std::mem::take(&mut self.told),
+            _ => false,
+        };
+        match happened {
+            Happened::Line(text) if text.trim().is_empty() => Vec::new(),
+            Happened::Line(text) => self.line(text),
+            Happened::Interrupt if self.is_busy() && !self.cancelled => {
+                self.cancelled = true;
+                let again = "cancelling; Ctrl-C once more leaves at once".to_owned();
+                vec![Effect::Cancel, Effect::Say(again)]
+            }
+            Happened::Interrupt if self.is_busy() || told => {
+                vec![Effect::Leave { interrupted: self.is_busy() }]
+            }
+            Happened::Interrupt => {
+                self.told = true;
+                vec![Effect::Say("Ctrl-D leaves, and so does Ctrl-C once more".to_owned())]
+            }
+            Happened::EndOfInput => vec![Effect::Leave { interrupted: self.is_busy() }],
+            Happened::Began => {
+                self.running = true;
+                Vec::new()
+            }
+            Happened::TurnEnded { own } => {
+                (self.running, self.cancelled) = (false, false);
+                self.over += usize::from(own);
+                self.leave_if_over()
+            }
+            Happened::Answered => {
+                (self.open, self.over) = (self.open.saturating_sub(1), self.over.saturating_sub(1));
+                self.cancelled &= self.is_busy();
+                self.leave_if_over()
+            }
+            Happened::Ended => {
+                self.ended = true;
+                self.running = false;
+                self.leave_if_over()
+            }
+        }
+    }
+
+    fn line(&mut self, text: String) -> Vec<Effect> {
+        if self.to_come() >= MOST {
+            let full = format!("{} prompts wait already: this one is in the line again", MOST - 1);
+            return vec![Effect::PutBack(text), Effect::Say(full)];
+        }
+        let before = self.to_come().max(usize::from(self.running));
+        self.open += 1;
+        let mut effects = vec![Effect::Prompt(text)];
+        if before > 0 {
+            let turns = match before {
+                1 => "the turn before it is over".to_owned(),
+                before => format!("the {before} turns before it are over"),
+            };
+            effects.push(Effect::Say(format!("queued: it is sent when {turns}")));
+        }
+        effects
+    }
+
+    /// A session that has ended is left when all that was asked of it is answered.
+    fn leave_if_over(&self) -> Vec<Effect> {
+        match self.ended && self.open == 0 {
+            true => vec![Effect::Leave { interrupted: false }],
+            false => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Effect::{Cancel, Leave, Prompt, PutBack, Say};
+    use Happened::{Answered, Began, EndOfInput, Ended, Interrupt};
+
+    const TURN_ENDED: Happened = Happened::TurnEnded { own: true };
+    const ANOTHERS: Happened = Happened::TurnEnded { own: false };
+
+    fn line(text: &str) -> Happened {
+        Happened::Line(text.to_owned())
+    }
+
+    /// A word for each effect.
+    fn words(effects: &[Effect]) -> String {
+        let word = |effect: &Effect| match effect {
+            Prompt(text) => format!("prompt {text}"),
+            PutBack(text) => format!("back {text}"),
+            Cancel => "cancel".to_owned(),
+            Say(text) => text.split([':', ';', ' ']).next().unwrap_or_default().to_owned(),
+            Leave { interrupted: true } => "leave!".to_owned(),
+            Leave { interrupted: false } => "leave".to_owned(),
+        };
+        effects.iter().map(word).collect::<Vec<_>>().join(", ")
+    }
+
+    // contract 7.1: prompts, queue, Ctrl-C that cancels and then leaves, Ctrl-D that leaves
+    #[test]
+    fn what_happens_leads_to_effects() {
+        for (happened, effects) in [
+            (vec![line("a")], "prompt a"),
+            (vec![line(" "), line("")], ""),
+            // One after the other.
+            (vec![line("a"), Began, TURN_ENDED, Answered, line("b")], "prompt a; prompt b"),
+            (vec![line("a"), Began, TURN_ENDED, line("b"), Answered], "prompt a; prompt b"),
+            (vec![line("a"), Began, TURN_ENDED, EndOfInput], "prompt a; leave"),
+            (vec![line("a"), line("b"), line("c")], "prompt a; prompt b, queued; prompt c, queued"),
+            // Another client's turn runs.
+            (vec![Began, line("a")], "prompt a, queued"),
+            (vec![Began, ANOTHERS, line("a")], "prompt a"),
+            // Ctrl-C: nothing runs, a turn runs, it is being cancelled.
+            (vec![Interrupt, Interrupt], "Ctrl-D; leave"),
+            (vec![Interrupt, line("a"), Interrupt], "Ctrl-D; prompt a; cancel, cancelling"),
+            (vec![Interrupt, line(""), Interrupt], "Ctrl-D; Ctrl-D"),
+            (vec![line("a"), Interrupt, Interrupt], "prompt a; cancel, cancelling; leave!"),
+            (vec![Began, Interrupt, Interrupt], "cancel, cancelling; leave!"),
+            // The next turn is cancelled anew.
+            (
+                vec![line("a"), Interrupt, TURN_ENDED, Answered, line("b"), Interrupt],
+                "prompt a; cancel, cancelling; prompt b; cancel, cancelling",
+            ),
+            (vec![line("a"), Interrupt, Answered, Interrupt], "prompt a; cancel, cancelling; Ctrl-D"),
+            (vec![EndOfInput], "leave"),
+            (vec![line("a"), EndOfInput], "prompt a; leave!"),
+            // The session ends: in a turn, between turns, before the answer.
+            (vec![Ended], "leave"),
+            (vec![line("a"), Began, Ended, Answered], "prompt a; leave"),
+            (vec![line("a"), Began, Answered, Ended], "prompt a; leave"),
+        ] {
+            let mut core = Core::default();
+            let told = format!("{happened:?}");
+            let steps: Vec<String> = happened.into_iter().map(|one| words(&core.step(one))).collect();
+            let steps: Vec<String> = steps.into_iter().filter(|step| !step.is_empty()).collect();
+            assert_eq!(steps.join("; "), effects, "{told}");
+        }
+    }
+
+    // contract 7.1: as many prompts as the host takes; the next stays in the line
+    #[test]
+    fn a_full_queue_puts_the_line_back() {
+        let mut core = Core::default();
+        (0..MOST).for_each(|_| assert!(words(&core.step(line("a"))).starts_with("prompt a")));
+        assert_eq!(words(&core.step(line("b"))), "back b, 16");
+        core.step(Answered);
+        assert_eq!(words(&core.step(line("b"))), "prompt b, queued");
+    }
+}
