@@ -10,12 +10,13 @@ use crate::create::NewSession;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::session::{Attached, SessionHandle, check_content};
-use crate::setup::Creator;
+use crate::setup::{Creator, closes_after_turn};
 use acpd_record::{Json, Reason, SessionId};
 use acpd_supervisor::Pending;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where a session is to run.
 #[derive(Debug, Default)]
@@ -76,9 +77,11 @@ impl Host {
                 None => self.check_new(params.as_ref()),
                 Some(source) => self.check_fork(source, &place.agent, known, params.as_ref()).await,
             };
-            if let Err(error) = checked {
-                return Err((error, place.spare));
-            }
+            let closes = match checked.and_then(|()| closes_after_turn(params.as_ref())) {
+                Ok(closes) => closes,
+                Err(error) => return Err((error, place.spare)),
+            };
+            let client = Arc::clone(&creator.client);
             let agent = self.process_for(place).await.map_err(|error| (error, None))?;
             if let Some(Err(error)) = prompt.map(|prompt| check_content(prompt, agent.info().prompt)) {
                 return Err((error, Some(agent)));
@@ -87,7 +90,11 @@ impl Host {
                 None => self.new_session(&agent, params, creator).await,
                 Some(source) => self.fork_session(source, &agent, params, creator).await,
             };
-            created.map_err(|error| (error, Some(agent)))
+            let created = created.map_err(|error| (error, Some(agent)))?;
+            if closes {
+                self.close_after_turn(&created.session, client);
+            }
+            Ok(created)
         })
     }
 
@@ -116,15 +123,20 @@ impl Host {
             // What cannot be starts nothing.
             let known = place.known.as_ref();
             let checked = self.check_activation(&mut attempt, id, &place.agent, known, params.as_ref()).await;
-            if let Err(error) = checked {
-                return (Err(error), place.spare);
-            }
+            let closes = match checked.and_then(|()| closes_after_turn(params.as_ref())) {
+                Ok(closes) => closes,
+                Err(error) => return (Err(error), place.spare),
+            };
             let agent = match attempt.unless_stopped(self.process_for(place)).await {
                 Ok(agent) => agent,
                 Err(error) => return (Err(error), None),
             };
             match self.activate(attempt, id, &agent, params, client).await {
                 Ok(Activated { session: live, fresh, earlier }) => {
+                    // One that lives goes on as its clients have it.
+                    if fresh && closes {
+                        self.close_after_turn(&live, client.into());
+                    }
                     let joined = live.attach().await.map(|attached| {
                         // What the new run says of itself is no history, even if it has said it already.
                         let until = if fresh { live.began_after() } else { attached.seq };

@@ -11,19 +11,18 @@ use crate::beginning::{Beginning, Place};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::prompting::prompt_params;
-use crate::session::{ClientRef, EndRequest, SessionHandle, check_content};
+use crate::session::{ClientRef, SessionHandle, check_content};
 use crate::setup::{Creator, with_id};
 use crate::spans;
 use crate::store::unreadable;
 use acpd_eventlog::WriteError;
-use acpd_record::{Cause, EventKind, SessionId, SessionMeta};
+use acpd_record::{Cause, SessionId, SessionMeta};
 use acpd_supervisor::Pending;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use tracing::Instrument;
 
 /// What a run that is about to begin is counted by, until it has begun.
@@ -43,8 +42,6 @@ pub struct Creation {
     pub prompt: Option<Box<RawValue>>,
     /// The client that prompts.
     pub client: ClientRef,
-    /// It is closed when its first turn has ended.
-    pub close_after_turn: bool,
     /// Whether the creator may have one live session more.
     pub admit: Box<dyn Fn() -> Result<Held, HostError> + Send + Sync>,
 }
@@ -108,11 +105,8 @@ impl Host {
         Ok(live.id().clone())
     }
 
-    /// Prompts a session that has just begun, and closes it afterwards if that is wanted.
+    /// Prompts a session that has just begun.
     async fn begin_first_turn(&self, live: &SessionHandle, creation: &Creation) -> Result<(), HostError> {
-        if creation.close_after_turn {
-            self.close_after_turn(live, Arc::clone(&creation.client.name));
-        }
         let Some(params) = creation.first_prompt(live.id()) else { return Ok(()) };
         let prompted = live.prompt(params, creation.client.clone()).await;
         prompted.map(drop).map_err(|error| match error {
@@ -155,32 +149,6 @@ impl Host {
         drop(held);
         self.begin_first_turn(&live, creation).await?;
         Ok(id.clone())
-    }
-
-    /// Closes a session when the next turn of its run has ended, whoever is still there.
-    fn close_after_turn(&self, live: &SessionHandle, client: Arc<str>) {
-        let (host, live) = (self.clone(), live.clone());
-        let scope = self.shared.scope.within(spans::of_session(live.id()));
-        scope.spawn_lasting("close after a turn", async move {
-            if host.a_turn_ends(&live).await {
-                live.end(EndRequest::Close, client).await;
-            }
-        });
-    }
-
-    /// Waits for the end of the next turn of a run; false if the run ends first.
-    async fn a_turn_ends(&self, live: &SessionHandle) -> bool {
-        let Ok(mut cursor) = self.cursor(live.id(), live.began_after()).await else { return false };
-        while let Ok(Some(block)) = cursor.next().await {
-            for event in block.events() {
-                match EventKind::from_number(event.kind) {
-                    Some(EventKind::TurnEnded) => return true,
-                    Some(EventKind::Ended) => return false,
-                    _ => {}
-                }
-            }
-        }
-        false
     }
 }
 

@@ -19,6 +19,7 @@ mod chain;
 mod check;
 mod checkpoints;
 mod clock;
+mod close_after_turn;
 mod create;
 mod creation;
 mod ends;

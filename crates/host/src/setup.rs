@@ -103,6 +103,13 @@ pub fn is_title(title: &str) -> bool {
         && !title.chars().any(|char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}'))
 }
 
+/// `_meta["sandboxagent.dev"].closeAfterTurn`: whether acpd closes the session when the next turn of its run has ended.
+pub(crate) fn closes_after_turn(params: Option<&Bytes>) -> Result<bool, HostError> {
+    let given = params.and_then(|params| own_member(params, "closeAfterTurn"));
+    let Some(given) = given else { return Ok(false) };
+    given.as_bool().ok_or_else(|| wrong_member("closeAfterTurn", "true or false is required"))
+}
+
 /// A member of acpd's own in params.
 fn own_member(params: &[u8], name: &str) -> Option<serde_json::Value> {
     #[derive(Default, Deserialize)]

@@ -45,12 +45,22 @@ Examples:
   answer=$(acpd run --format quiet \"...\")     the answer and nothing else
   acpd run --json \"tool build\" | jq .         one object per line, the last one is the result
   acpd run --connect http://127.0.0.1:2273 \"hello\"
+  acpd run --detach --title \"nightly\" \"fix the tests\"    in the daemon; prints the session's id
   acpd run --timeout 10m \"fix the tests\"      cancelled when it takes longer
   acpd run -- --help                          a prompt that begins with a dash")]
 pub struct Run {
     /// The session, and what the prompt is sent with.
     #[command(flatten)]
     pub choice: SessionChoice,
+
+    /// Start the turn in the daemon, print the session's id and leave; the session is closed when the turn is over.
+    /// What the agent asks can be answered with `acpd sessions answer`
+    #[arg(long, conflicts_with_all = ["timeout", "command", "embedded"])]
+    pub detach: bool,
+
+    /// With --detach: leave the session open when the turn is over
+    #[arg(long, requires = "detach")]
+    pub keep_open: bool,
 
     /// Cancel the turn when it takes longer, such as 90s, 10m or 2h; the start of the agent counts
     #[arg(long, value_name = "DURATION")]
@@ -142,6 +152,11 @@ pub struct SessionChoice {
     /// MCP servers for the agent: a JSON file with the mcpServers object that editors use; may be given several times
     #[arg(long, value_name = "FILE")]
     pub mcp: Vec<PathBuf>,
+
+    /// The title of a new session, in lists; default: the agent's
+    #[arg(long, value_name = "TITLE", value_parser = NonEmptyStringValueParser::new(),
+          conflicts_with_all = ["go_on", "session"])]
+    pub title: Option<String>,
 
     /// Who answers when the agent asks for permission; default: as its configuration says
     #[arg(short, long, value_name = "MODE", value_parser = permission_modes())]

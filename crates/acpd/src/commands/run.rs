@@ -3,6 +3,7 @@
 mod attachments;
 mod chat;
 mod conversation;
+mod detaching;
 mod ending_here;
 mod failing;
 mod feed;
@@ -32,7 +33,7 @@ pub(crate) use chat::{attach, chat};
 use conversation::Conversation;
 use home::Home;
 use lines::{ErrorLine, Line, ResultLine};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use settings::Setting;
 use show::Lines;
 use std::io::IsTerminal;
@@ -60,7 +61,8 @@ async fn converse(args: Run) -> Result<Result<(), Failure>, Failure> {
     let prompt = args.prompt(std::io::stdin().is_terminal()).map_err(clap_failure)?;
     let prompt = standard_input::whole(prompt).await?;
     let (format, limit) = (args.format(), args.timeout.and_then(Wait::limit));
-    let words = Words { prompt, format, limit, ..Words::of(&args.choice)? };
+    let detached = args.detach.then_some(Detached { keeps_open: args.keep_open });
+    let words = Words { prompt, format, limit, detached, ..Words::of(&args.choice)? };
     hold(args.choice, args.location, words).await
 }
 
@@ -79,6 +81,9 @@ async fn hold(
     let reach = reach(&location);
     words.reach.clone_from(&reach);
     match Hosting::find(location).await? {
+        Hosting::Here(_) if words.detached.is_some() => {
+            Err(Failure::missing("--detach: there is no daemon that could go on; `acpd serve` starts one"))
+        }
         Hosting::Here(mut config) => {
             let named = choice.command.map(|command| with_command(&mut config, command)).transpose()?;
             let wish = wished(true, &mut words)?;
@@ -162,6 +167,13 @@ async fn here(
 /// What it calls itself, also in the record of what it ended.
 const CLIENT: &str = "acpd run";
 
+/// The turn is started and left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Detached {
+    /// The session is not closed behind it.
+    keeps_open: bool,
+}
+
 /// What is said, and how.
 struct Words {
     /// What the client calls itself.
@@ -177,6 +189,10 @@ struct Words {
     settings: Vec<Setting>,
     format: RunFormat,
     mode: Option<PermissionMode>,
+    /// Of a new session.
+    title: Option<String>,
+    /// The turn is started and left.
+    detached: Option<Detached>,
     /// How long it may take.
     limit: Option<Duration>,
     /// What to type for other commands to find the session: flags, each with a space before it.
@@ -197,10 +213,22 @@ impl Words {
             settings: Setting::of(choice),
             format: RunFormat::Text,
             mode: choice.permission_mode,
+            title: choice.title.clone(),
+            detached: None,
             limit: None,
             reach: String::new(),
             chat: None,
         })
+    }
+
+    /// What acpd itself is told of the session, if anything (contract 2.1, contract 7.3).
+    fn meta(&self) -> Option<Map<String, Value>> {
+        let mut meta = Map::new();
+        meta.extend(self.mode.map(|mode| ("permissionMode".to_owned(), mode.as_str().into())));
+        meta.extend(self.title.clone().map(|title| ("title".to_owned(), title.into())));
+        let closes = self.detached.is_some_and(|detached| !detached.keeps_open);
+        meta.extend(closes.then(|| ("closeAfterTurn".to_owned(), true.into())));
+        (!meta.is_empty()).then_some(meta)
     }
 
     /// The content blocks of the prompt.

@@ -145,10 +145,10 @@ pub(crate) struct Prompted {
 }
 
 impl Daemon {
-    /// Prompts a session, and waits for nothing else. A lost answer is asked for again: the prompt runs once.
-    pub(crate) async fn prompt(&self, id: &str, text: &str) -> Result<Prompted, DaemonError> {
+    /// Prompts a session with text or content blocks, and waits for nothing else. A lost answer is asked for again: the prompt runs once.
+    pub(crate) async fn prompt(&self, id: &str, prompt: &impl Serialize) -> Result<Prompted, DaemonError> {
         let (path, key) = (format!("/v1/sessions/{}/prompt", encoded(id)), uuid::Uuid::new_v4().to_string());
-        let body = PromptBody { prompt: text };
+        let body = PromptBody { prompt };
         let sent = || self.post(&path, Some(&key), &body);
         let again = ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_times(TRIES);
         let raw: Box<RawValue> =
@@ -186,8 +186,9 @@ impl Daemon {
 }
 
 #[derive(Serialize)]
-struct PromptBody<'a> {
-    prompt: &'a str,
+struct PromptBody<'a, P> {
+    /// Text, or content blocks.
+    prompt: &'a P,
 }
 
 /// The ways to end a session.

@@ -14,6 +14,7 @@ mod own_agents;
 mod reaching;
 mod run;
 mod run_again;
+mod run_detached;
 mod run_settings;
 mod session_deeds;
 mod session_files;

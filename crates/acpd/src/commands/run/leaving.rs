@@ -27,7 +27,9 @@ impl Conversation {
             Home::Daemon { reach, .. } => reach.clone(),
             Home::Here(_) => String::new(),
         };
-        if self.joined && !self.ended && self.outcome.is_some() {
+        if self.words.detached.is_some() && matches!(self.outcome, Some(Ok(()))) {
+            self.announce(&format!("`acpd sessions events {shown} --follow{reach}` shows it"))?;
+        } else if self.joined && !self.ended && self.outcome.is_some() {
             self.announce(&format!("session {shown} lives on"))?;
         } else if self.outcome.is_some() && !self.ended && self.client.is_connected() {
             match self.close_session(&session, signals).await {

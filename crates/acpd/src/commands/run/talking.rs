@@ -77,6 +77,9 @@ impl Conversation {
         if let Some(chatting) = self.words.chat.take() {
             return self.chat(chatting, signals).await;
         }
+        if self.words.detached.is_some() {
+            return self.detach().await;
+        }
         let params = json!({"sessionId": self.session, "prompt": self.words.blocks()});
         match self.request(Phase::Prompt, method::SESSION_PROMPT, &params, signals).await? {
             Some(mut ended) => {
@@ -101,8 +104,8 @@ impl Conversation {
         if !self.words.directories.is_empty() {
             params["additionalDirectories"] = json!(self.words.directories);
         }
-        if let Some(mode) = self.words.mode {
-            params["_meta"] = json!({META: {"permissionMode": mode.as_str()}});
+        if let Some(meta) = self.words.meta() {
+            params["_meta"] = json!({META: meta});
         }
         let (answer, after) = match found {
             None => {

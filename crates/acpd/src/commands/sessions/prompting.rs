@@ -30,6 +30,8 @@ pub(super) async fn prompt(args: SessionPrompt) -> Result<(), Failure> {
     run::run(Run {
         choice: SessionChoice { session: Some(session.session_id), ..SessionChoice::default() },
         timeout: None,
+        detach: false,
+        keep_open: false,
         format: if args.one.json { RunFormat::Json } else { RunFormat::Text },
         json: false,
         location: HostLocation {

@@ -125,6 +125,7 @@ struct Params<'a> {
 struct Own<'a> {
     permission_mode: Option<PermissionMode>,
     title: Option<&'a str>,
+    close_after_turn: Option<bool>,
 }
 
 fn in_own_meta<S: Serializer>(own: &Own<'_>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -152,7 +153,11 @@ impl CreateBody<'_> {
         if self.title.as_deref().is_some_and(|title| !is_title(title)) {
             return Err(Problem::bad_request(format!("title: {TITLE_RULE}")));
         }
-        let own = Own { permission_mode: self.permission_mode, title: self.title.as_deref() };
+        let own = Own {
+            permission_mode: self.permission_mode,
+            title: self.title.as_deref(),
+            close_after_turn: self.close_after_turn.then_some(true),
+        };
         let params = Params {
             session_id: None,
             cwd: &self.cwd,
@@ -177,7 +182,7 @@ impl SetupBody<'_> {
             cwd,
             additional_directories: self.additional_directories.as_deref(),
             mcp_servers: self.mcp_servers,
-            meta: Own { permission_mode: self.permission_mode, title: None },
+            meta: Own { permission_mode: self.permission_mode, title: None, close_after_turn: None },
         };
         Ok((Place { cwd: directory(cwd), agent: known.agent.clone(), ..Place::default() }, params.write()?))
     }
@@ -221,7 +226,6 @@ pub(super) async fn create(
         creator: Creator { client: client.name.clone(), token: identity.name().cloned(), key },
         prompt: wanted.prompt.map(|prompt| prompt_content(prompt).into_owned()),
         client,
-        close_after_turn: wanted.close_after_turn,
         admit: {
             let (host, identity) = (shared.host.clone(), identity.clone());
             Box::new(move || admit(&host, &identity).map(|permit| Box::new(permit) as Held))
