@@ -25,6 +25,7 @@ use crate::query::{self, ListQuery, QueryError, SessionRow};
 use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::schema::{self, OpenError};
+use crate::search::{Piece, WaitingPieces};
 use crate::store::{self, RowTime, SessionHead};
 use crate::thread::Thread;
 use crate::times::AnyBehind;
@@ -49,11 +50,13 @@ pub struct Options {
     pub max_bytes: Option<u64>,
     /// How many bytes of the newest events are kept in memory, over all sessions.
     pub cache_bytes: usize,
+    /// Whether what is said is indexed for [`EventLog::search`]; without, an index that is there is dropped.
+    pub search: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { durability: Durability::Process, max_bytes: None, cache_bytes: 16 * 1024 * 1024 }
+        Self { durability: Durability::Process, max_bytes: None, cache_bytes: 16 * 1024 * 1024, search: true }
     }
 }
 
@@ -84,6 +87,8 @@ pub(crate) struct Shared {
     pub(crate) cache: Arc<Cache>,
     pub(crate) readers: Readers,
     pub(crate) checkpoints: Arc<WaitingCheckpoints>,
+    pub(crate) pieces: Arc<WaitingPieces>,
+    pub(crate) searches: bool,
     behind: AnyBehind,
     thread: Mutex<Option<Thread>>,
 }
@@ -132,6 +137,10 @@ impl EventLog {
         let readers = Readers::start(&database, Arc::clone(&damage)).map_err(no_thread)?;
         let behind = AnyBehind::default();
         let checkpoints = Arc::<WaitingCheckpoints>::default();
+        let pieces = Arc::<WaitingPieces>::default();
+        if !options.search {
+            pieces.put(Piece::Clear);
+        }
         let parts = Parts {
             queue: Arc::clone(&queue),
             cache: Arc::clone(&cache),
@@ -139,11 +148,13 @@ impl EventLog {
             damage,
             behind: Arc::clone(&behind),
             checkpoints: Arc::clone(&checkpoints),
+            pieces: Arc::clone(&pieces),
         };
         let writer = Writer::new(connection, budget, parts);
         let thread = Thread::start("event-log", move || writer.run()).map_err(no_thread)?;
         let thread = Mutex::new(Some(thread));
-        let shared = Shared { queue, live, cache, readers, checkpoints, behind, thread };
+        let searches = options.search;
+        let shared = Shared { queue, live, cache, readers, checkpoints, pieces, searches, behind, thread };
         Ok(Self { shared: Arc::new(shared) })
     }
 

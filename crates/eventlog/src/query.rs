@@ -2,6 +2,7 @@
 //!
 //! Filters apply before paging, and each filter that selects well has an index. Blocks are not read here.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rusqlite::types::Value;
@@ -10,9 +11,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use crate::fault::SqliteFault;
 use crate::readers::ReadError;
 
-const COLUMNS: &str = "SELECT id, agent, cwd, owner, created_ms, updated_ms, ended, last_seq, created_by, \
-                       state, info \
-                       FROM session LEFT JOIN info ON info.session = session.row";
+/// What [`session_row`] reads.
+pub(crate) const COLUMNS: &str =
+    "id, agent, cwd, owner, created_ms, updated_ms, ended, last_seq, created_by, state, info";
+
+const ROWS: &str = "FROM session LEFT JOIN info ON info.session = session.row";
 
 /// A session in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +57,55 @@ pub struct ListQuery {
     pub ended: Option<bool>,
     /// Only those after this one, by `(updated_ms, id)`.
     pub after: Option<(i64, String)>,
+    /// Only those of which this is true.
+    pub matching: Option<RowFilter>,
     /// At most so many; `None` means all.
     pub limit: Option<u32>,
 }
+
+/// What a [`RowFilter`] looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct RowText<'a> {
+    /// The id.
+    pub id: &'a str,
+    /// The agent's name.
+    pub agent: &'a str,
+    /// The working directory.
+    pub cwd: &'a str,
+    /// The host's own description.
+    pub info: &'a [u8],
+}
+
+/// A filter of the host's own. It sees each row before a copy of it is made.
+#[derive(Clone)]
+pub struct RowFilter(Arc<dyn Fn(RowText<'_>) -> bool + Send + Sync>);
+
+impl RowFilter {
+    /// `is_meant` runs on a thread that reads.
+    pub fn new(is_meant: impl Fn(RowText<'_>) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_meant))
+    }
+
+    fn takes(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
+        let [id, agent, cwd] = [0, 1, 2].map(|at| row.get_ref(at).map(|text| text.as_str()));
+        let info = row.get_ref(10)?.as_blob_or_null()?.unwrap_or_default();
+        Ok((self.0)(RowText { id: id??, agent: agent??, cwd: cwd??, info }))
+    }
+}
+
+impl fmt::Debug for RowFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowFilter").finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for RowFilter {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for RowFilter {}
 
 /// Why the index could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -84,11 +133,15 @@ impl From<ReadError> for QueryError {
 }
 
 pub(crate) fn get(connection: &Connection, id: &str) -> rusqlite::Result<Option<SessionRow>> {
-    connection.prepare_cached(&format!("{COLUMNS} WHERE id = ?1"))?.query_row([id], session_row).optional()
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} {ROWS} WHERE id = ?1"))?
+        .query_row([id], session_row)
+        .optional()
 }
 
 pub(crate) fn owned_by(connection: &Connection, owner: &str) -> rusqlite::Result<Vec<SessionRow>> {
-    let mut select = connection.prepare_cached(&format!("{COLUMNS} WHERE owner = ?1 ORDER BY id"))?;
+    let mut select =
+        connection.prepare_cached(&format!("SELECT {COLUMNS} {ROWS} WHERE owner = ?1 ORDER BY id"))?;
     select.query_map([owner], session_row)?.collect()
 }
 
@@ -124,13 +177,28 @@ pub(crate) fn list(connection: &Connection, query: ListQuery) -> rusqlite::Resul
         values.extend([updated_ms.into(), updated_ms.into(), id.into()]);
     }
     let filter = if conditions.is_empty() { "true".to_owned() } else { conditions.join(" AND ") };
-    values.push(query.limit.map_or(-1, i64::from).into());
-    let mut select = connection
-        .prepare_cached(&format!("{COLUMNS} WHERE {filter} ORDER BY updated_ms DESC, id LIMIT ?"))?;
-    select.query_map(params_from_iter(values), session_row)?.collect()
+    // What a filter leaves out does not count.
+    let most = query.limit.map_or(-1, i64::from);
+    values.push(if query.matching.is_some() { -1 } else { most }.into());
+    let mut select = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} {ROWS} WHERE {filter} ORDER BY updated_ms DESC, id LIMIT ?"
+    ))?;
+    let Some(matching) = query.matching else {
+        return select.query_map(params_from_iter(values), session_row)?.collect();
+    };
+    let (mut rows, mut found) = (select.query(params_from_iter(values))?, Vec::new());
+    let most = query.limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    while found.len() < most
+        && let Some(row) = rows.next()?
+    {
+        if matching.takes(row)? {
+            found.push(session_row(row)?);
+        }
+    }
+    Ok(found)
 }
 
-fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
+pub(crate) fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     Ok(SessionRow {
         id: row.get(0)?,
         agent: row.get(1)?,

@@ -73,6 +73,16 @@ const STEPS: &[&str] = &[
     -- Sessions that a host is writing in pieces, before they are any. Their numbers are those of rows that are not there.
     CREATE TABLE partial (session INTEGER PRIMARY KEY, owner TEXT NOT NULL, last_seq INTEGER NOT NULL);
 ",
+    "
+    -- The words of each turn, once each; neither the text nor the places of words are kept (ADR 0016).
+    CREATE VIRTUAL TABLE search USING fts5 (
+        words, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii'
+    );
+    -- A row of `search`, and the event that its turn is known by, as a block's key.
+    CREATE TABLE turn (id INTEGER PRIMARY KEY, key INTEGER NOT NULL UNIQUE, at_ms INTEGER NOT NULL);
+    -- The event up to which a session is indexed; one that is not here is not indexed at all.
+    CREATE TABLE searched (session INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
+",
 ];
 
 /// Why the event log could not be opened.

@@ -12,6 +12,7 @@ use crate::checkpoint;
 use crate::log::NewSession;
 use crate::pack;
 use crate::schema::SEQ_BITS;
+use crate::search;
 
 /// A piece of history that is read at once ends with the block that reaches this size.
 const PIECE_BYTES: usize = 1024 * 1024;
@@ -31,7 +32,7 @@ fn base(session: i64) -> i64 {
     session << SEQ_BITS
 }
 
-fn key(session: i64, seq: u64) -> i64 {
+pub(crate) fn key(session: i64, seq: u64) -> i64 {
     base(session) | seq as i64
 }
 
@@ -193,6 +194,7 @@ fn put_info(connection: &Connection, session: i64, info: &[u8]) -> rusqlite::Res
 pub(crate) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     forget(connection, session)?;
     checkpoint::delete(connection, session)?;
+    search::delete(connection, session)?;
     add_garbage(connection, session)
 }
 
@@ -216,11 +218,15 @@ pub(crate) fn remove_garbage(connection: &Connection) -> rusqlite::Result<bool> 
     else {
         return Ok(false);
     };
+    let keys = [base(session), base(session + 1)];
+    if search::remove(connection, keys, REMOVED_AT_ONCE)? {
+        return Ok(true);
+    }
     let removed = connection
         .prepare_cached(
             "DELETE FROM block WHERE key IN (SELECT key FROM block WHERE key >= ?1 AND key < ?2 LIMIT ?3)",
         )?
-        .execute([base(session), base(session + 1), REMOVED_AT_ONCE])?;
+        .execute([keys[0], keys[1], REMOVED_AT_ONCE])?;
     if removed == 0 {
         connection.execute("DELETE FROM garbage WHERE session = ?1", [session])?;
     }

@@ -23,6 +23,7 @@ use crate::log::NewSession;
 use crate::metrics;
 use crate::queue::{Append, Queue, QueuePermit, Reply, Work};
 use crate::schema;
+use crate::search::WaitingPieces;
 use crate::store::{self, RowTime};
 use crate::times::{AnyBehind, Times};
 
@@ -39,6 +40,7 @@ pub(crate) struct Writer {
     damage: Arc<Damage>,
     times: Times,
     checkpoints: Arc<WaitingCheckpoints>,
+    pieces: Arc<WaitingPieces>,
 }
 
 /// What the writer has in common with the log's handle.
@@ -49,13 +51,14 @@ pub(crate) struct Parts {
     pub(crate) damage: Arc<Damage>,
     pub(crate) behind: AnyBehind,
     pub(crate) checkpoints: Arc<WaitingCheckpoints>,
+    pub(crate) pieces: Arc<WaitingPieces>,
 }
 
 impl Writer {
     pub(crate) fn new(connection: Connection, budget: DiskBudget, parts: Parts) -> Self {
-        let Parts { queue, cache, live, damage, behind, checkpoints } = parts;
+        let Parts { queue, cache, live, damage, behind, checkpoints, pieces } = parts;
         let (shortage, garbage, times) = (None, true, Times::new(behind));
-        Self { connection, budget, shortage, garbage, queue, cache, live, damage, times, checkpoints }
+        Self { connection, budget, shortage, garbage, queue, cache, live, damage, times, checkpoints, pieces }
     }
 
     /// Works until the queue is closed and empty.
@@ -63,12 +66,12 @@ impl Writer {
         loop {
             let until_due = self.times.due().map(|due| due.saturating_duration_since(now()));
             // What is done when there is nothing else to do.
-            let has_more = self.garbage || !self.checkpoints.is_empty();
+            let has_more = self.garbage || !self.checkpoints.is_empty() || !self.pieces.is_empty();
             let work = if has_more { self.queue.try_take() } else { self.queue.take(until_due) };
             match work {
                 Some(Work::Group(group)) => self.commit_group(group),
                 Some(Work::Job(job)) => job(&mut self),
-                None if self.write_waiting_checkpoint() => {}
+                None if self.write_waiting_checkpoint() || self.write_waiting_piece() => {}
                 None if self.queue.is_over() => break,
                 None if self.garbage => self.remove_garbage(),
                 None => {}
@@ -95,6 +98,11 @@ impl Writer {
     /// What waits until there is nothing else to do.
     pub(crate) fn checkpoints(&self) -> &WaitingCheckpoints {
         &self.checkpoints
+    }
+
+    /// The same for the index.
+    pub(crate) fn pieces(&self) -> &WaitingPieces {
+        &self.pieces
     }
 
     /// Tells the rows when their sessions were updated.
@@ -433,6 +441,7 @@ impl Drop for Writer {
     /// However the thread ends, no caller waits for it in vain.
     fn drop(&mut self) {
         self.queue.abandon();
+        self.pieces.abandon();
         self.live.end_all();
     }
 }
