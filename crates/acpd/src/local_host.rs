@@ -51,14 +51,7 @@ impl LocalHost {
         state_dir::claim(state_dir)?;
         acpd_eventlog::make_room_to_start(state_dir);
         let host_file = HostFile::create(state_dir)?;
-        let options = Options {
-            durability: match config.storage.durability {
-                config::Durability::Process => acpd_eventlog::Durability::Process,
-                config::Durability::Power => acpd_eventlog::Durability::Power,
-            },
-            ..Options::default()
-        };
-        let log = EventLog::open(state_dir, options)?;
+        let log = EventLog::open(state_dir, log_options(config))?;
         let scope = TaskScope::default();
         let keeper = KeeperCommand::this_binary(process::KEEPER)?;
         let supervisor = Supervisor::new(keeper, host_file.id(), scope.clone());
@@ -99,6 +92,18 @@ pub(crate) async fn kill_on_signal<T>(
                 host.agents().kill_all();
             }
         }
+    }
+}
+
+/// How the log is opened.
+pub(crate) fn log_options(config: &Config) -> Options {
+    Options {
+        durability: match config.storage.durability {
+            config::Durability::Process => acpd_eventlog::Durability::Process,
+            config::Durability::Power => acpd_eventlog::Durability::Power,
+        },
+        search: config.storage.search,
+        ..Options::default()
     }
 }
 

@@ -1,16 +1,23 @@
-//! Pages of a list of sessions, over ACP and REST: one cursor, one page (SE-12).
+//! Pages of lists, over ACP and REST: one cursor, one page (SE-12).
 //!
 //! A cursor is opaque to clients and bound to the filter it was given for. Pure but for [`PageRequest::read`], which asks
 //! the host once.
 
 use crate::identity::Identity;
 use acpd_eventlog::ListQuery;
-use acpd_host::{Host, HostError, SessionSummary};
+use acpd_host::{Host, HostError, Matching, SessionState, SessionSummary};
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// What is wrong with a cursor that is none of a list.
 pub(crate) const WRONG_CURSOR: &str = "cursor: it is not one of this list; begin again without a cursor";
+
+/// What a list has.
+pub(crate) trait ListFilter: Clone + PartialEq + Serialize + DeserializeOwned {
+    /// A place in it.
+    type Position: Serialize + DeserializeOwned;
+}
 
 /// Which sessions a list has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,19 +28,30 @@ pub(crate) struct Filter {
     pub(crate) cwd: Option<String>,
     /// Only those that have ended, or only those that have not.
     pub(crate) ended: Option<bool>,
+    /// Only those of which the title, the directory, the agent or the id has these words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) q: Option<String>,
+    /// Only those that are doing this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<SessionState>,
+}
+
+impl ListFilter for Filter {
+    type Position = (i64, String);
 }
 
 /// A place in a list, and the list it belongs to. Clients may hold cursors of earlier versions: the names are theirs.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct ListCursor {
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "F: ListFilter")]
+struct ListCursor<F: ListFilter> {
     /// The last entry of the page before.
     #[serde(rename = "place")]
-    position: (i64, String),
+    position: F::Position,
     #[serde(flatten)]
-    filter: Filter,
+    filter: F,
 }
 
-impl ListCursor {
+impl<F: ListFilter> ListCursor<F> {
     fn encode(&self) -> String {
         let json = serde_json::to_vec(self).expect("strings and numbers are JSON");
         HEXLOWER.encode(&json)
@@ -46,14 +64,14 @@ impl ListCursor {
 
 /// A page that is asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PageRequest {
-    filter: Filter,
-    after: Option<(i64, String)>,
+pub(crate) struct PageRequest<F: ListFilter = Filter> {
+    pub(crate) filter: F,
+    pub(crate) after: Option<F::Position>,
     /// Entries at most.
     limit: u32,
 }
 
-/// A page, the latest change first.
+/// A page, what is latest first.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page<T> {
     pub(crate) entries: Vec<T>,
@@ -61,37 +79,26 @@ pub(crate) struct Page<T> {
     pub(crate) next_cursor: Option<String>,
 }
 
-impl PageRequest {
+impl<F: ListFilter> PageRequest<F> {
     /// The page behind `cursor`, or the first; None if that is no cursor of this list.
-    pub(crate) fn new(filter: Filter, cursor: Option<&str>, limit: u32) -> Option<Self> {
+    pub(crate) fn new(filter: F, cursor: Option<&str>, limit: u32) -> Option<Self> {
         let after = match cursor {
             None => None,
             Some(text) => {
-                let cursor = ListCursor::decode(text).filter(|cursor| cursor.filter == filter)?;
+                let cursor = ListCursor::<F>::decode(text).filter(|cursor| cursor.filter == filter)?;
                 Some(cursor.position)
             }
         };
         Some(Self { filter, after, limit })
     }
 
-    /// Reads it: of the sessions that exist for the caller.
-    pub(crate) async fn read(
-        self,
-        host: &Host,
-        identity: &Identity,
-    ) -> Result<Page<SessionSummary>, HostError> {
-        let sessions = host.list(self.query(identity)).await?;
-        Ok(self.page(sessions, |session| session.position.clone()))
-    }
-
     /// One more than a page has shows whether there is another.
-    fn query(&self, identity: &Identity) -> ListQuery {
-        let Filter { agent, cwd, ended } = self.filter.clone();
-        let (created_by, after) = (identity.only_its_own(), self.after.clone());
-        ListQuery { agent, cwd, created_by, ended, after, limit: Some(self.limit.saturating_add(1)) }
+    pub(crate) fn needed(&self) -> u32 {
+        self.limit.saturating_add(1)
     }
 
-    fn page<T>(self, mut entries: Vec<T>, position: impl Fn(&T) -> (i64, String)) -> Page<T> {
+    /// The page of what was found.
+    pub(crate) fn page<T>(self, mut entries: Vec<T>, position: impl Fn(&T) -> F::Position) -> Page<T> {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let has_more = entries.len() > limit;
         entries.truncate(limit);
@@ -101,13 +108,33 @@ impl PageRequest {
     }
 }
 
+impl PageRequest {
+    /// Reads it: of the sessions that exist for the caller.
+    pub(crate) async fn read(
+        self,
+        host: &Host,
+        identity: &Identity,
+    ) -> Result<Page<SessionSummary>, HostError> {
+        let matching = Matching { text: self.filter.q.clone(), state: self.filter.state };
+        let sessions = host.list_matching(self.query(identity), matching).await?;
+        Ok(self.page(sessions, |session| session.position.clone()))
+    }
+
+    fn query(&self, identity: &Identity) -> ListQuery {
+        let Filter { agent, cwd, ended, .. } = self.filter.clone();
+        let (created_by, after) = (identity.only_its_own(), self.after.clone());
+        let limit = Some(self.needed());
+        ListQuery { agent, cwd, created_by, ended, after, limit, ..ListQuery::default() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::identity::{Allowance, Scope};
 
     fn filter(agent: &str) -> Filter {
-        Filter { agent: Some(agent.to_owned()), cwd: None, ended: Some(true) }
+        Filter { agent: Some(agent.to_owned()), ended: Some(true), ..Filter::default() }
     }
 
     // SE-12: garbage is no cursor, and a cursor of another filter is none of this list
@@ -118,6 +145,11 @@ mod tests {
         assert_eq!(request.after, Some((7, "s-é".into())));
         assert!(PageRequest::new(filter("b"), Some(&cursor), 2).is_none());
         assert!(PageRequest::new(Filter::default(), Some(&cursor), 2).is_none());
+        let others = [("q", Some("x".to_owned()), None), ("state", None, Some(SessionState::Idle))];
+        for (name, q, state) in others {
+            let other = Filter { q, state, ..filter("a") };
+            assert!(PageRequest::new(other, Some(&cursor), 2).is_none(), "{name}");
+        }
         for garbage in ["", "x", "zz", "7b7", "7b7d", "é"] {
             assert!(PageRequest::new(filter("a"), Some(garbage), 2).is_none(), "{garbage}");
         }

@@ -75,6 +75,7 @@ pub(crate) fn wire_error(error: &HostError) -> WireError {
         | HostError::Timeout { .. }
         | HostError::BadAnswer { .. }
         | HostError::Log(_)
+        | HostError::SearchOff
         | HostError::Broken
         | HostError::ShuttingDown => codes::INTERNAL_ERROR,
     };

@@ -167,6 +167,9 @@ pub enum HostError {
     /// The event log could not be written.
     #[error("the session could not be recorded")]
     Log(#[from] WriteError),
+    /// There is no index of what was said.
+    #[error("search is turned off: set search = true in [storage] of the configuration, and restart")]
+    SearchOff,
     /// What was done for it panicked.
     #[error("acpd failed in the middle of this; its log says more")]
     Broken,

@@ -3,6 +3,7 @@
 use crate::agent::{AgentStarter, Agents, MethodMemory};
 use crate::host_file::HostFile;
 use crate::recovery::Recovery;
+use crate::search::keep_indexing;
 use crate::session::EndRequest;
 use crate::sessions::Sessions;
 use crate::spec::AgentSpec;
@@ -66,6 +67,7 @@ impl Host {
         let recovery = Recovery::new(Arc::clone(&store));
         recovery.recover_dead_hosts().await;
         recovery.keep_on(&scope, &closing);
+        keep_indexing(&store, &scope);
         let agents = Agents::new(options.agents, options.cwd, starter, &scope);
         let sessions = Sessions::new(terminals);
         Self { shared: Arc::new(Shared { agents, store, recovery, sessions, scope, closing }) }

@@ -26,8 +26,8 @@ pub struct HostFileError {
 pub struct HostFile {
     id: String,
     path: PathBuf,
-    /// Holds the lock.
-    file: File,
+    /// Holds the lock; none of a process that hosts nothing.
+    file: Option<File>,
 }
 
 impl HostFile {
@@ -56,7 +56,13 @@ impl HostFile {
             .map_err(|error| failed(&unnamed)(error.into()))?;
         writeln!(file, "{}", std::process::id()).map_err(failed(&unnamed))?;
         std::fs::rename(&unnamed, &path).map_err(failed(&path))?;
-        Ok(Self { id, path, file })
+        Ok(Self { id, path, file: Some(file) })
+    }
+
+    /// For a process that hosts nothing and only looks at the others.
+    pub(crate) fn of_a_reader(state_dir: &Path) -> Self {
+        let id = uuid::Uuid::now_v7().to_string();
+        Self { path: state_dir.join("hosts").join(&id), id, file: None }
     }
 
     /// The id of this host.
@@ -67,8 +73,8 @@ impl HostFile {
     /// Fails when the file is not where it was: other processes then take this host for gone, and its sessions for lost.
     pub(crate) fn check_place(&self) -> Result<(), HostFileError> {
         let here = |source| HostFileError { path: self.path.clone(), source };
-        let (found, held) =
-            (std::fs::metadata(&self.path).map_err(here)?, self.file.metadata().map_err(here)?);
+        let Some(file) = &self.file else { return Ok(()) };
+        let (found, held) = (std::fs::metadata(&self.path).map_err(here)?, file.metadata().map_err(here)?);
         match (found.dev(), found.ino()) == (held.dev(), held.ino()) {
             true => Ok(()),
             false => Err(here(io::Error::other("another file is in its place"))),
@@ -102,6 +108,9 @@ impl HostFile {
 
 impl Drop for HostFile {
     fn drop(&mut self) {
+        if self.file.is_none() {
+            return;
+        }
         // Left behind, it would only be found as a dead host without sessions.
         let _gone = std::fs::remove_file(&self.path);
     }

@@ -142,6 +142,7 @@ impl SessionImport {
             written => written.inspect_err(|_| self.store.doubt())?,
         }
         checkpoints::keep(&self.store.log, &id, &projection);
+        self.store.unsearched.note(&id, projection.last_seq());
         journal::imported(&id, projection.last_seq(), &self.creator);
         Ok(id)
     }

@@ -12,6 +12,7 @@ mod acp;
 mod activate;
 mod agent;
 mod agent_end;
+mod archive;
 mod attempts;
 mod beforehand;
 mod beginning;
@@ -33,6 +34,7 @@ mod ids;
 mod import;
 mod journal;
 mod keyed_locks;
+mod listed;
 mod listing;
 mod metrics;
 mod named;
@@ -44,6 +46,7 @@ mod recovery;
 mod refusal;
 mod registry;
 mod run;
+mod search;
 mod secrets;
 mod services;
 mod session;
@@ -56,6 +59,7 @@ mod stderr_log;
 mod store;
 mod termination;
 mod transcript;
+mod unsearched;
 mod viewers;
 
 pub use acp::{ErrorData, META, error_code, method};
@@ -65,6 +69,7 @@ pub use agent::{
     AgentStatus, Agents, CallerRefused, PromptCapabilities, check_agent,
 };
 pub use agent_end::InitializeFailure;
+pub use archive::Archive;
 pub use attempts::Attempt;
 pub use beginning::{Beginning, Joined, Place};
 pub use chain::chain;
@@ -80,9 +85,11 @@ pub use host::{Host, HostOptions};
 pub use host_file::{HostFile, HostFileError};
 pub use ids::fresh_id;
 pub use import::{ImportError, SessionImport};
+pub use listed::{Matching, SessionBrief};
 pub use listing::{AgentSummary, HistorySummary, Metadata, SessionInfo, SessionState, SessionSummary};
 pub use metrics::describe_metrics;
 pub use prompting::{prompt_content, prompt_params};
+pub use search::{Findings, Part, SearchHit};
 pub use services::Offered;
 pub use session::{
     AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, OpenQuestion, Prompted, Reply,

@@ -4,16 +4,19 @@
 use crate::clock::iso8601;
 use crate::ends::Found;
 use crate::error::HostError;
-use crate::host::Host;
+use crate::host::{Host, Shared};
+use crate::listed::{Listing, Matching};
+use crate::search::Findings;
 use crate::session::{Glimpse, SessionHandle};
-use crate::store;
-use acpd_eventlog::{ListQuery, SessionRow};
+use acpd_eventlog::{ListQuery, SearchQuery, SessionRow};
 use acpd_record::{Json, NativeSessionId, PermissionMode, RunNumber, SessionId, SessionMeta};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What a session is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::EnumString, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -41,7 +44,7 @@ impl SessionState {
     }
 
     /// What it says there; a word that is not known here is a later version's.
-    fn from_stored(stored: u8) -> Self {
+    pub(crate) fn from_stored(stored: u8) -> Self {
         [Self::Running, Self::Waiting]
             .into_iter()
             .find(|state| state.stored() == stored)
@@ -161,7 +164,7 @@ pub struct SessionInfo {
 
 impl SessionSummary {
     /// As in a list (contract 7.3).
-    fn without_stderr(mut self) -> Self {
+    pub(crate) fn without_stderr(mut self) -> Self {
         self.termination = self.termination.map(|info| {
             let mut members: Map<String, Value> = serde_json::from_str(info.get()).unwrap_or_default();
             // Whether there is some does not matter here.
@@ -204,12 +207,32 @@ impl Host {
     /// # Errors
     /// When the log cannot be read.
     pub async fn list(&self, query: ListQuery) -> Result<Vec<SessionSummary>, HostError> {
-        let rows = self.shared.store.log.list(query).await.map_err(|error| store::unreadable(&error))?;
-        let mut sessions = Vec::with_capacity(rows.len());
-        for row in rows {
-            sessions.push(self.summary(row).await.without_stderr());
-        }
-        Ok(sessions)
+        self.listing().page(query).await
+    }
+
+    /// The same of those only that match.
+    ///
+    /// # Errors
+    /// As [`Host::list`].
+    pub async fn list_matching(
+        &self,
+        query: ListQuery,
+        matching: Matching,
+    ) -> Result<Vec<SessionSummary>, HostError> {
+        self.listing().matching(query, matching).await
+    }
+
+    /// A page of turns in which all the words stand.
+    ///
+    /// # Errors
+    /// When search is turned off, or the log cannot be read.
+    pub async fn search(&self, query: SearchQuery) -> Result<Findings, HostError> {
+        self.shared.store.search(query).await
+    }
+
+    fn listing(&self) -> Listing<'_> {
+        let Shared { store, recovery, sessions, .. } = &*self.shared;
+        Listing { store, recovery, live: &sessions.live }
     }
 
     /// One session; `found` is what was found of it just now.
@@ -248,42 +271,11 @@ impl Host {
 
     /// What clients are shown of one session, with all that is known of its end.
     async fn whole_summary(&self, id: &SessionId, row: SessionRow) -> SessionSummary {
-        let mut summary = self.summary(row).await;
+        let mut summary = self.listing().summary(row).await;
         if let Some(end) = summary.termination.take() {
             summary.termination = Some(self.shared.store.whole_end(id, end).await);
         }
         summary
-    }
-
-    /// What clients are shown of a row. One whose host has died is shown as it will be recorded.
-    async fn summary(&self, mut row: SessionRow) -> SessionSummary {
-        let mut meta = SessionMeta::read(&row.info);
-        if let Some(end) = self.shared.recovery.unrecorded_end(&row, &meta).await {
-            meta.ended(&end);
-            row.ended = true;
-        }
-        // The record of an end can be read a moment before its session knows that it was written.
-        let id = SessionId::parse(&row.id).filter(|_| !row.ended);
-        let session = id.and_then(|id| self.shared.sessions.live.get(&id));
-        let state = match &session {
-            Some(session) => match session.state() {
-                Some((state, title, updated_ms)) => {
-                    // The row learns it a moment later.
-                    row.updated_ms = row.updated_ms.max(updated_ms);
-                    meta.title = title;
-                    state
-                }
-                // It ended a moment after its row was read.
-                None => SessionState::Idle,
-            },
-            None if row.ended => SessionState::Ended,
-            None => match row.owner.as_deref() {
-                Some(owner) if owner == self.shared.store.host_file.id() => SessionState::Starting,
-                Some(_) => SessionState::from_stored(row.state),
-                None => SessionState::Ended,
-            },
-        };
-        summary_of(row, meta, state, session.as_ref())
     }
 
     /// A live session, from memory.
@@ -308,7 +300,7 @@ impl Host {
 }
 
 /// What clients are shown of a session.
-fn summary_of(
+pub(crate) fn summary_of(
     row: SessionRow,
     mut meta: SessionMeta,
     state: SessionState,

@@ -145,7 +145,10 @@ impl Recovery {
             };
             match self.store.log.append_to(&row.id, Some(owner), batch).await {
                 Ok(_) if row.ended => {}
-                Ok(_) => {
+                Ok(last) => {
+                    if let Some(id) = SessionId::parse(&row.id) {
+                        self.store.unsearched.note(&id, last);
+                    }
                     metrics::run_ended(Some(Cause::DaemonLost));
                     journal::lost(&row.id, &row.agent);
                 }

@@ -92,8 +92,7 @@ impl Host {
         let (handover, now) = (Handover::new(run.transcript), Performer::now());
         let core = SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, now);
         let services = self.services_of(id, &spec.name, setup).await;
-        let committed = appender.committed();
-        let room = appender.room();
+        let (committed, room) = (appender.committed(), appender.room());
         let scope = self.shared.scope.child(span);
         let parts = RunParts {
             journal,
@@ -103,6 +102,7 @@ impl Host {
             ended: publish,
             services,
             scope: scope.clone(),
+            unsearched: self.shared.store.unsearched.clone(),
         };
         let live = LiveSession::begin(core, parts, room, past.is_some(), &inputs);
         let (agent, seen) = (agent.downgrade(), committed.clone());
@@ -121,6 +121,8 @@ impl Host {
     ) -> Result<SessionHandle, HostError> {
         let live = self.shared.sessions.live.clone();
         live.insert(session.clone());
+        // What it begins with may not be indexed: the history of a fork, or of an earlier version.
+        self.shared.store.unsearched.note(session.id(), session.began_after());
         let (id, began_after) = (session.id().clone(), session.began_after());
         let running = Box::new(task).run().map(move |()| live.remove(&id, began_after));
         scope.spawn_lasting("session", running);

@@ -10,6 +10,7 @@ use crate::error::HostError;
 use crate::host_file::HostFile;
 use crate::journal;
 use crate::recording;
+use crate::unsearched::Unsearched;
 use acpd_eventlog::{EventLog, SessionRow};
 use acpd_record::{Event, Json, Projection, SessionId, SessionMeta, TerminationInfo};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -25,13 +26,16 @@ pub(crate) struct SessionStore {
     /// This host in its state directory.
     pub(crate) host_file: HostFile,
     pub(crate) check_cache: CheckCache,
+    /// What is to be indexed.
+    pub(crate) unsearched: Unsearched,
     /// Histories that are read at once.
     readings: Semaphore,
 }
 
 impl SessionStore {
     pub(crate) fn new(log: EventLog, host_file: HostFile) -> Self {
-        Self { log, host_file, check_cache: CheckCache::default(), readings: Semaphore::new(READINGS) }
+        let (check_cache, unsearched) = (CheckCache::default(), Unsearched::default());
+        Self { log, host_file, check_cache, unsearched, readings: Semaphore::new(READINGS) }
     }
 
     /// The right to read a history for someone who looks.

@@ -35,7 +35,7 @@ pub use keys::{KeyedEnd, KeyedTurn, RequestKey};
 pub use kind::EventKind;
 pub use legality::Illegal;
 pub use message::{RawMessage, is_history, is_state, update_kind, update_of};
-pub use meta::SessionMeta;
+pub use meta::{BriefEnd, BriefMeta, SessionMeta};
 pub use payload::{
     AgentRequest, AnsweredBy, CancelRequested, Created, ElicitationCompleted, ExitStatus, FinalOutput,
     Prompt, Question, Resolution, RunStarted, Stalled, StateChanged, TerminalEnded, TerminalNews,

@@ -8,6 +8,7 @@ use crate::snapshot::Glance;
 use crate::termination::TerminationInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// What the index knows of a session. Members of a later version are kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,6 +65,26 @@ pub struct SessionMeta {
     unknown: Map<String, Value>,
 }
 
+/// What a table shows of a session, read without the rest.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BriefMeta<'a> {
+    /// Its title, if its agent gave one.
+    #[serde(borrow, default)]
+    pub title: Option<Cow<'a, str>>,
+    /// How its last run ended.
+    #[serde(borrow, default)]
+    pub termination_info: Option<BriefEnd<'a>>,
+}
+
+/// How a run ended, in a word.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct BriefEnd<'a> {
+    /// The word.
+    #[serde(borrow, default)]
+    pub reason: Option<Cow<'a, str>>,
+}
+
 fn is_false(flag: &bool) -> bool {
     !flag
 }
@@ -71,6 +92,11 @@ fn is_false(flag: &bool) -> bool {
 impl SessionMeta {
     /// Reads what is stored; what is not readable is taken as nothing known.
     pub fn read(stored: &[u8]) -> Self {
+        serde_json::from_slice(stored).unwrap_or_default()
+    }
+
+    /// What a table shows of what is stored, and nothing else of it.
+    pub fn brief(stored: &[u8]) -> BriefMeta<'_> {
         serde_json::from_slice(stored).unwrap_or_default()
     }
 

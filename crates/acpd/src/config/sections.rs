@@ -101,7 +101,7 @@ impl Default for Server {
 }
 
 /// `[storage]`
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Storage {
     /// The state directory, absolute once loaded. In the file, `~/` is the home directory and a relative path
@@ -110,6 +110,14 @@ pub struct Storage {
     pub path: PathBuf,
     /// What an event that was shown survives. Default `process`.
     pub durability: Durability,
+    /// Whether what is said in sessions can be searched for. Default true; without, the index is dropped.
+    pub search: bool,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self { path: PathBuf::default(), durability: Durability::default(), search: true }
+    }
 }
 
 /// What an event that a client has seen survives.

@@ -50,6 +50,7 @@ tls_key = "/etc/acpd/key.pem"
 [storage]
 path = "/var/lib/acpd"
 durability = "power"
+search = false
 
 [timeouts]
 initialize = "never"
@@ -126,7 +127,10 @@ fn the_sample_is_read_in_full() {
             tls_key: Some("/etc/acpd/key.pem".into()),
         }
     );
-    assert_eq!(config.storage, Storage { path: "/var/lib/acpd".into(), durability: Durability::Power });
+    assert_eq!(
+        config.storage,
+        Storage { path: "/var/lib/acpd".into(), durability: Durability::Power, search: false }
+    );
     assert_eq!(
         config.timeouts,
         Timeouts {
@@ -213,7 +217,10 @@ fn errors_point_at_the_wrong_part_and_say_what_to_write() {
             "1:1: unknown section or key \"listen\"; the sections are server, storage, timeouts, terminal, \
              files, limits, compat, client, agents, tokens",
         ),
-        ("[storage]\ncolour = 1\n", "2:1: unknown key \"colour\" in [storage]; known: path, durability"),
+        (
+            "[storage]\ncolour = 1\n",
+            "2:1: unknown key \"colour\" in [storage]; known: path, durability, search",
+        ),
         (
             "[timeouts]\nidle = \"5 minutes\"\n",
             "2:8: \"idle\" in [timeouts]: \"5 minutes\" is not a duration such as \"250ms\", \"1s\", \"5m\", \
@@ -406,7 +413,10 @@ fn variables_override_every_scalar_key() {
     };
     assert_eq!(changed.server, server);
     assert_eq!(changed.limits.sessions.get(), 9);
-    assert_eq!(changed.storage, Storage { path: "/elsewhere".into(), durability: Durability::Power });
+    assert_eq!(
+        changed.storage,
+        Storage { path: "/elsewhere".into(), durability: Durability::Power, search: true }
+    );
     assert_eq!(
         changed.timeouts,
         Timeouts {

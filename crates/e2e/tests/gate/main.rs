@@ -12,6 +12,7 @@ mod readiness;
 mod reading;
 mod reloads;
 mod scopes;
+mod searching;
 mod strangers;
 mod taking_up;
 mod tls;

@@ -78,7 +78,7 @@ pub(super) fn request(params: Option<&[u8]>, agent: &str) -> Result<PageRequest,
     let invalid = |message: &str| HostError::InvalidParams { message: message.to_owned() };
     let ListParams { cwd, cursor, all_agents } = ListParams::read(params).map_err(invalid)?;
     let agent = (!all_agents).then(|| agent.to_owned());
-    let filter = Filter { agent, cwd, ended: None };
+    let filter = Filter { agent, cwd, ..Filter::default() };
     PageRequest::new(filter, cursor.as_deref(), PAGE).ok_or_else(|| invalid(WRONG_CURSOR))
 }
 

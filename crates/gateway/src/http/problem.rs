@@ -104,6 +104,8 @@ kinds! {
     QueueFull = "queue_full",
     /// A body that did not come in time.
     RequestTimeout = "request_timeout",
+    /// The configuration turns search off.
+    SearchOff = "search_off",
     /// The session is over, or was terminated.
     SessionEnded = "session_ended",
     /// The header and the message name different sessions.
@@ -279,6 +281,7 @@ impl Problem {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, Kind::IdempotencyKeyReused, detail)
             }
             HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } => Self::bad_request(detail),
+            HostError::SearchOff => Self::new(StatusCode::CONFLICT, Kind::SearchOff, detail),
             HostError::ShuttingDown => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, detail),
             _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Internal, detail),
         }

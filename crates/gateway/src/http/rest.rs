@@ -9,6 +9,7 @@ mod events;
 mod prompting;
 mod reload;
 mod render;
+mod search;
 mod sessions;
 mod transfer;
 mod whoami;
@@ -41,7 +42,7 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 18] = [
+const ROUTES: [Route; 19] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::POST, "/sessions", |method| on(method, creating::create)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
@@ -56,6 +57,7 @@ const ROUTES: [Route; 18] = [
     (MethodFilter::POST, "/sessions/{id}/prompt", |method| on(method, prompting::prompt)),
     (MethodFilter::POST, "/sessions/{id}/resume", |method| on(method, creating::resume)),
     (MethodFilter::POST, "/sessions/{id}/terminate", |method| on(method, sessions::terminate)),
+    (MethodFilter::GET, "/search", |method| on(method, search::search)),
     (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
     (MethodFilter::POST, "/reload", |method| on(method, reload::reload)),
     (MethodFilter::POST, "/agents/{name}/check", |method| on(method, agents::check)),

@@ -6,7 +6,7 @@
 
 use super::effects::Act;
 use super::live::LiveSession;
-use super::performer::RunParts;
+use super::parts::RunParts;
 use std::sync::Weak;
 
 /// Acts that wait. Full: they are done at once, without the commit.

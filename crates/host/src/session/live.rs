@@ -5,7 +5,8 @@
 //! end) is left to the session task.
 
 use super::core::{Input, SessionCore};
-use super::performer::{Performer, RunParts};
+use super::parts::RunParts;
+use super::performer::Performer;
 use crate::agent::{DirectRecipient, FromAgent, SessionInputs};
 use crate::metrics::WaitingCommand;
 use acpd_eventlog::QueueRoom;

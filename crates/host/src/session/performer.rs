@@ -5,40 +5,24 @@ use super::core::{EndOfRun, Ended, Input, Now, SessionCore};
 use super::effects::{Act, Answer, Effects, Stop};
 use super::holding::Held;
 use super::live::LiveSession;
+use super::parts::RunParts;
 use super::working::Working;
 use super::{AnswerRefused, ClientRef, ClientRequest, EndRequest, Prompted, ReplyTo};
-use crate::agent::{AgentHandle, RouteId, Ticket};
+use crate::agent::Ticket;
 use crate::chain::chain;
 use crate::clock;
 use crate::error::HostError;
-use crate::journal::RunJournal;
 use crate::listing::SessionState;
 use crate::metrics::SessionShare;
-use crate::services::{Served, ServiceError, Services};
+use crate::services::{Served, ServiceError};
 use crate::termination::RequestedEnd;
 use acpd_eventlog::{Appender, Batch, WriteError};
 use acpd_record::{Cause, QuestionNumber, TerminationInfo};
-use acpd_supervisor::{TaskScope, Teller};
 use acpd_terminal::TerminalEvent;
 use bytes::Bytes;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
-
-/// What a run works with, beside its core.
-pub(crate) struct RunParts {
-    /// What an operator is told.
-    pub(crate) journal: RunJournal,
-    pub(crate) agent: AgentHandle,
-    pub(crate) route: RouteId,
-    /// None once the last words are being written.
-    pub(crate) appender: Option<Appender>,
-    pub(crate) ended: Teller<Arc<TerminationInfo>>,
-    /// What acpd serves the agent.
-    pub(crate) services: Services,
-    /// Where services run.
-    pub(crate) scope: TaskScope,
-}
 
 /// One run of a session: the core and its shell.
 pub(crate) struct Performer {
@@ -298,7 +282,7 @@ impl Performer {
             Act::WithdrawService(number) => return self.working.withdraw(number),
             Act::KillTerminals(terminals) => return Working::kill(&terminals, &self.parts),
             Act::ReleaseTerminals => return self.working.begin_release(&self.parts),
-            Act::Note(note) => return self.parts.journal.note(note),
+            Act::Note(note) => return self.parts.note(self.core.id(), note),
         };
     }
 
@@ -376,6 +360,7 @@ impl Performer {
         leftovers: u32,
     ) -> Option<SessionCore> {
         self.parts.journal.ended(&info, leftovers);
+        self.parts.unsearched.note(self.core.id(), info.seq());
         self.parts.ended.tell(Arc::clone(&info));
         for answer in answers {
             self.waiting.answer(answer);

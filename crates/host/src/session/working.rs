@@ -1,7 +1,7 @@
 //! What a session has running beside it: requests of the agent that acpd serves, and terminals.
 
 use super::live::LiveSession;
-use super::performer::RunParts;
+use super::parts::RunParts;
 use crate::agent::AgentMethods;
 use crate::services::{Service, ServiceError};
 use acpd_terminal::{TerminalEvent, TerminalId};

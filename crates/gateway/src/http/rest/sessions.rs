@@ -6,7 +6,7 @@ use super::{SessionPath, find, numbers, query, transfer};
 use crate::access::Needs;
 use crate::identity::{Identity, Scope};
 use crate::paging::{Filter, PageRequest, WRONG_CURSOR};
-use acpd_host::{EndRequest, SessionInfo, SessionSummary};
+use acpd_host::{EndRequest, SessionInfo, SessionState, SessionSummary};
 use acpd_record::SessionId;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -33,6 +33,12 @@ pub(super) struct SessionsQuery {
     /// Only those that have ended, or only those that have not.
     #[cfg_attr(test, schemars(with = "Option<bool>"))]
     ended: Option<String>,
+    /// Only those that are doing this.
+    #[cfg_attr(test, schemars(with = "Option<SessionState>"))]
+    state: Option<String>,
+    /// Only those of which the title, the directory, the agent's name or the id has each of these words, or begins or ends in
+    /// the middle of one; case and diacritics do not count.
+    q: Option<String>,
     /// The `nextCursor` of the page before.
     cursor: Option<String>,
     /// Sessions of a page at most, 1 to 500. Default 50.
@@ -58,7 +64,7 @@ pub(super) async fn list(
     Extension(identity): Extension<Identity>,
     asked: Result<Query<SessionsQuery>, QueryRejection>,
 ) -> Result<Json<SessionsPage>, Problem> {
-    let SessionsQuery { cwd, agent, ended, cursor, limit } = query(asked)?;
+    let SessionsQuery { cwd, agent, ended, state, q, cursor, limit } = query(asked)?;
     if cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
         return Err(Problem::bad_request("cwd: an absolute path is required"));
     }
@@ -68,9 +74,16 @@ pub(super) async fn list(
         Some("false") => Some(false),
         Some(_) => return Err(Problem::bad_request("ended: true or false is required")),
     };
+    let state = state.map(|state| state.parse::<SessionState>()).transpose().map_err(|_| {
+        Problem::bad_request("state: one of starting, idle, running, waiting, ended is required")
+    })?;
+    if q.as_ref().is_some_and(|q| q.trim().is_empty()) {
+        return Err(Problem::bad_request("q: a word to look for is required"));
+    }
     let limit = numbers("limit", limit.as_deref(), 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    let request = PageRequest::new(Filter { agent, cwd, ended }, cursor.as_deref(), limit);
+    let filter = Filter { agent, cwd, ended, q, state };
+    let request = PageRequest::new(filter, cursor.as_deref(), limit);
     let request = request.ok_or_else(|| Problem::bad_request(WRONG_CURSOR))?;
     let page = request.read(&shared.host, &identity).await?;
     Ok(Json(SessionsPage { sessions: page.entries, next_cursor: page.next_cursor }))

@@ -6,6 +6,7 @@ use crate::http::rest::answering::AnswerBody;
 use crate::http::rest::events::EventsQuery;
 use crate::http::rest::prompting::{PromptAccepted, PromptBody};
 use crate::http::rest::reload::Reloaded;
+use crate::http::rest::search::{SearchPage, TextQuery};
 use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
 use crate::http::rest::transfer::ExportQuery;
 use crate::http::rest::whoami::Whoami;
@@ -141,6 +142,26 @@ const OPERATIONS: &[Operation] = &[
         request: None,
         answers: &[of::<Ready>(200, "new sessions can be taken"), of::<Ready>(503, "they cannot, and why")],
         is_open: true,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/v1/search",
+        id: "search",
+        tag: "sessions",
+        summary: "`GET /v1/search`: turns of sessions that exist for the caller, by the words of prompts, answers and \
+                  titles of tool calls.",
+        description: None,
+        parameters: query::<TextQuery>,
+        request: None,
+        answers: &[
+            of::<SearchPage>(200, "a page of turns"),
+            UNREADABLE,
+            FORBIDDEN,
+            problem(409, "the configuration turns search off"),
+            UNAUTHORIZED,
+            TOO_MANY,
+        ],
+        is_open: false,
     },
     Operation {
         method: Method::GET,

@@ -1,0 +1,69 @@
+//! The stored sessions of a state directory, for a process that only looks.
+//!
+//! Nothing is recovered, started or recorded, and no host is registered: sessions whose host has died are shown as they will be
+//! recorded. Not here: opening the log.
+
+use crate::error::HostError;
+use crate::host_file::HostFile;
+use crate::listed::{Listing, Matching, SessionBrief};
+use crate::listing::SessionSummary;
+use crate::recovery::Recovery;
+use crate::registry::Registry;
+use crate::search::Findings;
+use crate::store::SessionStore;
+use acpd_eventlog::{EventLog, ListQuery, SearchQuery};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Stored sessions, to look at.
+pub struct Archive {
+    store: Arc<SessionStore>,
+    recovery: Recovery,
+    /// None is live here.
+    live: Registry,
+}
+
+impl Archive {
+    /// The sessions of a log.
+    pub fn new(log: EventLog, state_dir: &Path) -> Self {
+        let store = Arc::new(SessionStore::new(log, HostFile::of_a_reader(state_dir)));
+        Self { recovery: Recovery::new(Arc::clone(&store)), store, live: Registry::default() }
+    }
+
+    /// As [`Host::list_matching`](crate::Host::list_matching).
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn list(&self, query: ListQuery, matching: Matching) -> Result<Vec<SessionSummary>, HostError> {
+        let listing = Listing { store: &self.store, recovery: &self.recovery, live: &self.live };
+        listing.matching(query, matching).await
+    }
+
+    /// The same as a table shows them.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn brief(&self, query: ListQuery, matching: Matching) -> Result<Vec<SessionBrief>, HostError> {
+        let listing = Listing { store: &self.store, recovery: &self.recovery, live: &self.live };
+        listing.brief(query, matching).await
+    }
+
+    /// As [`Host::search`](crate::Host::search).
+    ///
+    /// # Errors
+    /// When search is turned off, or the log cannot be read.
+    pub async fn search(&self, query: SearchQuery) -> Result<Findings, HostError> {
+        self.store.search(query).await
+    }
+
+    /// Closes the log.
+    pub async fn close(self) {
+        self.store.log.clone().close().await;
+    }
+}
+
+impl std::fmt::Debug for Archive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archive").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,183 @@
+//! The rows of the log as a list shows them, and what they are looked for by.
+//!
+//! What a session is doing is not all in its row: one that is live here is asked.
+
+use crate::clock::iso8601;
+use crate::error::HostError;
+use crate::listing::{SessionState, SessionSummary, summary_of};
+use crate::recovery::Recovery;
+use crate::registry::Registry;
+use crate::session::SessionHandle;
+use crate::store::{self, SessionStore};
+use acpd_eventlog::{ListQuery, RowFilter, RowText, SessionRow, plain};
+use acpd_record::{BriefEnd, SessionId, SessionMeta};
+
+/// What sessions are looked for by, beside the filters of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matching {
+    /// Words that are each in the title, the directory, the agent's name or the id, without regard to case and diacritics.
+    pub text: Option<String>,
+    /// What they are doing.
+    pub state: Option<SessionState>,
+}
+
+/// Sessions that are looked at together when it counts what they are doing.
+const LOOKED_AT: u32 = 100;
+
+/// The stored sessions, with what is known of those that are live here.
+pub(crate) struct Listing<'a> {
+    pub(crate) store: &'a SessionStore,
+    pub(crate) recovery: &'a Recovery,
+    pub(crate) live: &'a Registry,
+}
+
+impl Listing<'_> {
+    /// A page of sessions, the latest change first.
+    pub(crate) async fn page(&self, query: ListQuery) -> Result<Vec<SessionSummary>, HostError> {
+        let rows = self.store.log.list(query).await.map_err(|error| store::unreadable(&error))?;
+        let mut sessions = Vec::with_capacity(rows.len());
+        for row in rows {
+            sessions.push(self.summary(row).await.without_stderr());
+        }
+        Ok(sessions)
+    }
+
+    /// The same of those only that match: as many as are asked for, if there are.
+    pub(crate) async fn matching(
+        &self,
+        mut query: ListQuery,
+        Matching { text, state }: Matching,
+    ) -> Result<Vec<SessionSummary>, HostError> {
+        query.matching = text.as_deref().and_then(row_filter);
+        let Some(state) = state else { return self.page(query).await };
+        query.ended.get_or_insert(state == SessionState::Ended);
+        // What a session is doing is not all in its row.
+        let most = query.limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        query.limit = query.limit.map(|most| most.max(LOOKED_AT));
+        let mut found = Vec::new();
+        loop {
+            let page = self.page(query.clone()).await?;
+            let is_last = query.limit.is_none_or(|limit| page.len() < limit as usize);
+            query.after = page.last().map(|last| last.position.clone());
+            found.extend(page.into_iter().filter(|session| session.state == state));
+            if is_last || found.len() >= most {
+                found.truncate(most);
+                return Ok(found);
+            }
+        }
+    }
+
+    /// What a table shows of sessions, the latest change first. Reads less of each row than [`page`](Self::page), for those
+    /// that print all that there are.
+    pub(crate) async fn brief(
+        &self,
+        query: ListQuery,
+        matching: Matching,
+    ) -> Result<Vec<SessionBrief>, HostError> {
+        if matching.state.is_some() {
+            let sessions = self.matching(query, matching).await?;
+            return Ok(sessions.into_iter().map(SessionBrief::of).collect());
+        }
+        let query = ListQuery { matching: matching.text.as_deref().and_then(row_filter), ..query };
+        let rows = self.store.log.list(query).await.map_err(|error| store::unreadable(&error))?;
+        let mut sessions = Vec::with_capacity(rows.len());
+        for row in rows {
+            sessions.push(match row.ended && self.live_handle(&row).is_none() {
+                true => SessionBrief::of_ended(row),
+                false => SessionBrief::of(self.summary(row).await),
+            });
+        }
+        Ok(sessions)
+    }
+
+    /// What clients are shown of a row. One whose host has died is shown as it will be recorded.
+    pub(crate) async fn summary(&self, mut row: SessionRow) -> SessionSummary {
+        let mut meta = SessionMeta::read(&row.info);
+        if let Some(end) = self.recovery.unrecorded_end(&row, &meta).await {
+            meta.ended(&end);
+            row.ended = true;
+        }
+        // The record of an end can be read a moment before its session knows that it was written.
+        let session = self.live_handle(&row);
+        let state = match &session {
+            Some(session) => match session.state() {
+                Some((state, title, updated_ms)) => {
+                    // The row learns it a moment later.
+                    row.updated_ms = row.updated_ms.max(updated_ms);
+                    meta.title = title;
+                    state
+                }
+                // It ended a moment after its row was read.
+                None => SessionState::Idle,
+            },
+            None if row.ended => SessionState::Ended,
+            None => match row.owner.as_deref() {
+                Some(owner) if owner == self.store.host_file.id() => SessionState::Starting,
+                Some(_) => SessionState::from_stored(row.state),
+                None => SessionState::Ended,
+            },
+        };
+        summary_of(row, meta, state, session.as_ref())
+    }
+
+    fn live_handle(&self, row: &SessionRow) -> Option<SessionHandle> {
+        let id = SessionId::parse(&row.id).filter(|_| !row.ended)?;
+        self.live.get(&id)
+    }
+}
+
+/// A session in a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionBrief {
+    /// Its id.
+    pub id: String,
+    /// Its agent's name.
+    pub agent: String,
+    /// Its working directory.
+    pub cwd: String,
+    /// Its title, if its agent gave one.
+    pub title: Option<String>,
+    /// What it is doing.
+    pub state: SessionState,
+    /// How its last run ended, in a word.
+    pub reason: Option<String>,
+    /// When it was created, ISO 8601.
+    pub created_at: String,
+}
+
+impl SessionBrief {
+    fn of_ended(row: SessionRow) -> Self {
+        let brief = SessionMeta::brief(&row.info);
+        Self {
+            title: brief.title.map(Into::into),
+            reason: brief.termination_info.and_then(|end| end.reason).map(Into::into),
+            id: row.id,
+            agent: row.agent,
+            cwd: row.cwd,
+            state: SessionState::Ended,
+            created_at: iso8601(row.created_ms),
+        }
+    }
+
+    fn of(summary: SessionSummary) -> Self {
+        let SessionSummary { id, agent, cwd, title, state, history, termination, .. } = summary;
+        let end: Option<BriefEnd<'_>> =
+            termination.as_ref().and_then(|info| serde_json::from_str(info.get()).ok());
+        let reason = end.and_then(|end| end.reason).map(Into::into);
+        Self { id, agent, cwd, title, state, reason, created_at: history.created_at }
+    }
+}
+
+/// Each of the words must be somewhere in what people know a session by. None without words.
+fn row_filter(text: &str) -> Option<RowFilter> {
+    let words: Vec<String> = plain(text).split_whitespace().map(str::to_owned).collect();
+    let is_meant = {
+        let words = words.clone();
+        move |row: RowText<'_>| {
+            let title = SessionMeta::brief(row.info).title.unwrap_or_default();
+            let known_by = [plain(&title), plain(row.cwd), plain(row.agent), row.id.to_ascii_lowercase()];
+            words.iter().all(|word| known_by.iter().any(|text| text.contains(word)))
+        }
+    };
+    (!words.is_empty()).then(|| RowFilter::new(is_meant))
+}

@@ -1,0 +1,127 @@
+//! Search over what was said in sessions: prompts, answers and the titles of tool calls (issue 11, contract 7.3).
+//!
+//! The index has the turns in which the words stand; what is shown of one is read from its events. Not here: which words
+//! there are, and how the index is kept (`acpd_eventlog`).
+
+mod indexing;
+mod snippet;
+mod turns;
+
+pub(crate) use indexing::keep_indexing;
+pub use snippet::Part;
+
+use crate::chain::chain;
+use crate::clock::iso8601;
+use crate::error::HostError;
+use crate::store::{self, SessionStore};
+use acpd_eventlog::{Hit, Place, SearchQuery, SearchText};
+use acpd_record::{SessionId, SessionMeta};
+use serde::Serialize;
+use snippet::snippet;
+use turns::{Said, Turns};
+
+/// What is read of a turn at most to show it, in bytes of its events. What was said behind that is not indexed, unless it
+/// is short among long output of tools.
+const READ_BYTES: usize = 8 * 1024 * 1024;
+
+/// A turn in which all the words stand.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SearchHit {
+    /// Its session.
+    pub session_id: String,
+    /// The name of the session's agent.
+    pub agent: String,
+    /// The session's working directory.
+    pub cwd: String,
+    /// The session's title, if its agent gave one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The event of the turn's prompt.
+    pub seq: u64,
+    /// When that happened, ISO 8601.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub at: String,
+    /// The part of the turn that the snippet is of: the one with the most of the words.
+    pub part: Part,
+    /// The text around the first of the words in it, in one line.
+    pub snippet: String,
+    /// Its place in the order.
+    #[serde(skip)]
+    pub place: Place,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// The latest turn first.
+    pub hits: Vec<SearchHit>,
+    /// Sessions are not indexed yet, so there may be more.
+    pub incomplete: bool,
+}
+
+impl SessionStore {
+    /// A page of turns in which all the words stand. Writes nothing.
+    pub(crate) async fn search(&self, query: SearchQuery) -> Result<Findings, HostError> {
+        if !self.log.has_index() {
+            return Err(HostError::SearchOff);
+        }
+        let text = query.text.clone();
+        let found = self.log.search(query).await.map_err(|error| store::unreadable(&error))?;
+        let incomplete = self.log.unindexed(None, 1).await.map_err(|error| store::unreadable(&error))?;
+        let mut hits = Vec::with_capacity(found.len());
+        for hit in found {
+            hits.push(self.shown(hit, &text).await);
+        }
+        Ok(Findings { hits, incomplete: !incomplete.is_empty() })
+    }
+
+    async fn shown(&self, hit: Hit, text: &SearchText) -> SearchHit {
+        let Hit { session, seq, at_ms, place } = hit;
+        let said = match SessionId::parse(&session.id) {
+            Some(id) => self.said_in(&id, seq).await,
+            None => None,
+        };
+        let (part, snippet) = snippet(&said.unwrap_or_default(), text);
+        SearchHit {
+            title: SessionMeta::read(&session.info).title,
+            session_id: session.id,
+            agent: session.agent,
+            cwd: session.cwd,
+            seq,
+            at: iso8601(at_ms),
+            part,
+            snippet,
+            place,
+        }
+    }
+
+    /// What was said in the turn whose prompt is event `seq`. None when it cannot be read.
+    async fn said_in(&self, id: &SessionId, seq: u64) -> Option<Said> {
+        let _one_of_few = self.one_of_few().await;
+        let read = async {
+            let mut turns = Turns::new(seq - 1);
+            let mut cursor = self.log.cursor(id.as_str(), seq - 1).await?;
+            let (last, mut bytes) = (cursor.last(), 0);
+            // Of a session that is live here, the cursor would wait for more.
+            while cursor.position() < last && bytes < READ_BYTES {
+                let Some(block) = cursor.next().await? else { break };
+                bytes += block.bytes();
+                for event in block.events() {
+                    turns.see(&event);
+                    if let Some(said) = turns.take().0.pop() {
+                        return Ok(Some(said));
+                    }
+                }
+            }
+            turns.over(last);
+            Ok::<_, HostError>(turns.take().0.pop())
+        };
+        read.await.unwrap_or_else(|error| {
+            // It may have been deleted since it was found.
+            tracing::debug!(parent: None, session = %id, seq, error = chain(&error), "a turn that was found cannot be read");
+            None
+        })
+    }
+}
