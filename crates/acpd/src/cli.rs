@@ -12,7 +12,7 @@ mod sessions;
 mod tests;
 
 pub use chat::{Attach, Chat};
-pub use daemon::{Connect, Events, List, One, Sessions, Top, Which};
+pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
 pub use operate::{Reload, Status, Stop};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 pub use sessions::{Answer, Export, ExportForm, Import, SessionPrompt, Several};
@@ -85,7 +85,7 @@ pub enum Command {
     /// Manage access to the daemon
     #[command(subcommand)]
     Token(Token),
-    /// Look at the sessions of a daemon, and end them
+    /// Look at sessions, search them, and end them
     #[command(subcommand)]
     Sessions(Sessions),
     /// Watch the sessions of a daemon

@@ -32,6 +32,7 @@ mod runtime;
 mod signals;
 mod state_dir;
 mod stdout;
+mod stored;
 mod verdict;
 pub mod view;
 

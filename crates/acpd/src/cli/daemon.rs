@@ -3,7 +3,7 @@
 use super::sessions::{Answer, Export, Import, SessionPrompt, Several};
 use crate::config::agent_name;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// The daemon, and the caller's token for it.
@@ -62,10 +62,25 @@ pub struct One {
 pub enum Sessions {
     /// List sessions, the latest change first
     #[command(after_help = "\
+Without a daemon, those that are stored in the state directory.
+
 Examples:
   acpd sessions list --live                    what runs or waits right now
+  acpd sessions list --state waiting           what waits for an answer
+  acpd sessions list --query \"parser tests\"   by title, directory, agent or id
   acpd sessions list --agent opencode --json | jq -r '.sessions[].sessionId'")]
     List(List),
+    /// Search what was said: prompts, answers and titles of tool calls, the latest first
+    #[command(after_help = "\
+Turns are found in which all of the words stand; case, accents and punctuation do not count. A word with
+a * behind it stands for all that begin so. Without a daemon, what is stored in the state directory is
+searched.
+
+Examples:
+  acpd sessions search parser                  turns in which \"parser\" was said
+  acpd sessions search 'pars*' tests --limit 5
+  acpd sessions search parser --json | jq -r '.hits[].sessionId'")]
+    Search(Search),
     /// Show one session, and how it ended
     #[command(after_help = "\
 Examples:
@@ -151,11 +166,61 @@ pub struct List {
     #[arg(long, conflicts_with = "ended")]
     pub live: bool,
 
+    /// Only those that are doing this
+    #[arg(long, value_name = "STATE", value_enum, conflicts_with_all = ["ended", "live"])]
+    pub state: Option<State>,
+
+    /// Only those whose title, directory, agent or id has each of these words
+    #[arg(short, long, value_name = "TEXT", value_parser = words)]
+    pub query: Option<String>,
+
     /// At most so many; default: all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
 
     /// Print JSON: {"sessions": [...]}
+    #[arg(long)]
+    pub json: bool,
+
+    /// The daemon.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum State {
+    /// Its agent is about to be there
+    Starting,
+    /// It waits for a prompt
+    Idle,
+    /// A turn is running
+    Running,
+    /// It waits for an answer
+    Waiting,
+    /// Its last run is over
+    Ended,
+}
+
+fn words(text: &str) -> Result<String, &'static str> {
+    match text.trim() {
+        "" => Err("a word to look for is required"),
+        words => Ok(words.to_owned()),
+    }
+}
+
+/// `acpd sessions search`
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct Search {
+    /// The words
+    #[arg(value_name = "TEXT", required = true)]
+    pub text: Vec<String>,
+
+    /// At most so many turns
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+
+    /// Print JSON: {"hits": [...], "incomplete": ...}
     #[arg(long)]
     pub json: bool,
 

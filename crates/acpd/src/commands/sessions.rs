@@ -1,16 +1,19 @@
-//! `acpd sessions`: what a daemon hosts, and ending it.
+//! `acpd sessions`: what a daemon hosts, or a state directory holds, and ending it.
 
 mod acting;
 mod answering;
 mod events;
 mod prompting;
+mod search;
 mod transfer;
 
-use crate::cli::{List, One, Sessions};
-use crate::daemon::{Daemon, End, SessionFilter, need_daemon};
+use crate::cli::{List, One, Sessions, State};
+use crate::daemon::{End, Looked, SessionFilter, look_for, need_daemon};
 use crate::exit::Failure;
 use crate::stdout::{print, window};
+use crate::stored::Stored;
 use crate::view::{Screen, session_list, session_record};
+use acpd_host::SessionState;
 use acting::{Deed, act};
 use jiff::Timestamp;
 use serde_json::json;
@@ -19,6 +22,7 @@ use std::path::PathBuf;
 pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
     match args {
         Sessions::List(list) => listed(list).await,
+        Sessions::Search(args) => search::search(args).await,
         Sessions::Show(one) => show(one).await,
         Sessions::Events(args) => events::events(args).await,
         Sessions::Prompt(args) => prompting::prompt(args).await,
@@ -43,18 +47,32 @@ pub(crate) fn screen_of_stdout() -> Screen {
 }
 
 async fn listed(args: List) -> Result<(), Failure> {
-    let daemon = need_daemon(args.which).await?;
+    let found = look_for(args.which).await?;
+    let is_here = match &found {
+        Looked::Found(daemon) => daemon.address().is_here(),
+        Looked::Unserved(_) => true,
+    };
     let filter = SessionFilter {
         agent: args.agent,
-        cwd: args.cwd.map(|cwd| directory(&daemon, cwd)).transpose()?,
+        cwd: args.cwd.map(|cwd| directory(is_here, cwd)).transpose()?,
         ended: match (args.ended, args.live) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => None,
         },
+        state: args.state.map(state),
+        text: args.query,
     };
     let most = args.limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-    let (sessions, more) = daemon.sessions(&filter, most).await?;
+    let (sessions, more) = match found {
+        Looked::Found(daemon) => daemon.sessions(&filter, most).await?,
+        Looked::Unserved(config) => {
+            let stored = Stored::open(&config)?;
+            let sessions = stored.sessions(filter, most, args.json).await;
+            stored.close().await;
+            sessions?
+        }
+    };
     if args.json {
         let raw: Vec<_> = sessions.iter().map(|session| &session.raw).collect();
         return print(&format!("{{\"sessions\":{}}}", json!(raw))).map(drop);
@@ -72,10 +90,20 @@ async fn listed(args: List) -> Result<(), Failure> {
     Ok(())
 }
 
+fn state(state: State) -> SessionState {
+    match state {
+        State::Starting => SessionState::Starting,
+        State::Idle => SessionState::Idle,
+        State::Running => SessionState::Running,
+        State::Waiting => SessionState::Waiting,
+        State::Ended => SessionState::Ended,
+    }
+}
+
 /// A directory as the daemon knows it: where it is this machine, without links, as sessions have theirs.
-fn directory(daemon: &Daemon, given: PathBuf) -> Result<String, Failure> {
+fn directory(is_here: bool, given: PathBuf) -> Result<String, Failure> {
     let absolute = std::path::absolute(&given)?;
-    let real = match daemon.address().is_here() {
+    let real = match is_here {
         true => std::fs::canonicalize(&absolute).unwrap_or(absolute),
         false => absolute,
     };

@@ -42,14 +42,30 @@ pub(crate) async fn choose(which: &Which) -> Result<Chosen, Failure> {
     Ok(Chosen::Here(Box::new(config)))
 }
 
-/// The daemon that is chosen; an error when there is none.
-pub(crate) async fn need_daemon(which: Which) -> Result<Daemon, Failure> {
+/// What was found where a daemon was looked for.
+pub(crate) enum Looked {
+    /// A daemon.
+    Found(Daemon),
+    /// A state directory that none serves.
+    Unserved(Box<Config>),
+}
+
+/// The daemon that is chosen, if it is there.
+pub(crate) async fn look_for(which: Which) -> Result<Looked, Failure> {
     let config = match choose(&which).await? {
-        Chosen::Named(daemon) => return Ok(daemon),
+        Chosen::Named(daemon) => return Ok(Looked::Found(daemon)),
         Chosen::Here(config) => config,
     };
-    let state_dir = &config.storage.path;
-    find_daemon(state_dir).await?.ok_or_else(|| no_daemon(state_dir))
+    let found = find_daemon(&config.storage.path).await?;
+    Ok(found.map_or_else(|| Looked::Unserved(config), Looked::Found))
+}
+
+/// The daemon that is chosen; an error when there is none.
+pub(crate) async fn need_daemon(which: Which) -> Result<Daemon, Failure> {
+    match look_for(which).await? {
+        Looked::Found(daemon) => Ok(daemon),
+        Looked::Unserved(config) => Err(no_daemon(&config.storage.path)),
+    }
 }
 
 /// There is none where one was looked for.

@@ -6,6 +6,7 @@ use super::sending::Download;
 use crate::address::encoded;
 use crate::clean::line;
 use crate::cli::ExportForm;
+use acpd_host::SessionState;
 use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
 use futures_util::Stream;
@@ -59,6 +60,9 @@ pub(crate) struct SessionFilter {
     pub(crate) agent: Option<String>,
     pub(crate) cwd: Option<String>,
     pub(crate) ended: Option<bool>,
+    pub(crate) state: Option<SessionState>,
+    /// Words of what they are known by.
+    pub(crate) text: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -250,6 +254,8 @@ fn query(filter: &SessionFilter, cursor: Option<&str>, limit: usize) -> String {
         ("agent", filter.agent.as_deref()),
         ("cwd", filter.cwd.as_deref()),
         ("ended", ended.as_deref()),
+        ("state", filter.state.map(SessionState::as_str)),
+        ("q", filter.text.as_deref()),
         ("cursor", cursor),
     ] {
         if let Some(value) = value {
@@ -275,11 +281,16 @@ mod tests {
     // contract 1.3: the query of the list
     #[test]
     fn filters_go_into_the_query() {
-        let filter =
-            SessionFilter { agent: Some("a b".into()), cwd: Some("/src/x&y".into()), ended: Some(false) };
+        let filter = SessionFilter {
+            agent: Some("a b".into()),
+            cwd: Some("/src/x&y".into()),
+            ended: Some(false),
+            state: Some(SessionState::Idle),
+            text: Some("ä b".into()),
+        };
         assert_eq!(
             query(&filter, Some("1+2="), 7),
-            "/v1/sessions?limit=7&agent=a%20b&cwd=%2Fsrc%2Fx%26y&ended=false&cursor=1%2B2%3D"
+            "/v1/sessions?limit=7&agent=a%20b&cwd=%2Fsrc%2Fx%26y&ended=false&state=idle&q=%C3%A4%20b&cursor=1%2B2%3D"
         );
         assert_eq!(query(&SessionFilter::default(), None, 1), "/v1/sessions?limit=1");
     }

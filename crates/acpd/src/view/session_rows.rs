@@ -5,10 +5,10 @@
 use super::columns::{Cell, Column, Cut, Tone, table};
 use super::facts::grouped;
 use super::paint::{Paint, Screen};
-use super::short_ids::short_ends;
+use super::short_ids::{short_ends, short_id};
 use super::spans::age;
 use crate::clean::line;
-use crate::daemon::Session;
+use crate::daemon::{Hit, Session};
 use jiff::Timestamp;
 
 /// Characters of a text that are shown at most, whatever the width.
@@ -43,6 +43,29 @@ pub(crate) fn list(
     };
     let rows: Vec<[Cell; 6]> = sessions.iter().zip(short_ends(&ids)).map(row).collect();
     table(&LIST, &rows, width, Paint::new(screen.colour))
+}
+
+const HITS: [Column; 5] = [
+    Column::text("ID", Cut::Never),
+    Column::number("EVENT"),
+    Column::number("AGE"),
+    Column::text("PART", Cut::Never),
+    Column::text("TEXT", Cut::End(10)),
+];
+
+/// What a search has found, with ends of ids that are likely to name each session.
+pub(crate) fn hits(hits: &[Hit], now: Timestamp, width: Option<usize>, screen: Screen) -> Vec<String> {
+    let row = |hit: &Hit| {
+        [
+            short_id(&hit.session_id).into(),
+            Cell { text: hit.seq.to_string(), tone: Tone::Dim },
+            age(&hit.at, now).into(),
+            line(&hit.part, 20).into(),
+            line(&hit.snippet, TEXT).into(),
+        ]
+    };
+    let rows: Vec<[Cell; 5]> = hits.iter().map(row).collect();
+    table(&HITS, &rows, width, Paint::new(screen.colour))
 }
 
 const TOP: [Column; 7] = [
@@ -146,6 +169,25 @@ mod tests {
                 "e-7001  ended: error   2m  example                  /src/project",
             ]
         );
+    }
+
+    // contract 7.1: acpd sessions search: the session, where in it, and what was said
+    #[test]
+    fn what_was_found_is_listed() {
+        let hit = Hit {
+            session_id: "019a2b3c-4d5e-7000".to_owned(),
+            seq: 12,
+            at: "2026-11-21T11:58:00Z".to_owned(),
+            part: "answer".to_owned(),
+            snippet: "the \u{1b}[2Jparser is fixed".to_owned(),
+            ..Hit::default()
+        };
+        assert_eq!(
+            hits(std::slice::from_ref(&hit), now(), None, PLAIN),
+            ["ID        EVENT  AGE  PART    TEXT", "d5e-7000     12   2m  answer  the ␛[2Jparser is fixed",]
+        );
+        let narrow = hits(&[hit], now(), Some(40), PLAIN);
+        assert!(narrow.iter().all(|line| line.chars().count() <= 40), "{narrow:?}");
     }
 
     // contract 6: acpd top: state, age, events and their rate

@@ -16,6 +16,7 @@ mod run;
 mod run_again;
 mod run_detached;
 mod run_settings;
+mod search;
 mod session_deeds;
 mod session_files;
 mod sessions;

@@ -99,8 +99,8 @@ impl Target {
 /// The last session of an agent in a directory that can be gone on with.
 async fn last(home: &Home, agent: Option<&str>, cwd: &Path) -> Result<Session, Failure> {
     let cwd = cwd.to_string_lossy();
-    let filter =
-        SessionFilter { agent: agent.map(str::to_owned), cwd: Some(cwd.clone().into_owned()), ended: None };
+    let (agent_is, cwd_is) = (agent.map(str::to_owned), Some(cwd.clone().into_owned()));
+    let filter = SessionFilter { agent: agent_is, cwd: cwd_is, ..SessionFilter::default() };
     let sessions = home.sessions(&filter).await?;
     sessions.into_iter().find(goes_on).ok_or_else(|| {
         let agent = agent.map(|agent| format!(" of the agent {}", clean::line(agent, 60)));

@@ -1,0 +1,102 @@
+//! The sessions of a state directory that no daemon serves, for commands that look at them.
+//!
+//! No host is made of it: nothing is recovered, recorded or started. Invariant: where there is no log, none is made. Not here:
+//! sessions that are hosted in this process (`local_host.rs`).
+
+use crate::config::Config;
+use crate::daemon::{Hit, Hits, Session, SessionFilter};
+use crate::exit::Failure;
+use crate::local_host::log_options;
+use crate::state_dir;
+use acpd_eventlog::{EventLog, ListQuery, Options, SearchQuery, SearchText};
+use acpd_host::{Archive, Matching, SessionBrief};
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+/// What the configuration says of a search that is turned off.
+const OFF: &str = "search is turned off: set search = true in [storage] of the configuration";
+
+/// The stored sessions.
+pub(crate) struct Stored(Option<Archive>);
+
+impl Stored {
+    /// Opens the state directory of a configuration.
+    pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
+        let state_dir = &config.storage.path;
+        if !state_dir.join("acpd.db").exists() {
+            return Ok(Self(None));
+        }
+        state_dir::claim(state_dir)?;
+        // Who looks drops no index.
+        let options = Options { search: true, ..log_options(config) };
+        Ok(Self(Some(Archive::new(EventLog::open(state_dir, options)?, state_dir))))
+    }
+
+    /// At most `most` sessions, the latest change first, and whether there are more: as a table shows them, or with all members.
+    pub(crate) async fn sessions(
+        &self,
+        filter: SessionFilter,
+        most: usize,
+        whole: bool,
+    ) -> Result<(Vec<Session>, bool), Failure> {
+        let Some(archive) = &self.0 else { return Ok((Vec::new(), false)) };
+        let SessionFilter { agent, cwd, ended, state, text } = filter;
+        let limit = u32::try_from(most.saturating_add(1)).ok();
+        let query = ListQuery { agent, cwd, ended, limit, ..ListQuery::default() };
+        let matching = Matching { text, state };
+        let mut sessions: Vec<Session> = match whole {
+            true => {
+                let listed = archive.list(query, matching).await?;
+                let read = |summary| Session::read(to_raw_value(summary)?);
+                listed.iter().map(read).collect::<Result<_, serde_json::Error>>()?
+            }
+            false => archive.brief(query, matching).await?.into_iter().map(shown).collect(),
+        };
+        let more = sessions.len() > most;
+        sessions.truncate(most);
+        Ok((sessions, more))
+    }
+
+    /// At most `most` turns in which the words stand.
+    pub(crate) async fn search(&self, text: SearchText, most: u32) -> Result<Hits, Failure> {
+        let Some(archive) = &self.0 else { return Ok(Hits::default()) };
+        let query = SearchQuery { text, created_by: None, after: None, limit: most.saturating_add(1) };
+        let found = archive.search(query).await?;
+        let read = |hit| Hit::read(to_raw_value(hit)?);
+        let hits = found.hits.iter().map(read).collect::<Result<Vec<Hit>, serde_json::Error>>()?;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let more = hits.len() > most;
+        Ok(Hits { hits: hits.into_iter().take(most).collect(), incomplete: found.incomplete, more })
+    }
+
+    /// Whether the configuration lets them be searched.
+    pub(crate) fn check_search(config: &Config) -> Result<(), Failure> {
+        match config.storage.search {
+            true => Ok(()),
+            false => Err(Failure::Failed(OFF.to_owned())),
+        }
+    }
+
+    /// Closes what was opened.
+    pub(crate) async fn close(self) {
+        if let Some(archive) = self.0 {
+            archive.close().await;
+        }
+    }
+}
+
+/// For a table.
+fn shown(brief: SessionBrief) -> Session {
+    let SessionBrief { id, agent, cwd, title, state, reason, created_at } = brief;
+    Session {
+        session_id: id,
+        agent,
+        cwd,
+        title,
+        ended: state == acpd_host::SessionState::Ended,
+        state: state.as_str().to_owned(),
+        created_at,
+        termination_info: reason.map(|reason| json!({"reason": reason})),
+        ..Session::default()
+    }
+}
