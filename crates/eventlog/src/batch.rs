@@ -8,6 +8,7 @@ use std::io;
 
 use crate::block::Events;
 use crate::failure::WriteError;
+use crate::outbox::bit;
 
 /// The largest payload of one event, in bytes. SQLite holds at most 1,000,000,000 bytes in a row.
 pub const MAX_PAYLOAD_BYTES: usize = 512 * 1024 * 1024;
@@ -49,6 +50,9 @@ pub struct Batch {
     pub(crate) index: Option<IndexUpdate>,
     /// The size of the first payload that is over [`MAX_PAYLOAD_BYTES`]; such a batch is refused as a whole.
     pub(crate) oversized: Option<usize>,
+    /// The kinds of its events, a bit each; none of those that are history.
+    pub(crate) kinds: u64,
+    is_history: bool,
 }
 
 impl Batch {
@@ -60,6 +64,11 @@ impl Batch {
     /// An empty batch with room for so many bytes of payload.
     pub fn with_capacity(bytes: usize) -> Self {
         Self { records: Vec::with_capacity(bytes + HEADER_BYTES), ..Self::default() }
+    }
+
+    /// An empty batch for what happened elsewhere and is only copied: no [`Subscriber`](crate::Subscriber) is told of it.
+    pub fn of_history() -> Self {
+        Self { is_history: true, ..Self::default() }
     }
 
     /// A batch without records, for a change of the index alone.
@@ -92,6 +101,9 @@ impl Batch {
             _ => self.oversized = self.oversized.or(Some(length)),
         }
         self.count += 1;
+        if !self.is_history {
+            self.kinds |= bit(kind);
+        }
         result
     }
 

@@ -8,6 +8,7 @@
 //! - [`Appender`] is the one writer of a live session; it queues a [`Batch`] and the writer thread commits
 //!   whatever is queued in one transaction.
 //! - [`Partial`] is a session that is written in pieces and is not there before the last.
+//! - [`Subscriber`]s have the events of some kinds noted, in the same commit, until they were told of them.
 //! - [`Cursor`] reads a session from any sequence number and then follows it, from memory or from the file.
 //!
 //! Several processes may share one directory. A session has an owner in at most one of them; the log of the others
@@ -48,6 +49,7 @@ mod inspection;
 mod live;
 mod log;
 mod metrics;
+mod outbox;
 mod pack;
 mod partial;
 mod query;
@@ -73,6 +75,7 @@ pub use fault::SqliteFault;
 pub use live::Committed;
 pub use log::{Durability, EventLog, NewSession, Options};
 pub use metrics::describe_metrics;
+pub use outbox::{Note, Subscriber};
 pub use partial::Partial;
 pub use query::{ListQuery, QueryError, RowFilter, RowText, SessionRow};
 pub use reserve::make_room_to_start;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::appender::Appender;
 use crate::batch::{Batch, IndexUpdate};
@@ -21,6 +21,7 @@ use crate::disk::DiskBudget;
 use crate::failure::WriteError;
 use crate::live::{Live, LiveSessions};
 use crate::metrics;
+use crate::outbox::Subscribers;
 use crate::query::{self, ListQuery, QueryError, SessionRow};
 use crate::queue::Queue;
 use crate::readers::Readers;
@@ -89,6 +90,7 @@ pub(crate) struct Shared {
     pub(crate) checkpoints: Arc<WaitingCheckpoints>,
     pub(crate) pieces: Arc<WaitingPieces>,
     pub(crate) searches: bool,
+    pub(crate) outbox_grown: Arc<Notify>,
     behind: AnyBehind,
     thread: Mutex<Option<Thread>>,
 }
@@ -141,6 +143,7 @@ impl EventLog {
         if !options.search {
             pieces.put(Piece::Clear);
         }
+        let outbox_grown = Arc::<Notify>::default();
         let parts = Parts {
             queue: Arc::clone(&queue),
             cache: Arc::clone(&cache),
@@ -149,12 +152,24 @@ impl EventLog {
             behind: Arc::clone(&behind),
             checkpoints: Arc::clone(&checkpoints),
             pieces: Arc::clone(&pieces),
+            subscribers: Subscribers::new(Arc::clone(&outbox_grown)),
         };
         let writer = Writer::new(connection, budget, parts);
         let thread = Thread::start("event-log", move || writer.run()).map_err(no_thread)?;
         let thread = Mutex::new(Some(thread));
         let searches = options.search;
-        let shared = Shared { queue, live, cache, readers, checkpoints, pieces, searches, behind, thread };
+        let shared = Shared {
+            queue,
+            live,
+            cache,
+            readers,
+            checkpoints,
+            pieces,
+            searches,
+            outbox_grown,
+            behind,
+            thread,
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -235,6 +250,7 @@ impl EventLog {
         let job = move |writer: &mut Writer| {
             refuse_live(writer, &id)?;
             let reserved = is_end.then_some(bytes);
+            let subscribers = Arc::clone(writer.subscribers());
             let appended = writer.transact(reserved, |transaction| {
                 let head = match store::session_head(transaction, &id)? {
                     None => return Ok(Err(WriteError::Unknown { id: id.clone() })),
@@ -246,8 +262,11 @@ impl EventLog {
                 let blocks = BlockBuilder::whole(head.last_seq + 1, batch.records.clone(), batch.count);
                 let index = (batch.index.as_ref(), RowTime::Now);
                 store::write(transaction, head.row, head.last_seq, &blocks, index)?;
+                let noted = subscribers.noted(head.last_seq + 1, &batch);
+                subscribers.write(transaction, head.row, &noted)?;
                 Ok(Ok(head.last_seq + batch.count))
             });
+            subscribers.tell();
             // Once, however often it was tried.
             appended.inspect(|_| metrics::appended(batch.count, bytes as u64))
         };

@@ -9,6 +9,7 @@ const EVENTS: &str = "acpd_events_appended_total";
 const BYTES: &str = "acpd_events_appended_bytes_total";
 const COMMITS: &str = "acpd_log_commit_seconds";
 const FAILURES: &str = "acpd_log_commit_failures_total";
+const NOTES_LOST: &str = "acpd_log_notes_lost_total";
 const QUEUE_BYTES: &str = "acpd_log_queue_bytes";
 const QUEUE_ENTRIES: &str = "acpd_log_queue_entries";
 
@@ -18,6 +19,11 @@ pub fn describe_metrics() {
     describe_counter!(BYTES, Unit::Bytes, "Bytes of the events that were committed, before they were packed");
     describe_histogram!(COMMITS, Unit::Seconds, "How long a commit took, of one transaction");
     describe_counter!(FAILURES, Unit::Count, "Commits that failed; each session was then tried by itself");
+    describe_counter!(
+        NOTES_LOST,
+        Unit::Count,
+        "Events of which no hook is told, for want of room for the note"
+    );
     describe_gauge!(QUEUE_BYTES, Unit::Bytes, "Bytes that wait for the writer of the event log");
     describe_gauge!(
         QUEUE_ENTRIES,
@@ -25,7 +31,7 @@ pub fn describe_metrics() {
         "Batches and other work that wait for the writer of the event log"
     );
     // From the beginning, so that the first failure is an increase.
-    for name in [EVENTS, BYTES, FAILURES] {
+    for name in [EVENTS, BYTES, FAILURES, NOTES_LOST] {
         counter!(name).absolute(0);
     }
     drop(histogram!(COMMITS));
@@ -43,6 +49,10 @@ pub(crate) fn appended(events: u64, bytes: u64) {
 
 pub(crate) fn commit_failed() {
     counter!(FAILURES).increment(1);
+}
+
+pub(crate) fn notes_lost(notes: usize) {
+    counter!(NOTES_LOST).increment(notes as u64);
 }
 
 pub(crate) fn queue(entries: usize, bytes: usize) {

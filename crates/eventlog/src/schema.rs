@@ -83,6 +83,15 @@ const STEPS: &[&str] = &[
     -- The event up to which a session is indexed; one that is not here is not indexed at all.
     CREATE TABLE searched (session INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
 ",
+    "
+    -- Events that a subscriber is still to be told of. Numbers are never used twice.
+    CREATE TABLE outbox (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        subscriber TEXT NOT NULL, session INTEGER NOT NULL, seq INTEGER NOT NULL
+    );
+    CREATE INDEX outbox_by_subscriber ON outbox (subscriber, number);
+    CREATE INDEX outbox_by_session ON outbox (session);
+",
 ];
 
 /// Why the event log could not be opened.

@@ -10,6 +10,7 @@ use crate::batch::IndexUpdate;
 use crate::block::Block;
 use crate::checkpoint;
 use crate::log::NewSession;
+use crate::outbox;
 use crate::pack;
 use crate::schema::SEQ_BITS;
 use crate::search;
@@ -195,6 +196,7 @@ pub(crate) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<
     forget(connection, session)?;
     checkpoint::delete(connection, session)?;
     search::delete(connection, session)?;
+    outbox::delete(connection, session)?;
     add_garbage(connection, session)
 }
 

@@ -21,6 +21,7 @@ use crate::inspection;
 use crate::live::{Live, LiveSessions};
 use crate::log::NewSession;
 use crate::metrics;
+use crate::outbox::{Noted, Subscribers};
 use crate::queue::{Append, Queue, QueuePermit, Reply, Work};
 use crate::schema;
 use crate::search::WaitingPieces;
@@ -41,6 +42,7 @@ pub(crate) struct Writer {
     times: Times,
     checkpoints: Arc<WaitingCheckpoints>,
     pieces: Arc<WaitingPieces>,
+    subscribers: Arc<Subscribers>,
 }
 
 /// What the writer has in common with the log's handle.
@@ -52,13 +54,26 @@ pub(crate) struct Parts {
     pub(crate) behind: AnyBehind,
     pub(crate) checkpoints: Arc<WaitingCheckpoints>,
     pub(crate) pieces: Arc<WaitingPieces>,
+    pub(crate) subscribers: Subscribers,
 }
 
 impl Writer {
     pub(crate) fn new(connection: Connection, budget: DiskBudget, parts: Parts) -> Self {
-        let Parts { queue, cache, live, damage, behind, checkpoints, pieces } = parts;
-        let (shortage, garbage, times) = (None, true, Times::new(behind));
-        Self { connection, budget, shortage, garbage, queue, cache, live, damage, times, checkpoints, pieces }
+        let Parts { queue, cache, live, damage, behind, checkpoints, pieces, subscribers } = parts;
+        Self {
+            connection,
+            budget,
+            shortage: None,
+            garbage: true,
+            queue,
+            cache,
+            live,
+            damage,
+            times: Times::new(behind),
+            checkpoints,
+            pieces,
+            subscribers: Arc::new(subscribers),
+        }
     }
 
     /// Works until the queue is closed and empty.
@@ -93,6 +108,11 @@ impl Writer {
     /// The live sessions of this process.
     pub(crate) fn live(&self) -> &LiveSessions {
         &self.live
+    }
+
+    /// Those that are told of events.
+    pub(crate) fn subscribers(&mut self) -> &mut Arc<Subscribers> {
+        &mut self.subscribers
     }
 
     /// What waits until there is nothing else to do.
@@ -265,15 +285,18 @@ impl Writer {
         let after = live.committed();
         let mut part = Part::new(live, after);
         let bytes = batch.cost();
+        part.noted = self.subscribers.noted(after + 1, &batch);
         part.add(batch, None, None);
         part.seal();
-        let written = self.with_reserve(bytes, |writer| writer.attempt(std::slice::from_ref(&part)));
-        match written?.first() {
-            Some(true) => {
+        let attempt = |writer: &mut Self, part: &Part<'_>| {
+            writer.with_reserve(bytes, |writer| writer.attempt(std::slice::from_ref(part)))
+        };
+        match self.notes_or_not(&mut part, attempt)? {
+            true => {
                 self.publish(part);
                 Ok(after + 1)
             }
-            _ => Err(WriteError::Conflict { id: live.id.clone() }),
+            false => Err(WriteError::Conflict { id: live.id.clone() }),
         }
     }
 
@@ -290,6 +313,7 @@ impl Writer {
                 parts.push(Part::new(live, append.first - 1));
                 parts.len() - 1
             });
+            parts[at].noted.extend(self.subscribers.noted(append.first, &append.batch));
             parts[at].add(append.batch, append.reply, append.permit);
         }
         parts.iter_mut().for_each(Part::seal);
@@ -319,12 +343,13 @@ impl Writer {
             tracing::warn!(%error, "the write-ahead file could not be emptied");
         }
         let mut parts = parts.into_iter();
-        while let Some(part) = parts.next() {
-            let written = self.attempt(std::slice::from_ref(&part));
+        while let Some(mut part) = parts.next() {
+            let written =
+                self.notes_or_not(&mut part, |writer, part| writer.attempt(std::slice::from_ref(part)));
             // A lock that is held this long is held for the others too, and each would wait as long again.
             let hopeless =
                 written.as_ref().err().filter(|error| matches!(error, WriteError::Busy { .. })).cloned();
-            self.settle(part, written.map(|written| written.first() == Some(&true)));
+            self.settle(part, written);
             if let Some(error) = hopeless {
                 parts.by_ref().for_each(|part| part.fail(&error));
             }
@@ -342,6 +367,28 @@ impl Writer {
         }
     }
 
+    /// Writes one part. Its events do not fail for want of room for its notes.
+    fn notes_or_not(
+        &mut self,
+        part: &mut Part<'_>,
+        attempt: impl Fn(&mut Self, &Part<'_>) -> Result<Vec<bool>, WriteError>,
+    ) -> Result<bool, WriteError> {
+        let mut written = attempt(self, part);
+        if matches!(written, Err(WriteError::DiskFull { .. })) && !part.noted.is_empty() {
+            let lost = std::mem::take(&mut part.noted).len();
+            written = attempt(self, part);
+            if written.is_ok() {
+                tracing::warn!(
+                    session = part.live.id,
+                    lost,
+                    "hooks are not told of events: the disk is full"
+                );
+                metrics::notes_lost(lost);
+            }
+        }
+        written.map(|written| written.first() == Some(&true))
+    }
+
     /// One transaction for these parts; says for each whether its session stood where the part expected it.
     fn attempt(&mut self, parts: &[Part<'_>]) -> Result<Vec<bool>, WriteError> {
         let began = now();
@@ -351,7 +398,12 @@ impl Writer {
                 .iter()
                 .map(|part| {
                     let index = (part.index.as_ref(), RowTime::Later);
-                    store::write(&transaction, part.live.row, part.after, &part.blocks, index)
+                    let row = part.live.row;
+                    let written = store::write(&transaction, row, part.after, &part.blocks, index)?;
+                    if written {
+                        self.subscribers.write(&transaction, row, &part.noted)?;
+                    }
+                    Ok(written)
                 })
                 .collect::<rusqlite::Result<Vec<_>>>()?;
             transaction.commit()?;
@@ -384,6 +436,9 @@ impl Writer {
         if let Some(last) = part.blocks.last().map(Block::last) {
             self.cache.put(part.live.row, part.blocks);
             part.live.publish(last);
+        }
+        if !part.noted.is_empty() {
+            self.subscribers.tell();
         }
         part.replies.into_iter().for_each(|reply| answer(Some(reply), &Ok(())));
     }
@@ -456,13 +511,14 @@ struct Part<'a> {
     index: Option<IndexUpdate>,
     replies: Vec<Reply>,
     permits: Vec<OwnedSemaphorePermit>,
+    noted: Vec<Noted>,
 }
 
 impl<'a> Part<'a> {
     fn new(live: &'a Live, after: u64) -> Self {
         let builder = Some(BlockBuilder::new(after + 1));
         let (blocks, replies, permits) = (Vec::new(), Vec::new(), Vec::new());
-        Self { live, after, builder, blocks, bytes: 0, index: None, replies, permits }
+        Self { live, after, builder, blocks, bytes: 0, index: None, replies, permits, noted: Vec::new() }
     }
 
     fn add(&mut self, batch: Batch, reply: Option<Reply>, permit: QueuePermit) {

@@ -215,7 +215,7 @@ impl Host {
         while cursor.position() < source.last_seq {
             let unknown = || HostError::UnknownSession { id: source.id.clone() };
             let block = cursor.next().await?.ok_or_else(unknown)?;
-            let mut batch = Batch::new();
+            let mut batch = Batch::of_history();
             for event in block.events().take_while(|event| event.seq <= source.last_seq) {
                 copy.take(&event, clock::now_ms(), &mut batch);
             }
@@ -227,7 +227,7 @@ impl Host {
             journal::history_read(&id, copy.source(), copy.source().last_seq());
             checkpoints::keep(&self.shared.store.log, &id, copy.source());
         }
-        let (mut batch, now) = (Batch::new(), clock::now_ms());
+        let (mut batch, now) = (Batch::of_history(), clock::now_ms());
         let projection = copy.finish(&AgentState::of_lifecycle(answer), now, &mut batch);
         // What was copied may say otherwise.
         meta.describe(projection.snapshot().glance());
