@@ -10,6 +10,7 @@ mod amounts;
 mod client;
 mod error;
 mod explain;
+mod hooks;
 mod load;
 mod overlay;
 mod sections;
@@ -22,6 +23,7 @@ pub use acpd_host::PermissionMode;
 pub use amounts::Wait;
 pub use client::Client;
 pub use error::{ConfigError, UnknownAgent};
+pub use hooks::{Hook, HookEvent, HookTarget, HookUrl};
 pub use load::Sources;
 pub use sections::{
     Agent, Compat, Config, Durability, Files, Limits, Scope, Sees, Server, Storage, Terminal, Timeouts,

@@ -19,6 +19,7 @@ mod daemon_config;
 mod editor;
 mod exit;
 mod form;
+mod hooks;
 mod hosting;
 mod keyboard;
 mod local_host;

@@ -2,10 +2,11 @@
 
 use crate::config::{self, Config, EXAMPLE_AGENT, Sources};
 use crate::exit::Failure;
+use crate::hooks::Means;
 use crate::process;
 use crate::signals::StopSignals;
 use crate::state_dir;
-use acpd_eventlog::{EventLog, Options};
+use acpd_eventlog::{EventLog, Options, Subscriber};
 use acpd_host::chain;
 use acpd_host::{
     AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, Program, TaskScope, TerminalSettings,
@@ -40,6 +41,8 @@ fn example_agent() -> Result<config::Agent, Failure> {
 /// A host and what its end needs to know.
 pub(crate) struct LocalHost {
     pub(crate) host: Host,
+    log: EventLog,
+    supervisor: Supervisor,
     pub(crate) line_limit: usize,
     end_bound: Duration,
 }
@@ -47,11 +50,17 @@ pub(crate) struct LocalHost {
 impl LocalHost {
     /// Opens the state directory and makes a host of the configuration.
     pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
+        Self::open_for(config, Vec::new()).await
+    }
+
+    /// The same; what happens is noted for `subscribers`, from the first thing on that the host finds.
+    pub(crate) async fn open_for(config: &Config, subscribers: Vec<Subscriber>) -> Result<Self, Failure> {
         let state_dir = &config.storage.path;
         state_dir::claim(state_dir)?;
         acpd_eventlog::make_room_to_start(state_dir);
         let host_file = HostFile::create(state_dir)?;
         let log = EventLog::open(state_dir, log_options(config))?;
+        log.subscribe(subscribers).await.map_err(|error| Failure::Failed(chain(&error)))?;
         let scope = TaskScope::default();
         let keeper = KeeperCommand::this_binary(process::KEEPER)?;
         let supervisor = Supervisor::new(keeper, host_file.id(), scope.clone());
@@ -59,9 +68,16 @@ impl LocalHost {
             Failure::Failed(format!("cannot use the current directory: {}", chain(&error)))
         })?;
         let options = HostOptions { agents: agent_specs(config), cwd, terminal: terminal_settings(config) };
-        let host = Host::open(options, log, supervisor, scope, host_file, state_dir).await;
+        let (of_host, supervising) = (log.clone(), supervisor.clone());
+        let host = Host::open(options, of_host, supervising, scope, host_file, state_dir).await;
         let end_bound = config.timeouts.stdin_grace * 2 + config.timeouts.term_grace + END_SLACK;
-        Ok(Self { host, line_limit: config.limits.line_bytes, end_bound })
+        Ok(Self { host, log, supervisor, line_limit: config.limits.line_bytes, end_bound })
+    }
+
+    /// What tells hooks works with.
+    pub(crate) fn means_of_hooks(&self) -> Means {
+        let (log, supervisor) = (self.log.clone(), self.supervisor.clone());
+        Means { log, supervisor, scope: self.host.scope().clone() }
     }
 
     /// Ends the host, within the ladder's graces and a second. A signal kills what still ends.

@@ -4,6 +4,7 @@ use crate::cli::Serve;
 use crate::config::{Config, Scope, Sees};
 use crate::daemon_config;
 use crate::exit::Failure;
+use crate::hooks::{self, HookSpec, Hooks};
 use crate::local_host::{LocalHost, agent_specs, kill_on_signal, load_config};
 use crate::runtime::if_any;
 use crate::signals::{StopSignals, hangups};
@@ -12,6 +13,7 @@ use acpd_gateway::{
     Tokens, local_socket_path, tls_config,
 };
 use acpd_host::chain;
+use std::ffi::OsString;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let config = load(&args)?;
     check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
+    let told = hook_specs(&config).map_err(Failure::Usage)?;
     // Before the first child: each inherits what is set then.
     raise_open_files();
     let mut stops = StopSignals::without_hangup()?;
@@ -33,7 +36,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
     let measured = Measurements::listen()?;
-    let local = LocalHost::open(&config).await?;
+    let local = LocalHost::open_for(&config, hooks::subscribers(&told)).await?;
     let (local_socket, unix) = LocalSocket::listen(&config.storage.path)?;
     // Behind the lock: the start of a second daemon is told of the first, not of its port.
     let listen = config.server.listen;
@@ -50,6 +53,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     for name in config.agents.keys() {
         local.host.agents().keep_spare(name);
     }
+    let mut hooks = Hooks::begin(local.means_of_hooks(), told).await;
     let serving = local.host.scope().spawn("front door", {
         let (server, quit) = (server.clone(), quit.clone());
         async move { server.serve(vec![Listener::Tcp(tcp, tls), Listener::Unix(unix)], quit).await }
@@ -62,11 +66,12 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
         tokio::select! {
             () = stops.next() => break,
             _ = if_any(reloads.as_mut().map(Signal::recv)) => {
-                let _logged = reload(&args, &server, &tokens, &local, &config);
+                let _logged = reload(&args, (&server, &tokens), &local, &config, &mut hooks).await;
             }
             Some(answer) = asked.recv() => {
                 // Without a reader of the answer it is in the log.
-                let _unread = answer.send(reload(&args, &server, &tokens, &local, &config));
+                let reloaded = reload(&args, (&server, &tokens), &local, &config, &mut hooks).await;
+                let _unread = answer.send(reloaded);
             }
         }
     }
@@ -142,18 +147,19 @@ fn announce(listening: &str) -> Result<(), Failure> {
 
 /// Takes tokens, agents, limits and names from the configuration; where acpd listens and keeps its state stays. The error,
 /// in one line, is in the log as well.
-fn reload(
+async fn reload(
     args: &Serve,
-    server: &HttpServer,
-    tokens: &Tokens,
+    (server, tokens): (&HttpServer, &Tokens),
     local: &LocalHost,
     first: &Config,
+    hooks: &mut Hooks,
 ) -> Result<Reloaded, String> {
     let read = load(args).map_err(|failure| failure.to_string()).and_then(|config| {
         still_there(first.file.as_deref(), config.file.as_deref())?;
-        Ok(config)
+        let told = hook_specs(&config)?;
+        Ok((config, told))
     });
-    let config = read.map_err(|reason| {
+    let (config, told) = read.map_err(|reason| {
         tracing::error!(reason, "the configuration stays as it was");
         // What follows shows the line.
         reason.lines().next().unwrap_or_default().to_owned()
@@ -166,10 +172,16 @@ fn reload(
         );
     }
     local.host.agents().set(agent_specs(&config));
+    hooks.set(told).await;
     daemon_config::note(&first.storage.path, first.file.as_deref());
     let (tokens, agents) = (config.tokens.len(), config.agents.len());
     tracing::info!(tokens, agents, "read the configuration anew");
     Ok(Reloaded { config: config.file.map(|file| absolute(&file)), tokens, agents })
+}
+
+/// The hooks, with the secrets of this process's environment.
+fn hook_specs(config: &Config) -> Result<Vec<HookSpec>, String> {
+    hooks::specs(config, |name| std::env::var_os(name).map(OsString::into_encoded_bytes))
 }
 
 /// A path as it is told.

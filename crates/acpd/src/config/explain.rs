@@ -12,6 +12,11 @@ pub(super) fn path_at(table: &DeTable<'_>, at: usize) -> Option<Vec<String>> {
     table.iter().find_map(|(key, value)| {
         let below = match value.get_ref() {
             DeValue::Table(inner) => path_at(inner, at),
+            // Tables of a list have no names of their own.
+            DeValue::Array(items) => items.iter().find_map(|item| match item.get_ref() {
+                DeValue::Table(inner) => path_at(inner, at),
+                _ => None,
+            }),
             _ => None,
         };
         let here = key.span().contains(&at) || value.span().contains(&at);
@@ -38,6 +43,8 @@ pub(super) fn is_secret(path: &[String]) -> bool {
         Some("agents") => path.get(2).is_some_and(|key| key == "env") && path.len() > 3,
         Some("tokens") => path.get(2).is_some_and(|key| key == "hash"),
         // Its URL may have a password.
+        // Its path or query may be one.
+        Some("hooks") => path.get(1).is_some_and(|key| key == "url" || key == "command"),
         Some("client") => path.get(1).is_some_and(|key| key == "connect"),
         _ => false,
     }

@@ -11,7 +11,7 @@ use toml::de::{DeTable, Deserializer};
 use super::error::at;
 use super::explain::{explain, instead, is_secret, path_at, value_span};
 use super::overlay::Overlay;
-use super::{Config, ConfigError, EXAMPLE_AGENT, Server};
+use super::{Config, ConfigError, EXAMPLE_AGENT, Server, hooks};
 
 /// Where a configuration comes from. Nothing else is read, so a test can play any environment.
 #[derive(Debug, Clone, Default)]
@@ -156,6 +156,11 @@ fn contradiction(config: &Config) -> Option<(Vec<&str>, String)> {
         let message =
             format!("\"{key}\" in [client] needs \"connect\" beside it: it is for that daemon alone");
         return Some((vec!["client", key], message));
+    }
+    if hooks::twice(&config.hooks) {
+        let message =
+            "two of [[hooks]] lead to the same place; write all that it is told into the \"on\" of one";
+        return Some((vec!["hooks"], message.to_owned()));
     }
     let (name, _) = config.agents.iter().find(|(_, agent)| agent.share_process && agent.spare > 0)?;
     let message = format!(

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::amounts::{MIB, Wait, bounded, content_bytes, line_bytes};
 use super::client::Client;
+use super::hooks::Hook;
 use super::values::{
     address, arguments, command, count, file, hash, hosts, name, named, origins, path, some_count, spare,
     variables,
@@ -45,6 +46,8 @@ pub struct Config {
     /// `[tokens.NAME]`: access to the daemon, by name.
     #[serde(deserialize_with = "named")]
     pub tokens: BTreeMap<String, Token>,
+    /// `[[hooks]]`: who is told of what happens.
+    pub hooks: Vec<Hook>,
     /// The file that was read; `None` when there was none. Not a key.
     #[serde(skip)]
     pub file: Option<PathBuf>,

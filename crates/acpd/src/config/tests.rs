@@ -215,7 +215,7 @@ fn errors_point_at_the_wrong_part_and_say_what_to_write() {
         (
             "listen = 'x'\n",
             "1:1: unknown section or key \"listen\"; the sections are server, storage, timeouts, terminal, \
-             files, limits, compat, client, agents, tokens",
+             files, limits, compat, client, agents, tokens, hooks",
         ),
         (
             "[storage]\ncolour = 1\n",
@@ -599,7 +599,8 @@ fn the_example_agent_can_be_replaced_but_need_not_be_configured() {
 /// The sample that operators start from, with what is commented out there.
 fn sample_of_operators() -> String {
     let text = include_str!("../../../../deploy/config.toml").replace("\n# tls_", "\ntls_");
-    ["connect", "token_file", "ca"]
+    let text = text.replace("\n# [[hooks]]", "\n[[hooks]]");
+    ["connect", "token_file", "ca", "on", "url", "secret_env", "content", "command"]
         .iter()
         .fold(text, |text, key| text.replace(&format!("\n# {key} ="), &format!("\n{key} =")))
 }
@@ -619,10 +620,15 @@ fn the_sample_for_operators_is_complete() {
     let sections = known_keys("");
     assert!(sections.len() >= 9, "{sections:?}");
     let parsed: toml::Table = toml::from_str(&text).expect("it is TOML");
+    // One has a URL, the other a command.
+    let hooks = parsed["hooks"].as_array().into_iter().flatten().filter_map(toml::Value::as_table);
+    let hooks: toml::Value =
+        hooks.flatten().map(|(key, value)| (key.clone(), value.clone())).collect::<toml::Table>().into();
     for section in &sections {
         let (head, shown) = match section.as_str() {
             "agents" => ("[agents.x]".to_owned(), &parsed["agents"]["opencode"]),
             "tokens" => ("[tokens.x]".to_owned(), &parsed["tokens"]["ci"]),
+            "hooks" => ("[[hooks]]".to_owned(), &hooks),
             _ => (format!("[{section}]"), &parsed[section]),
         };
         for key in known_keys(&format!("{head}\n")) {

@@ -14,12 +14,12 @@ use tokio::net::{TcpStream, UnixStream};
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// What carries bytes both ways.
-pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 /// Connects; `at` is what errors call the address, and `ca` names the certificates to trust instead of the system's.
-pub(super) async fn connect(
+pub(crate) async fn connect(
     address: &Address,
     at: &str,
     ca: Option<&Path>,
