@@ -10,12 +10,14 @@ mod run;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod token;
 
 pub use chat::{Attach, Chat};
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
 pub use operate::{Reload, Status, Stop};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 pub use sessions::{Answer, Export, ExportForm, Import, SessionPrompt, Several};
+pub use token::{Token, TokenPlace};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,7 +25,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
-use crate::config::{Scope, Sees, agent_name, listen_address};
+use crate::config::{agent_name, listen_address};
 
 /// Hosts coding agents that speak the Agent Client Protocol (ACP).
 #[derive(Debug, Clone, PartialEq, Parser)]
@@ -169,44 +171,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line
     Json,
-}
-
-/// `acpd token`
-#[derive(Debug, Clone, PartialEq, Subcommand)]
-pub enum Token {
-    /// Make a token, print it once, and keep its hash in the configuration
-    #[command(after_help = "\
-A running daemon that reads the same configuration knows it after SIGHUP.
-
-Examples:
-  acpd token new ci --scope control
-  ACPD_CONFIG=/etc/acpd/config.toml acpd token new ci --scope control    for the systemd unit")]
-    New {
-        /// What it is called
-        #[arg(value_parser = agent_name)]
-        name: String,
-        /// What its bearer may do
-        #[arg(long)]
-        scope: Scope,
-        /// Whose sessions its bearer sees
-        #[arg(long, default_value = "own")]
-        sees: Sees,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-        /// Keep it in this configuration instead of $ACPD_CONFIG or ~/.config/acpd/config.toml
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
-    },
-    /// List the tokens that are known, without anything secret
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-        /// Read this configuration instead of $ACPD_CONFIG or ~/.config/acpd/config.toml
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
-    },
 }
 
 /// `acpd stdio`

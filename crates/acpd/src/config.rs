@@ -8,10 +8,12 @@
 
 mod amounts;
 mod client;
+pub(crate) mod edit;
 mod error;
 mod explain;
 mod hooks;
 mod load;
+mod moment;
 mod overlay;
 mod sections;
 mod values;
@@ -22,9 +24,12 @@ mod tests;
 pub use acpd_host::PermissionMode;
 pub use amounts::Wait;
 pub use client::Client;
+pub(crate) use edit::EditError;
 pub use error::{ConfigError, UnknownAgent};
 pub use hooks::{Hook, HookEvent, HookTarget, HookUrl};
 pub use load::Sources;
+pub use moment::Expiry;
+pub(crate) use moment::written;
 pub use sections::{
     Agent, Compat, Config, Durability, Files, Limits, Scope, Sees, Server, Storage, Terminal, Timeouts,
     Token, TokenHash, Variables, word,

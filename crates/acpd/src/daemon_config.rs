@@ -61,10 +61,11 @@ impl DaemonConfig {
 
     /// Whether it has to be said that the daemon goes by something else than `given`, or by an older state of it.
     pub(crate) fn is_another(&self, given: Option<&Path>) -> bool {
-        self.changed || given.is_some_and(|given| !self.is_file(given))
+        self.changed || given.is_some_and(|given| !self.goes_by(given))
     }
 
-    fn is_file(&self, given: &Path) -> bool {
+    /// Whether the daemon goes by this file, be it as it was.
+    pub(crate) fn goes_by(&self, given: &Path) -> bool {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         self.file.as_deref().is_some_and(|file| real(file) == real(given))
     }
@@ -90,7 +91,7 @@ impl DaemonConfig {
             Some(file) => format!("the daemon goes by {}", path(file)),
             None => "the daemon goes by no configuration file".to_owned(),
         };
-        if let Some(given) = given.filter(|given| !self.is_file(given)) {
+        if let Some(given) = given.filter(|given| !self.goes_by(given)) {
             // SIGHUP reads the daemon's own file only.
             words.push_str(&format!(
                 ", not by {0}, which `--embedded` would use; stop it and start `acpd serve --config {0}` to change that",

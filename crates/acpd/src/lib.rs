@@ -14,6 +14,7 @@ pub mod cli;
 mod client;
 mod commands;
 pub mod config;
+mod config_file;
 mod daemon;
 mod daemon_config;
 mod editor;

@@ -46,7 +46,7 @@ pub fn run_process() -> ExitCode {
             Command::Attach(attach) => commands::run::attach(attach).await,
             Command::Stdio(stdio) => commands::stdio::stdio(stdio).await,
             Command::Serve(serve) => commands::serve::serve(serve).await,
-            Command::Token(token) => commands::token::token(token),
+            Command::Token(token) => commands::token::token(token).await,
             Command::Sessions(sessions) => commands::sessions::sessions(sessions).await,
             Command::Top(top) => commands::top::top(top).await,
             Command::Status(status) => commands::status::status(status).await,

@@ -113,7 +113,19 @@ impl HttpServer {
         // As long as there are clients: without a beat every wait for one would seem to begin anew.
         let (pulse, served) = (Arc::clone(&self.shared.pulse), CancellationToken::new());
         let _until_served = served.clone().drop_guard();
-        scope.spawn("pulse", async move { served.run_until_cancelled(pulse.keep()).await });
+        scope.spawn("pulse", {
+            let served = served.clone();
+            async move { served.run_until_cancelled(pulse.keep()).await }
+        });
+        let tokens = self.shared.tokens.clone();
+        scope.spawn("expiries", {
+            let served = served.clone();
+            async move { served.run_until_cancelled(tokens.watch_expiries()).await }
+        });
+        if let Some(measurements) = self.shared.measurements.clone() {
+            let served = served.clone();
+            scope.spawn("steps", async move { served.run_until_cancelled(measurements.keep_steps()).await });
+        }
         let watched = self.shared.host.clone();
         scope.spawn("readiness", async move { watched.watch().await });
         // A stalled client is told so, if it reads again in time.

@@ -7,7 +7,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -66,6 +66,10 @@ struct Known {
     scope: Scope,
     sees_all: bool,
     allowance: Allowance,
+    /// It is refused from then on: milliseconds since 1970.
+    expires_ms: Option<i64>,
+    /// When it last came: milliseconds since 1970, 0 before the first time.
+    used_ms: Arc<AtomicI64>,
     connections: Arc<AtomicUsize>,
     /// Sessions that are about to be live.
     beginning: Arc<AtomicUsize>,
@@ -110,11 +114,42 @@ impl Identity {
             scope,
             sees_all,
             allowance,
+            expires_ms: None,
+            used_ms: Arc::default(),
             connections: Arc::default(),
             beginning: Arc::default(),
             requests,
         };
         Self { known: Arc::new(known), revoked: CancellationToken::new() }
+    }
+
+    /// The same, refused from a moment on, in milliseconds since 1970.
+    #[must_use]
+    pub fn expiring(mut self, expires_ms: Option<i64>) -> Self {
+        if let Some(known) = Arc::get_mut(&mut self.known) {
+            known.expires_ms = expires_ms;
+        }
+        self
+    }
+
+    /// From when on it is refused, in milliseconds since 1970.
+    pub(crate) fn expires_ms(&self) -> Option<i64> {
+        self.known.expires_ms
+    }
+
+    /// Whether it is refused at this time.
+    pub(crate) fn has_expired(&self, now_ms: i64) -> bool {
+        self.known.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
+    }
+
+    /// When it last came, in milliseconds since 1970.
+    pub(crate) fn used_ms(&self) -> Option<i64> {
+        Some(self.known.used_ms.load(Ordering::Relaxed)).filter(|used_ms| *used_ms > 0)
+    }
+
+    /// It came at this time.
+    pub(crate) fn came(&self, now_ms: i64) {
+        self.known.used_ms.fetch_max(now_ms, Ordering::Relaxed);
     }
 
     /// The same, until this is cancelled.
@@ -133,7 +168,7 @@ impl Identity {
         if (&new.name, new.scope, new.sees_all) != (&old.name, old.scope, old.sees_all) {
             return false;
         }
-        if new.allowance == old.allowance {
+        if (new.allowance, new.expires_ms) == (old.allowance, old.expires_ms) {
             *self = before.clone();
             return true;
         }
@@ -143,6 +178,8 @@ impl Identity {
             scope: new.scope,
             sees_all: new.sees_all,
             allowance: new.allowance,
+            expires_ms: new.expires_ms,
+            used_ms: Arc::clone(&old.used_ms),
             connections: Arc::clone(&old.connections),
             beginning: Arc::clone(&old.beginning),
             requests: if same_rate { old.requests.clone() } else { new.requests.clone() },

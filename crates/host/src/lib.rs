@@ -74,7 +74,7 @@ pub use attempts::Attempt;
 pub use beginning::{Beginning, Joined, Place};
 pub use chain::chain;
 pub use check::Unready;
-pub use clock::iso8601;
+pub use clock::{iso8601, now_ms};
 pub use create::NewSession;
 pub use creation::{Creation, Held};
 pub use ends::Found;

@@ -1,5 +1,7 @@
 //! `acpd serve`: the daemon.
 
+mod token_uses;
+
 use crate::cli::Serve;
 use crate::config::{Config, Scope, Sees};
 use crate::daemon_config;
@@ -17,6 +19,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
+use token_uses::TokenUses;
 use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
@@ -46,6 +49,8 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     daemon_config::note(&state_dir, config.file.as_deref());
     let tokens = Tokens::default();
     tokens.replace(known_tokens(&config));
+    let mut uses = TokenUses::recall(&state_dir, &tokens);
+    let mut keeping = tokio::time::interval(token_uses::PACE);
     let (quit, stop) = (CancellationToken::new(), CancellationToken::new());
     let settings = http_settings(&config);
     let (server, mut asked) =
@@ -68,6 +73,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
             _ = if_any(reloads.as_mut().map(Signal::recv)) => {
                 let _logged = reload(&args, (&server, &tokens), &local, &config, &mut hooks).await;
             }
+            _ = keeping.tick() => uses.keep(&tokens),
             Some(answer) = asked.recv() => {
                 // Without a reader of the answer it is in the log.
                 let reloaded = reload(&args, (&server, &tokens), &local, &config, &mut hooks).await;
@@ -84,6 +90,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     stop.cancel();
     let _served = kill_on_signal(&mut stops, &local.host, serving).await;
     local.close(&mut stops).await;
+    uses.keep(&tokens);
     daemon_config::forget(&state_dir);
     drop(local_socket);
     tracing::info!(uptime_s = since.elapsed().as_secs(), "acpd stopped");
@@ -232,7 +239,8 @@ fn known_tokens(config: &Config) -> Vec<(TokenHash, Identity)> {
             connections: size(token.connections.unwrap_or(config.limits.connections)),
             requests_per_second: token.requests_per_second.or(config.limits.requests_per_second),
         };
-        (token.hash.0, Identity::of_token(name, scope, token.sees == Sees::All, allowance))
+        let bearer = Identity::of_token(name, scope, token.sees == Sees::All, allowance);
+        (token.hash.0, bearer.expiring(token.expires.map(|at| at.as_millisecond())))
     });
     known.collect()
 }

@@ -1,77 +1,291 @@
 //! `acpd token`: access to the daemon.
 //!
-//! A new token is printed once and never again: the configuration gets its hash. The file is only ever added to, so
-//! that what people wrote there stays as it is.
+//! A new token is printed once and never again: the configuration gets its hash. Of the file only the entry is touched,
+//! so that what people wrote there stays as it is.
+
+mod list;
 
 use crate::cli;
-use crate::config::{Config, Scope, Sees, Sources, word};
+use crate::commands::reload::read_anew;
+use crate::config::{Config, EditError, Expiry, Scope, Sees, Sources, edit, word, written};
+use crate::config_file::ConfigFile;
+use crate::daemon::{Daemon, find_daemon};
+use crate::daemon_config::DaemonConfig;
 use crate::exit::Failure;
 use acpd_gateway::hash_token;
+use acpd_host::chain;
 use data_encoding::HEXLOWER;
-use serde_json::json;
-use std::fs::Permissions;
+use jiff::Timestamp;
+use serde::Serialize;
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Random bytes in a token: 256 bits cannot be guessed.
 const RANDOM: usize = 32;
 
-pub(crate) fn token(args: cli::Token) -> Result<(), Failure> {
+/// What was done, for programs.
+#[derive(Serialize)]
+struct Told {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sees: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+    config: String,
+    /// A daemon of this machine goes by it already.
+    reloaded: bool,
+}
+
+pub(crate) async fn token(args: cli::Token) -> Result<(), Failure> {
     match args {
-        cli::Token::New { name, scope, sees, json, config } => new(&name, scope, sees, json, config),
-        cli::Token::List { json, config } => list(json, config),
+        cli::Token::New { name, scope, sees, expires, place } => {
+            new(&name, scope, sees, expires, place).await
+        }
+        cli::Token::Rotate { name, expires, place } => rotate(&name, expires, place).await,
+        cli::Token::Revoke { name, place } => revoke(&name, place).await,
+        cli::Token::List { place } => list::list(place).await,
     }
 }
 
-fn new(name: &str, scope: Scope, sees: Sees, json: bool, file: Option<PathBuf>) -> Result<(), Failure> {
-    let sources = Sources::of_process(file, None);
-    let path = sources.config_file().ok_or_else(|| {
-        Failure::Usage(
-            "there is no place for the configuration: set $HOME or name one with --config".to_owned(),
-        )
-    })?;
-    // Through a link, so that the link stays.
-    let file = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-    let cannot = |error| Failure::Failed(format!("cannot write {}: {error}", path.display()));
-    let _alone = alone_in(&file).map_err(cannot)?;
-    let known = if path.exists() { Some(read(&sources)?) } else { None };
-    if known.is_some_and(|known| known.tokens.contains_key(name)) {
-        return Err(Failure::Usage(format!(
-            "there is a token {name} already; to make it anew, remove [tokens.{name}] from {} first",
-            path.display()
-        )));
+/// The file that keeps the tokens, while nothing else changes it, and what is in it.
+struct Kept {
+    sources: Sources,
+    /// As it is named.
+    path: PathBuf,
+    file: ConfigFile,
+    text: Option<String>,
+    config: Option<Config>,
+}
+
+impl Kept {
+    fn open(file: Option<PathBuf>) -> Result<Self, Failure> {
+        let sources = Sources::of_process(file, None);
+        let path = sources.config_file().ok_or_else(|| {
+            Failure::Usage(
+                "there is no place for the configuration: set $HOME or name one with --config".to_owned(),
+            )
+        })?;
+        let file = ConfigFile::lock(&path).map_err(|error| cannot_write(&path, &error))?;
+        let config = if path.exists() { Some(read(&sources)?) } else { None };
+        let text = file.text().map_err(|error| cannot_write(&path, &error))?;
+        Ok(Self { sources, path, file, text, config })
     }
+
+    /// The entry of a token that has to be there.
+    fn entry(&self, name: &str) -> Result<&crate::config::Token, Failure> {
+        let known = self.config.as_ref().map(|config| &config.tokens);
+        known.and_then(|tokens| tokens.get(name)).ok_or_else(|| {
+            let names =
+                known.into_iter().flatten().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+            let names = if names.is_empty() { "none".to_owned() } else { names };
+            Failure::Usage(format!("there is no token {name} in {}; known: {names}", self.path.display()))
+        })
+    }
+
+    fn put(&self, text: &str) -> Result<(), Failure> {
+        self.file.replace(text).map_err(|error| cannot_write(&self.path, &error))
+    }
+
+    fn edited(&self, edited: Result<String, EditError>) -> Result<String, Failure> {
+        edited.map_err(|error| Failure::Failed(format!("{}: {error}", self.path.display())))
+    }
+
+    /// Has the daemon of this machine know it, if there is one that goes by this file.
+    async fn tell_daemon(self) -> Daemonized {
+        let config = read(&self.sources);
+        drop(self.file);
+        let Ok(config) = config else { return Daemonized::Elsewhere };
+        let Some(daemon) = local_daemon(&config).await else { return Daemonized::Elsewhere };
+        match read_anew(&daemon).await {
+            Ok(_) => Daemonized::Reloaded,
+            Err(error) => Daemonized::Refused(chain(&error)),
+        }
+    }
+}
+
+/// Whether a daemon knows of a change.
+enum Daemonized {
+    Reloaded,
+    /// There is none here that goes by the file.
+    Elsewhere,
+    Refused(String),
+}
+
+impl Daemonized {
+    /// What there is to do, as a sentence.
+    fn words(&self, hint: &str) -> String {
+        match self {
+            Self::Reloaded => "The running daemon knows it.".to_owned(),
+            Self::Elsewhere => {
+                format!("A running daemon that reads this file knows it after `acpd reload`{hint}.")
+            }
+            Self::Refused(why) => {
+                format!("The running daemon could not be told: {why}; `acpd reload` tries again.")
+            }
+        }
+    }
+}
+
+/// The daemon of the state directory, if it goes by the file of this configuration.
+async fn local_daemon(config: &Config) -> Option<Daemon> {
+    let state_dir = &config.storage.path;
+    let file = config.file.as_deref()?;
+    let own = DaemonConfig::of(state_dir)?;
+    if !own.goes_by(file) {
+        return None;
+    }
+    find_daemon(state_dir).await.ok().flatten()
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Failed(format!("cannot write {}: {error}", path.display()))
+}
+
+fn read(sources: &Sources) -> Result<Config, Failure> {
+    Config::load(sources).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// A new token, and its hash as it stands in the file.
+fn make() -> Result<(String, String), Failure> {
     let mut random = [0; RANDOM];
     getrandom::fill(&mut random)
         .map_err(|error| Failure::Failed(format!("the system has no random numbers: {error}")))?;
     let token = format!("acpd_{}", HEXLOWER.encode(&random));
+    let hash = format!("sha256:{}", HEXLOWER.encode(&hash_token(&token)));
+    Ok((token, hash))
+}
+
+fn until(expires: Expiry) -> Result<Option<Timestamp>, Failure> {
+    expires.moment(Timestamp::now()).map_err(|wrong| Failure::Usage(format!("--expires: {wrong}")))
+}
+
+async fn new(
+    name: &str,
+    scope: Scope,
+    sees: Sees,
+    expires: Expiry,
+    place: cli::TokenPlace,
+) -> Result<(), Failure> {
+    let expires = until(expires)?;
+    let kept = Kept::open(place.config)?;
+    if kept.config.as_ref().is_some_and(|known| known.tokens.contains_key(name)) {
+        return Err(Failure::Usage(format!(
+            "there is a token {name} already in {}; `acpd token rotate {name}` makes it anew",
+            kept.path.display()
+        )));
+    }
+    let (token, hash) = make()?;
+    // A dot would begin a table below.
+    let key = if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() };
+    let line = expires.map(|at| format!("expires = \"{}\"\n", written(at))).unwrap_or_default();
     let entry = format!(
-        "\n[tokens.{key}]\nhash = \"sha256:{hash}\"\nscope = \"{scope}\"\nsees = \"{sees}\"\n",
-        // A dot would begin a table below.
-        key = if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() },
-        hash = HEXLOWER.encode(&hash_token(&token)),
+        "\n[tokens.{key}]\nhash = \"{hash}\"\nscope = \"{scope}\"\nsees = \"{sees}\"\n{line}",
         scope = word(scope),
         sees = word(sees),
     );
-    append(&file, &entry).map_err(cannot)?;
-    let mut out = std::io::stdout();
-    let told = if json {
-        let told = json!({"name": name, "token": token, "scope": word(scope), "sees": word(sees), "config": path.to_string_lossy()});
-        writeln!(out, "{told}")
-    } else {
-        let _closed = writeln!(
-            anstream::stderr(),
-            "token {name} ({}, sees {}) is in {}; this is the only time that it is shown.\n\
-             A running daemon that reads this file knows it after SIGHUP{}.",
-            word(scope),
-            word(sees),
-            path.display(),
-            another_file(&path, Path::new(OF_THE_UNIT), name, scope)
-        );
-        writeln!(out, "{token}")
+    kept.put(&appended(kept.text.as_deref().unwrap_or_default(), &entry))?;
+    let path = kept.path.clone();
+    let hint = another_file(&path, Path::new(OF_THE_UNIT), name, scope);
+    let daemon = kept.tell_daemon().await;
+    let told = Told {
+        name: name.to_owned(),
+        token: Some(token),
+        scope: Some(word(scope)),
+        sees: Some(word(sees)),
+        expires: expires.map(written),
+        config: path.to_string_lossy().into_owned(),
+        reloaded: matches!(daemon, Daemonized::Reloaded),
     };
-    told.and_then(|()| out.flush()).map_err(Failure::from)
+    let words = format!(
+        "token {name} ({}, sees {}) is in {}; this is the only time that it is shown.\n{}",
+        word(scope),
+        word(sees),
+        path.display(),
+        daemon.words(&hint)
+    );
+    show(&told, place.json, &words)
+}
+
+async fn rotate(name: &str, expires: Option<Expiry>, place: cli::TokenPlace) -> Result<(), Failure> {
+    let kept = Kept::open(place.config)?;
+    let before = kept.entry(name)?.expires;
+    let now = Timestamp::now();
+    let after = match expires {
+        Some(expires) => until(expires)?,
+        None if before.is_some_and(|at| at <= now) => {
+            return Err(Failure::Usage(format!(
+                "token {name} has expired, and so would the new one; give it a time of its own, such as --expires 90d"
+            )));
+        }
+        None => before,
+    };
+    let (token, hash) = make()?;
+    let (entry, text) = (["tokens", name], kept.text.as_deref().unwrap_or_default());
+    let text = kept.edited(edit::with(text, entry, "hash", Some(&hash)))?;
+    let text = match after == before {
+        true => text,
+        false => kept.edited(edit::with(&text, entry, "expires", after.map(written).as_deref()))?,
+    };
+    kept.put(&text)?;
+    let path = kept.path.clone();
+    let daemon = kept.tell_daemon().await;
+    let told = Told {
+        name: name.to_owned(),
+        token: Some(token),
+        scope: None,
+        sees: None,
+        expires: after.map(written),
+        config: path.to_string_lossy().into_owned(),
+        reloaded: matches!(daemon, Daemonized::Reloaded),
+    };
+    let words = format!(
+        "token {name} in {} is a new one, and the old one is refused; this is the only time that it is shown.\n{}",
+        path.display(),
+        daemon.words("")
+    );
+    show(&told, place.json, &words)
+}
+
+async fn revoke(name: &str, place: cli::TokenPlace) -> Result<(), Failure> {
+    let kept = Kept::open(place.config)?;
+    kept.entry(name)?;
+    let is_last = kept.config.as_ref().is_some_and(|config| config.tokens.len() == 1);
+    let text = kept.text.as_deref().unwrap_or_default();
+    let text = kept.edited(edit::without(text, ["tokens", name]))?;
+    kept.put(&text)?;
+    let path = kept.path.clone();
+    let daemon = kept.tell_daemon().await;
+    let told = Told {
+        name: name.to_owned(),
+        token: None,
+        scope: None,
+        sees: None,
+        expires: None,
+        config: path.to_string_lossy().into_owned(),
+        reloaded: matches!(daemon, Daemonized::Reloaded),
+    };
+    let last = if is_last {
+        "\nIt was the last: requests over TCP are rejected until there is one again, or the daemon restarts."
+    } else {
+        ""
+    };
+    let words = format!("token {name} is not in {} any more.\n{}{last}", path.display(), daemon.words(""));
+    show(&told, place.json, &words)
+}
+
+/// A token alone goes to stdout, and words about it to stderr.
+fn show(told: &Told, json: bool, words: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    let line = if json { Some(serde_json::to_string(told)?) } else { told.token.clone() };
+    if !json {
+        let _closed = writeln!(anstream::stderr(), "{words}");
+    }
+    let Some(line) = line else { return Ok(()) };
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::from)
 }
 
 /// The file that the systemd unit reads.
@@ -92,70 +306,13 @@ fn another_file(path: &Path, of_the_unit: &Path, name: &str, scope: Scope) -> St
     )
 }
 
-fn read(sources: &Sources) -> Result<Config, Failure> {
-    Config::load(sources).map_err(|error| Failure::Usage(error.to_string()))
-}
-
-/// Adds to a file, all or nothing: a copy takes its place, with the same mode and owner.
-fn append(path: &Path, entry: &str) -> std::io::Result<()> {
-    let (mut text, known) = match std::fs::read_to_string(path) {
-        Ok(text) => (text, Some(std::fs::metadata(path)?)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (String::new(), None),
-        Err(error) => return Err(error),
-    };
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
+/// A text with an entry behind it.
+fn appended(text: &str, entry: &str) -> String {
+    match text {
+        "" => entry.trim_start().to_owned(),
+        text if text.ends_with('\n') => format!("{text}{entry}"),
+        text => format!("{text}\n{entry}"),
     }
-    text.push_str(if text.is_empty() { entry.trim_start() } else { entry });
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let copy = path.with_file_name(name);
-    let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy).and_then(
-        |mut file| {
-            file.write_all(text.as_bytes())?;
-            if let Some(known) = known {
-                let own = file.metadata()?;
-                if (own.uid(), own.gid()) != (known.uid(), known.gid()) {
-                    fchown(&file, Some(known.uid()), Some(known.gid()))?;
-                }
-                file.set_permissions(Permissions::from_mode(known.mode() & 0o7777))?;
-            }
-            file.sync_all()
-        },
-    );
-    written.and_then(|()| std::fs::rename(&copy, path)).inspect_err(|_| drop(std::fs::remove_file(&copy)))
-}
-
-/// One at a time changes the files of a directory, which is there when this returns. Let go of with what is returned.
-fn alone_in(path: &Path) -> std::io::Result<std::fs::File> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(dir)?;
-    let dir = std::fs::File::open(dir)?;
-    rustix::fs::flock(&dir, rustix::fs::FlockOperation::LockExclusive)?;
-    Ok(dir)
-}
-
-fn list(json: bool, file: Option<PathBuf>) -> Result<(), Failure> {
-    let config = read(&Sources::of_process(file, None))?;
-    let mut out = std::io::stdout();
-    let told = if json {
-        let tokens: Vec<_> = config
-            .tokens
-            .iter()
-            .map(|(name, token)| json!({"name": name, "scope": word(token.scope), "sees": word(token.sees)}))
-            .collect();
-        writeln!(out, "{}", json!({"tokens": tokens}))
-    } else if config.tokens.is_empty() {
-        writeln!(out, "no tokens: the daemon listens on loopback and its Unix socket only")
-    } else {
-        let width = config.tokens.keys().map(String::len).max().unwrap_or_default();
-        config.tokens.iter().try_for_each(|(name, token)| {
-            // An admin sees all, whatever its entry says.
-            let sees = if token.scope == Scope::Admin { Sees::All } else { token.sees };
-            writeln!(out, "{name:width$}  {:7}  sees {}", word(token.scope), word(sees))
-        })
-    };
-    told.and_then(|()| out.flush()).map_err(Failure::from)
 }
 
 #[cfg(test)]

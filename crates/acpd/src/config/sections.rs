@@ -8,11 +8,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::amounts::{MIB, Wait, bounded, content_bytes, line_bytes};
 use super::client::Client;
 use super::hooks::Hook;
+use super::moment::some_moment;
 use super::values::{
     address, arguments, command, count, file, hash, hosts, name, named, origins, path, some_count, spare,
     variables,
@@ -355,6 +357,9 @@ pub struct Token {
     /// Whose sessions its bearer sees. Default `own`.
     #[serde(default)]
     pub sees: Sees,
+    /// When it is refused from: a date, at midnight UTC, or a date with a time. Default never.
+    #[serde(default, deserialize_with = "some_moment")]
+    pub expires: Option<Timestamp>,
     /// Instead of `sessions` in `[limits]`.
     #[serde(default, deserialize_with = "some_count")]
     pub sessions: Option<NonZeroU32>,

@@ -105,6 +105,7 @@ terminals = false
 hash = "sha256:00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff"
 scope = "control"
 sees = "all"
+expires = "2027-01-01"
 sessions = 1
 connections = 2
 requests_per_second = 3
@@ -172,6 +173,7 @@ fn the_sample_is_read_in_full() {
     let token = &config.tokens["ci"];
     assert_eq!((token.hash.0[1], token.hash.0[31]), (0x11, 0xff));
     assert_eq!((token.scope, token.sees), (Scope::Control, Sees::All));
+    assert_eq!(token.expires.map(written).as_deref(), Some("2027-01-01T00:00:00Z"));
     let limits = (token.sessions, token.connections, token.requests_per_second);
     assert_eq!(limits, (count(1), count(2), count(3)));
 }

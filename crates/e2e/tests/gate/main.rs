@@ -17,4 +17,5 @@ mod strangers;
 mod taking_up;
 mod tls;
 mod token_files;
+mod token_lives;
 mod transfer;

@@ -6,6 +6,7 @@ use super::Peer;
 use super::journal::Caller;
 use super::problem::{Kind, Problem};
 use super::settings::Shared;
+use acpd_host::{iso8601, now_ms};
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -116,6 +117,16 @@ pub(super) async fn check_token(
             .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
             .into_response();
     };
+    let now = now_ms();
+    if identity.has_expired(now) {
+        super::metrics::count_refused_token();
+        let expired = identity.expires_ms().map(iso8601).unwrap_or_default();
+        let detail = format!("this token expired at {expired}; a new one is made by acpd token rotate");
+        return Problem::new(StatusCode::UNAUTHORIZED, Kind::TokenExpired, detail)
+            .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+            .into_response();
+    }
+    identity.came(now);
     if let Err(wait) = identity.request() {
         let seconds = HeaderValue::from(wait.as_secs().max(1));
         return Problem::new(

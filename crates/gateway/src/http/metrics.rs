@@ -5,18 +5,23 @@
 
 mod process;
 mod registry;
+mod ring;
 
 use super::health::trouble;
 use super::problem::{Kind, Problem};
 use super::rest::check_scope;
 use super::settings::Shared;
 use crate::identity::{Identity, Scope};
+use acpd_host::now_ms;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use metrics::Unit;
+use parking_lot::Mutex;
 use registry::Registry;
+use ring::{Counts, Ring};
+pub(super) use ring::{Levels, STEP_MS, Step};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +49,11 @@ fn bounds(name: &str) -> &'static [f64] {
 
 /// Everything that is measured in this process.
 #[derive(Clone)]
-pub struct Measurements(Registry);
+pub struct Measurements {
+    registry: Registry,
+    /// The last hour.
+    ring: Arc<Mutex<Ring>>,
+}
 
 impl Measurements {
     /// Listens from now on, for the whole process. Before the host is there: some figures go up and down with what it
@@ -83,13 +92,52 @@ impl Measurements {
             "Requests that were refused because they had no token or an unknown one"
         );
         metrics::counter!(REFUSED_TOKENS).absolute(0);
-        Ok(Self(registry))
+        Ok(Self { registry, ring: Arc::default() })
     }
 
     /// All of it in Prometheus' text format, in an order that does not change.
     pub fn text(&self) -> String {
         process::look();
-        self.0.text()
+        self.registry.text()
+    }
+
+    /// Takes the figures of each step. Never ends.
+    pub(super) async fn keep_steps(&self) {
+        loop {
+            tokio::time::sleep(Duration::from_millis(STEP_MS)).await;
+            let levels = self.levels();
+            let sum = |name| self.registry.sum(name, None);
+            let totals = Counts {
+                turns: sum("acpd_turns_started_total"),
+                turns_ended: sum("acpd_turns_ended_total"),
+                runs: sum("acpd_runs_started_total"),
+                events: sum("acpd_events_appended_total"),
+                event_bytes: sum("acpd_events_appended_bytes_total"),
+                requests: sum(REQUESTS),
+            };
+            self.ring.lock().add(now_ms(), levels, totals);
+        }
+    }
+
+    /// What is there now, and the steps of the last hour.
+    pub(super) fn stats(&self) -> (Levels, Vec<Step>) {
+        (self.levels(), self.ring.lock().steps())
+    }
+
+    fn levels(&self) -> Levels {
+        process::look();
+        let sum = |name| self.registry.sum(name, None);
+        let in_state = |state: &str| self.registry.sum("acpd_sessions", Some(("state", state)));
+        Levels {
+            sessions: sum("acpd_sessions"),
+            running: in_state("running"),
+            waiting: in_state("waiting"),
+            agent_processes: sum("acpd_agent_processes"),
+            viewers: sum(VIEWERS),
+            memory_bytes: sum(process::RESIDENT),
+            open_files: sum(process::OPEN),
+            queue_bytes: sum("acpd_log_queue_bytes"),
+        }
     }
 }
 

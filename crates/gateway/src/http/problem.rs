@@ -118,6 +118,8 @@ kinds! {
     SessionNotFound = "session_not_found",
     /// acpd is about to stop.
     ShuttingDown = "shutting_down",
+    /// The token was good until a time that is past.
+    TokenExpired = "token_expired",
     /// A body beyond the limit.
     TooLarge = "too_large",
     /// More connections and streams than the token may have.

@@ -11,6 +11,8 @@ mod reload;
 mod render;
 mod search;
 mod sessions;
+mod stats;
+mod tokens;
 mod transfer;
 mod whoami;
 
@@ -42,7 +44,7 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 19] = [
+const ROUTES: [Route; 21] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::POST, "/sessions", |method| on(method, creating::create)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
@@ -61,6 +63,8 @@ const ROUTES: [Route; 19] = [
     (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
     (MethodFilter::POST, "/reload", |method| on(method, reload::reload)),
     (MethodFilter::POST, "/agents/{name}/check", |method| on(method, agents::check)),
+    (MethodFilter::GET, "/stats", |method| on(method, stats::show)),
+    (MethodFilter::GET, "/tokens", |method| on(method, tokens::list)),
     (MethodFilter::GET, "/whoami", |method| on(method, whoami::show)),
 ];
 

@@ -4,14 +4,21 @@
 //! is never stored, logged or shown.
 
 use crate::identity::Identity;
+use acpd_host::now_ms;
+use data_encoding::HEXLOWER;
 use parking_lot::RwLock;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
 /// The SHA-256 of a token.
 pub type TokenHash = [u8; 32];
+
+/// How often it is looked for tokens whose time is over; requests are refused at once.
+const EXPIRY_LOOK: Duration = Duration::from_secs(1);
 
 /// The hash of a token, as it is stored.
 pub fn hash_token(token: &str) -> TokenHash {
@@ -43,6 +50,15 @@ impl Tokens {
         let mut known = self.0.write();
         for (hash, before) in known.bearers.iter() {
             let after = bearers.iter_mut().find(|(after, _)| after == hash);
+            if let Some((_, after)) = &after
+                && let Some(used_ms) = before.used_ms()
+            {
+                after.came(used_ms);
+            }
+            // What it had open has ended with its time; with a later one it begins anew.
+            if before.revoked().is_cancelled() {
+                continue;
+            }
             if !after.is_some_and(|(_, after)| after.succeed(before)) {
                 tracing::info!(
                     token = before.name().map(|name| &**name),
@@ -68,6 +84,50 @@ impl Tokens {
         known.open.is_none() && known.bearers.is_empty()
     }
 
+    /// Ends what tokens have open from their time on. Never ends: the wall clock may be set, so that it is looked at.
+    pub(super) async fn watch_expiries(&self) {
+        loop {
+            self.end_expired(now_ms());
+            tokio::time::sleep(EXPIRY_LOOK).await;
+        }
+    }
+
+    /// What tokens have open that are refused at this time ends.
+    pub(super) fn end_expired(&self, now_ms: i64) {
+        for (_, identity) in self.known().bearers.iter() {
+            if identity.has_expired(now_ms) && !identity.revoked().is_cancelled() {
+                tracing::info!(
+                    token = identity.name().map(|name| &**name),
+                    "token expired, what it has open ends"
+                );
+                identity.revoked().cancel();
+            }
+        }
+    }
+
+    /// All that are known.
+    pub(super) fn bearers(&self) -> Vec<Identity> {
+        self.known().bearers.iter().map(|(_, identity)| identity.clone()).collect()
+    }
+
+    /// When each token was last used, in milliseconds since 1970: by its name and the beginning of its hash, so that a new
+    /// secret under the same name was never used.
+    pub fn uses(&self) -> BTreeMap<String, i64> {
+        let known = self.known();
+        let uses =
+            known.bearers.iter().filter_map(|(hash, bearer)| Some((key(hash, bearer), bearer.used_ms()?)));
+        uses.collect()
+    }
+
+    /// Takes over what [`uses`](Self::uses) said in an earlier process.
+    pub fn recall(&self, uses: &BTreeMap<String, i64>) {
+        for (hash, bearer) in self.known().bearers.iter() {
+            if let Some(used_ms) = uses.get(&key(hash, bearer)) {
+                bearer.came(*used_ms);
+            }
+        }
+    }
+
     /// Whose token this is. Takes as long for every token, known or not.
     pub(super) fn bearer(&self, token: &str) -> Option<Identity> {
         let presented = hash_token(token);
@@ -83,6 +143,12 @@ impl Tokens {
     fn known(&self) -> Known {
         self.0.read().clone()
     }
+}
+
+/// What a token is called where its last use is kept.
+fn key(hash: &TokenHash, bearer: &Identity) -> String {
+    let name = bearer.name().map(|name| &**name).unwrap_or_default();
+    format!("{name} {}", HEXLOWER.encode(&hash[..4]))
 }
 
 impl std::fmt::Debug for Tokens {
@@ -128,5 +194,49 @@ mod tests {
         assert_eq!(before.map(|who| who.revoked().is_cancelled()), [false, true, true]);
         let after = ["stays", "changes"].map(|token| tokens.bearer(token).expect("it is known"));
         assert_eq!(after.map(|who| who.revoked().is_cancelled()), [false, false]);
+    }
+
+    // contract 7.2: a token is refused from its time on and what it has open ends; a later time lets it in again
+    #[test]
+    fn a_token_expires() {
+        let tokens = Tokens::default();
+        let bearer = |expires| {
+            let who = Identity::of_token("ci", Scope::Control, false, Allowance::UNLIMITED);
+            vec![(hash_token("secret"), who.expiring(expires))]
+        };
+        tokens.replace(bearer(Some(1_000)));
+        let first = tokens.bearer("secret").expect("it is known");
+        for (now, expired) in [(0, false), (999, false), (1_000, true), (2_000, true)] {
+            tokens.end_expired(now);
+            assert_eq!((first.has_expired(now), first.revoked().is_cancelled()), (expired, expired), "{now}");
+        }
+        tokens.replace(bearer(Some(3_000)));
+        let again = tokens.bearer("secret").expect("it is known");
+        tokens.end_expired(2_000);
+        assert!(!again.has_expired(2_000) && !again.revoked().is_cancelled());
+        tokens.replace(bearer(None));
+        assert!(!again.revoked().is_cancelled(), "another time for the same token takes nothing from it");
+        assert!(!tokens.bearer("secret").expect("it is known").has_expired(i64::MAX));
+    }
+
+    // contract 7.3: the last use stays with the secret, over reloads and restarts, and not with the name
+    #[test]
+    fn the_last_use_is_kept() {
+        let (tokens, who) = (Tokens::default(), |name: &str| {
+            Identity::of_token(name, Scope::Control, false, Allowance::UNLIMITED)
+        });
+        let both = || vec![(hash_token("a"), who("a")), (hash_token("b"), who("b"))];
+        tokens.replace(both());
+        tokens.bearer("a").expect("it is known").came(5);
+        tokens.replace(both());
+        let uses = tokens.uses();
+        assert_eq!(uses.values().copied().collect::<Vec<_>>(), [5]);
+        let restarted = Tokens::default();
+        restarted.replace(both());
+        restarted.recall(&uses);
+        assert_eq!(restarted.bearer("a").and_then(|who| who.used_ms()), Some(5));
+        assert_eq!(restarted.bearer("b").and_then(|who| who.used_ms()), None);
+        restarted.replace(vec![(hash_token("new"), who("a"))]);
+        assert!(restarted.uses().is_empty());
     }
 }

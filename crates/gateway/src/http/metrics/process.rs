@@ -4,8 +4,8 @@ use metrics::{Unit, describe_gauge, gauge};
 use std::fs;
 
 const START: &str = "process_start_time_seconds";
-const RESIDENT: &str = "process_resident_memory_bytes";
-const OPEN: &str = "process_open_fds";
+pub(super) const RESIDENT: &str = "process_resident_memory_bytes";
+pub(super) const OPEN: &str = "process_open_fds";
 const MOST: &str = "process_max_fds";
 
 /// Says what each is, and when the process began.

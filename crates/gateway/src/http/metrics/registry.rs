@@ -70,6 +70,23 @@ impl Registry {
         self.kinds().help.insert(name.as_str().to_owned(), escaped(help, &[]));
     }
 
+    /// The sum over the series of a counter or gauge, or the one with this label; 0 for what is not there.
+    pub(super) fn sum(&self, name: &str, label: Option<(&'static str, &str)>) -> u64 {
+        let label = label.map(|(key, value)| labels(std::iter::once(&Label::new(key, value.to_owned()))));
+        let is_meant = |labels: &String| label.as_ref().is_none_or(|label| label == labels);
+        let kinds = self.kinds();
+        let counters = kinds.counters.get(name).into_iter().flatten();
+        let counted: u64 = counters
+            .filter(|(labels, _)| is_meant(labels))
+            .map(|(_, count)| count.load(Ordering::Relaxed))
+            .sum();
+        let gauges = kinds.gauges.get(name).into_iter().flatten();
+        let levels = gauges.filter(|(labels, _)| is_meant(labels));
+        let level: f64 = levels.map(|(_, bits)| f64::from_bits(bits.load(Ordering::Relaxed))).sum();
+        // Figures are whole and below 2^53; one that is below 0 for a moment is none.
+        counted + level.max(0.0).round() as u64
+    }
+
     /// All that is counted, as Prometheus reads it.
     pub(super) fn text(&self) -> String {
         let kinds = self.kinds();
@@ -223,6 +240,16 @@ mod tests {
             "d_total 0",
             "",
         ];
+        let of = |value| Some(("by", value));
+        for (name, label, sum) in [
+            ("b_total", None, 4),
+            ("b_total", of("z"), 3),
+            ("b_total", of("y"), 0),
+            ("a", None, 2),
+            ("none", None, 0),
+        ] {
+            assert_eq!(registry.sum(name, label), sum, "{name} {label:?}");
+        }
         assert_eq!(registry.text().split('\n').collect::<Vec<_>>(), expected);
     }
 }

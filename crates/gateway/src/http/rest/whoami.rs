@@ -23,15 +23,22 @@ pub(super) struct Whoami {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-enum Sees {
+pub(super) enum Sees {
     /// Those that were created under its token.
     Own,
     /// All.
     All,
 }
 
+impl Sees {
+    /// Those of a caller.
+    pub(super) fn of(identity: &Identity) -> Self {
+        if identity.sees_all() { Self::All } else { Self::Own }
+    }
+}
+
 /// `GET /v1/whoami`: what the caller may do, and sees.
 pub(super) async fn show(Extension(identity): Extension<Identity>) -> Json<Whoami> {
-    let sees = if identity.sees_all() { Sees::All } else { Sees::Own };
+    let sees = Sees::of(&identity);
     Json(Whoami { name: identity.name().cloned(), scope: identity.scope(), sees })
 }

@@ -8,6 +8,8 @@ use crate::http::rest::prompting::{PromptAccepted, PromptBody};
 use crate::http::rest::reload::Reloaded;
 use crate::http::rest::search::{SearchPage, TextQuery};
 use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
+use crate::http::rest::stats::Stats;
+use crate::http::rest::tokens::KnownTokens;
 use crate::http::rest::transfer::ExportQuery;
 use crate::http::rest::whoami::Whoami;
 use acpd_host::SessionInfo;
@@ -65,7 +67,7 @@ const fn problem(status: u16, description: &'static str) -> Answer {
     Answer { status, description, body: Body::Problem }
 }
 
-const UNAUTHORIZED: Answer = problem(401, "no token, or an unknown one");
+const UNAUTHORIZED: Answer = problem(401, "no token, an unknown one, or one that has expired");
 const TOO_MANY: Answer = problem(429, "more requests or connections than the token may have");
 const FORBIDDEN: Answer = problem(403, "the scope of the token does not include this");
 const UNKNOWN: Answer = problem(404, "no such session");
@@ -357,6 +359,30 @@ const OPERATIONS: &[Operation] = &[
             TOO_MANY,
             problem(503, "others have the configuration read, or acpd is about to stop"),
         ],
+        is_open: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/v1/stats",
+        id: "getStats",
+        tag: "operation",
+        summary: "`GET /v1/stats`: the last hour of the daemon, in steps of 10 s.",
+        description: None,
+        parameters: Vec::new,
+        request: None,
+        answers: &[of::<Stats>(200, "the steps, and what is there now"), FORBIDDEN, UNAUTHORIZED, TOO_MANY],
+        is_open: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/v1/tokens",
+        id: "listTokens",
+        tag: "operation",
+        summary: "`GET /v1/tokens`: the tokens that are known, and when they were last used; never a secret.",
+        description: None,
+        parameters: Vec::new,
+        request: None,
+        answers: &[of::<KnownTokens>(200, "the tokens"), FORBIDDEN, UNAUTHORIZED, TOO_MANY],
         is_open: false,
     },
     Operation {
