@@ -176,9 +176,13 @@ fn content_is_told_where_it_is_wanted() {
 #[test]
 fn what_hangs_is_left() {
     let (sluggish, brisk, scratch) = (Receiver::new(), Receiver::new(), Scratch::new());
-    let (body, environment) = (scratch.path("body"), scratch.path("environment"));
-    let script =
-        format!("cat > {}; env > {}; sleep 4321 & exec sleep 4321", body.display(), environment.display());
+    let [body, environment, begun] = ["body", "environment", "begun"].map(|name| scratch.path(name));
+    let script = format!(
+        "cat > {}; env > {}; sleep 4321 & : > {}; exec sleep 4321",
+        body.display(),
+        environment.display(),
+        begun.display()
+    );
     let scratch = scratch
         .config(&to(&sluggish, &["turn_ended"], ""))
         .config(&to(&brisk, &["turn_ended"], ""))
@@ -188,7 +192,7 @@ fn what_hangs_is_left() {
     client.turn(&session, "hello");
     brisk.next().answer("200 OK");
     let hanging = sluggish.next();
-    until("the command runs", || (scratch.mark().running("sleep").len() == 2).then_some(()));
+    until("the command runs", || begun.exists().then_some(()));
     let told: Value = serde_json::from_slice(&fs::read(&body).expect("it was told")).expect("JSON");
     assert_eq!(told["type"], "turn_ended");
     let environment = fs::read_to_string(&environment).expect("it has one");
