@@ -32,5 +32,6 @@ pub(crate) use link::{Link, Trouble};
 pub(crate) use locate::{Chosen, Looked, choose, find_daemon, look_for, need_daemon, no_daemon};
 pub(crate) use request::Daemon;
 pub(crate) use search::{Hit, Hits};
+pub(crate) use sending::Download;
 pub(crate) use sessions::{End, FindError, Prompted, Session, SessionFilter, meant};
 pub(crate) use version::difference;

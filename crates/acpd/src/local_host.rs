@@ -80,6 +80,12 @@ impl LocalHost {
         Means { log, supervisor, scope: self.host.scope().clone() }
     }
 
+    /// Ends a host that no connection ends; `initiator` is in the records of what it had live.
+    pub(crate) async fn shut_down(self, initiator: &str, stops: &mut StopSignals) {
+        self.host.clone().shutdown(initiator).await;
+        self.close(stops).await;
+    }
+
     /// Ends the host, within the ladder's graces and a second. A signal kills what still ends.
     pub(crate) async fn close(self, stops: &mut StopSignals) {
         let (host, finished) = (self.host.clone(), self.host.finished());

@@ -4,12 +4,14 @@
 //! sessions that are hosted in this process (`local_host.rs`).
 
 use crate::config::Config;
-use crate::daemon::{Hit, Hits, Session, SessionFilter};
+use crate::daemon::{Event, FindError, Hit, Hits, Session, SessionFilter, meant};
 use crate::exit::Failure;
 use crate::local_host::log_options;
 use crate::state_dir;
-use acpd_eventlog::{EventLog, ListQuery, Options, SearchQuery, SearchText};
-use acpd_host::{Archive, Matching, SessionBrief};
+use acpd_eventlog::{Block, Cursor, EventLog, ListQuery, Options, SearchQuery, SearchText};
+use acpd_gateway::EventRenderer;
+use acpd_host::{Archive, ExportForm, Matching, SessionBrief, SessionExport, SessionId};
+use bytes::BytesMut;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -57,6 +59,31 @@ impl Stored {
         Ok((sessions, more))
     }
 
+    /// One session, by its id or by an end or beginning of it that no other one has.
+    pub(crate) async fn session(&self, part: &str) -> Result<Session, Failure> {
+        let (sessions, _) = self.sessions(SessionFilter::default(), usize::MAX, false).await?;
+        let id = meant(part, sessions)?.session_id;
+        let (archive, id) = self.known(&id)?;
+        Ok(Session::read(to_raw_value(&archive.info(&id).await?)?)?)
+    }
+
+    /// The events of a session behind one of them.
+    pub(crate) async fn events(&self, id: &str, after: u64) -> Result<Cursor, Failure> {
+        let (archive, id) = self.known(id)?;
+        Ok(archive.cursor(&id, after).await?)
+    }
+
+    /// A session as a file.
+    pub(crate) async fn export(&self, id: &str, form: ExportForm) -> Result<SessionExport, Failure> {
+        let (archive, id) = self.known(id)?;
+        Ok(archive.export(&id, form).await?)
+    }
+
+    fn known(&self, id: &str) -> Result<(&Archive, SessionId), FindError> {
+        let unknown = || FindError::Unknown { id: id.to_owned() };
+        Ok((self.0.as_ref().ok_or_else(unknown)?, SessionId::parse(id).ok_or_else(unknown)?))
+    }
+
     /// At most `most` turns in which the words stand.
     pub(crate) async fn search(&self, text: SearchText, most: u32) -> Result<Hits, Failure> {
         let Some(archive) = &self.0 else { return Ok(Hits::default()) };
@@ -83,6 +110,16 @@ impl Stored {
             archive.close().await;
         }
     }
+}
+
+/// The events of a block as a daemon would show them.
+pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
+    let mut renderer = EventRenderer::default();
+    block.events().filter_map(move |event| {
+        let mut json = BytesMut::new();
+        renderer.json(&event, &mut json);
+        Event::read(std::str::from_utf8(&json).ok()?).ok()
+    })
 }
 
 /// For a table.

@@ -4,14 +4,16 @@
 //! recorded. Not here: opening the log.
 
 use crate::error::HostError;
+use crate::export::{ExportForm, SessionExport};
 use crate::host_file::HostFile;
 use crate::listed::{Listing, Matching, SessionBrief};
-use crate::listing::SessionSummary;
+use crate::listing::{SessionInfo, SessionSummary};
 use crate::recovery::Recovery;
 use crate::registry::Registry;
 use crate::search::Findings;
 use crate::store::SessionStore;
-use acpd_eventlog::{EventLog, ListQuery, SearchQuery};
+use acpd_eventlog::{Cursor, EventLog, ListQuery, SearchQuery};
+use acpd_record::SessionId;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,8 +37,7 @@ impl Archive {
     /// # Errors
     /// When the log cannot be read.
     pub async fn list(&self, query: ListQuery, matching: Matching) -> Result<Vec<SessionSummary>, HostError> {
-        let listing = Listing { store: &self.store, recovery: &self.recovery, live: &self.live };
-        listing.matching(query, matching).await
+        self.listing().matching(query, matching).await
     }
 
     /// The same as a table shows them.
@@ -44,8 +45,7 @@ impl Archive {
     /// # Errors
     /// When the log cannot be read.
     pub async fn brief(&self, query: ListQuery, matching: Matching) -> Result<Vec<SessionBrief>, HostError> {
-        let listing = Listing { store: &self.store, recovery: &self.recovery, live: &self.live };
-        listing.brief(query, matching).await
+        self.listing().brief(query, matching).await
     }
 
     /// As [`Host::search`](crate::Host::search).
@@ -54,6 +54,34 @@ impl Archive {
     /// When search is turned off, or the log cannot be read.
     pub async fn search(&self, query: SearchQuery) -> Result<Findings, HostError> {
         self.store.search(query).await
+    }
+
+    /// One session, with its state.
+    ///
+    /// # Errors
+    /// When there is none of that id, or the log cannot be read.
+    pub async fn info(&self, id: &SessionId) -> Result<SessionInfo, HostError> {
+        self.listing().info(id, self.store.row(id).await?).await
+    }
+
+    /// The events of a session behind one of them.
+    ///
+    /// # Errors
+    /// When there is none of that id, or the log cannot be read.
+    pub async fn cursor(&self, id: &SessionId, after: u64) -> Result<Cursor, HostError> {
+        Ok(self.store.log.cursor(id.as_str(), after).await?)
+    }
+
+    /// A session on its way out.
+    ///
+    /// # Errors
+    /// When there is none of that id, or the log cannot be read.
+    pub async fn export(&self, id: &SessionId, form: ExportForm) -> Result<SessionExport, HostError> {
+        SessionExport::begin(&self.store, id, &self.store.row(id).await?, form).await
+    }
+
+    fn listing(&self) -> Listing<'_> {
+        Listing { store: &self.store, recovery: &self.recovery, live: &self.live }
     }
 
     /// Closes the log.

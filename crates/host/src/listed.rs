@@ -4,7 +4,7 @@
 
 use crate::clock::iso8601;
 use crate::error::HostError;
-use crate::listing::{SessionState, SessionSummary, summary_of};
+use crate::listing::{SessionInfo, SessionState, SessionSummary, summary_of};
 use crate::recovery::Recovery;
 use crate::registry::Registry;
 use crate::session::SessionHandle;
@@ -118,6 +118,28 @@ impl Listing<'_> {
             },
         };
         summary_of(row, meta, state, session.as_ref())
+    }
+
+    /// The same with all that is known of its end.
+    pub(crate) async fn whole(&self, id: &SessionId, row: SessionRow) -> SessionSummary {
+        let mut summary = self.summary(row).await;
+        if let Some(end) = summary.termination.take() {
+            summary.termination = Some(self.store.whole_end(id, end).await);
+        }
+        summary
+    }
+
+    /// One that is not live here, with its state: as it was at its end, if it has ended.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub(crate) async fn info(&self, id: &SessionId, row: SessionRow) -> Result<SessionInfo, HostError> {
+        let last = row.last_seq;
+        let projection = {
+            let _one_of_few = self.store.one_of_few().await;
+            self.store.recall(id, &SessionMeta::read(&row.info), last).await?
+        };
+        Ok(SessionInfo { summary: self.whole(id, row).await, snapshot: projection.shown(last) })
     }
 
     fn live_handle(&self, row: &SessionRow) -> Option<SessionHandle> {

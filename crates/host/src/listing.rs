@@ -244,7 +244,7 @@ impl Host {
             Some(row) => row,
             None => self.shared.store.row(id).await?,
         };
-        Ok(self.whole_summary(id, row).await)
+        Ok(self.listing().whole(id, row).await)
     }
 
     /// One session, with its state; as it was at its end, if it has ended. `found` is what was found of it just now.
@@ -261,21 +261,7 @@ impl Host {
             Some(row) => row,
             None => self.shared.store.row(id).await?,
         };
-        let last = row.last_seq;
-        let projection = {
-            let _one_of_few = self.shared.store.one_of_few().await;
-            self.shared.store.recall(id, &SessionMeta::read(&row.info), last).await?
-        };
-        Ok(SessionInfo { summary: self.whole_summary(id, row).await, snapshot: projection.shown(last) })
-    }
-
-    /// What clients are shown of one session, with all that is known of its end.
-    async fn whole_summary(&self, id: &SessionId, row: SessionRow) -> SessionSummary {
-        let mut summary = self.listing().summary(row).await;
-        if let Some(end) = summary.termination.take() {
-            summary.termination = Some(self.shared.store.whole_end(id, end).await);
-        }
-        summary
+        self.listing().info(id, row).await
     }
 
     /// A live session, from memory.

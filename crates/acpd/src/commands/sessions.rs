@@ -3,12 +3,13 @@
 mod acting;
 mod answering;
 mod events;
+mod place;
 mod prompting;
 mod search;
 mod transfer;
 
 use crate::cli::{List, One, Sessions, State};
-use crate::daemon::{End, Looked, SessionFilter, look_for, need_daemon};
+use crate::daemon::{End, Looked, SessionFilter, look_for};
 use crate::exit::Failure;
 use crate::stdout::{print, window};
 use crate::stored::Stored;
@@ -16,6 +17,7 @@ use crate::view::{Screen, session_list, session_record};
 use acpd_host::SessionState;
 use acting::{Deed, act};
 use jiff::Timestamp;
+use place::Place;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -35,6 +37,9 @@ pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
         Sessions::Import(args) => transfer::import(args).await,
     }
 }
+
+/// What it calls itself to a host inside, as it is called over the socket of a daemon.
+const CLIENT: &str = "command line";
 
 /// stdout as a screen: results are in colour when it is a terminal.
 pub(crate) fn screen_of_stdout() -> Screen {
@@ -120,8 +125,10 @@ pub(crate) fn print_remark(text: &str) {
 }
 
 async fn show(args: One) -> Result<(), Failure> {
-    let daemon = need_daemon(args.which).await?;
-    let session = daemon.session(&args.id).await?;
+    let place = Place::find(args.which).await?;
+    let session = place.session(&args.id).await;
+    place.close().await;
+    let session = session?;
     if args.json {
         return print(&json!(session.raw).to_string()).map(drop);
     }

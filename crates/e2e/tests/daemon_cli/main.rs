@@ -22,4 +22,5 @@ mod session_files;
 mod sessions;
 mod stdio;
 mod top;
+mod without_daemon;
 mod wrong_streams;

@@ -3,12 +3,11 @@
 //! Owned by the conversation, for programs that want more than ACP has: numbers, and what answered a question. Invariant:
 //! each event comes once, in order.
 
-use super::home::Home;
+use crate::commands::home::Home;
 use crate::daemon::{Daemon, Event, Followed, Follower};
+use crate::stored::events_of;
 use acpd_eventlog::Cursor;
-use acpd_gateway::EventRenderer;
 use acpd_host::{SessionId, chain};
-use bytes::BytesMut;
 use std::collections::VecDeque;
 use tokio::sync::mpsc;
 
@@ -52,12 +51,7 @@ impl Feed {
             let block = cursor.next().await;
             let block = block.inspect_err(|error| tracing::warn!(error = chain(error), "no more events"));
             let block = block.ok().flatten()?;
-            let mut renderer = EventRenderer::default();
-            ready.extend(block.events().filter_map(|event| {
-                let mut json = BytesMut::new();
-                renderer.json(&event, &mut json);
-                Event::read(std::str::from_utf8(&json).ok()?).ok()
-            }));
+            ready.extend(events_of(&block));
         }
         ready.pop_front()
     }

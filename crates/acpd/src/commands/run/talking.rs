@@ -3,12 +3,12 @@
 use super::CLIENT;
 use super::conversation::Conversation;
 use super::feed::Feed;
-use super::home::Home;
 use super::lines::{Line, SessionLine};
 use super::settings::Offer;
 use super::show::{Lines, Show};
 use super::target::Target;
 use crate::client::Incoming;
+use crate::commands::home::Home;
 use crate::daemon::Event;
 use crate::exit::Failure;
 use crate::runtime::if_any;

@@ -1,11 +1,16 @@
 //! `acpd sessions cancel`, `close`, `terminate`, `delete`: something that is done with each of several sessions.
 
+use super::CLIENT;
 use crate::clean;
 use crate::cli::Several;
 use crate::commands::each;
-use crate::daemon::{Daemon, End, need_daemon};
+use crate::commands::home::Home;
+use crate::daemon::{Daemon, End, Looked, Session, look_for, no_daemon};
 use crate::exit::Failure;
+use crate::local_host::LocalHost;
+use crate::signals::StopSignals;
 use crate::stdout::print;
+use acpd_host::{Host, SessionId};
 use serde_json::json;
 
 /// What is done.
@@ -27,24 +32,51 @@ impl Deed {
 }
 
 pub(super) async fn act(args: Several, deed: Deed) -> Result<(), Failure> {
-    let daemon = need_daemon(args.which).await?;
-    each(&args.ids, async |id| act_on(&daemon, id, deed, args.json).await).await
+    match look_for(args.which).await? {
+        Looked::Found(daemon) => each(&args.ids, async |id| act_on(&daemon, id, deed, args.json).await).await,
+        Looked::Unserved(config) if deed == Deed::End(End::Delete) => {
+            let mut signals = StopSignals::listen()?;
+            let local = LocalHost::open(&config).await?;
+            let host = local.host.clone();
+            let home = Home::Here(local);
+            let deleted = each(&args.ids, async |id| delete_here(&home, &host, id, args.json).await).await;
+            if let Home::Here(local) = home {
+                local.shut_down(CLIENT, &mut signals).await;
+            }
+            deleted
+        }
+        Looked::Unserved(config) => Err(no_daemon(&config.storage.path)),
+    }
+}
+
+/// Removes a session of a state directory that no daemon serves.
+async fn delete_here(home: &Home, host: &Host, id: &str, as_json: bool) -> Result<(), Failure> {
+    let session = home.find(id).await?;
+    if let Some(id) = SessionId::parse(&session.session_id) {
+        host.delete_session(&id, CLIENT).await?;
+    }
+    tell(&session, Deed::End(End::Delete), as_json)
 }
 
 async fn act_on(daemon: &Daemon, id: &str, deed: Deed, as_json: bool) -> Result<(), Failure> {
     let session = daemon.session(id).await?;
-    let (id, done) = (session.session_id, deed.done());
     match deed {
-        Deed::Cancel => daemon.cancel(&id).await?,
-        Deed::End(end) => daemon.end(&id, end).await?,
+        Deed::Cancel => daemon.cancel(&session.session_id).await?,
+        Deed::End(end) => daemon.end(&session.session_id, end).await?,
     }
+    tell(&session, deed, as_json)
+}
+
+/// Says what was done; the session is as it was before.
+fn tell(session: &Session, deed: Deed, as_json: bool) -> Result<(), Failure> {
+    let (id, done) = (&session.session_id, deed.done());
     // One that had ended before stays as it ended.
     let already = session.ended && deed != Deed::End(End::Delete);
     if as_json {
         let answer = json!({"sessionId": id, "done": done, "alreadyEnded": already});
         return print(&answer.to_string()).map(drop);
     }
-    let id = clean::line(&id, 60);
+    let id = clean::line(id, 60);
     let text = if already { format!("{id} had ended already") } else { format!("{id} {done}") };
     print(&text).map(drop)
 }

@@ -2,16 +2,25 @@
 
 use super::{print_remark, screen_of_stdout};
 use crate::cli::Events;
-use crate::daemon::{Event, Followed, Follower, need_daemon};
+use crate::daemon::{Event, Followed, Follower, Looked, look_for};
 use crate::exit::Failure;
 use crate::stdout::{Reader, print, window};
+use crate::stored::{Stored, events_of};
 use crate::view::{Screen, event_line};
 
 pub(super) async fn events(args: Events) -> Result<(), Failure> {
     // The one that serves the state directory was asked whether it is there.
     let known = args.one.which.connect.connect.is_none();
-    let daemon = need_daemon(args.one.which).await?;
     let printer = Printer { json: args.one.json, screen: screen_of_stdout() };
+    let daemon = match look_for(args.one.which).await? {
+        Looked::Found(daemon) => daemon,
+        Looked::Unserved(config) => {
+            let stored = Stored::open(&config)?;
+            let printed = printer.print_stored(&stored, &args.one.id, args.after, args.follow).await;
+            stored.close().await;
+            return printed;
+        }
+    };
     if !args.follow {
         let session = daemon.session(&args.one.id).await?;
         let mut pages = daemon.events(&session.session_id, args.after);
@@ -56,6 +65,23 @@ struct Printer {
 }
 
 impl Printer {
+    /// Prints what is in a log that no daemon serves. To follow what another process hosts there would need one.
+    async fn print_stored(&self, stored: &Stored, id: &str, after: u64, follow: bool) -> Result<(), Failure> {
+        let session = stored.session(id).await?;
+        if follow && !session.ended {
+            return Err(Failure::missing("--follow: the session is hosted by a process that is no daemon"));
+        }
+        let mut cursor = stored.events(&session.session_id, after).await?;
+        while cursor.position() < session.event_count {
+            let Some(block) = cursor.next().await? else { break };
+            let events: Vec<Event> = events_of(&block).collect();
+            if self.print(&events)? == Reader::Gone {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Prints events, one per line, together.
     fn print(&self, events: &[Event]) -> Result<Reader, Failure> {
         if events.is_empty() {

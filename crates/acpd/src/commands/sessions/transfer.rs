@@ -3,44 +3,54 @@
 mod intake;
 mod output;
 
+use super::CLIENT;
+use super::place::Place;
 use crate::clean;
 use crate::cli::{Export, ExportForm, Import};
 use crate::commands::each;
-use crate::daemon::{Daemon, Session, need_daemon};
+use crate::daemon::{Daemon, Looked, Session, look_for};
 use crate::exit::{self, Failure};
+use crate::local_host::LocalHost;
 use crate::progress::Progress;
+use crate::signals::StopSignals;
 use crate::stdout::print;
+use acpd_host::Creator;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
 use intake::Intake;
 use output::Output;
 use serde_json::json;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
+use std::io;
+use std::path::Path;
 
 pub(super) async fn export(args: Export) -> Result<(), Failure> {
-    let daemon = need_daemon(args.which).await?;
+    let place = Place::find(args.which).await?;
     let mut output = Output::open(args.output)?;
     let mut progress = Progress::new("exported", !output.is_terminal());
     let exported = each(&args.ids, async |id| {
-        let exported = export_one(&daemon, id, args.format, &mut output, &mut progress).await;
+        let exported = export_one(&place, id, args.format, &mut output, &mut progress).await;
         // The next begins where this one did.
         exported.or_else(|failure| output.back().and(Err(failure)))
     });
     let exported = exported.await;
     drop(progress);
+    place.close().await;
     // What could be exported is kept.
     output.finish()?;
     exported.map_err(Failure::or_read_enough)
 }
 
 async fn export_one(
-    daemon: &Daemon,
+    place: &Place,
     id: &str,
     form: ExportForm,
     output: &mut Output,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let session = daemon.session(id).await?;
-    let mut pieces = daemon.export(&session.session_id, form).await?;
-    while let Some(piece) = pieces.next_piece().await? {
+    let session = place.session(id).await?;
+    let mut pieces = place.export(&session.session_id, form).await?;
+    while let Some(piece) = pieces.next().await? {
         output.write(&piece)?;
         progress.add(piece.len());
     }
@@ -48,15 +58,60 @@ async fn export_one(
 }
 
 pub(super) async fn import(args: Import) -> Result<(), Failure> {
-    let daemon = need_daemon(args.which).await?;
-    let mut intake = Intake::open(&args.file)?;
+    let taker = match look_for(args.which).await? {
+        Looked::Found(daemon) => Taker::Daemon(daemon),
+        Looked::Unserved(config) => {
+            let local = LocalHost::open(&config).await?;
+            Taker::Here { local, message_bytes: config.limits.line_bytes }
+        }
+    };
+    let mut signals = StopSignals::listen()?;
+    let imported = import_all(&taker, &args.file, args.json).await;
+    if let Taker::Here { local, .. } = taker {
+        local.shut_down(CLIENT, &mut signals).await;
+    }
+    imported
+}
+
+/// What takes sessions over.
+enum Taker {
+    Daemon(Daemon),
+    /// A host inside, for as long as it takes.
+    Here {
+        local: LocalHost,
+        message_bytes: usize,
+    },
+}
+
+impl Taker {
+    async fn take(
+        &self,
+        pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    ) -> Result<Session, Failure> {
+        match self {
+            Self::Daemon(daemon) => {
+                let raw: Box<RawValue> = daemon.import(pieces).await?;
+                Ok(Session::read(raw)?)
+            }
+            Self::Here { local, message_bytes } => {
+                let creator = Creator { client: CLIENT.into(), token: None, key: None };
+                let mut import = local.host.import(creator, *message_bytes);
+                let mut pieces = std::pin::pin!(pieces);
+                while let Some(piece) = pieces.next().await {
+                    import.push(&piece?).await?;
+                }
+                let id = import.finish().await?;
+                Ok(Session::read(to_raw_value(&local.host.inspect(&id, None).await?)?)?)
+            }
+        }
+    }
+}
+
+async fn import_all(taker: &Taker, file: &Path, as_json: bool) -> Result<(), Failure> {
+    let mut intake = Intake::open(file)?;
     let mut first = None;
     while let Some(pieces) = intake.next_session().await {
-        let imported: Result<Box<RawValue>, _> = daemon.import(pieces).await;
-        let told = match imported {
-            Ok(raw) => tell_imported(raw, args.json),
-            Err(error) => Err(error.into()),
-        };
+        let told = taker.take(pieces).await.and_then(|session| tell_imported(&session, as_json));
         if let Err(failure) = told {
             if intake.is_only() {
                 return Err(intake.trouble().await.unwrap_or(failure));
@@ -72,8 +127,7 @@ pub(super) async fn import(args: Import) -> Result<(), Failure> {
     }
 }
 
-fn tell_imported(raw: Box<RawValue>, as_json: bool) -> Result<(), Failure> {
-    let session = Session::read(raw).map_err(|error| Failure::Failed(error.to_string()))?;
+fn tell_imported(session: &Session, as_json: bool) -> Result<(), Failure> {
     let id = clean::line(&session.session_id, 60);
     print(&match as_json {
         true => json!({"sessionId": session.session_id, "done": "imported"}).to_string(),

@@ -8,7 +8,7 @@ use acpd_host::{SessionId, SessionSummary};
 use serde_json::value::to_raw_value;
 
 /// Who hosts the session.
-pub(super) enum Home {
+pub(crate) enum Home {
     /// This process, for this conversation.
     Here(LocalHost),
     /// A daemon, which goes on without us.
@@ -23,7 +23,7 @@ pub(super) enum Home {
 
 impl Home {
     /// What is known of a session, by its whole id. None when it cannot be looked at any more.
-    pub(super) async fn look(&self, session: &str) -> Option<Session> {
+    pub(crate) async fn look(&self, session: &str) -> Option<Session> {
         match self {
             Self::Here(local) => {
                 let summary = local.host.inspect(&SessionId::parse(session)?, None).await.ok()?;
@@ -34,7 +34,7 @@ impl Home {
     }
 
     /// The session of this id, or the only one whose id ends or begins like this.
-    pub(super) async fn find(&self, id: &str) -> Result<Session, Failure> {
+    pub(crate) async fn find(&self, id: &str) -> Result<Session, Failure> {
         match self {
             Self::Here(_) => Ok(meant(id, self.sessions(&SessionFilter::default()).await?)?),
             Self::Daemon { daemon, .. } => Ok(daemon.session(id).await?),
@@ -42,7 +42,7 @@ impl Home {
     }
 
     /// Sessions, the latest change first.
-    pub(super) async fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Session>, Failure> {
+    pub(crate) async fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Session>, Failure> {
         match self {
             Self::Here(local) => {
                 let (agent, cwd) = (filter.agent.clone(), filter.cwd.clone());

@@ -1,0 +1,56 @@
+//! `acpd sessions` on a state directory that no daemon serves (contract 7.1).
+
+use crate::cli::{done, fails, ids, json, run};
+use acpd_e2e::{Exit, Scratch};
+
+// contract 7.1: show, events, export, delete and import work on the log: they say the same as with a daemon
+#[test]
+fn sessions_are_looked_at_without_a_daemon() {
+    let scratch = Scratch::new();
+    scratch.config_file();
+    done(&scratch, &["run", "--title", "One", "hello"]);
+    done(&scratch, &["run", "stream 2000 200"]);
+    let all = ids(&scratch, &[]);
+    assert_eq!(all.len(), 2);
+    let short = &all[1][all[1].len() - 8..];
+    let commands: [&[&str]; 6] = [
+        &["sessions", "show", short, "--json"],
+        &["sessions", "events", short, "--json"],
+        &["sessions", "events", &all[0], "--after", "5", "--json"],
+        &["sessions", "events", short, "--follow"],
+        &["sessions", "export", short, &all[0]],
+        &["sessions", "export", short, "--format", "markdown"],
+    ];
+    let without: Vec<String> = commands.iter().map(|words| done(&scratch, words)).collect();
+    let mut daemon = scratch.serve();
+    for (words, without) in commands.iter().zip(&without) {
+        assert_eq!(&done(&scratch, words), without, "{words:?}");
+    }
+    daemon.stop();
+
+    let file = scratch.path("sessions.jsonl");
+    let file = file.to_str().expect("text");
+    std::fs::write(file, &without[4]).expect("a file");
+    assert_eq!(done(&scratch, &["sessions", "delete", short]), format!("{} deleted\n", all[1]));
+    assert_eq!(ids(&scratch, &[]), all[..1]);
+    let (exit, out, err) = run(&scratch, &["sessions", "import", file]);
+    assert_eq!(exit, Exit::Code(1), "{err}");
+    assert!(out.starts_with(&format!("{} imported, ", all[1])), "{out}");
+    assert!(err.contains("is here already"), "the other one: {err}");
+    assert_eq!(done(&scratch, commands[4]), without[4], "it is exported as it was");
+    assert_eq!(json(&scratch, &["sessions", "show", short])["title"], "One");
+}
+
+// contract 7.1: 4 where there is no such session, and for what needs a daemon; nothing is made by looking
+#[test]
+fn what_needs_a_daemon_says_so() {
+    let scratch = Scratch::new();
+    scratch.config_file();
+    for words in [["sessions", "show", "zzz"], ["sessions", "events", "zzz"], ["sessions", "export", "zzz"]] {
+        assert!(fails(&scratch, 4, &words).contains("no session has the id \"zzz\""), "{words:?}");
+    }
+    assert!(!scratch.state().join("acpd.db").exists());
+    for words in [["sessions", "close", "x"], ["sessions", "cancel", "x"], ["sessions", "terminate", "x"]] {
+        assert!(fails(&scratch, 4, &words).contains("no daemon serves"), "{words:?}");
+    }
+}
