@@ -4,6 +4,7 @@
 //! before. Invariants: a usage error exits with 2 and says what to type; only commands that exist are offered.
 
 mod chat;
+mod config;
 mod daemon;
 mod operate;
 mod run;
@@ -13,6 +14,7 @@ mod tests;
 mod token;
 
 pub use chat::{Attach, Chat};
+pub use config::ConfigCommand;
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
 pub use operate::{Reload, Status, Stop};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
@@ -98,6 +100,9 @@ pub enum Command {
     Stop(Stop),
     /// Have the daemon read its configuration anew
     Reload(Reload),
+    /// Write, show and check the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Look at the configured agents
     #[command(subcommand)]
     Agents(Agents),

@@ -4,6 +4,7 @@ use crate::exit::{self, Failure};
 use std::path::{Path, PathBuf};
 
 pub(crate) mod agents;
+pub(crate) mod config;
 mod home;
 pub(crate) mod reload;
 pub(crate) mod run;

@@ -7,6 +7,7 @@
 //! has an entry of that name) and anything that starts, opens or listens.
 
 mod amounts;
+mod check;
 mod client;
 pub(crate) mod edit;
 mod error;
@@ -14,6 +15,7 @@ mod explain;
 mod hooks;
 mod load;
 mod moment;
+mod origin;
 mod overlay;
 mod sections;
 mod values;
@@ -30,6 +32,7 @@ pub use hooks::{Hook, HookEvent, HookTarget, HookUrl};
 pub use load::Sources;
 pub use moment::Expiry;
 pub(crate) use moment::written;
+pub use origin::Origins;
 pub use sections::{
     Agent, Compat, Config, Durability, Files, Limits, Scope, Sees, Server, Storage, Terminal, Timeouts,
     Token, TokenHash, Variables, word,

@@ -119,7 +119,7 @@ fn load(args: &Serve) -> Result<Config, Failure> {
 }
 
 /// Without tokens, every caller may run commands here, so only this machine may call.
-fn check_exposure(config: &Config, listen: SocketAddr) -> Result<(), String> {
+pub(crate) fn check_exposure(config: &Config, listen: SocketAddr) -> Result<(), String> {
     if listen.ip().to_canonical().is_loopback() || !config.tokens.is_empty() {
         return Ok(());
     }

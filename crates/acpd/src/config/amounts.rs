@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error};
+use serde::ser::{Serialize, Serializer};
 
 use super::values::{Written, Wrong, text, written};
 
@@ -77,6 +78,28 @@ impl<'de> Deserialize<'de> for Wait {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         text(from, EXPECTED, str::parse)
     }
+}
+
+impl Serialize for Wait {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Wait::Never => to.serialize_str("never"),
+            Wait::After(limit) => span(limit, to),
+        }
+    }
+}
+
+/// For `serialize_with`: as it can be written, with the largest unit that divides it.
+pub(super) fn span<S: Serializer>(span: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    let millis = span.as_millis();
+    let whole = TIMES.iter().find(|(_, unit)| millis > 0 && millis.is_multiple_of(u128::from(*unit)));
+    let (unit, size) = whole.unwrap_or(&("s", 1));
+    to.collect_str(&format_args!("{}{unit}", millis / u128::from(*size)))
+}
+
+/// For `serialize_with`: as it can be written.
+pub(super) fn size<S: Serializer, N: Copy + TryInto<u64>>(count: &N, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&shown((*count).try_into().unwrap_or(u64::MAX)))
 }
 
 /// For `deserialize_with`: a duration that must end, because acpd promises to.

@@ -2,12 +2,12 @@
 
 use super::values::{file, text};
 use crate::address::Address;
-use serde::Deserialize;
 use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// `[client]`
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Client {
     /// The URL of the daemon that commands talk to, as with `--connect`. Default: the daemon that serves the state

@@ -33,6 +33,16 @@ pub(super) fn value_span(table: &DeTable<'_>, path: &[&str]) -> Option<Range<usi
     match value.get_ref() {
         _ if below.is_empty() => Some(value.span()),
         DeValue::Table(table) => value_span(table, below),
+        // An entry of a list goes by its place.
+        DeValue::Array(entries) => {
+            let (place, below) = below.split_first()?;
+            let entry = entries.get(place.parse::<usize>().ok()?)?;
+            match entry.get_ref() {
+                _ if below.is_empty() => Some(entry.span()),
+                DeValue::Table(table) => value_span(table, below),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }

@@ -2,8 +2,8 @@
 
 use super::values::text;
 use http::Uri;
-use serde::Deserialize;
 use serde::de::Deserializer;
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::HashSet;
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub struct Hook {
 }
 
 /// What hooks are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookEvent {
     /// The agent asks its user something.
@@ -85,6 +85,30 @@ impl HookUrl {
 impl<'de> Deserialize<'de> for HookUrl {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         text(from, "a URL such as \"https://HOST/PATH\"", HookUrl::parse)
+    }
+}
+
+/// A hook as it can be shown: nothing of where it leads, which may hold a secret.
+#[derive(Serialize)]
+struct Shown<'a> {
+    on: &'a [HookEvent],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret_env: Option<&'a str>,
+    content: bool,
+}
+
+impl Serialize for Hook {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let (url, command) = match &self.target {
+            HookTarget::Url(_) => (Some(""), None),
+            HookTarget::Command(_) => (None, Some("")),
+        };
+        let secret_env = self.secret_env.as_deref();
+        Shown { on: &self.on, url, command, secret_env, content: self.content }.serialize(to)
     }
 }
 

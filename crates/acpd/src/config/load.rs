@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
 use super::error::at;
@@ -55,12 +57,17 @@ impl Sources {
         Some((self.base_directory("XDG_CONFIG_HOME", ".config")?.join("config.toml"), None))
     }
 
+    /// The daemon that `ACPD_CONNECT` names, whatever the file does.
+    pub(crate) fn connect(&self) -> Option<String> {
+        self.variable("ACPD_CONNECT").map(|url| url.to_string_lossy().into_owned())
+    }
+
     /// The file that is read, if it is there.
     pub fn config_file(&self) -> Option<PathBuf> {
         self.place().map(|(path, _)| path)
     }
 
-    fn read(&self) -> Result<Option<(PathBuf, Vec<u8>)>, ConfigError> {
+    pub(super) fn read(&self) -> Result<Option<(PathBuf, Vec<u8>)>, ConfigError> {
         let Some((path, named_by)) = self.place() else { return Ok(None) };
         match std::fs::read(&path) {
             Ok(bytes) => Ok(Some((path, bytes))),
@@ -115,59 +122,115 @@ fn read(text: &str, file: &Path, sources: &Sources) -> Result<Config, ConfigErro
         at(file, text, span, error.message().to_owned(), false)
     })?;
     let overlay = Overlay::apply(table.get_mut(), text.len(), &sources.environment)?;
-    let fail = |span: std::ops::Range<usize>, table: &DeTable<'_>, message: &dyn Fn(&[String]) -> String| {
-        match overlay.variable(&span) {
+    let reading = Reading { text, file, overlay: &overlay };
+    read_table(&table, &reading).map_err(|wrong| match wrong {
+        Wrong::Unreadable { error, .. } => error,
+        Wrong::Contradictions(mut errors) => errors.swap_remove(0),
+    })
+}
+
+/// What a table was parsed from.
+pub(super) struct Reading<'a> {
+    pub(super) text: &'a str,
+    pub(super) file: &'a Path,
+    pub(super) overlay: &'a Overlay,
+}
+
+/// What is wrong with a table.
+pub(super) enum Wrong {
+    /// Something cannot be read.
+    Unreadable {
+        span: Range<usize>,
+        /// The key that is not there, where that is the mistake.
+        missing: Option<String>,
+        error: ConfigError,
+    },
+    /// All can be read and does not go together; at least one.
+    Contradictions(Vec<ConfigError>),
+}
+
+/// Reads a table and checks everything in it.
+pub(super) fn read_table(table: &Spanned<DeTable<'_>>, reading: &Reading<'_>) -> Result<Config, Wrong> {
+    let config = Config::deserialize(Deserializer::from(table.clone())).map_err(|error| {
+        let span = error.span().unwrap_or_default();
+        let missing = error.message().strip_prefix("missing field ");
+        let missing = missing.map(|key| key.trim_matches('`').to_owned());
+        let error = reading.fail(&span, table.get_ref(), &|path| explain(error.message(), path));
+        Wrong::Unreadable { span, missing, error }
+    })?;
+    let wrong: Vec<ConfigError> = contradictions(&config)
+        .into_iter()
+        .map(|(path, message)| {
+            let span = value_span(table.get_ref(), &path).unwrap_or_default();
+            reading.fail(&span, table.get_ref(), &|_| message.clone())
+        })
+        .collect();
+    if wrong.is_empty() { Ok(config) } else { Err(Wrong::Contradictions(wrong)) }
+}
+
+impl Reading<'_> {
+    fn fail(
+        &self,
+        span: &Range<usize>,
+        table: &DeTable<'_>,
+        message: &dyn Fn(&[String]) -> String,
+    ) -> ConfigError {
+        match self.overlay.variable(span) {
             Some((variable, path)) => {
                 ConfigError::Variable { variable: variable.to_owned(), message: message(&path) }
             }
             None => {
                 let path = path_at(table, span.start).unwrap_or_default();
-                at(file, text, span, message(&path), is_secret(&path))
+                at(self.file, self.text, span.clone(), message(&path), is_secret(&path))
             }
         }
-    };
-    let config = Config::deserialize(Deserializer::from(table.clone())).map_err(|error| {
-        let span = error.span().unwrap_or_default();
-        fail(span, table.get_ref(), &|path| explain(error.message(), path))
-    })?;
-    if let Some((path, message)) = contradiction(&config) {
-        let span = value_span(table.get_ref(), &path).unwrap_or_default();
-        return Err(fail(span, table.get_ref(), &|_| message.clone()));
     }
-    Ok(config)
 }
 
-/// Values that do not go together: the path of one of them, and what to do.
-fn contradiction(config: &Config) -> Option<(Vec<&str>, String)> {
-    let Server { default_agent: chosen, tls_cert, tls_key, .. } = &config.server;
-    if chosen != EXAMPLE_AGENT && !config.agents.contains_key(chosen) {
-        let known: Vec<&str> = config.agents.keys().map(String::as_str).chain([EXAMPLE_AGENT]).collect();
-        let instead = instead(chosen, &known);
-        let message = format!("no agent is called \"{chosen}\": there is no [agents.{chosen}]{instead}");
-        return Some((vec!["server", "default_agent"], message));
-    }
-    if tls_cert.is_some() != tls_key.is_some() {
-        let [there, missing] =
-            if tls_cert.is_some() { ["tls_cert", "tls_key"] } else { ["tls_key", "tls_cert"] };
-        let message = format!("\"{there}\" in [server] needs \"{missing}\" beside it; TLS takes both");
-        return Some((vec!["server", there], message));
-    }
-    if let Some(key) = config.client.without_daemon() {
+/// Values that do not go together: for each the path of one of them, and what to do.
+fn contradictions(config: &Config) -> Vec<(Vec<&str>, String)> {
+    let unknown = unknown_default(config);
+    let half = half_of_tls(&config.server);
+    let for_no_daemon = config.client.without_daemon().map(|key| {
         let message =
             format!("\"{key}\" in [client] needs \"connect\" beside it: it is for that daemon alone");
-        return Some((vec!["client", key], message));
-    }
-    if hooks::twice(&config.hooks) {
+        (vec!["client", key], message)
+    });
+    let spare = config.agents.iter().filter(|(_, agent)| agent.share_process && agent.spare > 0);
+    let spare = spare.map(|(name, _)| {
+        let message = format!(
+            "\"spare\" in [agents.{name}]: there is nothing to spare with share_process = true: one process serves \
+             all sessions; leave out one of the two"
+        );
+        (vec!["agents", name.as_str(), "spare"], message)
+    });
+    let twice = hooks::twice(&config.hooks).then(|| {
         let message =
             "two of [[hooks]] lead to the same place; write all that it is told into the \"on\" of one";
-        return Some((vec!["hooks"], message.to_owned()));
+        (vec!["hooks"], message.to_owned())
+    });
+    unknown.into_iter().chain(half).chain(for_no_daemon).chain(twice).chain(spare).collect()
+}
+
+fn unknown_default(config: &Config) -> Option<(Vec<&str>, String)> {
+    let chosen = &config.server.default_agent;
+    if chosen == EXAMPLE_AGENT || config.agents.contains_key(chosen) {
+        return None;
     }
-    let (name, _) = config.agents.iter().find(|(_, agent)| agent.share_process && agent.spare > 0)?;
-    let message = format!(
-        "\"spare\" in [agents.{name}]: there is nothing to spare with share_process = true: one process serves all \
-         sessions; leave out one of the two"
-    );
-    Some((vec!["agents", name, "spare"], message))
+    let known: Vec<&str> = config.agents.keys().map(String::as_str).chain([EXAMPLE_AGENT]).collect();
+    let instead = instead(chosen, &known);
+    let message = format!("no agent is called \"{chosen}\": there is no [agents.{chosen}]{instead}");
+    Some((vec!["server", "default_agent"], message))
+}
+
+fn half_of_tls(server: &Server) -> Option<(Vec<&str>, String)> {
+    let [there, missing] = match (&server.tls_cert, &server.tls_key) {
+        (Some(_), None) => ["tls_cert", "tls_key"],
+        (None, Some(_)) => ["tls_key", "tls_cert"],
+        _ => return None,
+    };
+    let message = format!("\"{there}\" in [server] needs \"{missing}\" beside it; TLS takes both");
+    Some((vec!["server", there], message))
 }
 
 /// The state directory, absolute: the flag, the variable, the file's key, the default.

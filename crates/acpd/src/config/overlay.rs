@@ -40,7 +40,7 @@ impl Overlay {
         for (name, value) in environment.iter().filter(|(_, value)| !value.is_empty()) {
             let Some((section, key)) = name.to_str().and_then(section_and_key) else { continue };
             let name = name.to_string_lossy().into_owned();
-            let value = scalar(section, value).ok_or_else(|| ConfigError::Variable {
+            let value = scalar(section, &key, value).ok_or_else(|| ConfigError::Variable {
                 variable: name.clone(),
                 message: "its value is not UTF-8".to_owned(),
             })?;
@@ -73,6 +73,19 @@ impl Overlay {
     }
 }
 
+/// The variable that is laid over a key.
+pub(super) fn variable_of(
+    section: &str,
+    key: &str,
+    environment: &BTreeMap<OsString, OsString>,
+) -> Option<String> {
+    let names =
+        environment.iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, _)| name.to_str());
+    let mut meant =
+        names.filter(|name| section_and_key(name).is_some_and(|found| found == (section, key.to_owned())));
+    meant.next().map(str::to_owned)
+}
+
 fn section_and_key(name: &str) -> Option<(&'static str, String)> {
     let name = name.strip_prefix("ACPD_")?.to_ascii_lowercase();
     SECTIONS.into_iter().find_map(|section| {
@@ -81,11 +94,13 @@ fn section_and_key(name: &str) -> Option<(&'static str, String)> {
     })
 }
 
-/// All keys read a text, apart from the switches of `[compat]` and `[files]`.
-fn scalar(section: &str, value: &OsStr) -> Option<DeValue<'static>> {
+/// All keys read a text, apart from the switches.
+fn scalar(section: &str, key: &str, value: &OsStr) -> Option<DeValue<'static>> {
     let text = value.to_str()?;
     Some(match text.parse() {
-        Ok(switch) if matches!(section, "compat" | "files") => DeValue::Boolean(switch),
+        Ok(switch) if matches!((section, key), ("compat" | "files", _) | ("storage", "search")) => {
+            DeValue::Boolean(switch)
+        }
         _ => DeValue::String(Cow::Owned(text.to_owned())),
     })
 }

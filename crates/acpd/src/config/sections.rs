@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::amounts::{MIB, Wait, bounded, content_bytes, line_bytes};
+use super::amounts::{MIB, Wait, bounded, content_bytes, line_bytes, size, span};
 use super::client::Client;
 use super::hooks::Hook;
 use super::moment::some_moment;
@@ -23,7 +23,7 @@ use super::{EXAMPLE_AGENT, PermissionMode, UnknownAgent};
 use crate::nearest::nearest;
 
 /// Everything that can be configured.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// `[server]`: where the daemon listens and which agent is the default.
@@ -67,7 +67,7 @@ impl Config {
 }
 
 /// `[server]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
     /// Address and port of the daemon; `localhost` may stand for 127.0.0.1. Default `127.0.0.1:2273`.
@@ -106,7 +106,7 @@ impl Default for Server {
 }
 
 /// `[storage]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Storage {
     /// The state directory, absolute once loaded. In the file, `~/` is the home directory and a relative path
@@ -126,7 +126,7 @@ impl Default for Storage {
 }
 
 /// What an event that a client has seen survives.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// The death of acpd, by SIGKILL too.
@@ -137,19 +137,19 @@ pub enum Durability {
 }
 
 /// `[timeouts]`; each is a duration such as `250ms`, `1s`, `5m`, `2h`, at most 366 days.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
     /// How long an agent may take to answer `initialize`; `never` allowed. Default 60 s.
     pub initialize: Wait,
     /// From closing an agent's stdin to SIGTERM. Default 3 s.
-    #[serde(deserialize_with = "bounded")]
+    #[serde(deserialize_with = "bounded", serialize_with = "span")]
     pub stdin_grace: Duration,
     /// From SIGTERM to SIGKILL. Default 5 s.
-    #[serde(deserialize_with = "bounded")]
+    #[serde(deserialize_with = "bounded", serialize_with = "span")]
     pub term_grace: Duration,
     /// How long an agent may ignore `session/cancel` before acpd answers the prompt itself. Default 10 s.
-    #[serde(deserialize_with = "bounded")]
+    #[serde(deserialize_with = "bounded", serialize_with = "span")]
     pub cancel: Duration,
     /// How long a permission request waits for a person before a reject option is chosen. Default `never`.
     pub permission: Wait,
@@ -159,10 +159,10 @@ pub struct Timeouts {
     pub stall: Wait,
     /// How long a client may take nothing of what waits for it before it is closed, with a reason; nothing is lost when
     /// it comes back. Default 30 s.
-    #[serde(deserialize_with = "bounded")]
+    #[serde(deserialize_with = "bounded", serialize_with = "span")]
     pub viewer_stall: Duration,
     /// How long an ACP connection over HTTP is kept while its events are not read. Default 5 min.
-    #[serde(deserialize_with = "bounded")]
+    #[serde(deserialize_with = "bounded", serialize_with = "span")]
     pub connection_idle: Duration,
 }
 
@@ -183,17 +183,17 @@ impl Default for Timeouts {
 }
 
 /// `[terminal]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Terminal {
     /// From SIGTERM to SIGKILL for a command. Default 5 s.
-    #[serde(deserialize_with = "bounded")]
+    #[serde(deserialize_with = "bounded", serialize_with = "span")]
     pub graceful_shutdown_timeout: Duration,
     /// How long a command may run. Default `never`: no limit.
     pub default_execution_timeout: Wait,
     /// How much output is kept for a command that asks for no limit of its own, in bytes: 1 to 256 MiB,
     /// as a number or as `"1 MiB"`. Default 1 MiB.
-    #[serde(deserialize_with = "content_bytes")]
+    #[serde(deserialize_with = "content_bytes", serialize_with = "size")]
     pub output_byte_limit: u64,
     /// `[terminal.command_timeouts]`: how long a command may run, by the name of its program.
     pub command_timeouts: BTreeMap<String, Wait>,
@@ -211,14 +211,14 @@ impl Default for Terminal {
 }
 
 /// `[files]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Files {
     /// Serve only the files in a session's directories, wherever links lead. Default true.
     pub confine: bool,
     /// The longest content that is read or written at once, in bytes: 1 to 256 MiB, as a number or as `"1 MiB"`.
     /// Default 16 MiB.
-    #[serde(deserialize_with = "content_bytes")]
+    #[serde(deserialize_with = "content_bytes", serialize_with = "size")]
     pub max_bytes: u64,
     /// Ask a client that serves files itself, such as an editor with unsaved changes, instead. Default false.
     pub forward: bool,
@@ -231,12 +231,12 @@ impl Default for Files {
 }
 
 /// `[limits]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// The longest line that an agent or a client may send, in bytes: 4 KiB to 1 GiB, as a number or as
     /// `"64 MiB"`. Default 64 MiB.
-    #[serde(deserialize_with = "line_bytes")]
+    #[serde(deserialize_with = "line_bytes", serialize_with = "size")]
     pub line_bytes: usize,
     /// Live sessions that the bearer of one token may have created, unless its entry says otherwise; also for those who
     /// need no token. Default 4096.
@@ -260,7 +260,7 @@ impl Default for Limits {
 }
 
 /// `[compat]`; everything is off by default.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Compat {
     /// Advertise the first draft's `session: {"stop": {}}` in the root of the agent capabilities, which the
@@ -281,8 +281,15 @@ impl fmt::Debug for Variables {
     }
 }
 
+/// Names alone: a value stays where it is.
+impl Serialize for Variables {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.keys().map(|name| (name, "")))
+    }
+}
+
 /// `[agents.NAME]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// The program, by path or to be found in `PATH`. No shell reads it. Required.
@@ -345,7 +352,7 @@ fn yes() -> bool {
 }
 
 /// `[tokens.NAME]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
     /// `sha256:` and 64 hexadecimal digits: the hash of the token, never the token. Required.
@@ -378,6 +385,13 @@ pub struct TokenHash(
     pub [u8; 32],
 );
 
+/// Nothing of it.
+impl Serialize for TokenHash {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str("")
+    }
+}
+
 impl fmt::Debug for TokenHash {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("TokenHash(..)")
@@ -385,7 +399,7 @@ impl fmt::Debug for TokenHash {
 }
 
 /// What the bearer of a token may do; each scope includes the one before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// List, inspect and watch.
@@ -398,7 +412,7 @@ pub enum Scope {
 }
 
 /// Whose sessions the bearer of a token sees.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Sees {
     /// Those created under the token.

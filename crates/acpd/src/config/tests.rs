@@ -396,6 +396,7 @@ fn variables_override_every_scalar_key() {
     .with("ACPD_TERMINAL_DEFAULT_EXECUTION_TIMEOUT", "8ms")
     .with("ACPD_TERMINAL_OUTPUT_BYTE_LIMIT", "9")
     .with("ACPD_FILES_CONFINE", "false")
+    .with("ACPD_STORAGE_SEARCH", "false")
     .with("ACPD_FILES_MAX_BYTES", "2 KiB")
     .with("ACPD_LIMITS_LINE_BYTES", "1 MiB")
     .with("ACPD_COMPAT_SESSION_STOP", "true")
@@ -417,7 +418,7 @@ fn variables_override_every_scalar_key() {
     assert_eq!(changed.limits.sessions.get(), 9);
     assert_eq!(
         changed.storage,
-        Storage { path: "/elsewhere".into(), durability: Durability::Power, search: true }
+        Storage { path: "/elsewhere".into(), durability: Durability::Power, search: false }
     );
     assert_eq!(
         changed.timeouts,

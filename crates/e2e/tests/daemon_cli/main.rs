@@ -5,6 +5,7 @@ mod agents;
 mod chat;
 mod cli;
 mod client_section;
+mod configuration;
 mod cutting_proxy;
 mod events;
 mod following;
