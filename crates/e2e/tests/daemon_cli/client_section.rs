@@ -60,7 +60,7 @@ fn commands_use_the_daemon_that_the_file_names() {
     let state = scratch.state();
     let state = state.to_str().expect("text");
     let (exit, _, err) = run(&scratch, &config, &[connect], &["sessions", "show", "x", "--state-dir", state]);
-    assert!(exit == Exit::Code(4) && err.contains("no daemon serves"), "{err}");
+    assert!(exit == Exit::Code(4) && err.contains("no session has the id"), "{err}");
     assert_eq!(crate::cli::ids(&there, &[]), listed);
     // The variable goes over the file, and the token of the file stays at home.
     let (exit, _, err) = run(&scratch, &config, &[connect], &["sessions", "list"]);
