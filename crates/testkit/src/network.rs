@@ -69,11 +69,20 @@ impl Daemon {
 
     /// A client over HTTP. Closing its input ends its connection.
     pub fn over_http(&self, scratch: &Scratch, path: &str) -> Client {
+        self.over_http_with(scratch, path, &[])
+    }
+
+    /// The same with headers of the test's own on each request, a token most likely.
+    ///
+    /// # Panics
+    /// When the sockets cannot be made.
+    pub fn over_http_with(&self, scratch: &Scratch, path: &str, headers: &[(&str, &str)]) -> Client {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let lines = BufReader::new(theirs.try_clone().expect("a socket has many handles"));
         let transport = Arc::new(Transport {
             address: self.address(),
             path: path.to_owned(),
+            headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             out: Mutex::new(theirs),
             opened: Mutex::new(HashSet::new()),
             sessions: Mutex::new(Vec::new()),
@@ -88,6 +97,7 @@ impl Daemon {
 struct Transport {
     address: SocketAddr,
     path: String,
+    headers: Vec<(String, String)>,
     out: Mutex<UnixStream>,
     opened: Mutex<HashSet<String>>,
     /// The readers of sessions' streams.
@@ -101,7 +111,7 @@ impl Transport {
         for line in lines.lines().map_while(Result::ok) {
             let id = lock(&self.id).clone();
             if id.is_empty() {
-                let answer = posts.request("POST", &self.path, &[JSON], &line);
+                let answer = posts.request("POST", &self.path, &self.with_own(&[JSON]), &line);
                 assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
                 if let Some(id) = answer.header("acp-connection-id") {
                     id.clone_into(&mut lock(&self.id));
@@ -117,7 +127,7 @@ impl Transport {
                 self.open(Some(session));
                 headers.push(("Acp-Session-Id", session));
             }
-            let answer = posts.request("POST", &self.path, &headers, &line);
+            let answer = posts.request("POST", &self.path, &self.with_own(&headers), &line);
             if answer.status != 202 {
                 // What is refused here is answered here, as a message if it is one.
                 self.deliver(&answer.body);
@@ -125,7 +135,7 @@ impl Transport {
         }
         let id = lock(&self.id).clone();
         if !id.is_empty() {
-            posts.send("DELETE", &self.path, &[("Acp-Connection-Id", &id)], "");
+            posts.send("DELETE", &self.path, &self.with_own(&[("Acp-Connection-Id", &id)]), "");
             let _left = posts.answer();
         }
         let _closed = lock(&self.out).shutdown(Shutdown::Both);
@@ -141,6 +151,7 @@ impl Transport {
         let id = lock(&self.id).clone();
         let mut headers = vec![("Acp-Connection-Id", id.as_str())];
         headers.extend(session.map(|session| ("Acp-Session-Id", session)));
+        let headers = self.with_own(&headers);
         let mut events = Http::on(self.connect()).events(&self.path, &headers).expect("a stream of events");
         let (transport, is_connection) = (Arc::clone(self), session.is_none());
         let reader = std::thread::spawn(move || {
@@ -171,6 +182,12 @@ impl Transport {
     fn deliver(&self, message: &[u8]) {
         // A test that has seen enough does not read any more.
         let _unread = lock(&self.out).write_all(&[message, b"\n"].concat());
+    }
+
+    /// These headers and the test's own.
+    fn with_own<'a>(&'a self, headers: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        let own = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        headers.iter().copied().chain(own).collect()
     }
 
     fn connect(&self) -> TcpStream {
