@@ -19,7 +19,7 @@ pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which
 pub use operate::{Reload, Status, Stop};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 pub use sessions::{Answer, Export, ExportForm, Import, SessionPrompt, Several};
-pub use token::{Token, TokenPlace};
+pub use token::{Token, TokenLimits, TokenPlace};
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -4,6 +4,7 @@
 //! apart either, sessions are looked up with [`Identity::sees`] as the filter ([`acpd_host::Host::find`]).
 
 use crate::identity::{Identity, Scope};
+use crate::limits::Beyond;
 
 /// What a request needs of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,11 @@ impl Needs {
         Self { scope, of_others: scope, unknown: Unknown::Served }
     }
 
+    /// Whether a session or an agent is used, not only looked at.
+    pub(crate) fn is_use(self) -> bool {
+        self.scope >= Scope::Control
+    }
+
     /// The same, but `scope` for sessions that were created under another token.
     pub(crate) const fn of_others(self, scope: Scope) -> Self {
         Self { of_others: scope, ..self }
@@ -60,12 +66,16 @@ pub(crate) struct Permit {
 }
 
 /// Why a caller may not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// There is no such session, for this caller.
     UnknownSession,
     /// Its scope is `scope`; `required` is needed.
     Forbidden { scope: Scope, required: Scope },
+    /// It is beyond a limit of its token.
+    Beyond(Box<Beyond>),
+    /// It cannot be held against the limits of its token.
+    Unreadable { reason: String },
 }
 
 /// Whether a caller may do this to a session, or without one.
@@ -113,6 +123,7 @@ mod tests {
                 assert_eq!(scope, identity.scope());
                 required.as_str()
             }
+            Err(refusal) => panic!("{refusal:?}"),
         };
         sessions.map(word).join(" ")
     }

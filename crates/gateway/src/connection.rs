@@ -19,7 +19,7 @@ mod watching;
 mod work;
 
 use crate::capabilities::ClientCapabilities;
-use crate::identity::{Identity, Scope};
+use crate::identity::Identity;
 use crate::outbox::Outbox;
 use crate::viewer::{Attachment, COMMANDS};
 use crate::wire_error::wire_error;
@@ -213,7 +213,7 @@ impl Connection {
     /// Performs one effect; what is found out is the next input.
     async fn perform(&mut self, effect: Effect) -> Option<Input> {
         match effect {
-            Effect::Find(call) => return self.find(call).await,
+            Effect::Find(call) => return Some(self.find(call).await),
             Effect::Count(call) => return Some(self.count(call)),
             Effect::Reach(message) => return Some(self.reach(message).await),
             Effect::Pass(message) => self.pass(message).await,
@@ -239,7 +239,7 @@ impl Connection {
             }
             Effect::Introduce(params) => {
                 self.capabilities = params.capabilities();
-                if !self.options.identity.may(Scope::Control) {
+                if !self.options.identity.may_use(&self.options.agent) {
                     self.capabilities.only_watch();
                 }
                 if let Some(name) = params.client_info.name.as_deref() {

@@ -3,6 +3,7 @@
 //! Made when tokens are loaded and shared by all requests of that token. It is not a session's own notion: the host
 //! only keeps the name of the token that a session was created under.
 
+use crate::limits::Limits;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -66,6 +67,8 @@ struct Known {
     scope: Scope,
     sees_all: bool,
     allowance: Allowance,
+    /// What it may use with that scope; None for anything.
+    limits: Option<Arc<Limits>>,
     /// It is refused from then on: milliseconds since 1970.
     expires_ms: Option<i64>,
     /// When it last came: milliseconds since 1970, 0 before the first time.
@@ -114,6 +117,7 @@ impl Identity {
             scope,
             sees_all,
             allowance,
+            limits: None,
             expires_ms: None,
             used_ms: Arc::default(),
             connections: Arc::default(),
@@ -130,6 +134,29 @@ impl Identity {
             known.expires_ms = expires_ms;
         }
         self
+    }
+
+    /// The same, limited in what it may use. An admin is not: it could lift its limits.
+    #[must_use]
+    pub fn limited(mut self, limits: Limits) -> Self {
+        if let Some(known) = Arc::get_mut(&mut self.known)
+            && known.scope != Scope::Admin
+            && limits != Limits::default()
+        {
+            known.limits = Some(Arc::new(limits));
+        }
+        self
+    }
+
+    /// What it may use; None for anything.
+    pub(crate) fn limits(&self) -> Option<Arc<Limits>> {
+        self.known.limits.clone()
+    }
+
+    /// Whether it may use an agent at all.
+    pub(crate) fn may_use(&self, agent: &str) -> bool {
+        let limits = self.known.limits.as_ref();
+        self.may(Scope::Control) && limits.is_none_or(|limits| limits.allow_agent(agent))
     }
 
     /// From when on it is refused, in milliseconds since 1970.
@@ -165,7 +192,8 @@ impl Identity {
     /// Takes over what `before` has open, if it may do and see the same; false if it is another caller.
     pub(crate) fn succeed(&mut self, before: &Self) -> bool {
         let (new, old) = (&self.known, &before.known);
-        if (&new.name, new.scope, new.sees_all) != (&old.name, old.scope, old.sees_all) {
+        let may = |known: &'_ Known| (known.name.clone(), known.scope, known.sees_all, known.limits.clone());
+        if may(new) != may(old) {
             return false;
         }
         if (new.allowance, new.expires_ms) == (old.allowance, old.expires_ms) {
@@ -178,6 +206,7 @@ impl Identity {
             scope: new.scope,
             sees_all: new.sees_all,
             allowance: new.allowance,
+            limits: new.limits.clone(),
             expires_ms: new.expires_ms,
             used_ms: Arc::clone(&old.used_ms),
             connections: Arc::clone(&old.connections),

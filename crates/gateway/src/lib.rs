@@ -12,6 +12,7 @@ mod capabilities;
 mod connection;
 mod http;
 mod identity;
+mod limits;
 mod local_socket;
 mod methods;
 mod outbox;
@@ -20,6 +21,7 @@ mod questions;
 mod refusal_window;
 mod stdio;
 mod viewer;
+mod wanted;
 mod wire_error;
 
 pub use connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
@@ -28,6 +30,7 @@ pub use http::{
     Reloaded, TlsError, TokenHash, Tokens, hash_token, tls_config,
 };
 pub use identity::{Allowance, ConnectionPermit, Identity, Scope};
+pub use limits::{Limits, McpLimit};
 pub use local_socket::{
     ConnectError, LocalSocket, LocalSocketError, connect_local, connect_socket, local_socket_path,
 };

@@ -140,6 +140,14 @@ impl Method {
         matches!(self.handler, Connection(OfConnection::Initialize | OfConnection::NotServed))
     }
 
+    /// Whether it uses an agent or a session, in which the limits of a token may limit it.
+    pub(crate) fn is_use(&self) -> bool {
+        match self.handler {
+            Connection(_) => self.starts_run != StartsRun::No,
+            Session(_) | Agent => self.starts_run != StartsRun::No || self.needs.is_use(),
+        }
+    }
+
     /// Whether what is answered depends on a session in the params.
     pub(crate) fn may_name_a_session(&self) -> bool {
         match self.handler {
@@ -224,6 +232,20 @@ mod tests {
             };
             assert_eq!(method.needs, expected, "{}", method.name);
         }
+    }
+
+    // contract 7.2: what needs control, or may start a run, is a use that a token may be limited in
+    #[test]
+    fn what_is_a_use_is_known() {
+        for method in &METHODS {
+            let looks = matches!(
+                method.name,
+                "initialize" | "session/list" | "session/status" | "_sandboxagent/session/detach"
+            );
+            let is_served = method.handler != Connection(OfConnection::NotServed);
+            assert_eq!(method.is_use(), is_served && !looks, "{}", method.name);
+        }
+        assert!(UNKNOWN.iter().all(Method::is_use));
     }
 
     // HT-12: what may start a run counts as a session

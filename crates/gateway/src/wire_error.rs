@@ -44,6 +44,11 @@ pub(crate) struct ErrorData {
     pub(crate) scope: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) required: Option<&'static str>,
+    /// What limits the client's token, and what it allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) allowed: Option<Vec<String>>,
     /// The limit of live sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sessions: Option<usize>,

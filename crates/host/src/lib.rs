@@ -61,6 +61,7 @@ mod termination;
 mod transcript;
 mod unsearched;
 mod viewers;
+mod works;
 
 pub use acp::{ErrorData, META, error_code, method};
 pub use activate::Activated;
@@ -98,6 +99,7 @@ pub use session::{
 pub use setup::{Creator, TITLE_RULE, is_title};
 pub use spec::{AgentSpec, Program, Timeouts};
 pub use viewers::{ViewerGuard, ViewerInfo};
+pub use works::Works;
 
 pub use acpd_record::{
     Cause, EventKind, PermissionMode, Reason, SessionId, StderrInfo, TerminatedBy, TerminationInfo,

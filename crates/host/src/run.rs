@@ -65,6 +65,10 @@ impl Host {
         let number = run.meta.runs.unwrap_or(RunNumber(1));
         let span = agent.span_of_run(id, number);
         let is_activated = matches!(history, History::Drop(..));
+        let began_after = appender.next_seq() - 1;
+        let permission_mode = run.meta.permission_mode.unwrap_or(spec.permission_mode);
+        let setup = FilesSpec::of_session(&run.setup, spec.files);
+        let about = about(id, &run, (began_after, permission_mode), &setup);
         let route = match agent.bind(run.claim, inbox, history) {
             Ok(route) => route,
             Err(Gone) => {
@@ -74,20 +78,9 @@ impl Host {
         };
         let doubts = self.shared.store.check_cache.doubts.clone();
         let journal = span.in_scope(|| RunJournal::started(agent, doubts));
-        let began_after = appender.next_seq() - 1;
         let past = is_activated
             .then(|| Box::new(Past::new(self.shared.store.log.clone(), id.to_string(), began_after)));
         let viewers = Viewers::default();
-        let permission_mode = run.meta.permission_mode.unwrap_or(spec.permission_mode);
-        let about = AboutRun {
-            id: id.clone(),
-            created_by: run.created_by,
-            began_after,
-            permission_mode,
-            cwd: run.cwd.into(),
-            created_ms: run.created_ms,
-        };
-        let setup = FilesSpec::of_session(&run.setup, spec.files);
         let facts = facts_of(id, agent, run.native, permission_mode, &setup);
         let (handover, now) = (Handover::new(run.transcript), Performer::now());
         let core = SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, now);
@@ -161,6 +154,26 @@ impl Host {
             tracing::error!(error = chain(&error), "the end of a session could not be recorded");
         }
         HostError::AgentGone { info: Arc::new(termination) }
+    }
+}
+
+/// What others know of a run, as long as it lasts.
+fn about(
+    id: &SessionId,
+    run: &Run,
+    (began_after, permission_mode): (u64, PermissionMode),
+    setup: &FilesSpec,
+) -> AboutRun {
+    let others = setup.directories.iter().filter(|directory| **directory != *run.cwd);
+    AboutRun {
+        id: id.clone(),
+        created_by: run.created_by.clone(),
+        began_after,
+        permission_mode,
+        chosen_mode: run.meta.permission_mode,
+        additional_directories: others.cloned().collect(),
+        cwd: run.cwd.as_str().into(),
+        created_ms: run.created_ms,
     }
 }
 

@@ -237,7 +237,7 @@ fn usage(command: &[&str], kind: ErrorKind, message: &str) -> clap::Error {
 }
 
 /// The permission modes by their names.
-fn permission_modes() -> impl TypedValueParser<Value = PermissionMode> {
+pub(super) fn permission_modes() -> impl TypedValueParser<Value = PermissionMode> {
     let modes = [
         ("default", "Ask the attached clients"),
         ("acceptEdits", "Allow edits, deletions and moves; ask for the rest"),

@@ -1,6 +1,7 @@
 //! What can be typed to manage access to a daemon.
 
-use crate::config::{Expiry, Scope, Sees, agent_name};
+use super::run::permission_modes;
+use crate::config::{Expiry, Mcp, PermissionMode, Scope, Sees, agent_name, root_path};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ A daemon of this machine that goes by the same file knows it at once; another on
 Examples:
   acpd token new ci --scope control
   acpd token new guest --scope observe --sees all --expires 30d
+  acpd token new bot --scope control --agent opencode --root /srv/projects --mcp none
   ACPD_CONFIG=/etc/acpd/config.toml acpd token new ci --scope control    for the systemd unit")]
     New {
         /// What it is called
@@ -28,6 +30,9 @@ Examples:
         /// Refuse it from then on: a span such as 30d, a date such as 2027-01-01 (midnight UTC), or never
         #[arg(long, value_name = "D|DATE", default_value = "never", hide_default_value = true)]
         expires: Expiry,
+        /// What it is limited to.
+        #[command(flatten)]
+        limits: TokenLimits,
         /// Where it is kept.
         #[command(flatten)]
         place: TokenPlace,
@@ -77,6 +82,26 @@ Examples:
         #[command(flatten)]
         place: TokenPlace,
     },
+}
+
+/// What a token is limited to.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct TokenLimits {
+    /// With --scope control: only this agent; can be given again
+    #[arg(long = "agent", value_name = "NAME", value_parser = agent_name)]
+    pub agents: Vec<String>,
+
+    /// With --scope control: only sessions that work in this directory or below; can be given again
+    #[arg(long = "root", value_name = "DIR", value_parser = root_path)]
+    pub roots: Vec<String>,
+
+    /// With --scope control: only sessions in this permission mode; can be given again
+    #[arg(long = "permission-mode", value_name = "MODE", value_parser = permission_modes(), hide_possible_values = true)]
+    pub permission_modes: Vec<PermissionMode>,
+
+    /// With --scope control: the MCP servers that it may bring
+    #[arg(long, value_name = "any|http|none", default_value = "any", hide_possible_values = true)]
+    pub mcp: Mcp,
 }
 
 /// The configuration that keeps tokens.

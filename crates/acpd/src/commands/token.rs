@@ -7,12 +7,12 @@ mod list;
 
 use crate::cli;
 use crate::commands::reload::read_anew;
-use crate::config::{Config, EditError, Expiry, Scope, Sees, Sources, edit, word, written};
+use crate::config::{Config, EditError, Expiry, Scope, Sees, Sources, edit, limit_lines, word, written};
 use crate::config_file::ConfigFile;
 use crate::daemon::{Daemon, find_daemon};
 use crate::daemon_config::DaemonConfig;
 use crate::exit::Failure;
-use acpd_gateway::hash_token;
+use acpd_gateway::{Limits, hash_token};
 use acpd_host::chain;
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
@@ -34,6 +34,8 @@ struct Told {
     #[serde(skip_serializing_if = "Option::is_none")]
     sees: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Limits>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
     config: String,
     /// A daemon of this machine goes by it already.
@@ -42,8 +44,8 @@ struct Told {
 
 pub(crate) async fn token(args: cli::Token) -> Result<(), Failure> {
     match args {
-        cli::Token::New { name, scope, sees, expires, place } => {
-            new(&name, scope, sees, expires, place).await
+        cli::Token::New { name, scope, sees, expires, limits, place } => {
+            new(&name, (scope, sees, limits), expires, place).await
         }
         cli::Token::Rotate { name, expires, place } => rotate(&name, expires, place).await,
         cli::Token::Revoke { name, place } => revoke(&name, place).await,
@@ -165,12 +167,12 @@ fn until(expires: Expiry) -> Result<Option<Timestamp>, Failure> {
 
 async fn new(
     name: &str,
-    scope: Scope,
-    sees: Sees,
+    (scope, sees, limits): (Scope, Sees, cli::TokenLimits),
     expires: Expiry,
     place: cli::TokenPlace,
 ) -> Result<(), Failure> {
     let expires = until(expires)?;
+    let limits = limits_of(limits, scope)?;
     let kept = Kept::open(place.config)?;
     if kept.config.as_ref().is_some_and(|known| known.tokens.contains_key(name)) {
         return Err(Failure::Usage(format!(
@@ -183,9 +185,10 @@ async fn new(
     let key = if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() };
     let line = expires.map(|at| format!("expires = \"{}\"\n", written(at))).unwrap_or_default();
     let entry = format!(
-        "\n[tokens.{key}]\nhash = \"{hash}\"\nscope = \"{scope}\"\nsees = \"{sees}\"\n{line}",
+        "\n[tokens.{key}]\nhash = \"{hash}\"\nscope = \"{scope}\"\nsees = \"{sees}\"\n{line}{limits}",
         scope = word(scope),
         sees = word(sees),
+        limits = limit_lines(&limits),
     );
     kept.put(&appended(kept.text.as_deref().unwrap_or_default(), &entry))?;
     let path = kept.path.clone();
@@ -196,6 +199,7 @@ async fn new(
         token: Some(token),
         scope: Some(word(scope)),
         sees: Some(word(sees)),
+        limits: Some(limits).filter(|limits| *limits != Limits::default()),
         expires: expires.map(written),
         config: path.to_string_lossy().into_owned(),
         reloaded: matches!(daemon, Daemonized::Reloaded),
@@ -208,6 +212,24 @@ async fn new(
         daemon.words(&hint)
     );
     show(&told, place.json, &words)
+}
+
+/// What a new token is limited to.
+fn limits_of(given: cli::TokenLimits, scope: Scope) -> Result<Limits, Failure> {
+    let cli::TokenLimits { agents, roots, permission_modes, mcp } = given;
+    let limits = Limits {
+        agents: Some(agents).filter(|agents| !agents.is_empty()),
+        roots: Some(roots).filter(|roots| !roots.is_empty()),
+        permission_modes: Some(permission_modes).filter(|modes| !modes.is_empty()),
+        mcp: mcp.limit(),
+    };
+    if scope != Scope::Control && limits != Limits::default() {
+        return Err(Failure::Usage(format!(
+            "--agent, --root, --permission-mode and --mcp limit what a token with --scope control may do, not one with {}",
+            word(scope)
+        )));
+    }
+    Ok(limits)
 }
 
 async fn rotate(name: &str, expires: Option<Expiry>, place: cli::TokenPlace) -> Result<(), Failure> {
@@ -238,6 +260,7 @@ async fn rotate(name: &str, expires: Option<Expiry>, place: cli::TokenPlace) -> 
         token: Some(token),
         scope: None,
         sees: None,
+        limits: None,
         expires: after.map(written),
         config: path.to_string_lossy().into_owned(),
         reloaded: matches!(daemon, Daemonized::Reloaded),
@@ -264,6 +287,7 @@ async fn revoke(name: &str, place: cli::TokenPlace) -> Result<(), Failure> {
         token: None,
         scope: None,
         sees: None,
+        limits: None,
         expires: None,
         config: path.to_string_lossy().into_owned(),
         reloaded: matches!(daemon, Daemonized::Reloaded),

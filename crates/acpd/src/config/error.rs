@@ -48,6 +48,14 @@ pub enum ConfigError {
         /// The agent.
         agent: String,
     },
+    /// So does a root.
+    #[error(
+        "a root of [tokens.{token}] begins with ~, and $HOME is not set, or not UTF-8; write the whole path"
+    )]
+    NoHomeForRoot {
+        /// The token.
+        token: String,
+    },
     /// There is no place for state.
     #[error(
         "no state directory: $XDG_STATE_HOME and $HOME are not set; set one of them, or name a directory with --state-dir"

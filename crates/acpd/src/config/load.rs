@@ -13,7 +13,7 @@ use toml::de::{DeTable, Deserializer};
 use super::error::at;
 use super::explain::{explain, instead, is_secret, path_at, value_span};
 use super::overlay::Overlay;
-use super::{Config, ConfigError, EXAMPLE_AGENT, Server, hooks};
+use super::{Config, ConfigError, EXAMPLE_AGENT, Server, hooks, word};
 
 /// Where a configuration comes from. Nothing else is read, so a test can play any environment.
 #[derive(Debug, Clone, Default)]
@@ -104,9 +104,23 @@ impl Config {
                 agent.command = in_home(below_home, name, sources)?;
             }
         }
+        for (name, token) in &mut config.tokens {
+            for root in token.roots.iter_mut().flatten() {
+                if let Some(below_home) = root.strip_prefix('~') {
+                    *root = root_in_home(below_home.trim_start_matches('/'), name, sources)?;
+                }
+            }
+        }
         config.file = file;
         Ok(config)
     }
+}
+
+/// A root of a token in the home directory, or that directory.
+fn root_in_home(below_home: &str, token: &str, sources: &Sources) -> Result<String, ConfigError> {
+    let no_home = || ConfigError::NoHomeForRoot { token: token.to_owned() };
+    let home = sources.home().filter(|home| home.is_absolute()).ok_or_else(no_home)?;
+    home.join(below_home).into_os_string().into_string().map_err(|_| no_home())
 }
 
 /// A command below the home directory.
@@ -209,7 +223,8 @@ fn contradictions(config: &Config) -> Vec<(Vec<&str>, String)> {
             "two of [[hooks]] lead to the same place; write all that it is told into the \"on\" of one";
         (vec!["hooks"], message.to_owned())
     });
-    unknown.into_iter().chain(half).chain(for_no_daemon).chain(twice).chain(spare).collect()
+    let limits = limits_of_other_scopes(config);
+    unknown.into_iter().chain(half).chain(for_no_daemon).chain(twice).chain(limits).chain(spare).collect()
 }
 
 fn unknown_default(config: &Config) -> Option<(Vec<&str>, String)> {
@@ -231,6 +246,18 @@ fn half_of_tls(server: &Server) -> Option<(Vec<&str>, String)> {
     };
     let message = format!("\"{there}\" in [server] needs \"{missing}\" beside it; TLS takes both");
     Some((vec!["server", there], message))
+}
+
+/// Limits of tokens whose scope is not the one that limits are for.
+fn limits_of_other_scopes(config: &Config) -> impl Iterator<Item = (Vec<&str>, String)> {
+    config.tokens.iter().filter_map(|(name, token)| {
+        let key = token.limit_of_another_scope()?;
+        let message = format!(
+            "\"{key}\" in [tokens.{name}] limits what a token with the scope control may do; the scope of this one is {}",
+            word(token.scope)
+        );
+        Some((vec!["tokens", name.as_str(), key], message))
+    })
 }
 
 /// The state directory, absolute: the flag, the variable, the file's key, the default.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::amounts::{MIB, Wait, bounded, content_bytes, line_bytes, size, span};
 use super::client::Client;
 use super::hooks::Hook;
+use super::limited::{self, Mcp};
 use super::moment::some_moment;
 use super::values::{
     address, arguments, command, count, file, hash, hosts, name, named, origins, path, some_count, spare,
@@ -367,6 +368,18 @@ pub struct Token {
     /// When it is refused from: a date, at midnight UTC, or a date with a time. Default never.
     #[serde(default, deserialize_with = "some_moment")]
     pub expires: Option<Timestamp>,
+    /// The agents that a bearer with the scope control may use. Default any.
+    #[serde(default, deserialize_with = "limited::agents")]
+    pub agents: Option<Vec<String>>,
+    /// The directories in which its sessions may work, and below which; absolute, or beginning with `~/`. Default any.
+    #[serde(default, deserialize_with = "limited::roots")]
+    pub roots: Option<Vec<String>>,
+    /// The permission modes that its sessions may be in. Default any.
+    #[serde(default, deserialize_with = "limited::modes")]
+    pub permission_modes: Option<Vec<PermissionMode>>,
+    /// The MCP servers that it may bring. Default `any`.
+    #[serde(default)]
+    pub mcp: Mcp,
     /// Instead of `sessions` in `[limits]`.
     #[serde(default, deserialize_with = "some_count")]
     pub sessions: Option<NonZeroU32>,

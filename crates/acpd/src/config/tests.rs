@@ -106,6 +106,10 @@ hash = "sha256:00112233445566778899AABBCCDDEEFF00112233445566778899aabbccddeeff"
 scope = "control"
 sees = "all"
 expires = "2027-01-01"
+agents = ["opencode", "not-yet"]
+roots = ["/srv/projects", "~/mine"]
+permission_modes = ["default", "acceptEdits"]
+mcp = "http"
 sessions = 1
 connections = 2
 requests_per_second = 3
@@ -174,6 +178,14 @@ fn the_sample_is_read_in_full() {
     assert_eq!((token.hash.0[1], token.hash.0[31]), (0x11, 0xff));
     assert_eq!((token.scope, token.sees), (Scope::Control, Sees::All));
     assert_eq!(token.expires.map(written).as_deref(), Some("2027-01-01T00:00:00Z"));
+    let limits = token.limits();
+    let text = |list: &Option<Vec<String>>| list.as_ref().unwrap().join(" ");
+    assert_eq!(
+        (text(&limits.agents), text(&limits.roots)),
+        ("opencode not-yet".into(), "/srv/projects /srv/me/mine".into())
+    );
+    let modes = vec![PermissionMode::Default, PermissionMode::AcceptEdits];
+    assert_eq!((limits.permission_modes, limits.mcp), (Some(modes), Some(acpd_gateway::McpLimit::Http)));
     let limits = (token.sessions, token.connections, token.requests_per_second);
     assert_eq!(limits, (count(1), count(2), count(3)));
 }
@@ -597,6 +609,44 @@ fn the_example_agent_can_be_replaced_but_need_not_be_configured() {
     assert!(bench("").load().unwrap().agents.is_empty());
     let config = bench("[agents.example]\ncommand = \"mine\"\n").load().unwrap();
     assert_eq!(config.agent("example").unwrap().command, "mine");
+}
+
+// contract 7.2: limits of a token; what is wrong is told at its place, with what to write
+#[test]
+fn a_token_is_limited_by_its_entry() {
+    let head = format!("[tokens.ci]\nhash = \"sha256:{}\"\n", "0".repeat(64));
+    let limits = |rest: &str| bench(&format!("{head}{rest}\n")).load().unwrap().tokens["ci"].limits();
+    assert_eq!(limits("scope = \"admin\"\nmcp = \"any\""), acpd_gateway::Limits::default());
+    for (rest, error) in [
+        ("agents = []", "3:10: \"agents\" in [tokens.ci]: must not be empty; leave the key out for no limit"),
+        ("agents = [\"a b\"]", "3:11: \"agents\" in [tokens.ci]: \"a b\" is not a name"),
+        (
+            "agents = \"a\"",
+            "3:10: \"agents\" in [tokens.ci]: expected a list such as [\"a\", \"b\"], found string \"a\"",
+        ),
+        (
+            "roots = [\"/a\", \"b\"]",
+            "3:16: \"roots\" in [tokens.ci]: \"b\" is not absolute; give the whole path",
+        ),
+        ("permission_modes = [\"yolo\"]", "3:21: \"permission_modes\" in [tokens.ci]: \"yolo\" is unknown"),
+        ("mcp = \"stdio\"", "3:7: \"mcp\" in [tokens.ci]: \"stdio\" is unknown"),
+        (
+            "agents = [\"a\"]",
+            "3:10: \"agents\" in [tokens.ci] limits what a token with the scope control may do",
+        ),
+        (
+            "mcp = \"none\"\nscope = \"admin\"",
+            "3:7: \"mcp\" in [tokens.ci] limits what a token with the scope",
+        ),
+    ] {
+        let shown = bench(&format!("{head}{rest}\n")).error();
+        assert!(shown.starts_with(&format!("acpd.toml:{error}")), "{shown}");
+    }
+    // What `acpd token new` writes is read as it was meant.
+    let written = limits(
+        "scope = \"control\"\nagents = [\"a\"]\nroots = ['/a \"b\\']\npermission_modes = [\"deny\"]\nmcp = \"none\"",
+    );
+    assert_eq!(limits(&format!("scope = \"control\"\n{}", limit_lines(&written))), written);
 }
 
 /// The sample that operators start from, with what is commented out there.

@@ -5,6 +5,7 @@ mod answering;
 mod creating;
 mod door;
 mod front_page;
+mod limits;
 mod owners;
 mod places;
 mod prompting;

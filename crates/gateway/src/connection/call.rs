@@ -1,6 +1,7 @@
 //! A request of the client on its way, in the form that it was read in.
 
 use super::input::slice_of;
+use crate::access::Refusal;
 use crate::identity::SessionPermit;
 use crate::methods::Method;
 use acpd_host::{Found, SessionHandle};
@@ -26,6 +27,8 @@ pub(super) struct Call {
 pub(super) struct Held {
     /// The session that it is about.
     pub(super) found: Option<Found>,
+    /// What it wants to use is beyond a limit of the client's token.
+    pub(super) beyond: Option<Refusal>,
     /// Counts as a run until one has begun.
     pub(super) permit: Option<SessionPermit>,
 }

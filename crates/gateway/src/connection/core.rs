@@ -12,7 +12,7 @@ use super::OPEN_REQUESTS;
 use super::call::{Call, Message};
 use super::effects::{Effect, Effects};
 use super::input::{Input, Lookup, Outcome, Run};
-use crate::access::{Named, Needs, decide};
+use crate::access::{Named, Needs, Refusal, decide};
 use crate::identity::{Identity, Scope};
 use crate::methods::StartsRun;
 use crate::questions::AskedQuestion;
@@ -110,7 +110,9 @@ impl ConnectionCore {
         // Without the scope, nothing is looked up.
         match decide(&self.identity, call.method.needs, Named::Nothing) {
             Err(refusal) => self.refuse(&call, refused(&call.name, "", refusal), effects),
-            Ok(_) if self.names_a_session(&call) => effects.push(Effect::Find(call)),
+            Ok(_) if self.names_a_session(&call) || self.is_limited(&call) => {
+                effects.push(Effect::Find(call));
+            }
             Ok(_) => self.admit(call, false, effects),
         }
     }
@@ -121,14 +123,20 @@ impl ConnectionCore {
             && call.params.known_session().is_some()
     }
 
-    fn found(&mut self, call: Box<Call>, session: &Lookup, is_live: bool, effects: &mut Effects) {
+    /// Whether a limit of the client's token may refuse it.
+    fn is_limited(&self, call: &Call) -> bool {
+        self.stage.is_introduced() && call.method.is_use() && self.identity.limits().is_some()
+    }
+
+    fn found(&mut self, mut call: Box<Call>, session: &Lookup, is_live: bool, effects: &mut Effects) {
         let named = match session {
             Lookup::Of(creator) => Named::Of(creator.as_deref()),
             Lookup::Unknown => Named::Unknown,
-            Lookup::Failed => Named::Nothing,
+            Lookup::Nothing => Named::Nothing,
         };
-        match decide(&self.identity, call.method.needs, named) {
-            Ok(_) => self.admit(call, is_live, effects),
+        let decided = decide(&self.identity, call.method.needs, named);
+        match decided.and_then(|_| call.held.beyond.take().map_or(Ok(()), Err)) {
+            Ok(()) => self.admit(call, is_live, effects),
             Err(refusal) => {
                 let session = call.params.known_session().map(SessionId::as_str).unwrap_or_default();
                 self.refuse(&call, refused(&call.name, session, refusal), effects);
@@ -181,7 +189,7 @@ impl ConnectionCore {
             // What is told to a session that is gone, or never was, goes nowhere, and is not answered.
             let may = |run: &Run| {
                 let named = Named::Of(run.created_by.as_deref());
-                decide(&self.identity, Needs::method(Scope::Control), named).is_ok()
+                run.beyond.is_none() && decide(&self.identity, Needs::method(Scope::Control), named).is_ok()
             };
             if run.as_ref().is_ok_and(may) {
                 effects.push(Effect::Pass(message));
@@ -189,6 +197,11 @@ impl ConnectionCore {
             return;
         };
         match run {
+            // It has come to be beyond them since the request was admitted.
+            Ok(Run { beyond: Some(beyond), .. }) => {
+                let error = refused(&message.method, message.session.as_str(), Refusal::Beyond(beyond));
+                self.answer(request, Err(error), effects);
+            }
             // Only clients that are attached to a run use it (MC-4).
             Ok(run) if self.watched.get(&message.session) == Some(&Some(run.began_after)) => {
                 effects.push(Effect::Pass(message));
@@ -315,7 +328,7 @@ impl ConnectionCore {
 
     /// It may see what is there, and starts nothing.
     fn only_watches(&self) -> bool {
-        !self.identity.may(Scope::Control)
+        !self.identity.may_use(&self.agent)
     }
 
     fn answer(&self, request: OwnedId, body: Result<Bytes, WireError>, effects: &mut Effects) {

@@ -1,6 +1,7 @@
 //! What happens to a connection. A line of the client is read once, here: what it is, and of its params what acpd decides by.
 
 use super::call::{Call, Held, Message, Params};
+use crate::limits::Beyond;
 use crate::methods::{self, StartsRun};
 use crate::questions::AskedQuestion;
 use crate::wire_error::WireError;
@@ -49,8 +50,8 @@ pub(super) enum Lookup {
     Of(Option<Arc<str>>),
     /// There is none, for this caller.
     Unknown,
-    /// It could not be looked for, which is for the work to report.
-    Failed,
+    /// None is named, or it could not be looked for, which is for the work to report.
+    Nothing,
 }
 
 /// A live run.
@@ -60,6 +61,8 @@ pub(super) struct Run {
     pub(super) began_after: u64,
     /// The name of the token under which its session was created.
     pub(super) created_by: Option<Arc<str>>,
+    /// It is beyond a limit of the client's token.
+    pub(super) beyond: Option<Box<Beyond>>,
 }
 
 /// What an answered request changes.

@@ -5,8 +5,11 @@ use super::core::answer_refused;
 use super::input::{Input, Lookup, Outcome, Run};
 use super::tasks::Done;
 use super::{Connection, answer_line};
+use crate::access::Refusal;
+use crate::methods::StartsRun;
 use crate::questions::EventPosition;
 use crate::viewer::Answer;
+use crate::wanted::{Beginning, Wanted, check, check_live};
 use crate::wire_error::wire_error;
 use acpd_host::{AnswerRefused, HostError, Reply, ReplyTo};
 use acpd_wire::OwnedId;
@@ -15,17 +18,45 @@ use std::borrow::Cow;
 use tokio::sync::oneshot;
 
 impl Connection {
-    pub(super) async fn find(&self, mut call: Box<Call>) -> Option<Input> {
-        let id = call.params.known_session()?;
-        let found = self.host.find(id, |creator| self.options.identity.sees(creator)).await;
-        let session = match &found {
-            Ok(found) => Lookup::Of(found.created_by.clone()),
-            Err(HostError::UnknownSession { .. }) => Lookup::Unknown,
-            Err(_) => Lookup::Failed,
+    pub(super) async fn find(&self, mut call: Box<Call>) -> Input {
+        let identity = &self.options.identity;
+        let id = call.params.known_session().filter(|_| call.method.may_name_a_session());
+        let (session, is_live) = match id {
+            Some(id) => {
+                let found = self.host.find(id, |creator| identity.sees(creator)).await;
+                let session = match &found {
+                    Ok(found) => Lookup::Of(found.created_by.clone()),
+                    Err(HostError::UnknownSession { .. }) => Lookup::Unknown,
+                    Err(_) => Lookup::Nothing,
+                };
+                let is_live = self.host.is_live(id);
+                call.held.found = found.ok();
+                (session, is_live)
+            }
+            None => (Lookup::Nothing, false),
         };
-        let is_live = self.host.is_live(id);
-        call.held.found = found.ok();
-        Some(Input::Found { call, session, is_live })
+        if identity.limits().is_some() && call.method.is_use() {
+            call.held.beyond = self.check_limits(&call).await.err();
+        }
+        Input::Found { call, session, is_live }
+    }
+
+    /// Whether what a request wants to use is within the limits of the client's token.
+    async fn check_limits(&self, call: &Call) -> Result<(), Refusal> {
+        let id = call.params.known_session().filter(|_| call.method.may_name_a_session());
+        let session = match (id, &call.held.found) {
+            (Some(id), Some(found)) => Some((id, found)),
+            (Some(_), None) => return Err(Refusal::UnknownSession),
+            (None, _) => None,
+        };
+        let params = call.params.raw.as_deref().unwrap_or_default();
+        let begins = match call.method.starts_run {
+            StartsRun::No => None,
+            StartsRun::New => Some(Beginning { params, unless_live: false }),
+            StartsRun::UnlessLive => Some(Beginning { params, unless_live: true }),
+        };
+        let wanted = Wanted { agent: &self.options.agent, session, begins };
+        check(&self.host, &self.options.identity, wanted).await
     }
 
     pub(super) fn count(&self, mut call: Box<Call>) -> Input {
@@ -37,8 +68,9 @@ impl Connection {
     pub(super) async fn reach(&self, mut message: Message) -> Input {
         let run = self.host.session(&message.session).await.map(|live| {
             let (began_after, created_by) = (live.began_after(), live.created_by().cloned());
+            let beyond = check_live(&self.options.identity, &live).err();
             message.live = Some(live);
-            Run { began_after, created_by }
+            Run { began_after, created_by, beyond }
         });
         Input::Reached { message, run }
     }
@@ -97,6 +129,9 @@ impl Connection {
     pub(super) async fn pass_answer(&mut self, id: OwnedId, position: EventPosition, result: Option<Bytes>) {
         let over = |error: &HostError| AnswerRefused { reason: error.to_string(), again: None };
         let counts = match self.host.session(&position.session).await {
+            Ok(live) if let Err(beyond) = check_live(&self.options.identity, &live) => {
+                Ok(Err(AnswerRefused { reason: beyond.message, again: None }))
+            }
             Ok(live) => match live.answer(position.number, result, self.client.clone()).await {
                 Some(counts) => Ok(counts),
                 None => Err(live),

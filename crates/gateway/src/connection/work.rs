@@ -59,7 +59,7 @@ struct Job {
 impl Connection {
     /// Begins the work for a request.
     pub(super) fn start(&mut self, work: Work, call: Call) {
-        let Call { id, name, method, params, held: Held { found, permit } } = call;
+        let Call { id, name, method, params, held: Held { found, permit, beyond: _ } } = call;
         let outbox = match params.known_session() {
             Some(session) if method.may_name_a_session() && !matches!(work, Work::Create(_)) => {
                 self.outbox.about(session)

@@ -1,5 +1,6 @@
 //! Errors over HTTP: `application/problem+json` (RFC 9457; contract 1.3).
 
+use crate::limits::Beyond;
 use acpd_host::{HostError, TerminationInfo, told_by_agent};
 use acpd_record::Json;
 use axum::extract::Request;
@@ -120,6 +121,8 @@ kinds! {
     ShuttingDown = "shutting_down",
     /// The token was good until a time that is past.
     TokenExpired = "token_expired",
+    /// What the token is limited to does not include it.
+    TokenLimit = "token_limit",
     /// A body beyond the limit.
     TooLarge = "too_large",
     /// More connections and streams than the token may have.
@@ -155,6 +158,8 @@ pub(crate) struct Problem {
     ended: Option<Arc<TerminationInfo>>,
     /// How to log in.
     auth_methods: Option<Json>,
+    /// What limits the token, and what it allows.
+    beyond: Option<Box<Beyond>>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -183,13 +188,19 @@ pub(crate) struct ProblemDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>"))]
     auth_methods: Option<Json>,
+    /// The limit of the token that it is beyond, as the configuration calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'static str>,
+    /// What that limit allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed: Option<Vec<String>>,
 }
 
 impl Problem {
     /// An error of this kind.
     pub(crate) fn new(status: StatusCode, kind: Kind, detail: impl Into<String>) -> Self {
         let (detail, headers) = (detail.into(), Vec::new());
-        Self { status, kind, detail, session: None, ended: None, auth_methods: None, headers }
+        Self { status, kind, detail, session: None, ended: None, auth_methods: None, beyond: None, headers }
     }
 
     /// And that is how it ended.
@@ -204,6 +215,12 @@ impl Problem {
             self.auth_methods = methods().filter(|methods| methods.get().starts_with('['));
         }
         self
+    }
+
+    /// Beyond a limit of the caller's token.
+    pub(crate) fn beyond(beyond: Box<Beyond>) -> Self {
+        let detail = beyond.message.clone();
+        Self { beyond: Some(beyond), ..Self::new(StatusCode::FORBIDDEN, Kind::TokenLimit, detail) }
     }
 
     /// And it is about this session.
@@ -309,6 +326,7 @@ impl From<HostError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let (limit, allowed) = self.beyond.map(|beyond| (beyond.limit, beyond.allowed)).unzip();
         let document = ProblemDocument {
             kind: self.kind,
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
@@ -317,6 +335,8 @@ impl IntoResponse for Problem {
             session_id: self.session,
             termination_info: self.ended,
             auth_methods: self.auth_methods,
+            limit,
+            allowed,
         };
         let mut response = (self.status, axum::Json(document)).into_response();
         response.extensions_mut().insert(self.kind);

@@ -25,6 +25,7 @@ use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::access::{Named, Needs, Refusal, decide};
 use crate::identity::{Identity, Scope};
+use crate::wanted::{self, Wanted};
 use acpd_host::{Found, HostError};
 use acpd_record::SessionId;
 use axum::Router;
@@ -133,7 +134,18 @@ async fn find(
         Err(error) => return Err(Problem::of_host(error)),
     };
     decide(identity, needs, named).map_err(|no| refused(session.as_str(), no))?;
-    found.map_err(Problem::from)
+    let found = found.map_err(Problem::from)?;
+    if needs.is_use() {
+        let wanted = Wanted { agent: "", session: Some((session, &found)), begins: None };
+        check_limits(shared, identity, wanted).await?;
+    }
+    Ok(found)
+}
+
+/// Whether what the caller wants to use is within the limits of its token.
+async fn check_limits(shared: &Shared, identity: &Identity, wanted: Wanted<'_>) -> Result<(), Problem> {
+    let session = wanted.session.map(|(id, _)| id.as_str()).unwrap_or_default();
+    wanted::check(&shared.host, identity, wanted).await.map_err(|no| refused(session, no))
 }
 
 /// Whether the caller may have what belongs to no session.
@@ -150,6 +162,8 @@ fn refused(session: &str, refusal: Refusal) -> Problem {
             let detail = format!("the scope of this token is {scope}; this needs {required}");
             Problem::new(StatusCode::FORBIDDEN, Kind::Forbidden, detail)
         }
+        Refusal::Beyond(beyond) => Problem::beyond(beyond),
+        Refusal::Unreadable { reason } => Problem::bad_request(reason),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
 use crate::spec::AgentSpec;
+use acpd_record::PermissionMode;
 use acpd_supervisor::TaskScope;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,6 +154,11 @@ impl Agents {
     /// When there is no such agent.
     pub fn known(&self, agent: &str) -> Result<Option<Arc<AgentInfo>>, HostError> {
         self.entry(agent).map(|_| self.starter.health.info(agent))
+    }
+
+    /// The permission mode of the entry of `agent`, if there is one.
+    pub fn permission_mode(&self, agent: &str) -> Option<PermissionMode> {
+        self.entries.read().specs.get(agent).map(|spec| spec.permission_mode)
     }
 
     /// Jumps to the end of the stop ladder for every agent, for good: one that starts later gets no graces either.

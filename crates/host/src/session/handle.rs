@@ -12,6 +12,7 @@ use acpd_eventlog::Committed;
 use acpd_record::{Json, PermissionMode, QuestionNumber, SessionId, SessionMeta, TerminationInfo};
 use acpd_supervisor::Outcome;
 use bytes::Bytes;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,8 +25,12 @@ pub(crate) struct AboutRun {
     /// The last event before anything that this run says.
     pub(crate) began_after: u64,
     pub(crate) permission_mode: PermissionMode,
+    /// The one that a client chose.
+    pub(crate) chosen_mode: Option<PermissionMode>,
     /// The session's working directory.
     pub(crate) cwd: Arc<str>,
+    /// Where else it works.
+    pub(crate) additional_directories: Box<[PathBuf]>,
     /// When the session was created, in milliseconds since 1970.
     pub(crate) created_ms: i64,
 }
@@ -97,6 +102,16 @@ impl SessionHandle {
     /// How the agent's permission requests are answered in this run.
     pub fn permission_mode(&self) -> PermissionMode {
         self.0.about.permission_mode
+    }
+
+    /// The mode that a client chose for the session.
+    pub(crate) fn chosen_mode(&self) -> Option<PermissionMode> {
+        self.0.about.chosen_mode
+    }
+
+    /// The directories that it works in beside its working directory.
+    pub(crate) fn additional_directories(&self) -> &[PathBuf] {
+        &self.0.about.additional_directories
     }
 
     /// The agent it runs on.

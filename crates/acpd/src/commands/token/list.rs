@@ -3,10 +3,11 @@
 use super::{local_daemon, read};
 use crate::cli::TokenPlace;
 use crate::commands::sessions::screen_of_stdout;
-use crate::config::{Config, Scope, Sees, Sources, word, written};
+use crate::config::{Config, Scope, Sees, Sources, word, word_of_mcp, written};
 use crate::exit::Failure;
 use crate::stdout::{print, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, age, span, table};
+use acpd_gateway::Limits;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -18,6 +19,8 @@ struct Row {
     name: String,
     scope: String,
     sees: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Limits>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -44,12 +47,13 @@ struct KnownToken {
     last_used: Option<String>,
 }
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 6] = [
     Column::text("TOKEN", Cut::Never),
     Column::text("SCOPE", Cut::Never),
     Column::text("SEES", Cut::Never),
     Column::text("EXPIRES", Cut::End(10)),
     Column::text("LAST USED", Cut::End(5)),
+    Column::text("LIMITS", Cut::End(6)),
 ];
 
 pub(super) async fn list(place: TokenPlace) -> Result<(), Failure> {
@@ -63,7 +67,7 @@ pub(super) async fn list(place: TokenPlace) -> Result<(), Failure> {
     if tokens.is_empty() {
         return print("no tokens: the daemon listens on loopback and its Unix socket only").map(drop);
     }
-    let cells: Vec<[Cell; 5]> = tokens.iter().map(|row| cells(row, uses.is_some(), now)).collect();
+    let cells: Vec<[Cell; 6]> = tokens.iter().map(|row| cells(row, uses.is_some(), now)).collect();
     let width = window().map(|(columns, _)| columns);
     print(&table(&COLUMNS, &cells, width, Paint::new(screen_of_stdout().colour)).join("\n")).map(drop)
 }
@@ -81,6 +85,7 @@ fn rows(config: &Config, uses: Option<&HashMap<String, Option<String>>>, now: Ti
         scope: word(token.scope),
         // An admin sees all, whatever its entry says.
         sees: word(if token.scope == Scope::Admin { Sees::All } else { token.sees }),
+        limits: Some(token.limits()).filter(|limits| *limits != Limits::default()),
         expires: token.expires.map(written),
         expired: token.expires.is_some_and(|at| at <= now),
         last_used: uses.and_then(|uses| uses.get(name).cloned().flatten()),
@@ -88,7 +93,7 @@ fn rows(config: &Config, uses: Option<&HashMap<String, Option<String>>>, now: Ti
     config.tokens.iter().map(row).collect()
 }
 
-fn cells(row: &Row, is_known: bool, now: Timestamp) -> [Cell; 5] {
+fn cells(row: &Row, is_known: bool, now: Timestamp) -> [Cell; 6] {
     let expires = match &row.expires {
         None => Cell::from("never".to_owned()),
         Some(at) if row.expired => {
@@ -105,7 +110,26 @@ fn cells(row: &Row, is_known: bool, now: Timestamp) -> [Cell; 5] {
         // The daemon knows, and there is none.
         (None, false) => String::new(),
     };
-    [row.name.clone().into(), row.scope.clone().into(), row.sees.clone().into(), expires, used.into()]
+    let [name, scope, sees] = [&row.name, &row.scope, &row.sees].map(|text| text.clone().into());
+    let limits = row.limits.as_ref().map(words).unwrap_or_default();
+    [name, scope, sees, expires, used.into(), limits.into()]
+}
+
+fn texts(list: Option<&[String]>) -> Option<Vec<&str>> {
+    list.map(|list| list.iter().map(String::as_str).collect())
+}
+
+/// Limits in a few words.
+fn words(limits: &Limits) -> String {
+    let listed = |name: &str, list: Option<Vec<&str>>| list.map(|list| format!("{name} {}", list.join(", ")));
+    let modes = limits.permission_modes.as_ref();
+    let parts = [
+        listed("agents", texts(limits.agents.as_deref())),
+        listed("roots", texts(limits.roots.as_deref())),
+        listed("modes", modes.map(|modes| modes.iter().map(|mode| mode.as_str()).collect())),
+        limits.mcp.map(|mcp| format!("mcp {}", word_of_mcp(mcp))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -120,6 +144,7 @@ mod tests {
             name: "ci".to_owned(),
             scope: "control".to_owned(),
             sees: "own".to_owned(),
+            limits: None,
             expires: expires.map(str::to_owned),
             expired,
             last_used: used.map(str::to_owned),
@@ -135,7 +160,7 @@ mod tests {
                 "1h ago",
             ),
         ] {
-            let [_, _, _, shown_expires, shown_used] = cells(&row, is_known, now).map(|cell| cell.text);
+            let [_, _, _, shown_expires, shown_used, _] = cells(&row, is_known, now).map(|cell| cell.text);
             assert_eq!((shown_expires.as_str(), shown_used.as_str()), (expires, used));
         }
     }

@@ -1,6 +1,7 @@
 //! How the client learns that something is refused.
 
 use crate::access::Refusal;
+use crate::limits::Beyond;
 use crate::wire_error::{ErrorData, FORBIDDEN, WireError, wire_error};
 use acpd_host::{HostError, method};
 use acpd_record::SessionId;
@@ -23,6 +24,13 @@ pub(super) fn refused(method: &str, session: &str, refusal: Refusal) -> WireErro
             let data = Some(Box::new(ErrorData { scope, required, ..ErrorData::default() }));
             WireError::Own { code: FORBIDDEN, message, data }
         }
+        Refusal::Beyond(beyond) => {
+            let Beyond { limit, message, allowed } = *beyond;
+            let (limit, allowed) = (Some(limit), Some(allowed));
+            let data = Some(Box::new(ErrorData { limit, allowed, ..ErrorData::default() }));
+            WireError::Own { code: FORBIDDEN, message, data }
+        }
+        Refusal::Unreadable { reason } => wire_error(&HostError::InvalidParams { message: reason }),
     }
 }
 

@@ -60,7 +60,7 @@ fn message(id: Option<u32>, method: &str, of: &str) -> Message {
 
 /// The run that began behind an event, of a session that was created without a token.
 fn run(began_after: u64) -> Result<Run, HostError> {
-    Ok(Run { began_after, created_by: None })
+    Ok(Run { began_after, created_by: None, beyond: None })
 }
 
 fn ended() -> HostError {
@@ -260,7 +260,7 @@ fn sessions_of_others_are_unknown() {
         (Lookup::Of(Some("other".into())), "refused session/status, =1 -32002"),
         (Lookup::Unknown, "refused session/status, =1 -32002"),
         (Lookup::Of(Some("me".into())), "start 1 Status"),
-        (Lookup::Failed, "start 1 Status"),
+        (Lookup::Nothing, "start 1 Status"),
     ] {
         let found =
             Input::Found { call: call(1, "session/status", "s"), session: owner.clone(), is_live: true };
@@ -328,4 +328,23 @@ fn how_a_connection_ends() {
     assert_eq!(last.take(gone(false, false)), "close left, ShutDown, Drain");
     assert_eq!(last.take(done(2, Outcome::Answered)), "");
     assert_eq!(last.take(Input::Drained), "last 1");
+}
+
+// contract 7.2: what is beyond a limit is refused, also when that turned out only when its run was reached
+#[test]
+fn what_is_beyond_a_limit_is_not_passed_on() {
+    let beyond =
+        || Box::new(crate::limits::Beyond { limit: "roots", message: "no".to_owned(), allowed: Vec::new() });
+    let mut client = Client::open();
+    client.take(request(1, "session/close", "s"));
+    let mut close = call(1, "session/close", "s");
+    close.held.beyond = Some(Refusal::Beyond(beyond()));
+    let found = Input::Found { call: close, session: Lookup::Of(None), is_live: true };
+    assert_eq!(client.take(found), "refused session/close, =1 -32003");
+    let run = || Ok(Run { began_after: 3, created_by: None, beyond: Some(beyond()) });
+    client.take(request(2, "session/prompt", "s"));
+    let prompt = message(Some(2), "session/prompt", "s");
+    assert_eq!(client.take(Input::Reached { message: prompt, run: run() }), "=2 -32003");
+    let cancel = message(None, "session/cancel", "s");
+    assert_eq!(client.take(Input::Reached { message: cancel, run: run() }), "");
 }

@@ -5,9 +5,10 @@ use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::prompting::caller;
 use super::sessions::created;
-use super::{SessionPath, body, check_scope, find};
+use super::{SessionPath, body, check_limits, check_scope, find};
 use crate::access::Needs;
 use crate::identity::{Identity, Scope, SessionPermit};
+use crate::wanted::{Beginning as Begins, Wanted};
 use acpd_host::{
     Beginning, Creation, Creator, Held, Host, HostError, META, Place, SessionInfo, SessionSummary,
     TITLE_RULE, is_title, prompt_content,
@@ -219,10 +220,13 @@ pub(super) async fn create(
     let key = key.and_then(|key| RequestKey::new(key, serde_json::from_slice(&body).ok()?));
     let client = caller(&identity, &headers);
     let agent = wanted.agent.clone().unwrap_or_else(|| shared.settings().default_agent.clone());
+    let params = wanted.params()?;
+    let begins = Some(Begins { params: &params, unless_live: false });
+    check_limits(&shared, &identity, Wanted { agent: &agent, session: None, begins }).await?;
     let creation = Creation {
         agent: agent.clone(),
         cwd: directory(&wanted.cwd),
-        params: wanted.params()?,
+        params,
         creator: Creator { client: client.name.clone(), token: identity.name().cloned(), key },
         prompt: wanted.prompt.map(|prompt| prompt_content(prompt).into_owned()),
         client,
@@ -248,9 +252,12 @@ pub(super) async fn resume(
     let attempt = shared.host.attempt(&id);
     let body = body::read_if_any(&shared, &headers, body).await?;
     let wanted = SetupBody::read(body.as_ref())?;
+    let (place, params) = wanted.place(&id, shared.host.inspect(&id, None).await?)?;
+    let begins = Some(Begins { params: &params, unless_live: true });
+    check_limits(&shared, &identity, Wanted { agent: &place.agent, session: Some((&id, &found)), begins })
+        .await?;
     if shared.host.find_live(&id).await?.is_none() {
         let permit = admit(&shared.host, &identity)?;
-        let (place, params) = wanted.place(&id, shared.host.inspect(&id, Some(found)).await?)?;
         let (host, session, client) = (shared.host.clone(), id.clone(), caller(&identity, &headers).name);
         let agent = place.agent.clone();
         let joining = async move {
@@ -276,8 +283,11 @@ pub(super) async fn fork(
     let found = find(&shared, &identity, &id, Needs::resource(Scope::Control)).await?;
     let body = body::read_if_any(&shared, &headers, body).await?;
     let wanted = SetupBody::read(body.as_ref())?;
+    let (place, params) = wanted.place(&id, shared.host.inspect(&id, None).await?)?;
+    let begins = Some(Begins { params: &params, unless_live: false });
+    check_limits(&shared, &identity, Wanted { agent: &place.agent, session: Some((&id, &found)), begins })
+        .await?;
     let permit = admit(&shared.host, &identity)?;
-    let (place, params) = wanted.place(&id, shared.host.inspect(&id, Some(found)).await?)?;
     let client = caller(&identity, &headers).name;
     let creator = Creator { client, token: identity.name().cloned(), key: None };
     let (host, agent) = (shared.host.clone(), place.agent.clone());

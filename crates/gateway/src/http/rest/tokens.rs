@@ -4,6 +4,7 @@ use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::whoami::Sees;
 use crate::identity::{Identity, Scope};
+use crate::limits::Limits;
 use acpd_host::{iso8601, now_ms};
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -29,6 +30,10 @@ struct KnownToken {
     scope: Scope,
     /// Which sessions exist for its bearer.
     sees: Sees,
+    /// What its bearer may use with that scope; not there without limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<Limits>"))]
+    limits: Option<Arc<Limits>>,
     /// When it is refused from, if ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires: Option<String>,
@@ -54,6 +59,7 @@ pub(super) async fn list(
             name: bearer.name().map(|name| name.to_string()).unwrap_or_default(),
             scope: bearer.scope(),
             sees: Sees::of(bearer),
+            limits: bearer.limits(),
             expires: bearer.expires_ms().map(iso8601),
             expired: bearer.has_expired(now),
             last_used: bearer.used_ms().map(iso8601),

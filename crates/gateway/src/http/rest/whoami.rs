@@ -1,6 +1,7 @@
 //! The caller, as it is known here (contract 7.3).
 
 use crate::identity::{Identity, Scope};
+use crate::limits::Limits;
 use axum::{Extension, Json};
 use serde::Serialize;
 use std::sync::Arc;
@@ -17,6 +18,10 @@ pub(super) struct Whoami {
     scope: Scope,
     /// Which sessions exist for it.
     sees: Sees,
+    /// What it may use with that scope; not there for a caller without limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<Limits>"))]
+    limits: Option<Arc<Limits>>,
 }
 
 /// Which sessions exist for a caller.
@@ -39,6 +44,6 @@ impl Sees {
 
 /// `GET /v1/whoami`: what the caller may do, and sees.
 pub(super) async fn show(Extension(identity): Extension<Identity>) -> Json<Whoami> {
-    let sees = Sees::of(&identity);
-    Json(Whoami { name: identity.name().cloned(), scope: identity.scope(), sees })
+    let (sees, limits) = (Sees::of(&identity), identity.limits());
+    Json(Whoami { name: identity.name().cloned(), scope: identity.scope(), sees, limits })
 }

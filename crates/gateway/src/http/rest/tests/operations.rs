@@ -69,7 +69,8 @@ const fn problem(status: u16, description: &'static str) -> Answer {
 
 const UNAUTHORIZED: Answer = problem(401, "no token, an unknown one, or one that has expired");
 const TOO_MANY: Answer = problem(429, "more requests or connections than the token may have");
-const FORBIDDEN: Answer = problem(403, "the scope of the token does not include this");
+const FORBIDDEN: Answer =
+    problem(403, "the scope of the token does not include this, or a limit of the token does not");
 const UNKNOWN: Answer = problem(404, "no such session");
 const UNREADABLE: Answer = problem(400, "a value of the query is not readable");
 const TOO_LARGE: Answer = problem(413, "the body is longer than a message may be");
