@@ -1,8 +1,8 @@
-//! The outbox: which committed events somebody outside is still to be told of, for each subscriber.
+//! The outbox: the committed events of which each subscriber is still to be told.
 //!
 //! What is noted is written in the commit of the event itself, so that no death of the process comes between the two, and
 //! is taken out when it was told. Invariants: an event is never lost for want of room for its note; what is noted for names
-//! that do not subscribe any more goes. Not here: how anybody is told, and how many notes may wait.
+//! that do not subscribe any more goes. Not here: how they are told, and how many notes may wait.
 
 use std::sync::Arc;
 
@@ -176,7 +176,7 @@ fn read(connection: &Connection, subscriber: &str, after: u64, limit: u32) -> ru
     select.query_map(params![subscriber, after, limit], note)?.collect()
 }
 
-/// With its session: of what is not there nobody is told.
+/// With its session: what is not there is not told.
 pub(crate) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM outbox WHERE session = ?1")?.execute([session]).map(drop)
 }

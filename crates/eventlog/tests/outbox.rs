@@ -63,7 +63,7 @@ async fn events_are_noted_with_their_commit() {
     assert_eq!(noted(&log, "y").await, [at("a", 4), at("b", 3)]);
     log.append_to("b", Some("host"), events(&[WANTED])).await.unwrap();
     assert_eq!(noted(&log, "x").await, [at("a", 4), at("b", 3), at("b", 4)]);
-    // Of what is deleted nobody is told.
+    // What is deleted is not told.
     let released = acpd_eventlog::IndexUpdate { owner: Some(None), ..acpd_eventlog::IndexUpdate::default() };
     log.update_index("b", Some("host"), released).await.unwrap();
     log.delete("b").await.unwrap();

@@ -1,4 +1,4 @@
-//! Sessions that are closed when a turn has ended, whoever is still there (contract 7.3, `closeAfterTurn`).
+//! Sessions that are closed when a turn has ended, with or without clients (contract 7.3, `closeAfterTurn`).
 //!
 //! It is part of a run: one that takes the session up anew says it again, or not.
 
@@ -9,7 +9,7 @@ use acpd_record::EventKind;
 use std::sync::Arc;
 
 impl Host {
-    /// Closes a session when the next turn of its run has ended, whoever is still there.
+    /// Closes a session when the next turn of its run has ended, with or without clients.
     pub(crate) fn close_after_turn(&self, live: &SessionHandle, client: Arc<str>) {
         let (host, live) = (self.clone(), live.clone());
         let scope = self.shared.scope.within(spans::of_session(live.id()));

@@ -69,7 +69,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 /// Files, what each must have, and in words.
 const REQUIRED: &[(&str, &str, &str)] = &[
     (r"/src/.*\.rs$", r"\A//!", "no docs; begin with `//!`: purpose, owner, invariants, and what it is not"),
-    (r"^README\.md$", "(?m)^cargo run --release -- run \"hello\"$", "does not show `run \"hello\"`"),
+    (r"^README\.md$", "(?m)^cargo run -- run \"hello\"$", "does not show `run \"hello\"`"),
     (
         r"^README\.md$|^\.ci/run$",
         "(?m)^cargo xtask test --install$",
@@ -135,7 +135,7 @@ mod tests {
         let adr =
             "# 1. T\n\n## Status\n\nA.\n\n## Context\n\na\n\n## Decision\n\n- b\n\n## Consequences\n\nc\n";
         let test = "#[cfg(test)]\nmod tests {\n    LINE\n}\n";
-        let readme = "cargo run --release -- run \"hello\"\ncargo xtask test --install\n";
+        let readme = "cargo run -- run \"hello\"\ncargo xtask test --install\n";
         for (path, good, bad) in [
             ("a.md", "../work/x ~/work/ $HOME/work/ src/home/page https://host/home/x", "cd /home/me/acpd"),
             ("a.toml", "x = \"../work/x\"", "x = \"/work/x\""),

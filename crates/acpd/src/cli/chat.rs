@@ -38,7 +38,7 @@ pub struct Chat {
 /// `acpd attach`
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = "\
-Shows the end of the history, then what happens, whoever prompts; lines are prompts, as in \"acpd chat\".
+Shows the end of the history, then what happens, from all clients; lines are prompts, as in \"acpd chat\".
 What the agent asks can be answered here too. Ctrl-D leaves, and the session lives on. A token with the
 scope observe only watches. For a session that has ended its end is shown; \"acpd chat --session ID\" goes
 on with it.

@@ -34,7 +34,7 @@ pub(super) async fn run(
     };
     let read = async {
         let mut bytes = BytesMut::with_capacity(4096);
-        // Nobody wants to know what it says; a full pipe would stop it.
+        // What it says is of no use; a full pipe would stop it.
         while stdout.read_buf(&mut bytes).await.is_ok_and(|read| read > 0) {
             bytes.clear();
         }
@@ -50,7 +50,7 @@ pub(super) async fn run(
     }
 }
 
-/// It has no time left when nobody waits for it any more.
+/// It has no time left when it is not waited for any more.
 struct KillOnDrop(acpd_supervisor::ProcessHandle);
 
 impl Drop for KillOnDrop {

@@ -1,4 +1,4 @@
-//! Hooks (contract 7.2): told at least once, signed, tried again, and in nobody's way.
+//! Hooks (contract 7.2): told at least once, signed, tried again, and holding up nothing.
 
 use crate::receiver::Receiver;
 use acpd_e2e::{Client, Daemon, Exit, Http, Scratch, acpd, connect, until, until_counted};

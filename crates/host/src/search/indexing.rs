@@ -149,7 +149,7 @@ impl Earlier {
         if let Some(id) = SessionId::parse(&next.id) {
             match index_to_the_end(store, &id, next.last_seq, pace).await {
                 Err(error @ HostError::Log(_)) => return Err(error),
-                // One that cannot be read is in nobody's way.
+                // One that cannot be read holds up no other.
                 Err(error) => {
                     tracing::debug!(parent: None, session = %id, error = chain(&error), "not indexed")
                 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 /// How long nothing has come from the agent.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
-    /// Since when; `None` while it is not waited for, or nobody wants to know.
+    /// Since when; `None` while it is not waited for, or stalls are not told.
     since: Option<Instant>,
 }
 

@@ -1,4 +1,4 @@
-//! `acpd attach`: the end of a session's history, then what happens in it; whoever may prompts and answers, and leaving
+//! `acpd attach`: the end of a session's history, then what happens in it; a client with control prompts and answers, and leaving
 //! leaves it alone.
 
 use super::{Chatting, LINES, Much, hold, need_terminal};

@@ -15,7 +15,7 @@ pub(super) enum Happened {
     Interrupt,
     /// Ctrl-D at an empty line, or the terminal is gone, or SIGTERM.
     EndOfInput,
-    /// A turn of the session began, whoever prompted.
+    /// A turn of the session began, of this client or another.
     Began,
     /// It ended; it was this chat's own, so that an answer is to come.
     TurnEnded { own: bool },

@@ -1,6 +1,6 @@
 //! What the events of a session are on the screen, and what they mean for the chat.
 //!
-//! Events come once and in order, whoever prompted, so that the prompts and answers of other clients are shown where they
+//! Events come once and in order, for prompts of all clients, so that the prompts and answers of other clients are shown where they
 //! belong. Not here: a turn of this chat that failed, of which the answer to its prompt says more.
 
 use crate::clean::line;

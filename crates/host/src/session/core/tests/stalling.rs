@@ -104,7 +104,7 @@ fn a_stall_survives_the_host() {
 
 // contract 7.2: "never"
 #[test]
-fn nobody_has_to_want_to_know() {
+fn stalls_need_not_be_told() {
     let mut stage = Stage::new();
     stage.prompt(1);
     stage.wait(STALL * 1_000);
