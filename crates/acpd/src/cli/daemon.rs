@@ -10,17 +10,17 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Connect {
     /// Talk to the daemon at this URL (http://HOST:PORT, https://HOST:PORT, unix:PATH); default: $ACPD_CONNECT,
-    /// connect in [client], else the one that serves the state directory
+    /// client.connect of the configuration, else the one that serves the state directory
     #[arg(long, value_name = "URL", display_order = 80)]
     pub connect: Option<String>,
 
-    /// Read the token for the daemon from this file; default: $ACPD_TOKEN, or token_file
-    /// in [client]
+    /// Read the token for the daemon from this file; default: $ACPD_TOKEN, or
+    /// client.token_file of the configuration
     #[arg(long, value_name = "FILE", display_order = 81)]
     pub token_file: Option<PathBuf>,
 
-    /// Trust the certificates in this PEM file; default: those in $ACPD_CA, or of ca in
-    /// [client], else the system's
+    /// Trust the certificates in this PEM file; default: those in $ACPD_CA, or of
+    /// client.ca of the configuration, else the system's
     #[arg(long, value_name = "FILE", display_order = 82)]
     pub ca: Option<PathBuf>,
 }
