@@ -34,7 +34,7 @@ pub(super) struct SessionsQuery {
     #[cfg_attr(test, schemars(with = "Option<bool>"))]
     ended: Option<String>,
     /// Only those that are doing this.
-    #[cfg_attr(test, schemars(with = "Option<SessionState>"))]
+    #[cfg_attr(test, schemars(extend("enum" = ["starting", "idle", "running", "waiting", "ended"])))]
     state: Option<String>,
     /// Only those of which the title, the directory, the agent's name or the id has each of these words, or begins or ends in
     /// the middle of one; case and diacritics do not count.
