@@ -3,12 +3,12 @@
 use super::CLIENT;
 use super::conversation::Conversation;
 use super::feed::Feed;
+use super::home::Home;
 use super::lines::{Line, SessionLine};
 use super::settings::Offer;
 use super::show::{Lines, Show};
 use super::target::Target;
 use crate::client::Incoming;
-use crate::commands::home::Home;
 use crate::daemon::Event;
 use crate::exit::Failure;
 use crate::runtime::if_any;
@@ -210,7 +210,10 @@ impl Conversation {
         let (Some(session), Some(_)) = (&self.session, self.show.lines()) else { return Ok(()) };
         let (agent, cwd) = (self.agent.as_deref().unwrap_or_default(), cwd.to_string_lossy());
         Lines::write(&Line::Session(SessionLine { session_id: session, agent, cwd: &cwd }))?;
-        self.feed = Feed::open(&self.home, session, after).await;
+        // Of a turn that goes on alone nothing is told.
+        if self.words.detached.is_none() {
+            self.feed = Feed::open(&self.home, session, after).await;
+        }
         Ok(())
     }
 
