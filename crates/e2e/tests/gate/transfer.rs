@@ -38,6 +38,15 @@ fn session(daemon: &Daemon, scratch: &Scratch, agent: &str) -> (Client, String) 
     (client, session)
 }
 
+/// A session that is no longer there, and its export.
+fn moved_out(daemon: &Daemon, scratch: &Scratch) -> (String, String) {
+    let (client, id) = session(daemon, scratch, "plain");
+    let whole = export(daemon, &id);
+    drop(client);
+    ask(daemon, "root", "DELETE", &format!("/v1/sessions/{id}"));
+    (id, whole)
+}
+
 // contract 7.3: all of a session, also while it is live; the importer becomes the creator, the session has ended, and its export
 // is byte-equal to what was imported
 #[test]
@@ -136,10 +145,7 @@ fn an_imported_session_goes_on_with_a_transcript() {
 fn hostile_exports_leave_nothing() {
     let scratch = scratch();
     let mut daemon = scratch.serve();
-    let (client, id) = session(&daemon, &scratch, "plain");
-    let whole = export(&daemon, &id);
-    drop(client);
-    ask(&daemon, "root", "DELETE", &format!("/v1/sessions/{id}"));
+    let (id, whole) = moved_out(&daemon, &scratch);
     assert_eq!(list(&daemon), json!([]));
     let lines: Vec<&str> = whole.lines().collect();
     let without = |left_out: usize| {
@@ -209,10 +215,7 @@ fn hostile_exports_leave_nothing() {
 fn an_import_that_dies_with_its_daemon_was_none() {
     let scratch = scratch();
     let mut daemon = scratch.serve();
-    let (client, id) = session(&daemon, &scratch, "plain");
-    let whole = export(&daemon, &id);
-    drop(client);
-    ask(&daemon, "root", "DELETE", &format!("/v1/sessions/{id}"));
+    let (id, whole) = moved_out(&daemon, &scratch);
     // Enough that pieces of it are written.
     let update = whole.lines().find(|line| line.contains(r#""kind":"update""#)).expect("there is one");
     let payload = update.split_once("\"payload\":").expect("it is whole").1;
