@@ -1,7 +1,7 @@
 //! What was said in a turn, for hooks that are told: the prompt's text and the answer's, each bounded.
 
 use acpd_eventlog::{CursorError, EventLog};
-use acpd_record::{Event, TurnNumber, update_kind};
+use acpd_record::{Event, TurnNumber, update_kind, update_of};
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -25,20 +25,9 @@ struct Block<'a> {
     text: Cow<'a, str>,
 }
 
+/// A part of an answer.
 #[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    params: Params<'a>,
-}
-
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(borrow)]
-    update: Update<'a>,
-}
-
-#[derive(Deserialize)]
-struct Update<'a> {
+struct Chunk<'a> {
     #[serde(borrow)]
     content: Block<'a>,
 }
@@ -55,8 +44,8 @@ impl Words {
                 }
             }
             Event::Update(message) if update_kind(message.line()) == Some("agent_message_chunk") => {
-                let Ok(line) = serde_json::from_slice::<Line<'_>>(message.line()) else { return true };
-                let fits = add(&mut self.answer, &line.params.update.content.text);
+                let Some(chunk) = update_of::<Chunk<'_>>(message.line()) else { return true };
+                let fits = add(&mut self.answer, &chunk.content.text);
                 self.truncated |= !fits;
                 return fits;
             }
