@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 pub(crate) mod agents;
 pub(crate) mod config;
-mod home;
 pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod serve;

@@ -1,12 +1,13 @@
 //! A host inside this process: composed from the configuration, for one front end.
 
 use crate::config::{self, Config, EXAMPLE_AGENT, Sources};
-use crate::exit::Failure;
+use crate::daemon::{Session, SessionFilter, meant};
+use crate::exit::{Code, Failure};
 use crate::hooks::Means;
 use crate::process;
 use crate::signals::StopSignals;
 use crate::state_dir;
-use acpd_eventlog::{EventLog, Options, Subscriber};
+use acpd_eventlog::{EventLog, ListQuery, Options, Subscriber};
 use acpd_host::chain;
 use acpd_host::{
     AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, Program, TaskScope, TerminalSettings,
@@ -80,10 +81,34 @@ impl LocalHost {
         Means { log, supervisor, scope: self.host.scope().clone() }
     }
 
-    /// Ends a host that no connection ends; `initiator` is in the records of what it had live.
-    pub(crate) async fn shut_down(self, initiator: &str, stops: &mut StopSignals) {
-        self.host.clone().shutdown(initiator).await;
-        self.close(stops).await;
+    /// A host for as long as `work` takes, or until it is interrupted; `initiator` is in the records of what it had live.
+    pub(crate) async fn hosting(
+        config: &Config,
+        initiator: &str,
+        work: impl AsyncFnOnce(&Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut stops = StopSignals::listen()?;
+        let local = Self::open(config).await?;
+        let done = tokio::select! {
+            done = work(&local) => done,
+            () = stops.next() => Err(Failure::Of(Code::Interrupted, "interrupted".to_owned())),
+        };
+        local.host.clone().shutdown(initiator).await;
+        local.close(&mut stops).await;
+        done
+    }
+
+    /// Sessions, the latest change first.
+    pub(crate) async fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Session>, Failure> {
+        let (agent, cwd) = (filter.agent.clone(), filter.cwd.clone());
+        let query = ListQuery { agent, cwd, ended: filter.ended, ..ListQuery::default() };
+        let listed = self.host.list(query).await?;
+        listed.iter().map(Session::of).collect::<Result<_, _>>().map_err(Failure::from)
+    }
+
+    /// The session of this id, or the only one whose id ends or begins like this.
+    pub(crate) async fn session(&self, id: &str) -> Result<Session, Failure> {
+        Ok(meant(id, self.sessions(&SessionFilter::default()).await?)?)
     }
 
     /// Ends the host, within the ladder's graces and a second. A signal kills what still ends.

@@ -49,8 +49,7 @@ impl Stored {
         let mut sessions: Vec<Session> = match whole {
             true => {
                 let listed = archive.list(query, matching).await?;
-                let read = |summary| Session::read(to_raw_value(summary)?);
-                listed.iter().map(read).collect::<Result<_, serde_json::Error>>()?
+                listed.iter().map(Session::of).collect::<Result<_, _>>()?
             }
             false => archive.brief(query, matching).await?.into_iter().map(shown).collect(),
         };
@@ -64,7 +63,7 @@ impl Stored {
         let (sessions, _) = self.sessions(SessionFilter::default(), usize::MAX, false).await?;
         let id = meant(part, sessions)?.session_id;
         let (archive, id) = self.known(&id)?;
-        Ok(Session::read(to_raw_value(&archive.info(&id).await?)?)?)
+        Ok(Session::of(&archive.info(&id).await?)?)
     }
 
     /// The events of a session behind one of them.

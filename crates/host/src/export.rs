@@ -17,7 +17,8 @@ use bytes::Bytes;
 use markdown::Markdown;
 
 /// The form of an export.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ExportForm {
     /// A line of JSON for each event, which can be imported.
     #[default]

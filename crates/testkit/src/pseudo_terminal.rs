@@ -92,9 +92,14 @@ impl PseudoTerminal {
         let side = || Stdio::from(self.program.try_clone().expect("a descriptor"));
         let mut command = scratch.command(acpd());
         // A prompt is behind the flags, also one that begins with a dash.
-        let (subcommand, rest) = args.split_first().expect("a subcommand");
-        command.arg(subcommand);
-        command.arg("--state-dir").arg(scratch.state()).arg("--config").arg(scratch.config_file());
+        let named = if args.first() == Some(&"sessions") { 2 } else { 1 };
+        let (subcommand, rest) = args.split_at(named);
+        command
+            .args(subcommand)
+            .arg("--state-dir")
+            .arg(scratch.state())
+            .arg("--config")
+            .arg(scratch.config_file());
         command.args(rest).env("TERM", self.term).stdin(side()).stdout(side()).stderr(side());
         // As a shell would: what stops it must not stop the test.
         command.process_group(0);

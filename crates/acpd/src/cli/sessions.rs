@@ -1,8 +1,9 @@
 //! What can be typed behind `acpd sessions` to do something with sessions.
 
 use super::{One, Which};
-use clap::builder::NonEmptyStringValueParser;
-use clap::{ArgGroup, Args, ValueEnum};
+use acpd_host::ExportForm;
+use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
 /// Some sessions of a daemon.
@@ -71,7 +72,7 @@ pub struct Export {
     pub ids: Vec<String>,
 
     /// The form
-    #[arg(long, value_name = "FORMAT", default_value = "jsonl", hide_default_value = true)]
+    #[arg(long, value_name = "FORMAT", default_value = "jsonl", hide_default_value = true, value_parser = export_form())]
     pub format: ExportForm,
 
     /// Write this file instead of stdout, once all of it is there
@@ -83,14 +84,10 @@ pub struct Export {
     pub which: Which,
 }
 
-/// The form of an export.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum ExportForm {
-    /// One event per line; can be imported
-    #[default]
-    Jsonl,
-    /// What was said, for people
-    Markdown,
+fn export_form() -> impl TypedValueParser<Value = ExportForm> {
+    let forms = [("jsonl", "One event per line; can be imported"), ("markdown", "What was said, for people")];
+    PossibleValuesParser::new(forms.map(|(name, help)| PossibleValue::new(name).help(help)))
+        .try_map(|name| name.parse())
 }
 
 /// `acpd sessions import`

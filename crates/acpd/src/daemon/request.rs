@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a daemon may take to begin an answer that needs nothing but a look.
-pub(super) const LOOK: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_secs(30);
 /// The longest answer that is read whole: a page of sessions or of events.
 pub(super) const ANSWER: usize = 512 << 20;
 /// The longest problem document; what is longer comes from no daemon.
@@ -176,7 +176,7 @@ impl Daemon {
         body.map(http_body_util::Collected::to_bytes).map_err(|error| self.lost(error))
     }
 
-    pub(super) fn slow(&self, within: Duration) -> DaemonError {
+    fn slow(&self, within: Duration) -> DaemonError {
         DaemonError::Slow { at: self.place(), within }
     }
 

@@ -1,7 +1,7 @@
 //! Requests with a body, and bodies in pieces.
 
 use super::error::DaemonError;
-use super::request::{ANSWER, Daemon, LOOK};
+use super::request::{ANSWER, Daemon};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -58,8 +58,7 @@ impl Daemon {
 
     /// Asks for what comes in pieces.
     pub(crate) async fn download(&self, path: &str) -> Result<Download, DaemonError> {
-        let sent = self.send_body(Method::GET, path, Vec::new(), empty());
-        let response = tokio::time::timeout(LOOK, sent).await.map_err(|_| self.slow(LOOK))??;
+        let response = self.open(path, []).await?;
         Ok(Download { daemon: self.clone(), body: response.into_body() })
     }
 

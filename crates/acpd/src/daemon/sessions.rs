@@ -5,7 +5,7 @@ use super::request::Daemon;
 use super::sending::Download;
 use crate::address::encoded;
 use crate::clean::line;
-use crate::cli::ExportForm;
+use acpd_host::ExportForm;
 use acpd_host::SessionState;
 use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use futures_util::Stream;
 use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use std::io;
 use std::time::Duration;
 
@@ -51,6 +51,11 @@ impl Session {
     pub(crate) fn read(raw: Box<RawValue>) -> Result<Self, serde_json::Error> {
         let session: Self = serde_json::from_str(raw.get())?;
         Ok(Self { raw: Some(raw), ..session })
+    }
+
+    /// A session of this process, as a daemon would show it.
+    pub(crate) fn of(shown: &impl Serialize) -> Result<Self, serde_json::Error> {
+        Self::read(to_raw_value(shown)?)
     }
 }
 
@@ -173,10 +178,7 @@ impl Daemon {
 
     /// A session as a file.
     pub(crate) async fn export(&self, id: &str, form: ExportForm) -> Result<Download, DaemonError> {
-        let form = match form {
-            ExportForm::Jsonl => "jsonl",
-            ExportForm::Markdown => "markdown",
-        };
+        let form: &str = form.into();
         self.download(&format!("/v1/sessions/{}/export?format={form}", encoded(id))).await
     }
 

@@ -1,8 +1,9 @@
 //! `acpd sessions` on a state directory that no daemon serves (contract 7.1).
 
 use crate::cli::{done, fails, ids, json, run};
-use acpd_e2e::{Exit, Scratch};
+use acpd_e2e::{Exit, PseudoTerminal, Scratch};
 
+use rustix::process::Signal;
 // contract 7.1: show, events, export, delete and import work on the log: they say the same as with a daemon
 #[test]
 fn sessions_are_looked_at_without_a_daemon() {
@@ -53,4 +54,18 @@ fn what_needs_a_daemon_says_so() {
     for words in [["sessions", "close", "x"], ["sessions", "cancel", "x"], ["sessions", "terminate", "x"]] {
         assert!(fails(&scratch, 4, &words).contains("no daemon serves"), "{words:?}");
     }
+}
+
+// contract 7.1: 130 after Ctrl-C, also while an import waits for more of its file; nothing of it is left
+#[test]
+fn an_import_is_interrupted() {
+    let scratch = Scratch::new();
+    let mut running = PseudoTerminal::new().start(&scratch, &["sessions", "import", "-"]);
+    // The host is there, and the rest of the file is waited for.
+    running.press("no export\n");
+    running.wait_for("line 1");
+    running.signal(Signal::INT);
+    let (shown, exit) = running.end();
+    assert_eq!(exit.code(), Some(130), "{shown}");
+    assert!(ids(&scratch, &[]).is_empty());
 }

@@ -18,9 +18,9 @@ pub(super) use past::Much;
 
 use super::conversation::Conversation;
 use super::feed::Feed;
+use super::home::Home;
 use super::{Words, hold};
 use crate::cli::Chat;
-use crate::commands::home::Home;
 use crate::editor::History;
 use crate::exit::Failure;
 use crate::local_host::load_config;

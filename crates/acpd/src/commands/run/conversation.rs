@@ -5,12 +5,12 @@
 
 use super::Words;
 use super::feed::Feed;
+use super::home::Home;
 use super::lines::{ErrorLine, Line, ResultLine};
 use super::questions::Questions;
 use super::show::{Lines, Show};
 use super::target::Target;
 use crate::client::{Client, Incoming};
-use crate::commands::home::Home;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
 use crate::verdict::{Stop, Turn, verdict};

@@ -1,7 +1,7 @@
 //! `acpd run --detach`: the turn is started in the daemon, and left.
 
 use super::conversation::Conversation;
-use crate::commands::home::Home;
+use super::home::Home;
 use crate::exit::Failure;
 use crate::stdout::print;
 

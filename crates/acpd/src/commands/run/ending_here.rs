@@ -1,8 +1,8 @@
 //! The end of `acpd run` with a host inside: the host ends the session.
 
 use super::conversation::Conversation;
+use super::home::Home;
 use crate::client::Incoming;
-use crate::commands::home::Home;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! What is told when there is an error instead of a session or of a turn.
 
 use super::conversation::Conversation;
+use super::home::Home;
 use super::lines::ErrorLine;
 use super::talking::Phase;
 use crate::clean;
-use crate::commands::home::Home;
 use crate::exit::{Code, Failure};
 use crate::verdict::{Cause, Turn, verdict};
 use crate::view::{Failed, Step, logins, said};

@@ -3,7 +3,7 @@
 //! Owned by the conversation, for programs that want more than ACP has: numbers, and what answered a question. Invariant:
 //! each event comes once, in order.
 
-use crate::commands::home::Home;
+use super::home::Home;
 use crate::daemon::{Daemon, Event, Followed, Follower};
 use crate::stored::events_of;
 use acpd_eventlog::Cursor;

@@ -1,9 +1,9 @@
 //! The end of `acpd run` with a daemon: the session is closed, as it would be without one, or lives on.
 
 use super::conversation::Conversation;
+use super::home::Home;
 use crate::clean;
 use crate::client::Incoming;
-use crate::commands::home::Home;
 use crate::exit::Failure;
 use crate::signals::StopSignals;
 use crate::view::short_id;

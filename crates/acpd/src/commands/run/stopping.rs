@@ -1,8 +1,8 @@
 //! What ends a turn from this side: the person, or `--timeout`. The first time it is cancelled, the second time left.
 
 use super::conversation::Conversation;
+use super::home::Home;
 use super::talking::Phase;
-use crate::commands::home::Home;
 use crate::exit::Failure;
 use crate::verdict::{Stop, Turn, verdict};
 use acpd_host::method;

@@ -2,8 +2,8 @@
 //!
 //! Not here: how it is asked for.
 
+use super::home::Home;
 use crate::clean;
-use crate::commands::home::Home;
 use crate::commands::{shown, working_directory};
 use crate::daemon::{Session, SessionFilter};
 use crate::exit::Failure;

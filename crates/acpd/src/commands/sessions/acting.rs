@@ -4,13 +4,11 @@ use super::CLIENT;
 use crate::clean;
 use crate::cli::Several;
 use crate::commands::each;
-use crate::commands::home::Home;
 use crate::daemon::{Daemon, End, Looked, Session, look_for, no_daemon};
 use crate::exit::Failure;
 use crate::local_host::LocalHost;
-use crate::signals::StopSignals;
 use crate::stdout::print;
-use acpd_host::{Host, SessionId};
+use acpd_host::SessionId;
 use serde_json::json;
 
 /// What is done.
@@ -35,25 +33,20 @@ pub(super) async fn act(args: Several, deed: Deed) -> Result<(), Failure> {
     match look_for(args.which).await? {
         Looked::Found(daemon) => each(&args.ids, async |id| act_on(&daemon, id, deed, args.json).await).await,
         Looked::Unserved(config) if deed == Deed::End(End::Delete) => {
-            let mut signals = StopSignals::listen()?;
-            let local = LocalHost::open(&config).await?;
-            let host = local.host.clone();
-            let home = Home::Here(local);
-            let deleted = each(&args.ids, async |id| delete_here(&home, &host, id, args.json).await).await;
-            if let Home::Here(local) = home {
-                local.shut_down(CLIENT, &mut signals).await;
-            }
-            deleted
+            LocalHost::hosting(&config, CLIENT, async |local| {
+                each(&args.ids, async |id| delete_here(local, id, args.json).await).await
+            })
+            .await
         }
         Looked::Unserved(config) => Err(no_daemon(&config.storage.path)),
     }
 }
 
 /// Removes a session of a state directory that no daemon serves.
-async fn delete_here(home: &Home, host: &Host, id: &str, as_json: bool) -> Result<(), Failure> {
-    let session = home.find(id).await?;
+async fn delete_here(local: &LocalHost, id: &str, as_json: bool) -> Result<(), Failure> {
+    let session = local.session(id).await?;
     if let Some(id) = SessionId::parse(&session.session_id) {
-        host.delete_session(&id, CLIENT).await?;
+        local.host.delete_session(&id, CLIENT).await?;
     }
     tell(&session, Deed::End(End::Delete), as_json)
 }

@@ -1,10 +1,10 @@
 //! Where sessions are looked at: in a daemon, or in a state directory that none serves.
 
-use crate::cli::{ExportForm, Which};
+use crate::cli::Which;
 use crate::daemon::{Daemon, Download, Looked, Session, look_for};
 use crate::exit::Failure;
 use crate::stored::Stored;
-use acpd_host::SessionExport;
+use acpd_host::{ExportForm, SessionExport};
 use bytes::Bytes;
 
 pub(super) enum Place {
@@ -30,13 +30,9 @@ impl Place {
 
     /// A session as a file, by its whole id.
     pub(super) async fn export(&self, id: &str, form: ExportForm) -> Result<Pieces, Failure> {
-        let same = match form {
-            ExportForm::Jsonl => acpd_host::ExportForm::Jsonl,
-            ExportForm::Markdown => acpd_host::ExportForm::Markdown,
-        };
         Ok(match self {
             Self::Daemon(daemon) => Pieces::Daemon(daemon.export(id, form).await?),
-            Self::Stored(stored) => Pieces::Stored(stored.export(id, same).await?),
+            Self::Stored(stored) => Pieces::Stored(stored.export(id, form).await?),
         })
     }
 

@@ -6,21 +6,20 @@ mod output;
 use super::CLIENT;
 use super::place::Place;
 use crate::clean;
-use crate::cli::{Export, ExportForm, Import};
+use crate::cli::{Export, Import};
 use crate::commands::each;
 use crate::daemon::{Daemon, Looked, Session, look_for};
 use crate::exit::{self, Failure};
 use crate::local_host::LocalHost;
 use crate::progress::Progress;
-use crate::signals::StopSignals;
 use crate::stdout::print;
-use acpd_host::Creator;
+use acpd_host::{Creator, ExportForm};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use intake::Intake;
 use output::Output;
 use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use std::io;
 use std::path::Path;
 
@@ -58,32 +57,25 @@ async fn export_one(
 }
 
 pub(super) async fn import(args: Import) -> Result<(), Failure> {
-    let taker = match look_for(args.which).await? {
-        Looked::Found(daemon) => Taker::Daemon(daemon),
+    match look_for(args.which).await? {
+        Looked::Found(daemon) => import_all(&Taker::Daemon(daemon), &args.file, args.json).await,
         Looked::Unserved(config) => {
-            let local = LocalHost::open(&config).await?;
-            Taker::Here { local, message_bytes: config.limits.line_bytes }
+            LocalHost::hosting(&config, CLIENT, async |local| {
+                import_all(&Taker::Here(local), &args.file, args.json).await
+            })
+            .await
         }
-    };
-    let mut signals = StopSignals::listen()?;
-    let imported = import_all(&taker, &args.file, args.json).await;
-    if let Taker::Here { local, .. } = taker {
-        local.shut_down(CLIENT, &mut signals).await;
     }
-    imported
 }
 
 /// What takes sessions over.
-enum Taker {
+enum Taker<'a> {
     Daemon(Daemon),
-    /// A host inside, for as long as it takes.
-    Here {
-        local: LocalHost,
-        message_bytes: usize,
-    },
+    /// A host inside.
+    Here(&'a LocalHost),
 }
 
-impl Taker {
+impl Taker<'_> {
     async fn take(
         &self,
         pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
@@ -93,21 +85,21 @@ impl Taker {
                 let raw: Box<RawValue> = daemon.import(pieces).await?;
                 Ok(Session::read(raw)?)
             }
-            Self::Here { local, message_bytes } => {
+            Self::Here(local) => {
                 let creator = Creator { client: CLIENT.into(), token: None, key: None };
-                let mut import = local.host.import(creator, *message_bytes);
+                let mut import = local.host.import(creator, local.line_limit);
                 let mut pieces = std::pin::pin!(pieces);
                 while let Some(piece) = pieces.next().await {
                     import.push(&piece?).await?;
                 }
                 let id = import.finish().await?;
-                Ok(Session::read(to_raw_value(&local.host.inspect(&id, None).await?)?)?)
+                Ok(Session::of(&local.host.inspect(&id, None).await?)?)
             }
         }
     }
 }
 
-async fn import_all(taker: &Taker, file: &Path, as_json: bool) -> Result<(), Failure> {
+async fn import_all(taker: &Taker<'_>, file: &Path, as_json: bool) -> Result<(), Failure> {
     let mut intake = Intake::open(file)?;
     let mut first = None;
     while let Some(pieces) = intake.next_session().await {

@@ -46,10 +46,11 @@ pub(super) async fn export(
     asked: Result<Query<ExportQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let found = find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?;
-    let (form, kind, ending) = match query(asked)?.format.as_deref() {
-        None | Some("jsonl") => (ExportForm::Jsonl, "application/x-ndjson", "jsonl"),
-        Some("markdown") => (ExportForm::Markdown, "text/markdown; charset=utf-8", "md"),
-        Some(_) => return Err(Problem::bad_request("format: jsonl or markdown is required")),
+    let form = query(asked)?.format.map_or(Ok(ExportForm::default()), |format| format.parse());
+    let form = form.map_err(|_| Problem::bad_request("format: jsonl or markdown is required"))?;
+    let (kind, ending) = match form {
+        ExportForm::Jsonl => ("application/x-ndjson", "jsonl"),
+        ExportForm::Markdown => ("text/markdown; charset=utf-8", "md"),
     };
     let permit = identity.connect().ok_or_else(too_many_connections)?;
     let export = shared.host.export(&id, found, form).await?;
