@@ -1,17 +1,32 @@
 //! Looks for damage where no request has met it yet: what every session needs, at each check, and the whole index of
 //! sessions once. Nothing is repaired here, and nothing is written.
 
+use std::path::Path;
+
 use rusqlite::{Connection, ffi};
 
 use crate::log::NewSession;
 use crate::query::{self, ListQuery};
+use crate::schema::{self, OpenError};
 use crate::store;
 
 /// Larger files are not read as a whole: their events are found damaged when they are read.
-const WHOLE_PAGES: u64 = 256 * 1024 * 1024 / crate::schema::PAGE_BYTES;
+const WHOLE_PAGES: u64 = 256 * 1024 * 1024 / schema::PAGE_BYTES;
 
 /// The newest sessions, of which a list begins.
 const NEWEST: u32 = 32;
+
+/// Looks through the log of a directory, while others may use it. False where there is none.
+///
+/// # Errors
+/// What opening it would say, and damage where nothing but reading finds it.
+pub fn examine(dir: &Path) -> Result<bool, OpenError> {
+    let path = dir.join("acpd.db");
+    if !path.exists() {
+        return Ok(false);
+    }
+    schema::look_at(&path, look_through).map(|()| true)
+}
 
 /// What a session that begins would do, and a list that is read, in a transaction that is not committed: the file's
 /// limits show here, and damage where the next session goes.
@@ -45,4 +60,31 @@ pub(crate) fn look_through(connection: &Connection) -> rusqlite::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EventLog, Options};
+
+    // contract 7.1: a quick look finds no log, a whole one, one that is none and a damaged one, and changes nothing
+    #[tokio::test]
+    async fn a_log_is_looked_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("acpd.db");
+        assert!(matches!(examine(dir.path()), Ok(false)) && !file.exists());
+        let log = EventLog::open(dir.path(), Options::default()).unwrap();
+        assert!(matches!(examine(dir.path()), Ok(true)), "beside the one who writes");
+        log.close().await;
+        let whole = std::fs::read(&file).unwrap();
+        assert!(matches!(examine(dir.path()), Ok(true)));
+        assert_eq!(std::fs::read(&file).unwrap(), whole);
+        std::fs::write(&file, "no database, but longer than the header of one ".repeat(9)).unwrap();
+        assert!(matches!(examine(dir.path()), Err(OpenError::Damaged { .. })));
+        let page = usize::try_from(schema::PAGE_BYTES).unwrap();
+        let mut broken = whole;
+        broken[page..].fill(7);
+        std::fs::write(&file, broken).unwrap();
+        assert!(matches!(examine(dir.path()), Err(OpenError::Damaged { .. })));
+    }
 }

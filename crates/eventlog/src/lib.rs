@@ -72,6 +72,7 @@ pub use checkpoint::Checkpoint;
 pub use cursor::{Cursor, CursorError};
 pub use failure::WriteError;
 pub use fault::SqliteFault;
+pub use inspection::examine;
 pub use live::Committed;
 pub use log::{Durability, EventLog, NewSession, Options};
 pub use metrics::describe_metrics;

@@ -185,16 +185,7 @@ pub(crate) fn open_writer(dir: &Path, options: &Options) -> Result<(PathBuf, Con
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(at(&path)(error)),
     }
-    let connection = set_up(&path, options).map_err(|error| match error {
-        SetUpError::Open(error) => error,
-        SetUpError::Sqlite(error) => match error.sqlite_error_code() {
-            // A header that says nonsense is a plain error to SQLite (`Unknown`); our own statements cause none.
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
-                OpenError::Damaged { path: path.clone(), detail: error.to_string() }
-            }
-            _ => OpenError::Sqlite { path: path.clone(), source: error.into() },
-        },
-    })?;
+    let connection = set_up(&path, options).map_err(|error| error.at(&path))?;
     fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(at(&path))?;
     Ok((path, connection))
 }
@@ -206,6 +197,19 @@ pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     leave_as_it_is_at_close(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
+}
+
+/// Has something look at a file that is there, without a change to it.
+pub(crate) fn look_at(
+    path: &Path,
+    look: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<(), OpenError> {
+    let looked = || -> Result<(), SetUpError> {
+        let connection = open_reader(path)?;
+        check_identity(&connection, path)?;
+        look(&connection).map_err(SetUpError::from)
+    };
+    looked().map_err(|error| error.at(path))
 }
 
 /// The last connection that is closed moves what is in the write-ahead file to the database; not this one.
@@ -222,6 +226,22 @@ fn hold_open_lock(path: &Path) -> io::Result<File> {
 enum SetUpError {
     Open(OpenError),
     Sqlite(rusqlite::Error),
+}
+
+impl SetUpError {
+    fn at(self, path: &Path) -> OpenError {
+        let error = match self {
+            Self::Open(error) => return error,
+            Self::Sqlite(error) => error,
+        };
+        match error.sqlite_error_code() {
+            // A header that says nonsense is a plain error to SQLite (`Unknown`); our own statements cause none.
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
+                OpenError::Damaged { path: path.to_owned(), detail: error.to_string() }
+            }
+            _ => OpenError::Sqlite { path: path.to_owned(), source: error.into() },
+        }
+    }
 }
 
 impl From<rusqlite::Error> for SetUpError {
