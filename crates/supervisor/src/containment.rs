@@ -12,3 +12,15 @@ pub enum Containment {
     /// Only the program's process group is ended; a descendant that left the group survives.
     ProcessGroup,
 }
+
+impl Containment {
+    /// How far the reach of a keeper would go here.
+    pub fn here() -> Self {
+        // Adopted children are found in /proc.
+        #[cfg(target_os = "linux")]
+        if rustix::process::child_subreaper().is_ok() && std::path::Path::new("/proc/self/stat").exists() {
+            return Self::Subreaper;
+        }
+        Self::ProcessGroup
+    }
+}
