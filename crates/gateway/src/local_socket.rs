@@ -38,6 +38,32 @@ pub fn local_socket_path(state_dir: &Path) -> PathBuf {
     state_dir.join("acpd.sock")
 }
 
+fn lock_path(state_dir: &Path) -> PathBuf {
+    state_dir.join("daemon.lock")
+}
+
+/// The process that holds the lock of a state directory, also where its socket was taken away. The lock is not tried, as a
+/// daemon that starts meanwhile would find it taken. None where the operating system does not tell.
+pub fn local_holder(state_dir: &Path) -> Option<u32> {
+    let path = lock_path(state_dir);
+    let pid: u32 = std::fs::read_to_string(&path).ok()?.trim().parse().ok()?;
+    let inode = path.metadata().ok()?.ino();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    // The number of a process that was killed stays in the file.
+    holds_lock(&locks, pid, inode).then_some(pid)
+}
+
+/// Whether a process has a whole file locked, by proc_locks(5). The device is not compared: on some file systems it is
+/// another one than the file's.
+fn holds_lock(locks: &str, pid: u32, inode: u64) -> bool {
+    let (pid, inode) = (pid.to_string(), inode.to_string());
+    locks.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, holder, file, ..] = words[..] else { return false };
+        holder == pid && file.rsplit(':').next() == Some(inode.as_str())
+    })
+}
+
 /// Says that this process is the daemon of a state directory, until it is dropped; then the socket is gone too.
 #[derive(Debug)]
 pub struct LocalSocket {
@@ -65,7 +91,7 @@ impl LocalSocket {
             let path = path.to_owned();
             move |source| LocalSocketError::Failed { path, source }
         };
-        let lock_path = state_dir.join("daemon.lock");
+        let lock_path = lock_path(state_dir);
         let mut lock = OpenOptions::new()
             .read(true)
             .write(true)
@@ -225,6 +251,23 @@ mod tests {
         }
     }
 
+    // contract 7.1: whether a lock is held is read, for what tries it would keep a daemon from starting
+    #[test]
+    fn the_holder_of_a_lock_is_read() {
+        let held =
+            "1: FLOCK  ADVISORY  WRITE 42 fe:00:7 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 43 fe:00:8 0 EOF\n";
+        for (locks, holds) in [
+            (held, true),
+            ("9: POSIX  ADVISORY  WRITE 42 fe:00:7 0 EOF", false),
+            ("9: FLOCK  ADVISORY  WRITE 41 fe:00:7 0 EOF", false),
+            ("9: FLOCK  ADVISORY  WRITE 42 fe:00:17 0 EOF", false),
+            ("", false),
+        ] {
+            assert_eq!(holds_lock(locks, 42, 7), holds, "{locks}");
+        }
+        assert!(!holds_lock(held, 43, 8), "it waits");
+    }
+
     // contract 6, SC-1: one daemon for a directory, a socket for its owner only, however deep the directory is
     #[tokio::test]
     async fn one_daemon_holds_the_socket() {
@@ -237,6 +280,7 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         let taken = LocalSocket::listen(&dir).expect_err("the socket is taken").to_string();
         assert!(taken.contains(&format!("pid {}", std::process::id())), "{taken}");
+        assert_eq!(local_holder(&dir), Some(std::process::id()));
         let mut client = connect_local(&dir).await.expect("it is listened to");
         let (mut served, _) = listener.accept().await.expect("a client");
         client.write_all(b"x").await.expect("sent");
@@ -244,7 +288,9 @@ mod tests {
         drop((held, listener));
         assert_eq!(std::fs::read(dir.join("daemon.lock")).expect("it stays"), b"");
         assert!(!local_socket_path(&dir).exists());
-        // What a killed daemon leaves is no obstacle.
+        // What a killed daemon leaves is no obstacle, and no daemon.
+        std::fs::write(scratch.path().join("daemon.lock"), std::process::id().to_string()).expect("a file");
+        assert_eq!(local_holder(scratch.path()), None);
         drop(std::os::unix::net::UnixListener::bind(scratch.path().join("acpd.sock")).expect("a socket"));
         assert!(LocalSocket::listen(scratch.path()).is_ok());
     }
