@@ -42,7 +42,6 @@ pub(crate) struct DaemonConfig {
     file: Option<PathBuf>,
     /// The file has changed since the daemon read it.
     changed: bool,
-    pid: Option<u32>,
 }
 
 impl DaemonConfig {
@@ -55,8 +54,7 @@ impl DaemonConfig {
             Some(file) => modified(file) > modified(&place(state_dir)),
             None => false,
         };
-        let pid = std::fs::read_to_string(state_dir.join("daemon.lock")).ok();
-        Some(Self { file, changed, pid: pid.and_then(|pid| pid.trim().parse().ok()) })
+        Some(Self { file, changed })
     }
 
     /// Whether it has to be said that the daemon goes by something else than `given`, or by an older state of it.
@@ -92,22 +90,21 @@ impl DaemonConfig {
             None => "the daemon goes by no configuration file".to_owned(),
         };
         if let Some(given) = given.filter(|given| !self.goes_by(given)) {
-            // SIGHUP reads the daemon's own file only.
+            // It reads its own file only.
             words.push_str(&format!(
                 ", not by {0}, which `--embedded` would use; stop it and start `acpd serve --config {0}` to change that",
                 path(given)
             ));
             return words;
         }
-        let hangup = self.pid.map_or_else(|| "SIGHUP".to_owned(), |pid| format!("`kill -HUP {pid}`"));
-        words.push_str(&format!("; {hangup} makes it read its configuration anew"));
+        words.push_str("; `acpd reload` has it read its configuration anew");
         words
     }
 }
 
 /// The same for a daemon elsewhere, of which nothing is known.
 pub(crate) const ELSEWHERE: &str =
-    "the daemon goes by its own configuration, which SIGHUP makes it read anew";
+    "the daemon goes by its own configuration, which `acpd reload` has it read anew";
 
 #[cfg(test)]
 mod tests {
@@ -120,7 +117,6 @@ mod tests {
         let (file, other) = (dir.path().join("a.toml"), dir.path().join("b.toml"));
         assert!(DaemonConfig::of(dir.path()).is_none());
         std::fs::write(&file, "").expect("a file");
-        std::fs::write(dir.path().join("daemon.lock"), "42\n").expect("a lock");
         note(dir.path(), Some(&file));
         let config = DaemonConfig::of(dir.path()).expect("a note");
         assert!(
@@ -137,7 +133,7 @@ mod tests {
         );
         let changed = DaemonConfig { changed: true, ..config };
         assert!(changed.is_another(Some(&file)));
-        assert!(changed.words(Some(&file)).contains(" as it was before its last change; `kill -HUP 42` "));
+        assert!(changed.words(Some(&file)).contains(" as it was before its last change; `acpd reload` "));
         note(dir.path(), None);
         let none = DaemonConfig::of(dir.path()).expect("a note");
         assert!(none.is_another(Some(&file)) && none.words(None).contains("no configuration file"));

@@ -175,17 +175,17 @@ fn a_lost_daemon_is_told() {
 fn an_unknown_agent_is_told() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
-    let (own, pid) = (scratch.path("config.toml"), daemon.pid());
+    let own = scratch.path("config.toml");
     let goes_by = format!("the daemon goes by {}", own.display());
-    let renewed = format!("`kill -HUP {pid}` makes it read its configuration anew");
+    let renewed = "`acpd reload` has it read its configuration anew";
     for more in [&[][..], &["--json"]] {
         let (exit, out, err) = run(&scratch, &[&["run", "--agent", "nobody"], more, &["hello"]].concat());
         assert_eq!((exit, out.lines().count()), (Exit::Code(4), more.len()), "{out}{err}");
-        assert!(err.contains("nobody") && err.contains(&goes_by) && err.contains(&renewed), "{err}");
+        assert!(err.contains("nobody") && err.contains(&goes_by) && err.contains(renewed), "{err}");
         assert!(!err.contains("before its last change") && err.lines().count() == 1, "{err}");
     }
     let err = fails(&scratch, 4, &["run", "--connect", &daemon.url(), "--agent", "nobody", "hello"]);
-    assert!(err.contains("SIGHUP") && err.starts_with("warning: "), "{err}");
+    assert!(err.contains("`acpd reload`") && err.starts_with("warning: "), "{err}");
     daemon.stop();
 }
 
@@ -222,7 +222,7 @@ fn a_configuration_that_is_not_the_daemons_is_told() {
     file.set_modified(noted.expect("the daemon notes it") + std::time::Duration::from_secs(1))
         .expect("a time");
     let err = run(&scratch, &["agents", "list", "--json"]).2;
-    assert!(err.contains("as it was before its last change; `kill -HUP "), "{err}");
+    assert!(err.contains("as it was before its last change; `acpd reload` "), "{err}");
     daemon.stop();
     assert!(!scratch.state().join("daemon.config").exists());
 }

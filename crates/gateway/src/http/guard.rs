@@ -111,7 +111,7 @@ pub(super) async fn check_token(
         // What is not known is told in the same words, however much of it is right.
         let detail = match gave_nothing {
             true => "a token is required: Authorization: Bearer TOKEN",
-            false => "what was given is no token that acpd knows; a new one is known after a reload (SIGHUP)",
+            false => "what was given is no token that acpd knows; a new one is known after acpd reload",
         };
         return Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail)
             .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
