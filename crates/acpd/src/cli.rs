@@ -16,7 +16,7 @@ mod token;
 pub use chat::{Attach, Chat};
 pub use config::ConfigCommand;
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
-pub use operate::{Reload, Status, Stop};
+pub use operate::{Doctor, Reload, Status, Stop};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 pub use sessions::{Answer, Export, Import, SessionPrompt, Several};
 pub use token::{Token, TokenLimits, TokenPlace};
@@ -100,6 +100,8 @@ pub enum Command {
     Stop(Stop),
     /// Have the daemon read its configuration anew
     Reload(Reload),
+    /// Say what is wrong here, and what to do about it
+    Doctor(Doctor),
     /// Write, show and check the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

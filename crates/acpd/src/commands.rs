@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) mod agents;
 pub(crate) mod config;
+pub(crate) mod doctor;
 pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod serve;

@@ -68,6 +68,11 @@ impl DaemonConfig {
         self.file.as_deref().is_some_and(|file| real(file) == real(given))
     }
 
+    /// The file, where it has changed since the daemon read it.
+    pub(crate) fn stale(&self) -> Option<String> {
+        self.file.as_ref().filter(|_| self.changed).map(|file| shown(&file.to_string_lossy()))
+    }
+
     /// The file, in words.
     pub(crate) fn file_words(&self) -> String {
         match &self.file {

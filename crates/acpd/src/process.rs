@@ -49,6 +49,7 @@ pub fn run_process() -> ExitCode {
             Command::Token(token) => commands::token::token(token).await,
             Command::Sessions(sessions) => commands::sessions::sessions(sessions).await,
             Command::Top(top) => commands::top::top(top).await,
+            Command::Doctor(args) => commands::doctor::doctor(args).await,
             Command::Config(args) => commands::config::config(args),
             Command::Status(status) => commands::status::status(status).await,
             Command::Stop(stop) => commands::stop::stop(stop).await,

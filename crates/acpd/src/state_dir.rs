@@ -44,7 +44,7 @@ enum Verdict {
 }
 
 /// The bits of group and others.
-const NOT_OWNERS: u32 = 0o077;
+pub(crate) const NOT_OWNERS: u32 = 0o077;
 /// Those of them that let write.
 const WRITABLE: u32 = 0o022;
 

@@ -62,3 +62,28 @@ pub struct Reload {
     #[command(flatten)]
     pub which: Which,
 }
+
+/// `acpd doctor`
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(after_help = "\
+It looks at the configuration, agents, limits, the state directory with its database, the systemd unit
+and the daemon, and changes nothing.
+Exit codes: 0 all is well, 1 something is not, with what to do about it.
+
+Examples:
+  acpd doctor
+  acpd doctor --start                          start each agent, too, as acpd agents check does
+  acpd doctor --json | jq -r '.checks[] | select(.ok | not).remedy'")]
+pub struct Doctor {
+    /// Start every agent, ask it what it is, and stop it
+    #[arg(long)]
+    pub start: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// The daemon.
+    #[command(flatten)]
+    pub which: Which,
+}

@@ -8,7 +8,7 @@ use crate::local_host::{agent_specs, load_config};
 use crate::process;
 use crate::stdout::print;
 use crate::view::logins;
-use acpd_host::{AgentCheck, TaskScope};
+use acpd_host::{AgentCheck, AgentSpec, TaskScope};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
@@ -31,25 +31,29 @@ async fn check(
     let config = load_config(config, state_dir)?;
     config.agent(name).map_err(Failure::missing)?;
     let spec = agent_specs(&config).remove(name).expect("the line above found it");
-    let scope = TaskScope::default();
-    let keeper = KeeperCommand::this_binary(process::KEEPER)?;
-    let host = uuid::Uuid::now_v7().to_string();
-    let supervisor = Supervisor::new(keeper, &host, scope.clone());
-    let cwd = std::env::current_dir()?;
-
-    let checked = acpd_host::check_agent(&supervisor, &scope, &spec, &cwd);
-    let checked = with_progress(name, checked).await;
+    let checked = start(&spec).await?;
     let told = if json { serde_json::to_string(&checked)? } else { describe(&checked) };
-    let outcome = match (checked.ok, json) {
+    match (checked.ok, json) {
         (true, _) => print(&told).map(drop),
         (false, true) => print(&told).and(Err(Failure::Told(Code::Failed))),
         (false, false) => {
             let error = checked.error.as_deref().unwrap_or_default();
             Err(Failure::Failed(explain(name, error, &json!(checked.termination_info))))
         }
-    };
+    }
+}
+
+/// Starts an agent, asks it what it is, and stops it.
+pub(crate) async fn start(spec: &AgentSpec) -> Result<AgentCheck, Failure> {
+    let scope = TaskScope::default();
+    let keeper = KeeperCommand::this_binary(process::KEEPER)?;
+    let host = uuid::Uuid::now_v7().to_string();
+    let supervisor = Supervisor::new(keeper, &host, scope.clone());
+    let cwd = std::env::current_dir()?;
+    let checked = acpd_host::check_agent(&supervisor, &scope, spec, &cwd);
+    let checked = with_progress(&spec.name, checked).await;
     scope.finished().await;
-    outcome
+    Ok(checked)
 }
 
 /// On a terminal, says what is being waited for.

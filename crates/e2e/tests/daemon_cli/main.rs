@@ -7,6 +7,7 @@ mod cli;
 mod client_section;
 mod configuration;
 mod cutting_proxy;
+mod doctor;
 mod events;
 mod following;
 mod operate;

@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::thread::JoinHandle;
 
 // contract 7.1: status says where the daemon is, since when, its sessions by state and its agents; 4 without one
 #[test]
@@ -47,23 +48,27 @@ fn status_tells_how_a_daemon_stands() {
     daemon.stop();
 }
 
-// contract 7.1: a daemon of another version is told once
-#[test]
-fn another_version_is_told() {
-    let scratch = Scratch::new();
-    scratch.config_file();
+/// What answers as a daemon of a later version: with its health, then with these.
+pub(crate) fn later_daemon<const N: usize>(bodies: [&'static str; N]) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("it has an address"));
     let answering = std::thread::spawn(move || {
-        for body in
-            [r#"{"status":"ok","version":"99.0.0","uptimeMs":1}"#, r#"{"sessions":[]}"#, r#"{"agents":[]}"#]
-        {
+        for body in [r#"{"status":"ok","version":"99.0.0","uptimeMs":1}"#].into_iter().chain(bodies) {
             let (mut client, _) = listener.accept().expect("acpd connects");
             let _count = client.read(&mut [0; 4096]).expect("a request");
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
             client.write_all(format!("{head}{body}").as_bytes()).expect("acpd reads");
         }
     });
+    (url, answering)
+}
+
+// contract 7.1: a daemon of another version is told once
+#[test]
+fn another_version_is_told() {
+    let scratch = Scratch::new();
+    scratch.config_file();
+    let (url, answering) = later_daemon([r#"{"sessions":[]}"#, r#"{"agents":[]}"#]);
     let (exit, out, err) = run(&scratch, &["status", "--connect", &url]);
     assert!(exit == Exit::Code(0) && out.starts_with("acpd 99.0.0 runs"), "{out}{err}");
     assert_eq!(err.matches("the daemon is acpd 99.0.0, this command is").count(), 1, "{err}");

@@ -1,0 +1,184 @@
+//! `acpd doctor`: what is wrong here, and what to do about it.
+//!
+//! What is there is looked at by `facts.rs`, and judged by `judge.rs`, which does no IO. Nothing is changed.
+
+mod facts;
+mod judge;
+
+use crate::address::Address;
+use crate::clean::line;
+use crate::cli::Doctor;
+use crate::commands::agents::start;
+use crate::commands::serve::check_exposure;
+use crate::config::{Config, Sources};
+use crate::daemon::{Chosen, Daemon, DaemonError, choose, find_daemon};
+use crate::daemon_config::DaemonConfig;
+use crate::exit::{Code, Failure};
+use crate::local_host::agent_specs;
+use crate::stdout::print;
+use acpd_gateway::local_holder;
+use acpd_host::chain;
+use http::StatusCode;
+use jiff::Timestamp;
+use judge::{Check, DaemonFacts};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+/// What a daemon says of itself.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Health {
+    status: String,
+    reason: Option<String>,
+    version: String,
+}
+
+/// What was found, for programs.
+#[derive(Serialize)]
+struct Told {
+    ok: bool,
+    version: &'static str,
+    checks: Vec<Check>,
+}
+
+pub(crate) async fn doctor(args: Doctor) -> Result<(), Failure> {
+    let sources = Sources::of_process(args.which.config.clone(), args.which.state_dir.clone());
+    let mut checks = Vec::new();
+    match Config::check(&sources) {
+        Ok(config) => {
+            checks.extend(of_configuration(&config));
+            checks.extend(of_agents(&config, args.start).await?);
+            checks.extend(of_state(&config));
+        }
+        Err(errors) => checks.extend(errors.iter().map(|error| judge::mistake(&chain(error)))),
+    }
+    checks.push(judge::limits(facts::open_files()));
+    checks.push(judge::containment(facts::containment()));
+    checks.extend(facts::units().iter().flat_map(judge::unit));
+    let daemon = judge::daemon(&find(&args).await, env!("CARGO_PKG_VERSION"));
+    // Without a configuration it cannot be told where a daemon is: that is told once.
+    if checks.iter().all(|check| check.ok || check.says != daemon.says) {
+        checks.push(daemon);
+    }
+    let ok = checks.iter().all(|check| check.ok);
+    let told = Told { ok, version: env!("CARGO_PKG_VERSION"), checks };
+    print(&if args.json { serde_json::to_string(&told)? } else { lines(&told).join("\n") })?;
+    if ok { Ok(()) } else { Err(Failure::Told(Code::Failed)) }
+}
+
+fn of_configuration(config: &Config) -> Vec<Check> {
+    let exposed = check_exposure(config, config.server.listen).err();
+    let mut checks = vec![judge::configuration(config.file.as_deref(), exposed)];
+    let now = Timestamp::now();
+    let expired = config.tokens.iter().filter(|(_, token)| token.expires.is_some_and(|at| at <= now));
+    checks.extend(expired.map(|(name, _)| judge::expired(name)));
+    checks
+}
+
+async fn of_agents(config: &Config, starts: bool) -> Result<Vec<Check>, Failure> {
+    let mut checks = Vec::new();
+    if config.agents.is_empty() {
+        checks.push(judge::no_agents());
+    }
+    let specs = agent_specs(config);
+    for (name, agent) in &config.agents {
+        let path = agent.env.0.get("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
+        let found = facts::program(&agent.command, path.as_deref());
+        let can_start = matches!(found, judge::Program::Found(_));
+        let check = judge::agent(name, &agent.command, &found);
+        checks.push(match specs.get(name).filter(|_| starts && can_start) {
+            Some(spec) => judge::started(name, &start(spec).await?),
+            None => check,
+        });
+    }
+    Ok(checks)
+}
+
+fn of_state(config: &Config) -> Vec<Check> {
+    let dir = &config.storage.path;
+    let state = facts::state(dir);
+    let mut checks = judge::state(dir, &state);
+    // Files that this look would make for another user would lock that one out.
+    if judge::is_own(&state) {
+        checks.push(judge::database(acpd_eventlog::examine(dir)));
+    }
+    checks
+}
+
+async fn find(args: &Doctor) -> DaemonFacts {
+    let here = match choose(&args.which).await {
+        Ok(Chosen::Named(daemon)) => return look(&daemon).await,
+        Ok(Chosen::Here(config)) => config.storage.path.clone(),
+        Err(failure) => return DaemonFacts::Unknown(failure.to_string()),
+    };
+    match find_daemon(&here).await {
+        Ok(Some(daemon)) => look(&daemon).await,
+        Ok(None) => {
+            let dir = here.display().to_string();
+            local_holder(&here)
+                .map_or(DaemonFacts::None(dir.clone()), |pid| DaemonFacts::WithoutSocket(dir, pid))
+        }
+        Err(failure) => DaemonFacts::Unreachable(failure.to_string()),
+    }
+}
+
+async fn look(daemon: &Daemon) -> DaemonFacts {
+    let health = match daemon.get::<Health>("/v1/health").await {
+        Ok(health) => health,
+        Err(error) => return DaemonFacts::Unreachable(chain(&error)),
+    };
+    // Its health needs no token, all else may.
+    if let Err(DaemonError::Refused { problem }) = daemon.get::<IgnoredAny>("/v1/whoami").await
+        && [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&problem.status)
+    {
+        return DaemonFacts::Closed(daemon.address().to_string(), problem.to_string());
+    }
+    let config = match daemon.address() {
+        Address::Local(dir) => DaemonConfig::of(dir),
+        _ => None,
+    };
+    DaemonFacts::There {
+        at: daemon.address().to_string(),
+        version: line(&health.version, 40),
+        unwell: (health.status != "ok").then(|| {
+            let reason = health.reason.map(|reason| format!(": {}", line(&reason, 300)));
+            format!("{}{}", line(&health.status, 20), reason.unwrap_or_default())
+        }),
+        stale: config.and_then(|config| config.stale()),
+    }
+}
+
+/// A line for each check, and one for each remedy.
+fn lines(told: &Told) -> Vec<String> {
+    let mut lines = Vec::new();
+    for check in &told.checks {
+        let mark = if check.ok { "ok" } else { "!!" };
+        lines.push(format!("{mark}  {}: {}", check.about, check.says));
+        lines.extend(check.remedy.iter().map(|remedy| format!("    -> {remedy}")));
+    }
+    let wrong = told.checks.iter().filter(|check| !check.ok).count();
+    lines.push(match wrong {
+        0 => "all is well".to_owned(),
+        1 => "1 finding".to_owned(),
+        many => format!("{many} findings"),
+    });
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 7.1: each finding stands with its remedy below
+    #[test]
+    fn findings_have_their_remedies() {
+        let told = |checks| lines(&Told { ok: false, version: "1", checks });
+        let fine = || judge::limits(Some(65_536));
+        let wrong = || judge::limits(Some(64));
+        assert_eq!(told(vec![fine()]), ["ok  limits: 65536 files may be open at once", "all is well"]);
+        let lines = told(vec![fine(), wrong()]);
+        assert_eq!((lines.len(), lines[3].as_str()), (4, "1 finding"));
+        assert!(lines[1].starts_with("!!  limits: ") && lines[2].starts_with("    -> "), "{lines:?}");
+        assert_eq!(told(vec![wrong(), wrong()]).pop().as_deref(), Some("2 findings"));
+    }
+}

@@ -1,0 +1,373 @@
+//! Whether what was found is well, and what to do where it is not. Pure.
+
+use crate::clean::line;
+use crate::commands::shown;
+use crate::state_dir::NOT_OWNERS;
+use crate::view::byte_count;
+use acpd_eventlog::OpenError;
+use acpd_host::{AgentCheck, chain};
+use acpd_supervisor::Containment;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Files that a daemon with some sessions has open; the usual hard limit is far above.
+const FEW_FILES: u64 = 4096;
+/// Below it a long session may fill the disk.
+const LITTLE_ROOM: u64 = 256 << 20;
+
+/// Something that was looked at.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Check {
+    pub(super) about: &'static str,
+    pub(super) ok: bool,
+    pub(super) says: String,
+    /// There where it is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) remedy: Option<String>,
+}
+
+fn fine(about: &'static str, says: impl Into<String>) -> Check {
+    Check { about, ok: true, says: says.into(), remedy: None }
+}
+
+fn finding(about: &'static str, says: impl Into<String>, remedy: impl Into<String>) -> Check {
+    Check { about, ok: false, says: says.into(), remedy: Some(remedy.into()) }
+}
+
+fn path(path: &Path) -> String {
+    shown(&path.to_string_lossy())
+}
+
+/// A configuration that can be read; `exposed` is why a daemon would not start with it.
+pub(super) fn configuration(file: Option<&Path>, exposed: Option<String>) -> Check {
+    match (exposed, file) {
+        (Some(why), _) => finding(
+            "configuration",
+            why,
+            "acpd token new NAME --scope control, or listen = \"127.0.0.1:2273\"",
+        ),
+        (None, Some(file)) => fine("configuration", path(file)),
+        (None, None) => fine("configuration", "no file, so the defaults; acpd config init writes one"),
+    }
+}
+
+pub(super) fn mistake(error: &str) -> Check {
+    // Below the first line is an excerpt.
+    let error = error.lines().next().unwrap_or_default();
+    finding("configuration", error, "mend it; acpd config check shows where")
+}
+
+pub(super) fn expired(token: &str) -> Check {
+    let remedy = format!("acpd token rotate {token} --expires 90d, or acpd token revoke {token}");
+    finding("configuration", format!("token {token} has expired"), remedy)
+}
+
+pub(super) fn no_agents() -> Check {
+    fine("agents", "none but the built-in example; [agents.NAME] in the configuration adds one")
+}
+
+/// The program of an agent.
+#[derive(Debug, PartialEq)]
+pub(super) enum Program {
+    Found(PathBuf),
+    /// It is there, and this user cannot run it.
+    NotExecutable(PathBuf),
+    Missing,
+}
+
+pub(super) fn agent(name: &str, command: &str, found: &Program) -> Check {
+    match found {
+        Program::Found(file) => fine("agents", format!("{name} is {}", path(file))),
+        Program::NotExecutable(file) => finding(
+            "agents",
+            format!("{name}: {} cannot be run by this user", path(file)),
+            format!("chmod +x {}, or another command in [agents.{name}]", path(file)),
+        ),
+        Program::Missing if command.contains('/') => finding(
+            "agents",
+            format!("{name}: there is no {}", shown(command)),
+            format!("install it, or mend command in [agents.{name}]"),
+        ),
+        Program::Missing => finding(
+            "agents",
+            format!("{name}: {} is in no directory of PATH", shown(command)),
+            format!("install it, or write its whole path as command in [agents.{name}]"),
+        ),
+    }
+}
+
+/// What came of a start.
+pub(super) fn started(name: &str, check: &AgentCheck) -> Check {
+    if check.ok {
+        let took = check.start_ms.unwrap_or_default();
+        return fine("agents", format!("{name} started in {took} ms and was stopped"));
+    }
+    let error = check.error.as_deref().unwrap_or("it does not start");
+    finding(
+        "agents",
+        format!("{name}: {}", line(error, 300)),
+        format!("acpd agents check {name} shows what it wrote"),
+    )
+}
+
+/// The files that a daemon may have open; None without a limit.
+pub(super) fn limits(open_files: Option<u64>) -> Check {
+    match open_files {
+        None => fine("limits", "any number of files may be open at once"),
+        Some(files) if files >= FEW_FILES => fine("limits", format!("{files} files may be open at once")),
+        Some(files) => finding(
+            "limits",
+            format!("{files} files may be open at once, and each session and client takes some"),
+            "raise the hard limit: LimitNOFILE=65536 in the unit, or nofile in /etc/security/limits.conf",
+        ),
+    }
+}
+
+pub(super) fn containment(found: Containment) -> Check {
+    match found {
+        Containment::Subreaper => fine("processes", "nothing that an agent starts outlives it"),
+        Containment::ProcessGroup => finding(
+            "processes",
+            "what leaves the process group of an agent outlives it here",
+            "run acpd on Linux with /proc mounted, where agents leave such processes behind",
+        ),
+    }
+}
+
+/// A state directory.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) place: Place,
+    /// The magic number of its file system.
+    pub(super) file_system: Option<u32>,
+    pub(super) free_bytes: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) enum Place {
+    There {
+        owner: u32,
+        mode: u32,
+        user: u32,
+        /// Why nothing can be written there, whatever its mode.
+        refused: Option<String>,
+    },
+    NoDirectory,
+    /// It is made when it is needed.
+    Absent {
+        can_be_made: bool,
+    },
+    Unknown(String),
+}
+
+pub(super) fn is_own(state: &State) -> bool {
+    matches!(state.place, Place::There { owner, user, .. } if owner == user)
+}
+
+pub(super) fn state(dir: &Path, state: &State) -> Vec<Check> {
+    const ABOUT: &str = "state";
+    let dir = path(dir);
+    let elsewhere = "or another directory with --state-dir or path in [storage]";
+    let wrong = match &state.place {
+        Place::There { owner, user, .. } if owner != user => Some(finding(
+            ABOUT,
+            format!("{dir} belongs to another user (uid {owner}, this is {user})"),
+            format!("run acpd as its owner, chown -R {user} {dir}, {elsewhere}"),
+        )),
+        Place::There { mode, .. } if mode & NOT_OWNERS != 0 => Some(finding(
+            ABOUT,
+            format!("{dir} is open to others (mode {mode:04o})"),
+            format!("chmod 700 {dir}"),
+        )),
+        Place::There { mode, .. } if mode & 0o700 != 0o700 => {
+            let says = format!("{dir} cannot be used by its owner (mode {mode:04o})");
+            Some(finding(ABOUT, says, format!("chmod 700 {dir}")))
+        }
+        Place::There { refused: Some(error), .. } => Some(finding(
+            ABOUT,
+            format!("nothing can be written in {dir}: {error}"),
+            format!("remount its file system writable, {elsewhere}"),
+        )),
+        Place::NoDirectory => {
+            Some(finding(ABOUT, format!("{dir} is no directory"), format!("move it away, {elsewhere}")))
+        }
+        Place::Absent { can_be_made: false } => Some(finding(
+            ABOUT,
+            format!("{dir} cannot be made"),
+            format!("mkdir it for this user, {elsewhere}"),
+        )),
+        Place::Unknown(error) => Some(finding(
+            ABOUT,
+            format!("cannot look at {dir}: {error}"),
+            format!("let this user in, {elsewhere}"),
+        )),
+        Place::There { .. } | Place::Absent { .. } => None,
+    };
+    let network = state.file_system.and_then(network_name).map(|name| {
+        finding(
+            ABOUT,
+            format!("{dir} is on {name}, which locks and shares memory badly"),
+            format!("use a local disk, {elsewhere}"),
+        )
+    });
+    let full = state.free_bytes.filter(|free| *free < LITTLE_ROOM).map(|free| {
+        finding(
+            ABOUT,
+            format!("{} are free on the disk of {dir}", byte_count(free)),
+            "free some; acpd sessions delete ID gives back what a session took",
+        )
+    });
+    let mut checks: Vec<Check> = [wrong, network, full].into_iter().flatten().collect();
+    if checks.is_empty() {
+        let free = state.free_bytes.map(|free| format!(", {} free", byte_count(free))).unwrap_or_default();
+        let made = if matches!(state.place, Place::Absent { .. }) { ", made at the first use" } else { "" };
+        checks.push(fine(ABOUT, format!("{dir}{made}{free}")));
+    }
+    checks
+}
+
+/// File systems on which SQLite's locks and shared memory are not to be trusted.
+fn network_name(magic: u32) -> Option<&'static str> {
+    match magic {
+        0x6969 => Some("NFS"),
+        0x517b | 0xff53_4d42 | 0xfe53_4d42 => Some("SMB"),
+        0x0102_1997 => Some("9P"),
+        0x5346_414f => Some("AFS"),
+        0x00c3_6400 => Some("Ceph"),
+        _ => None,
+    }
+}
+
+pub(super) fn database(examined: Result<bool, OpenError>) -> Check {
+    const ABOUT: &str = "database";
+    let remedy = match &examined {
+        Ok(true) => return fine(ABOUT, "a quick check finds it whole"),
+        Ok(false) => return fine(ABOUT, "made at the first use"),
+        Err(OpenError::Damaged { path: file, detail }) => {
+            let remedy = "stop the daemon and restore a backup, or move it away to begin with an empty log";
+            return finding(ABOUT, format!("{} is damaged ({detail})", path(file)), remedy);
+        }
+        Err(OpenError::Newer { .. }) => "run the newer acpd, or another state directory",
+        Err(OpenError::Foreign { .. }) => "use another state directory",
+        Err(_) => "look at its permissions and the room on its disk",
+    };
+    finding(ABOUT, examined.err().map(|error| chain(&error)).unwrap_or_default(), remedy)
+}
+
+/// A systemd unit.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) file: PathBuf,
+    /// What it starts.
+    pub(super) program: Option<String>,
+    /// The same where it is not there.
+    pub(super) missing_program: Option<String>,
+    /// The configuration that it names and that is not there.
+    pub(super) missing_config: Option<String>,
+    pub(super) kill_mode: Option<String>,
+}
+
+pub(super) fn unit(unit: &Unit) -> Vec<Check> {
+    const ABOUT: &str = "unit";
+    let file = path(&unit.file);
+    let mut checks = Vec::new();
+    if unit.program.is_none() {
+        checks.push(finding(ABOUT, format!("{file} starts nothing"), "ExecStart=/usr/local/bin/acpd serve"));
+    }
+    checks.extend(unit.missing_program.iter().map(|program| {
+        let says = format!("{file} starts {}, which is not there", shown(program));
+        finding(ABOUT, says, "install acpd there, or mend ExecStart=; then systemctl daemon-reload")
+    }));
+    checks.extend(unit.missing_config.iter().map(|config| {
+        let says = format!("{file} names {} in ACPD_CONFIG, which is not there", shown(config));
+        finding(ABOUT, says, format!("acpd config init --config {}", shown(config)))
+    }));
+    // The default.
+    if unit.kill_mode.as_deref().is_none_or(|mode| mode == "control-group") {
+        let says =
+            format!("{file} stops agents at the same time as the daemon, which is to stop them in order");
+        checks.push(finding(ABOUT, says, "KillMode=mixed in [Service]; then systemctl daemon-reload"));
+    }
+    if checks.is_empty() {
+        checks.push(fine(ABOUT, file));
+    }
+    checks
+}
+
+/// The last value of a key of a unit.
+pub(super) fn unit_value(text: &str, key: &str) -> Option<String> {
+    let mut values =
+        text.lines().filter_map(|line| line.trim().strip_prefix(key)?.trim_start().strip_prefix('='));
+    values.next_back().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// The last value of a variable that a unit sets.
+pub(super) fn unit_variable(text: &str, name: &str) -> Option<String> {
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix("Environment="));
+    let words = lines.flat_map(str::split_whitespace).map(|word| word.trim_matches(['"', '\'']));
+    words.filter_map(|word| word.strip_prefix(name)?.strip_prefix('=')).next_back().map(str::to_owned)
+}
+
+/// A daemon.
+#[derive(Debug)]
+pub(super) enum DaemonFacts {
+    /// None serves this directory.
+    None(String),
+    /// A process serves this directory, and its socket is gone.
+    WithoutSocket(String, u32),
+    /// Which one is meant cannot be told.
+    Unknown(String),
+    /// It does not answer.
+    Unreachable(String),
+    /// It is there, and this caller may not ask it anything.
+    Closed(String, String),
+    There {
+        at: String,
+        version: String,
+        unwell: Option<String>,
+        /// Its configuration, where that has changed since it was read.
+        stale: Option<String>,
+    },
+}
+
+/// `own` is the version of this program.
+pub(super) fn daemon(facts: &DaemonFacts, own: &str) -> Check {
+    const ABOUT: &str = "daemon";
+    match facts {
+        DaemonFacts::None(dir) => fine(ABOUT, format!("none serves {}; acpd serve starts one", shown(dir))),
+        DaemonFacts::WithoutSocket(dir, pid) => finding(
+            ABOUT,
+            format!("the one with pid {pid} serves {}, and its socket there is gone", shown(dir)),
+            format!("kill {pid}, which ends it in order, then acpd serve"),
+        ),
+        DaemonFacts::Closed(at, error) => finding(
+            ABOUT,
+            format!("{at}: {error}"),
+            "a token that it knows, in ACPD_TOKEN or with --token-file; on its machine acpd token new makes one",
+        ),
+        DaemonFacts::Unknown(error) => {
+            let error = error.lines().next().unwrap_or_default();
+            finding(ABOUT, error, "mend that, or name the daemon with --connect")
+        }
+        DaemonFacts::Unreachable(error) => {
+            finding(ABOUT, error.as_str(), "start it, or mend what is said there; its log may say more")
+        }
+        DaemonFacts::There { unwell: Some(unwell), at, .. } => finding(
+            ABOUT,
+            format!("the one at {at} is {unwell}"),
+            "see \"When something is wrong\" in docs/operations.md; its log says more",
+        ),
+        DaemonFacts::There { at, version, .. } if version != own && !version.is_empty() => finding(
+            ABOUT,
+            format!("the one at {at} is acpd {version}, this is {own}"),
+            "restart it by the newer one when its sessions can end",
+        ),
+        DaemonFacts::There { stale: Some(file), .. } => {
+            finding(ABOUT, format!("{file} has changed since the daemon read it"), "acpd reload")
+        }
+        DaemonFacts::There { at, version, .. } => fine(ABOUT, format!("acpd {version} at {at}")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Each judgement, from facts that are made up.
+
+use super::*;
+
+/// The remedy of the only check.
+fn remedy(checks: &[Check]) -> Option<&str> {
+    let [check] = checks else { panic!("{checks:?}") };
+    assert_eq!(check.ok, check.remedy.is_none(), "{check:?}");
+    check.remedy.as_deref()
+}
+
+fn well_placed() -> State {
+    State {
+        place: Place::There { owner: 7, mode: 0o700, user: 7, refused: None },
+        file_system: Some(0xef53),
+        free_bytes: Some(1 << 40),
+    }
+}
+
+// contract 7.1: the state directory: its owner, mode, file system and room, each with what to do
+#[test]
+fn a_state_directory_is_judged() {
+    let there = |owner, mode| Place::There { owner, mode, user: 7, refused: None };
+    let read_only = Some("read-only".to_owned());
+    for (place, file_system, free_bytes, expected) in [
+        (there(7, 0o700), 0xef53, 1 << 40, None),
+        (Place::Absent { can_be_made: true }, 0xef53, 1 << 40, None),
+        (Place::Absent { can_be_made: false }, 0xef53, 1 << 40, Some("mkdir")),
+        (Place::NoDirectory, 0xef53, 1 << 40, Some("move it away")),
+        (Place::Unknown("no".to_owned()), 0xef53, 1 << 40, Some("let this user in")),
+        (there(8, 0o700), 0xef53, 1 << 40, Some("chown -R 7 /s")),
+        (there(7, 0o750), 0xef53, 1 << 40, Some("chmod 700 /s")),
+        (there(7, 0o500), 0xef53, 1 << 40, Some("chmod 700 /s")),
+        (
+            Place::There { owner: 7, mode: 0o700, user: 7, refused: read_only },
+            0xef53,
+            1 << 40,
+            Some("writable"),
+        ),
+        (there(7, 0o700), 0x6969, 1 << 40, Some("local disk")),
+        (there(7, 0o700), 0xff53_4d42, 1 << 40, Some("local disk")),
+        (there(7, 0o700), 0xef53, 1 << 20, Some("free some")),
+    ] {
+        let found = State { place, file_system: Some(file_system), free_bytes: Some(free_bytes) };
+        let checks = state(Path::new("/s"), &found);
+        let told = remedy(&checks);
+        assert_eq!(told.is_some(), expected.is_some(), "{found:?}: {told:?}");
+        assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{found:?}: {told:?}");
+    }
+    let unknown = State { file_system: None, free_bytes: None, ..well_placed() };
+    assert_eq!(remedy(&state(Path::new("/s"), &unknown)), None, "what cannot be told is no finding");
+    let foreign = State { place: there(8, 0o777), file_system: Some(0x6969), free_bytes: Some(0) };
+    assert_eq!(state(Path::new("/s"), &foreign).len(), 3, "each is told");
+    assert!(is_own(&well_placed()) && !is_own(&foreign));
+}
+
+// contract 7.1: programs of agents, limits and reach, each with what to do
+#[test]
+fn agents_and_limits_are_judged() {
+    let file = || PathBuf::from("/bin/a");
+    for (command, found, expected) in [
+        ("a", Program::Found(file()), None),
+        ("a", Program::NotExecutable(file()), Some("chmod +x /bin/a")),
+        ("a", Program::Missing, Some("its whole path")),
+        ("/bin/a", Program::Missing, Some("mend command in [agents.x]")),
+    ] {
+        let checks = [agent("x", command, &found)];
+        let told = remedy(&checks);
+        assert_eq!(told.is_some(), expected.is_some(), "{found:?}");
+        assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{told:?}");
+    }
+    for (files, ok) in [(None, true), (Some(4096), true), (Some(4095), false), (Some(0), false)] {
+        assert_eq!(remedy(&[limits(files)]).is_none(), ok, "{files:?}");
+    }
+    assert_eq!(remedy(&[containment(Containment::Subreaper)]), None);
+    assert!(remedy(&[containment(Containment::ProcessGroup)]).is_some());
+}
+
+// contract 7.1: the configuration and its tokens
+#[test]
+fn a_configuration_is_judged() {
+    assert_eq!(remedy(&[configuration(None, None)]), None);
+    assert_eq!(remedy(&[configuration(Some(Path::new("/c")), None)]), None);
+    let exposed = configuration(Some(Path::new("/c")), Some("anyone".to_owned()));
+    assert!(remedy(&[exposed]).is_some_and(|told| told.contains("acpd token new")));
+    let wrong = mistake("/c:1:1: unknown\n 1 | secret");
+    assert_eq!(wrong.says, "/c:1:1: unknown");
+    assert!(remedy(&[wrong]).is_some_and(|told| told.contains("acpd config check")));
+    assert!(remedy(&[expired("ci")]).is_some_and(|told| told.contains("acpd token rotate ci")));
+}
+
+// contract 7.1: a unit that cannot start, or that kills what it is to stop
+#[test]
+fn a_unit_is_judged() {
+    let well = || Unit {
+        file: "/u".into(),
+        program: Some("/bin/acpd".to_owned()),
+        missing_program: None,
+        missing_config: None,
+        kill_mode: Some("mixed".to_owned()),
+    };
+    assert_eq!(remedy(&unit(&well())), None);
+    let gone = || Some("/gone".to_owned());
+    for (found, expected) in [
+        (Unit { program: None, ..well() }, "ExecStart="),
+        (Unit { missing_program: gone(), ..well() }, "install acpd there"),
+        (Unit { missing_config: gone(), ..well() }, "acpd config init --config /gone"),
+        (Unit { kill_mode: None, ..well() }, "KillMode=mixed"),
+        (Unit { kill_mode: Some("control-group".to_owned()), ..well() }, "KillMode=mixed"),
+    ] {
+        let checks = unit(&found);
+        assert!(remedy(&checks).is_some_and(|told| told.contains(expected)), "{found:?}: {checks:?}");
+    }
+    let text = "# ExecStart=/a\nExecStart=/bin/old\n ExecStart = /bin/acpd serve\nKillModeX=a\nEnvironment=A=1 \
+                \"ACPD_CONFIG=/c.toml\"\nKillMode=\n";
+    assert_eq!(unit_value(text, "ExecStart").as_deref(), Some("/bin/acpd serve"));
+    assert_eq!(unit_value(text, "KillMode"), None);
+    assert_eq!(unit_variable(text, "ACPD_CONFIG").as_deref(), Some("/c.toml"));
+    assert_eq!(unit_variable(text, "ACPD_STORAGE_PATH"), None);
+}
+
+// contract 7.1: versions of client and daemon, how it stands, and whether it knows its configuration
+#[test]
+fn a_daemon_is_judged() {
+    let there = |version: &str, unwell: Option<&str>, stale: Option<&str>| DaemonFacts::There {
+        at: "/s".to_owned(),
+        version: version.to_owned(),
+        unwell: unwell.map(str::to_owned),
+        stale: stale.map(str::to_owned),
+    };
+    for (found, expected) in [
+        (DaemonFacts::None("/s".to_owned()), None),
+        (DaemonFacts::WithoutSocket("/s".to_owned(), 42), Some("kill 42")),
+        (DaemonFacts::Closed("/s".to_owned(), "no".to_owned()), Some("--token-file")),
+        (there("1", None, None), None),
+        (there("2", None, None), Some("restart it")),
+        (there("1", Some("degraded: full"), None), Some("When something is wrong")),
+        (there("1", None, Some("/c")), Some("acpd reload")),
+        (DaemonFacts::Unknown("no token".to_owned()), Some("--connect")),
+        (DaemonFacts::Unreachable("refused".to_owned()), Some("start it")),
+    ] {
+        let checks = [daemon(&found, "1")];
+        let told = remedy(&checks);
+        assert_eq!(told.is_some(), expected.is_some(), "{found:?}: {told:?}");
+        assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{told:?}");
+    }
+}
+
+// contract 7.1: the database
+#[test]
+fn a_database_is_judged() {
+    assert_eq!(remedy(&[database(Ok(true))]), None);
+    assert_eq!(remedy(&[database(Ok(false))]), None);
+    let path = || PathBuf::from("/s/acpd.db");
+    for (error, expected) in [
+        (OpenError::Damaged { path: path(), detail: "x".to_owned() }, "restore a backup"),
+        (OpenError::Newer { path: path(), found: 9, supported: 1 }, "the newer acpd"),
+        (OpenError::Foreign { path: path(), application_id: 1 }, "another state directory"),
+        (OpenError::NoWal { path: path(), mode: "x".to_owned() }, "look at its permissions"),
+    ] {
+        assert!(remedy(&[database(Err(error))]).is_some_and(|told| told.contains(expected)), "{expected}");
+    }
+}
