@@ -11,10 +11,11 @@ use crate::checkpoints;
 use crate::clock;
 use crate::error::HostError;
 use crate::host::Host;
+use crate::host_file::HostFile;
 use crate::journal;
 use crate::setup::Creator;
 use crate::store::SessionStore;
-use acpd_eventlog::{Batch, IndexUpdate, NewSession, Partial, WriteError};
+use acpd_eventlog::{Batch, EventLog, IndexUpdate, NewSession, Partial, WriteError};
 use acpd_record::{SessionId, WrongLine};
 use acpd_wire::{LineBuffer, LineTooLong};
 use intake::{Intake, Taken};
@@ -79,6 +80,11 @@ impl Host {
 }
 
 impl SessionImport {
+    /// Begins an import into a log, for a process that hosts nothing else.
+    pub fn into_log(log: EventLog, owner: HostFile, creator: Creator, message_bytes: usize) -> Self {
+        Self::new(Arc::new(SessionStore::new(log, owner)), creator, message_bytes)
+    }
+
     pub(crate) fn new(store: Arc<SessionStore>, creator: Creator, message_bytes: usize) -> Self {
         let limit = message_bytes.saturating_add(AROUND_A_MESSAGE);
         Self { store, creator, lines: LineBuffer::new(limit), limit, taken: 0, begun: None }

@@ -3,6 +3,7 @@
 //! Reads a log block by block, as any third party with the crates `eventlog` and `record` would. Invariant: what
 //! every recorded log has to satisfy is said here and in no second place.
 
+use crate::round_trip;
 use acpd_eventlog::{Checkpoint, EventLog, ListQuery, Options, SessionRow};
 use acpd_record::{Event, Position, Projection, SessionId, SessionMeta};
 use serde::de::IgnoredAny;
@@ -48,7 +49,10 @@ pub(crate) fn state_directories(dir: &Path) -> Vec<PathBuf> {
 
 async fn judge_sessions(state: &Path) -> Result<(), String> {
     let log = EventLog::open(state, Options::default()).map_err(|error| error.to_string())?;
-    let verdict = judge_rows(&log).await;
+    let verdict = match judge_rows(&log).await {
+        Ok(()) => round_trip::all(&log, state).await,
+        illegal => illegal,
+    };
     log.close().await;
     verdict
 }
@@ -146,7 +150,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
             let log = EventLog::open(&state, Options::default()).expect("it opens");
-            let new = NewSession { id: "s".to_owned(), events: batch, ..NewSession::default() };
+            let (id, agent, cwd) = ("s".to_owned(), "a".to_owned(), "/".to_owned());
+            let new = NewSession { id, agent, cwd, events: batch, ..NewSession::default() };
             drop(log.create(new).await.expect("it is new"));
             log.close().await;
         });

@@ -26,6 +26,8 @@ mod oracle;
 mod process;
 mod pseudo_terminal;
 mod record;
+#[cfg(feature = "logs")]
+mod round_trip;
 mod run_mark;
 mod scratch;
 mod shell_agent;
