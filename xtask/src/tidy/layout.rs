@@ -18,7 +18,7 @@ const MAY_IMPORT: &[(&str, &str)] = &[
     // Shares nothing with the engine that it is there to test.
     ("example-agent", ""),
     // Only with its feature `logs`.
-    ("testkit", "eventlog record"),
+    ("testkit", "eventlog host record"),
     ("e2e", "testkit"),
     ("xtask", "testkit"),
 ];
