@@ -1,6 +1,6 @@
 //! What can be typed to talk to a daemon.
 
-use super::sessions::{Answer, Export, Import, SessionPrompt, Several};
+use super::sessions::{Answer, Export, Fork, Import, SessionPrompt, Several};
 use crate::config::agent_name;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
@@ -127,6 +127,16 @@ Examples:
     Terminate(Several),
     /// Close sessions if they are live, and remove them with their history
     Delete(Several),
+    /// Begin a new session with the history of another, and print its id
+    #[command(after_help = "\
+The agent copies what it knows, and both sessions go on; not every agent can do that. The new one
+stays live.
+
+Examples:
+  acpd sessions fork 5f0c9e
+  acpd run --session $(acpd sessions fork 5f0c9e) \"try it the other way\"
+  acpd sessions fork 5f0c9e --cwd ../other-tree --json | jq -r .sessionId")]
+    Fork(Fork),
     /// Write sessions to stdout or a file
     #[command(after_help = "\
 What is exported as jsonl can be imported, here or elsewhere; markdown is for people. Several sessions

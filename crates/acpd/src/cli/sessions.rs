@@ -1,6 +1,8 @@
 //! What can be typed behind `acpd sessions` to do something with sessions.
 
+use super::run::permission_modes;
 use super::{One, Which};
+use crate::config::PermissionMode;
 use acpd_host::ExportForm;
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
@@ -62,6 +64,22 @@ pub struct Answer {
     /// Decline a form, or refuse a permission
     #[arg(long)]
     pub decline: bool,
+}
+
+/// `acpd sessions fork`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Fork {
+    /// The directory that the new session works in; default: that of the session
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+
+    /// Who answers when its agent asks for permission; default: as in the session
+    #[arg(short, long, value_name = "MODE", value_parser = permission_modes())]
+    pub permission_mode: Option<PermissionMode>,
+
+    /// Which one, and how.
+    #[command(flatten)]
+    pub one: One,
 }
 
 /// `acpd sessions export`

@@ -87,6 +87,7 @@ fn the_commands_for_a_daemon_parse() {
         Command::Sessions(Sessions::Show(one)) => (one.which, one.json),
         Command::Sessions(Sessions::Prompt(prompt)) => (prompt.one.which, prompt.one.json),
         Command::Sessions(Sessions::Answer(answer)) => (answer.one.which, answer.one.json),
+        Command::Sessions(Sessions::Fork(fork)) => (fork.one.which, fork.one.json),
         Command::Sessions(Sessions::Import(import)) => (import.which, import.json),
         Command::Sessions(
             Sessions::Cancel(several)
@@ -104,6 +105,7 @@ fn the_commands_for_a_daemon_parse() {
         "sessions events x",
         "sessions prompt x hello",
         "sessions answer x",
+        "sessions fork x --cwd d",
         "sessions import f",
         "sessions cancel x y",
         "sessions close x y",

@@ -3,6 +3,7 @@
 mod acting;
 mod answering;
 mod events;
+mod forking;
 mod place;
 mod prompting;
 mod search;
@@ -33,6 +34,7 @@ pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
         Sessions::Close(several) => act(several, Deed::End(End::Close)).await,
         Sessions::Terminate(several) => act(several, Deed::End(End::Terminate)).await,
         Sessions::Delete(several) => act(several, Deed::End(End::Delete)).await,
+        Sessions::Fork(args) => forking::fork(args).await,
         Sessions::Export(args) => transfer::export(args).await,
         Sessions::Import(args) => transfer::import(args).await,
     }

@@ -87,6 +87,11 @@ impl DaemonError {
         matches!(self, Self::Lost { .. })
     }
 
+    /// Whether the daemon says that the agent cannot do it.
+    pub(crate) fn is_not_supported(&self) -> bool {
+        matches!(self, Self::Refused { problem } if problem.name == "not_supported")
+    }
+
     /// Whether the daemon says that there is no such thing.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { problem } if problem.status == StatusCode::NOT_FOUND)

@@ -5,8 +5,7 @@ use super::request::Daemon;
 use super::sending::Download;
 use crate::address::encoded;
 use crate::clean::line;
-use acpd_host::ExportForm;
-use acpd_host::SessionState;
+use acpd_host::{ExportForm, PermissionMode, SessionState};
 use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
 use futures_util::Stream;
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Sessions a page: as many as a daemon gives at once.
@@ -166,6 +166,12 @@ impl Daemon {
         Ok(Prompted { raw, ..prompted })
     }
 
+    /// Forks a session: the new one.
+    pub(crate) async fn fork(&self, id: &str, setup: &ForkSetup) -> Result<Session, DaemonError> {
+        let raw = self.post(&format!("/v1/sessions/{}/fork", encoded(id)), None, setup).await?;
+        Session::read(raw).map_err(|error| self.unreadable(&error))
+    }
+
     /// Cancels the turn of a session.
     pub(crate) async fn cancel(&self, id: &str) -> Result<(), DaemonError> {
         self.act(Method::POST, &format!("/v1/sessions/{}/cancel", encoded(id))).await
@@ -195,6 +201,15 @@ impl Daemon {
 struct PromptBody<'a, P> {
     /// Text, or content blocks.
     prompt: &'a P,
+}
+
+/// What a fork has of its own. What is absent is as in its source.
+#[serde_with::skip_serializing_none]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ForkSetup {
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) permission_mode: Option<PermissionMode>,
 }
 
 /// The ways to end a session.

@@ -1,6 +1,6 @@
 //! What `acpd sessions` does with sessions (contract 7.1): prompt, cancel, answer, several at once.
 
-use crate::cli::{done, fails, front_end, json, leave, run, start};
+use crate::cli::{done, fails, front_end, ids, json, leave, run, start};
 use acpd_e2e::{Exit, Scratch};
 use serde_json::json;
 
@@ -100,5 +100,56 @@ fn several_sessions_are_ended_at_once() {
     assert_eq!(json(&scratch, &["sessions", "show", &two])["terminationInfo"]["cause"], "client_close");
     leave(client);
     leave(other);
+    daemon.stop();
+}
+
+// contract 7.1: fork ID prints the new session's id: one of its own, with the history, which can be prompted
+#[test]
+fn a_session_is_forked() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let (mut client, id) = front_end(&scratch);
+    assert_eq!(client.turn(&id, "common words"), "end_turn");
+    let short = &id[id.len() - 8..];
+    let out = done(&scratch, &["sessions", "fork", short]);
+    let fork = out.strip_suffix('\n').expect("a line");
+    let shown = json(&scratch, &["sessions", "show", fork]);
+    assert_eq!((&shown["metadata"]["forkedFrom"], &shown["state"]), (&json!(id), &json!("idle")), "{shown}");
+    let history = done(&scratch, &["sessions", "export", fork, "--format", "markdown"]);
+    assert!(history.contains("common words"), "{history}");
+    assert_eq!(done(&scratch, &["sessions", "prompt", fork, "on"]), "on\n");
+    let other = scratch.path("other");
+    std::fs::create_dir(&other).expect("a directory");
+    let dir = other.to_str().expect("text");
+    let told = json(&scratch, &["sessions", "fork", &id, "--cwd", dir, "--permission-mode", "deny"]);
+    assert_eq!((&told["cwd"], &told["metadata"]["permissionMode"]), (&json!(dir), &json!("deny")), "{told}");
+    assert_eq!(ids(&scratch, &["--live"]).len(), 3);
+    leave(client);
+    // One that has ended is forked as well.
+    done(&scratch, &["sessions", "close", &id]);
+    assert_eq!(done(&scratch, &["sessions", "fork", &id]).lines().count(), 1);
+    daemon.stop();
+}
+
+// contract 7.1: wrong use of fork says what to do, and makes nothing: 1 where the agent cannot, 2, 4 without a session or daemon
+#[test]
+fn what_cannot_be_forked_is_told() {
+    let scratch = Scratch::new().example("lesser", &["--without", "fork"]);
+    scratch.config_file();
+    let err = fails(&scratch, 4, &["sessions", "fork", "5f0c9e"]);
+    assert!(err.contains("no daemon serves") && err.contains("`acpd serve` starts one"), "{err}");
+    let mut daemon = scratch.serve();
+    let out = done(&scratch, &["run", "--agent", "lesser", "--detach", "--keep-open", "hello"]);
+    let id = out.trim_end();
+    for (code, words, told) in [
+        (1, &["sessions", "fork", id][..], "the agent lesser cannot fork a session; `acpd run --session "),
+        (4, &["sessions", "fork", "nothing-such"], "no session has the id"),
+        (2, &["sessions", "fork", id, "--cwd", "/no/such/dir"], "--cwd /no/such/dir: "),
+    ] {
+        let err = fails(&scratch, code, words);
+        assert!(err.contains(told) && err.lines().count() == 1, "{words:?}: {err}");
+    }
+    assert!(matches!(run(&scratch, &["sessions", "fork", id, id]), (Exit::Code(2), _, _)));
+    assert_eq!(ids(&scratch, &[]), [id]);
     daemon.stop();
 }
