@@ -12,6 +12,7 @@ mod leaving;
 mod lines;
 mod mcp;
 mod questions;
+mod refusals;
 mod settings;
 mod show;
 mod stopping;

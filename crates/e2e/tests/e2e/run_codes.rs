@@ -36,6 +36,30 @@ fn the_exit_code_tells_causes_apart() {
     }
 }
 
+// contract 7.1: 5 where a refusal ended the turn, also one that is not answered here: by the mode, beside a daemon too
+#[test]
+fn a_refusal_by_the_mode_has_its_code() {
+    let scratch = Scratch::new();
+    let refused = ["--permission-mode", "deny", "ask edit Write it\nstop-reason refusal"];
+    for (args, code) in [
+        (&refused[..], 5),
+        (&["--permission-mode", "deny", "ask edit Write it"], 0),
+        (&["--permission-mode", "deny", "stop-reason refusal"], 1),
+        (&["--permission-mode", "bypassPermissions", "ask edit Write it\nstop-reason refusal"], 1),
+    ] {
+        for more in [&[][..], &["--json"], &["--format", "quiet"]] {
+            let (exit, out, err) = run(&scratch, &[more, args].concat());
+            assert_eq!(exit, Exit::Code(code), "{more:?} {args:?}: {out}{err}");
+        }
+    }
+    let mut daemon = scratch.serve();
+    for more in [&[][..], &["--json"]] {
+        let (exit, out, err) = run(&scratch, &[more, &refused].concat());
+        assert_eq!(exit, Exit::Code(5), "{out}{err}");
+    }
+    daemon.stop();
+}
+
 // contract 7.1: at the end of --timeout the turn is cancelled, that is said, and the code is 3; an agent that does not
 // even start is left
 #[test]

@@ -46,6 +46,8 @@ pub(super) struct Conversation {
     pub(super) stop: Option<Stop>,
     /// A permission was refused.
     pub(super) refused: bool,
+    /// The number of its last event before the prompt.
+    pub(super) before: u64,
     /// The session was live before, and lives on.
     pub(super) joined: bool,
     /// The session was there before.
@@ -83,6 +85,7 @@ impl Conversation {
             deadline,
             stop: None,
             refused: false,
+            before: 0,
             joined: false,
             resumed: false,
             ended: false,

@@ -150,21 +150,21 @@ pub(super) struct Events {
 
 /// An event with a message of the agent.
 #[derive(Deserialize)]
-struct WithMessage<'a> {
+pub(super) struct WithMessage<'a> {
     #[serde(default)]
-    request: u64,
+    pub(super) request: u64,
     #[serde(borrow)]
-    message: &'a RawValue,
+    pub(super) message: &'a RawValue,
 }
 
 /// An answer to a question.
 #[derive(Deserialize)]
-struct Answered<'a> {
-    request: u64,
+pub(super) struct Answered<'a> {
+    pub(super) request: u64,
     #[serde(borrow, default)]
-    by: Option<AnsweredBy<'a>>,
+    pub(super) by: Option<AnsweredBy<'a>>,
     #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
+    pub(super) result: Option<&'a RawValue>,
 }
 
 impl Events {

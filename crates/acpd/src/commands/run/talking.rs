@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long what was recorded may take to come here.
-const CATCHES_UP: Duration = Duration::from_secs(10);
+pub(super) const CATCHES_UP: Duration = Duration::from_secs(10);
 
 /// What the host is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,9 @@ impl Conversation {
         match self.request(Phase::Prompt, method::SESSION_PROMPT, &params, signals).await? {
             Some(mut ended) => {
                 self.result.usage = Some(ended["usage"].take()).filter(Value::is_object);
-                self.turn_ended(ended["stopReason"].as_str().unwrap_or("unknown"))
+                let stop_reason = ended["stopReason"].as_str().unwrap_or("unknown");
+                self.learn_of_refusals(stop_reason).await;
+                self.turn_ended(stop_reason)
             }
             None => Ok(()),
         }
@@ -125,7 +127,8 @@ impl Conversation {
                 (resumed, before)
             }
         };
-        self.tell_session(&cwd, after).await?;
+        self.before = after;
+        self.tell_session(&cwd).await?;
         self.set(Offer::of(&answer), signals).await
     }
 
@@ -206,13 +209,13 @@ impl Conversation {
     }
 
     /// Tells a program which session it is, and follows its events.
-    async fn tell_session(&mut self, cwd: &Path, after: u64) -> Result<(), Failure> {
+    async fn tell_session(&mut self, cwd: &Path) -> Result<(), Failure> {
         let (Some(session), Some(_)) = (&self.session, self.show.lines()) else { return Ok(()) };
         let (agent, cwd) = (self.agent.as_deref().unwrap_or_default(), cwd.to_string_lossy());
         Lines::write(&Line::Session(SessionLine { session_id: session, agent, cwd: &cwd }))?;
         // Of a turn that goes on alone nothing is told.
         if self.words.detached.is_none() {
-            self.feed = Feed::open(&self.home, session, after).await;
+            self.feed = Feed::open(&self.home, session, self.before).await;
         }
         Ok(())
     }
