@@ -19,15 +19,14 @@ fn place(state_dir: &Path) -> PathBuf {
 /// Notes that this file was read just now; None when there is none.
 pub(crate) fn note(state_dir: &Path, file: Option<&Path>) {
     let file = file.map(|file| std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(place(state_dir))
-        .and_then(|mut note| note.write_all(file.as_deref().unwrap_or(Path::new("")).as_os_str().as_bytes()));
-    if let Err(error) = written {
-        tracing::debug!(%error, "cannot note which configuration was read");
+    leave(&place(state_dir), file.as_deref().unwrap_or(Path::new("")).as_os_str().as_bytes());
+}
+
+/// Leaves a note for commands of this user. The daemon works without.
+pub(crate) fn leave(place: &Path, note: &[u8]) {
+    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(place);
+    if let Err(error) = opened.and_then(|mut file| file.write_all(note)) {
+        tracing::debug!(%error, place = %place.display(), "cannot leave a note");
     }
 }
 

@@ -16,6 +16,7 @@ mod commands;
 pub mod config;
 mod config_file;
 mod daemon;
+mod daemon_address;
 mod daemon_config;
 mod editor;
 mod exit;

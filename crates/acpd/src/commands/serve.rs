@@ -4,6 +4,7 @@ mod token_uses;
 
 use crate::cli::Serve;
 use crate::config::{Config, Scope, Sees};
+use crate::daemon_address;
 use crate::daemon_config;
 use crate::exit::Failure;
 use crate::hooks::{self, HookSpec, Hooks};
@@ -47,6 +48,8 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let address = tcp.local_addr().map_err(|error| cannot_listen(listen, &error))?;
     let state_dir = config.storage.path.clone();
     daemon_config::note(&state_dir, config.file.as_deref());
+    let listening = format!("{scheme}://{address}");
+    daemon_address::note(&state_dir, &listening);
     let tokens = Tokens::default();
     tokens.replace(known_tokens(&config));
     let mut uses = TokenUses::recall(&state_dir, &tokens);
@@ -64,7 +67,6 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
         async move { server.serve(vec![Listener::Tcp(tcp, tls), Listener::Unix(unix)], quit).await }
     });
     let since = tokio::time::Instant::now();
-    let listening = format!("{scheme}://{address}");
     log_start(&config, &listening);
     announce(&listening)?;
     loop {
@@ -92,6 +94,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     local.close(&mut stops).await;
     uses.keep(&tokens);
     daemon_config::forget(&state_dir);
+    daemon_address::forget(&state_dir);
     drop(local_socket);
     tracing::info!(uptime_s = since.elapsed().as_secs(), "acpd stopped");
     Ok(())

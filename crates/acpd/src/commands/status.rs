@@ -8,6 +8,7 @@ use crate::cli::Status;
 use crate::commands::sessions::print_remark;
 use crate::commands::top::count_by_state;
 use crate::daemon::{Chosen, Daemon, DaemonError, SessionFilter, choose, difference, find_daemon, no_daemon};
+use crate::daemon_address;
 use crate::daemon_config::DaemonConfig;
 use crate::exit::Failure;
 use crate::stdout::print;
@@ -51,6 +52,9 @@ struct Agent {
 struct Report {
     running: bool,
     address: String,
+    /// Where it listens beside its socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<i32>,
     version: String,
@@ -145,6 +149,10 @@ async fn look(daemon: &Daemon) -> Result<Report, DaemonError> {
     Ok(Report {
         running: true,
         address: daemon.address().to_string(),
+        url: match daemon.address() {
+            Address::Local(dir) => daemon_address::of(dir),
+            _ => None,
+        },
         pid: daemon.process().await.ok().flatten().map(|process| process.as_raw_nonzero().get()),
         version: health.version,
         client_version: env!("CARGO_PKG_VERSION"),
@@ -178,6 +186,7 @@ fn lines(report: &Report, config: Option<&DaemonConfig>) -> Vec<String> {
         format!("  at        {}{pid}", line(&report.address, 300)),
         format!("  since     {} UTC ({})", date_and_time(&report.since), span(seconds)),
     ];
+    lines.splice(2..2, report.url.as_ref().map(|url| format!("  and at    {url}")));
     lines.extend(config.map(|config| format!("  config    {}", config.file_words())));
     lines.push(format!("  sessions  {}", report.sessions_words));
     lines.push(format!("  agents    {agents}"));
@@ -211,6 +220,7 @@ mod tests {
         let mut report = Report {
             running: true,
             address: "/s/acpd.sock".to_owned(),
+            url: Some("http://127.0.0.1:2273".to_owned()),
             pid: Some(7),
             version: "0.1.0\u{1b}[2J".to_owned(),
             client_version: "0.1.0",
@@ -227,6 +237,7 @@ mod tests {
             [
                 "acpd 0.1.0␛[2J runs",
                 "  at        /s/acpd.sock (pid 7)",
+                "  and at    http://127.0.0.1:2273",
                 "  since     2026-11-23 02:00:00 UTC (1m)",
                 "  sessions  1 live, 1 idle",
                 "  agents    a running (2 processes), b stopped",
@@ -237,6 +248,6 @@ mod tests {
         report.agents = None;
         let told = lines(&report, None);
         assert_eq!(told[0], "acpd 0.1.0␛[2J is degraded: the disk is full");
-        assert!(told[4].contains("scope admin"), "{told:?}");
+        assert!(told[5].contains("scope admin"), "{told:?}");
     }
 }

@@ -13,8 +13,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tar::{Archive, Builder, EntryType, Header};
 
-/// Files that are no part of what is recorded: bytes that only take up room, and where a daemon's configuration was.
-const LEFT_OUT: [&str; 2] = ["acpd.reserve", "daemon.config"];
+/// Files that are no part of what is recorded: bytes that only take up room, and where a daemon was and its configuration.
+const LEFT_OUT: [&str; 3] = ["acpd.reserve", "daemon.config", "daemon.address"];
 
 /// The file of a fixture.
 pub(crate) fn path(name: &str, ending: &str) -> PathBuf {
