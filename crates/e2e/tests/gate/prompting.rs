@@ -37,9 +37,14 @@ fn accepted(answer: &Answer) -> Value {
 
 /// All events of a session.
 fn events(daemon: &Daemon, session: &str) -> Vec<Value> {
-    let page = plain(daemon, "GET", &format!("/v1/sessions/{session}/events?limit=1000"), &[]).json();
-    assert_eq!(page["nextCursor"], Value::Null, "one page is enough");
-    page["events"].as_array().expect("events").clone()
+    let path = format!("/v1/sessions/{session}/events?limit=1000");
+    let (mut all, mut next) = (Vec::new(), Some(path.clone()));
+    while let Some(page) = next {
+        let page = plain(daemon, "GET", &page, &[]).json();
+        all.extend_from_slice(page["events"].as_array().expect("events"));
+        next = page["nextCursor"].as_str().map(|cursor| format!("{path}&after={cursor}"));
+    }
+    all
 }
 
 fn of_kind(daemon: &Daemon, session: &str, kind: &str) -> Vec<Value> {
