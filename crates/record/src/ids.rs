@@ -108,11 +108,23 @@ impl<'de> Deserialize<'de> for NativeSessionId {
     }
 }
 
+const REST: &str = "REST";
+
 /// A connection of a client; no two have the same id, in any process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(Arc<str>);
 
 impl ConnectionId {
+    /// What stands for a connection where there is none: the requests of a client over REST.
+    pub fn rest() -> Self {
+        Self(REST.into())
+    }
+
+    /// Whether this stands for the requests of a client over REST.
+    pub fn is_rest(&self) -> bool {
+        *self.0 == *REST
+    }
+
     /// The id itself.
     pub fn as_str(&self) -> &str {
         &self.0

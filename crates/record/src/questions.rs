@@ -3,6 +3,7 @@
 use crate::ids::{ConnectionId, QuestionNumber};
 use crate::json::Json;
 use crate::payload::{ElicitationCompleted, Question, Resolution};
+use crate::snapshot::OpenQuestions;
 use acpd_wire::{OwnedId, RawId, member};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -130,19 +131,22 @@ impl Questions {
         self.urls.get(elicitation)
     }
 
-    /// The open permission requests as clients see them in a snapshot, up to event `until`.
-    pub(crate) fn shown(&self, until: u64) -> Vec<Json> {
+    /// The open questions as clients see them in a snapshot, up to event `until`.
+    pub(crate) fn shown(&self, until: u64) -> OpenQuestions {
         #[derive(Serialize)]
         struct Shown {
             request: QuestionNumber,
             message: Value,
         }
-        let open = self.open.range(..=QuestionNumber(until));
-        let permissions = open.filter(|(_, question)| question.topic == Topic::Permission);
-        let shown = permissions.map(|(request, question)| {
-            let message: Value = serde_json::from_str(&question.message).unwrap_or_default();
-            Json::new(&Shown { request: *request, message })
-        });
-        shown.collect()
+        let of = |topic| {
+            let open = self.open.range(..=QuestionNumber(until));
+            let to_all = open.filter(|(_, question)| question.topic == topic && question.only.is_none());
+            let shown = to_all.map(|(request, question)| {
+                let message: Value = serde_json::from_str(&question.message).unwrap_or_default();
+                Json::new(&Shown { request: *request, message })
+            });
+            shown.collect()
+        };
+        OpenQuestions { permissions: of(Topic::Permission), elicitations: of(Topic::Elicitation) }
     }
 }

@@ -72,6 +72,16 @@ pub(crate) struct Shown<'a> {
     open_tool_calls: Vec<&'a Value>,
     /// Permission requests that wait for an answer: `request` is the number, `message` the raw request.
     open_permission_requests: Vec<Json>,
+    /// Forms that wait to be filled in, likewise; left out when there is none. What one client alone is asked is not here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    open_elicitations: Vec<Json>,
+}
+
+/// The questions that clients are asked, as a snapshot shows them.
+#[derive(Default)]
+pub(crate) struct OpenQuestions {
+    pub(crate) permissions: Vec<Json>,
+    pub(crate) elicitations: Vec<Json>,
 }
 
 impl Snapshot {
@@ -199,7 +209,7 @@ impl Snapshot {
     }
 
     /// Everything, as clients see it (contract 1.5).
-    pub(crate) fn shown(&self, open_permission_requests: Vec<Json>) -> Json {
+    pub(crate) fn shown(&self, open: OpenQuestions) -> Json {
         let AgentState { modes, config_options, models, current_mode_id, tools } = &self.agent;
         let shown = Shown {
             available_commands: self.available_commands.as_ref(),
@@ -212,7 +222,8 @@ impl Snapshot {
             usage: self.usage.as_ref(),
             title: self.title(),
             open_tool_calls: self.open_calls.values().collect(),
-            open_permission_requests,
+            open_permission_requests: open.permissions,
+            open_elicitations: open.elicitations,
         };
         Json::new(&shown)
     }

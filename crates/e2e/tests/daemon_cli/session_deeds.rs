@@ -83,6 +83,35 @@ fn what_is_asked_is_answered() {
     daemon.stop();
 }
 
+// contract 7.3: a form that a turn started over REST asks for waits until it is filled in, or declined
+#[test]
+fn a_form_is_filled_in_from_the_command_line() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let prompt = ["run", "--detach", "--keep-open", "elicit Which one?\nelicit And now?"];
+    let id = done(&scratch, &prompt).trim_end().to_owned();
+    let mut events = start(&scratch, &["sessions", "events", &id, "--follow", "--json"]);
+    let mut until = |kind: &str| {
+        let kind = format!("\"kind\":\"{kind}\"");
+        std::iter::from_fn(|| events.next_line()).find(|line| line.contains(&kind)).expect("it comes")
+    };
+    until("elicitation_requested");
+    let (_, out, err) = run(&scratch, &["sessions", "answer", &id]);
+    assert!(out.contains("Which one?") && out.contains("    answer"), "{out}");
+    assert!(err.contains("--field answer="), "{err}");
+    let told = fails(&scratch, 2, &["sessions", "answer", &id, "--field", "reply=left"]);
+    assert!(told.contains("reply") && told.contains("answer"), "{told}");
+    done(&scratch, &["sessions", "answer", &id, "--field", "answer=left"]);
+    assert!(until("elicitation_resolved").contains(r#"{"action":"accept","content":{"answer":"left"}}"#));
+    until("elicitation_requested");
+    done(&scratch, &["sessions", "answer", &id, "--decline"]);
+    assert!(until("elicitation_resolved").contains(r#"{"action":"decline"}"#));
+    until("turn_ended");
+    done(&scratch, &["sessions", "close", &id]);
+    drop(events);
+    daemon.stop();
+}
+
 // contract 7.1: with several ids all are tried, the first failure's code counts; each is told
 #[test]
 fn several_sessions_are_ended_at_once() {

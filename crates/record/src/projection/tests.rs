@@ -92,6 +92,10 @@ fn open_questions_are_told() {
         shown(5)
     );
     assert!(shown(4).ends_with(r#""openPermissionRequests":[]}"#));
+    // Number 10 is put to one client alone.
+    let both = [&events[..], &[(14, r#"{"only":"v","request":10,"message":{}}"#)]].concat();
+    let expected = r#""openPermissionRequests":[{"request":5,"message":{"id":2}}],"openElicitations":[{"request":8,"message":{}}]}"#;
+    assert!(folded(&both).shown(10).get().ends_with(expected));
     events.push(TURN_ENDED);
     assert!(open(&events).is_empty());
     // How it was resolved may stand behind the end of the turn, once.

@@ -10,7 +10,7 @@ fn line(update: &Value) -> Vec<u8> {
 }
 
 fn shown(snapshot: &Snapshot) -> Value {
-    let mut shown = snapshot.shown(Vec::new()).value();
+    let mut shown = snapshot.shown(OpenQuestions::default()).value();
     assert_eq!(shown["openPermissionRequests"], json!([]));
     shown.as_object_mut().expect("an object").remove("openPermissionRequests");
     shown

@@ -74,12 +74,14 @@ fn open_questions(session: &Session) -> Vec<Open> {
     #[serde(rename_all = "camelCase", default)]
     struct Snapshot {
         open_permission_requests: Vec<Open>,
+        open_elicitations: Vec<Open>,
     }
-    let whole = session.raw.as_deref().map(RawValue::get);
-    whole
-        .and_then(|raw| serde_json::from_str(raw).ok())
-        .map(|whole: Whole| whole.snapshot.open_permission_requests)
-        .unwrap_or_default()
+    let whole = session.raw.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let Snapshot { open_permission_requests: mut open, open_elicitations } =
+        whole.map(|whole: Whole| whole.snapshot).unwrap_or_default();
+    open.extend(open_elicitations);
+    open.sort_unstable_by_key(|open| open.request);
+    open
 }
 
 /// The question that is meant.

@@ -7,7 +7,7 @@ use super::{SessionPath, body, find};
 use crate::access::Needs;
 use crate::identity::{Identity, Scope};
 use acpd_host::{ClientRef, Prompted, method, prompt_content, prompt_params};
-use acpd_record::TurnNumber;
+use acpd_record::{ConnectionId, TurnNumber};
 use axum::body::Body;
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -15,9 +15,6 @@ use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::sync::Arc;
-
-/// In place of a connection: what a client over REST is asked, it is asked by its events.
-const NO_CONNECTION: &str = "REST";
 
 /// A prompt.
 #[derive(Deserialize)]
@@ -109,5 +106,5 @@ pub(super) async fn cancel(
 
 /// A caller as a client of a session.
 pub(super) fn caller(identity: &Identity, headers: &HeaderMap) -> ClientRef {
-    ClientRef { name: initiator(identity, headers).into(), connection: NO_CONNECTION.into() }
+    ClientRef { name: initiator(identity, headers).into(), connection: ConnectionId::rest() }
 }

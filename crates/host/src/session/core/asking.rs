@@ -56,11 +56,15 @@ impl SessionCore {
         }
     }
 
-    /// `elicitation/create`: a form goes to all who can fill it in, a URL to one who can open it (PE-5).
+    /// `elicitation/create`: a form goes to all who can fill it in, a URL to one who can open it (PE-5). A client that prompts
+    /// over REST answers over REST, and is no viewer.
     pub(super) fn elicitation_requested(&mut self, request: &AgentAsks<'_>, now: Now, out: &mut Effects) {
         let viewers = &self.volatile.viewers;
         let only = match elicitation(request.line).mode.as_deref() {
-            Some("form") => viewers.any(|viewer| viewer.forms).then_some(None),
+            Some("form") => {
+                let over_rest = self.log.prompted_via().is_some_and(ConnectionId::is_rest);
+                (over_rest || viewers.any(|viewer| viewer.forms)).then_some(None)
+            }
             Some("url") => viewers.one(self.log.prompted_via(), |viewer| viewer.urls).map(Some),
             _ => {
                 self.refuse_agent(request, codes::INVALID_PARAMS, "mode: form or url is required", out);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::viewers::ViewerInfo;
+use acpd_record::ConnectionId;
 
 fn viewer(connection: &str) -> ViewerInfo {
     ViewerInfo { connection: connection.into(), forms: true, urls: true, reads: true, writes: true }
@@ -87,6 +88,13 @@ fn an_elicitation_goes_to_those_who_can_answer() {
     let url = |number| asks(number, "elicitation/create", r#""mode":"url","elicitationId":"e""#);
     assert_eq!(told(&stage.take([form(1)])), [r#"result of 1: {"action":"decline"}"#]);
     assert!(stage.last().contains(r#""cause":"nobody""#));
+    // A client over REST can answer what it caused, and is no viewer.
+    let mut over_rest = Stage::new();
+    let Input::Request { request, method, params, .. } = prompt(1) else { panic!("a request") };
+    let caller = ClientRef { connection: ConnectionId::rest(), name: "me".into() };
+    over_rest.take([Input::Request { request, method, params, client: caller }]);
+    assert!(told(&over_rest.take([form(1)])).is_empty() && over_rest.last().contains("elicitation/create"));
+
     let _other = stage.viewers.add(viewer("other"));
     let me = stage.viewers.add(viewer("me"));
     stage.prompt(1);
