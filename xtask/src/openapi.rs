@@ -1,5 +1,5 @@
 //! `cargo xtask openapi`: writes `docs/openapi.json`, the description of REST, which the daemon serves as it lies there, and
-//! `docs/schema`: the schemas of events and of the lines of `acpd run --format json`.
+//! `docs/schema`: the schemas of events, of the lines of `acpd run --format json` and of what hooks are told.
 //!
 //! Not here: making them, which are tests of the crates whose types they are, so that the product is built without what makes
 //! them. The same tests fail while a file is another.

@@ -32,6 +32,8 @@ mod nearest;
 mod process;
 mod progress;
 mod runtime;
+#[cfg(test)]
+mod schema_file;
 mod signals;
 mod state_dir;
 mod stdout;

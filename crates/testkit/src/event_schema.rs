@@ -1,4 +1,5 @@
-//! The project's own schemas as judges: of the events that REST shows, and of the lines of `acpd run --format json`.
+//! The project's own schemas as judges: of the events that REST shows, of the lines of `acpd run --format json`, and of what
+//! hooks are told.
 //!
 //! Not a judge of order: that is the log's.
 
@@ -6,17 +7,16 @@ use jsonschema::Validator;
 use serde_json::Value;
 use std::sync::LazyLock;
 
-static EVENT: LazyLock<Validator> = LazyLock::new(|| {
-    let schema = include_str!("../../../docs/schema/events.json");
-    let schema: Value = serde_json::from_str(schema).expect("it is JSON");
-    jsonschema::validator_for(&schema).expect("it is a schema")
-});
+static EVENT: LazyLock<Validator> =
+    LazyLock::new(|| validator(include_str!("../../../docs/schema/events.json")));
+static LINE: LazyLock<Validator> = LazyLock::new(|| validator(include_str!("../../../docs/schema/run.json")));
+static BODY: LazyLock<Validator> =
+    LazyLock::new(|| validator(include_str!("../../../docs/schema/hook.json")));
 
-static LINE: LazyLock<Validator> = LazyLock::new(|| {
-    let schema = include_str!("../../../docs/schema/run.json");
+fn validator(schema: &str) -> Validator {
     let schema: Value = serde_json::from_str(schema).expect("it is JSON");
     jsonschema::validator_for(&schema).expect("it is a schema")
-});
+}
 
 /// Reads what `acpd run --format json` wrote, and checks every line against `docs/schema/run.json`, and that the last one
 /// is the only result.
@@ -39,6 +39,16 @@ pub fn run_lines(out: &str) -> Vec<Value> {
 /// When it is another.
 pub fn check_event(event: &Value) {
     assert!(EVENT.is_valid(event), "no event of docs/schema/events.json: {event:#}");
+}
+
+/// Reads what a hook was told, and checks it against `docs/schema/hook.json`.
+///
+/// # Panics
+/// When it is something else.
+pub fn hook_body(text: &str) -> Value {
+    let body = serde_json::from_str(text).expect("JSON");
+    assert!(BODY.is_valid(&body), "no body of docs/schema/hook.json: {body:#}");
+    body
 }
 
 #[cfg(test)]
@@ -72,6 +82,27 @@ mod tests {
             json!({"type": "x"}),
         ] {
             assert!(!LINE.is_valid(&other), "{other}");
+        }
+    }
+
+    // contract 7.2: bodies are told apart by their types
+    #[test]
+    fn a_body_is_one_of_its_type() {
+        let session = json!({"id": "s", "agent": "a", "cwd": "/"});
+        let body = |more: Value| {
+            let mut body = json!({"session": session, "seq": 3, "at": "2026-01-01T00:00:00.000Z"});
+            body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            body
+        };
+        let stalled = body(json!({"type": "stalled", "turn": 1, "silentMs": 5, "later": 1}));
+        assert_eq!(hook_body(&stalled.to_string()), stalled);
+        for other in [
+            body(json!({"type": "stalled", "turn": 1})),
+            body(json!({"type": "question", "question": 2, "topic": "file"})),
+            body(json!({"type": "x"})),
+            json!({"type": "stalled", "turn": 1, "silentMs": 5}),
+        ] {
+            assert!(!BODY.is_valid(&other), "{other}");
         }
     }
 }

@@ -40,7 +40,7 @@ pub use client::{Asked, Client, PATIENCE};
 pub use clock::{Deadline, until};
 pub use daemon::{Daemon, connect};
 #[cfg(feature = "schema")]
-pub use event_schema::{check_event, run_lines};
+pub use event_schema::{check_event, hook_body, run_lines};
 pub use gate::{Arrival, Gate};
 pub use http::{Answer, Event, Events, Http};
 #[cfg(feature = "logs")]

@@ -30,22 +30,35 @@ pub(super) enum BodyError {
     Event(#[from] CursorError),
 }
 
+/// What a hook is told.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Body"))]
 struct Told<'a> {
     #[serde(flatten)]
     what: What<'a>,
+    /// Where it happened.
     session: Session<'a>,
+    /// The number of its event in the session.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     seq: u64,
+    /// When it happened, ISO 8601.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     at: String,
 }
 
+/// A session.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Session<'a> {
+    /// Its id.
     id: &'a str,
+    /// The name of its agent.
     agent: &'a str,
+    /// Its working directory.
     cwd: &'a str,
+    /// Its title, if it has one.
     title: Option<String>,
 }
 
@@ -53,35 +66,59 @@ struct Session<'a> {
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 enum What<'a> {
+    /// The agent asks.
     Question {
         /// By which it is answered.
         question: QuestionNumber,
+        /// What it is about.
+        #[cfg_attr(test, schemars(extend("enum" = ["permission", "elicitation"])))]
         topic: &'static str,
         #[serde(flatten)]
         asked: Asked<'a>,
     },
+    /// A turn has ended.
     TurnEnded {
+        /// Its number.
         turn: TurnNumber,
+        /// Why, unless with an error.
         stop_reason: Option<Cow<'a, str>>,
+        /// The error that it ended with.
         error: Option<Failure<'a>>,
+        /// With content: the text of the prompt, 64 KiB at most.
         prompt: Option<String>,
+        /// With content: the text of the answer, 64 KiB at most.
         answer: Option<String>,
+        /// There was more of one of them.
         truncated: Option<bool>,
     },
+    /// The run of a session has ended.
     RunEnded {
+        /// What came to its end.
         reason: Reason,
+        /// What ended it.
         terminated_by: TerminatedBy,
+        /// The exact cause.
         cause: Option<Cause>,
+        /// The client that asked for it.
         initiator: Option<String>,
+        /// What there is to say of it.
         message: Option<String>,
+        /// The exit code of its agent.
         exit_code: Option<i32>,
+        /// The signal that ended its agent.
         signal: Option<String>,
+        /// Whether a turn was running.
         turn_active: bool,
     },
+    /// Nothing comes from the agent in a turn, or something again.
     Stalled {
+        /// The turn.
         turn: TurnNumber,
+        /// How long nothing has come.
         silent_ms: u64,
+        /// It goes on.
         goes_on: Option<bool>,
     },
 }
@@ -90,29 +127,43 @@ enum What<'a> {
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Asked<'a> {
+    /// The kind of the tool call.
     kind: Option<Cow<'a, str>>,
+    /// What can be answered to a permission request.
     options: Option<Vec<Choice<'a>>>,
+    /// With content: the title of the tool call.
     title: Option<Cow<'a, str>>,
+    /// With content: what an elicitation asks.
     message: Option<Cow<'a, str>>,
 }
 
+/// An option of a permission request.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Option"))]
 struct Choice<'a> {
+    /// By which it is chosen.
     #[serde(borrow)]
     option_id: Cow<'a, str>,
+    /// What it is called.
     #[serde(borrow, default)]
     name: Cow<'a, str>,
+    /// Whether it allows or rejects, in the words of ACP.
     #[serde(borrow, default)]
     kind: Cow<'a, str>,
 }
 
+/// An error.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Error"))]
 struct Failure<'a> {
+    /// The code of JSON-RPC or ACP.
     #[serde(default)]
     code: Option<i64>,
+    /// With content: what went wrong.
     #[serde(borrow, default)]
     message: Option<Cow<'a, str>>,
 }
@@ -217,5 +268,18 @@ fn run_ended<'a>(info: &TerminationInfo) -> What<'a> {
         exit_code: info.exit_code,
         signal: info.signal.clone(),
         turn_active: info.turn_active,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 7.2: programs check bodies by the file, so it is what the code says
+    #[test]
+    fn the_files_are_what_the_code_says() {
+        let description =
+            "What a hook is told: the body of the POST, or the stdin of the command. Members may be added.";
+        crate::schema_file::check::<Told<'_>>("hook.json", description);
     }
 }

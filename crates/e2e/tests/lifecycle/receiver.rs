@@ -1,6 +1,6 @@
 //! A server of the tests' own that hooks tell, and that does as it likes with them.
 
-use acpd_e2e::until;
+use acpd_e2e::{hook_body, until};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -69,7 +69,7 @@ impl Received {
     }
 
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).expect("JSON")
+        hook_body(&self.body)
     }
 
     /// The id of the delivery.

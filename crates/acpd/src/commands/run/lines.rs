@@ -206,31 +206,13 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use acpd_record::schema::{definitions, generator};
     use serde_json::json;
-
-    /// Set by `cargo xtask openapi`: the file is to be written, not compared.
-    const RENEW: &str = "ACPD_RENEW_OPENAPI";
-    const FILE: &str = include_str!("../../../../../docs/schema/run.json");
 
     // contract 7.1: programs check lines by the file, so it is what the code says
     #[test]
     fn the_files_are_what_the_code_says() {
-        let mut generator = generator("/$defs");
-        let line = generator.subschema_for::<Line<'_>>();
-        let schema = json!({
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "title": "Line",
-            "description": "A line of `acpd run --format json`. Members may be added.",
-            "$ref": line.get("$ref"),
-            "$defs": definitions(&mut generator),
-        });
-        let text = serde_json::to_string_pretty(&schema).expect("it is JSON") + "\n";
-        if std::env::var_os(RENEW).is_some() {
-            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/run.json");
-            return std::fs::write(path, &text).expect("the file can be written");
-        }
-        assert!(FILE == text, "docs/schema/run.json is stale; renew it: cargo xtask openapi");
+        let description = "A line of `acpd run --format json`. Members may be added.";
+        crate::schema_file::check::<Line<'_>>("run.json", description);
     }
 
     fn event(json: Value) -> Event {
