@@ -108,10 +108,39 @@ impl Field {
         }
     }
 
+    /// What it is called, for people.
+    pub(crate) fn label(&self) -> String {
+        if self.title.is_empty() { line(&self.name, 60) } else { self.title.clone() }
+    }
+
+    /// What can be chosen from, as it is shown.
+    pub(crate) fn choices(&self) -> Vec<String> {
+        self.kind.choices().iter().map(Choice::shown).collect()
+    }
+
+    /// The choice that was typed by its place from 1, unless that is a value or title itself.
+    pub(crate) fn by_place<'a>(&'a self, typed: &'a str) -> &'a str {
+        let choices = self.kind.choices();
+        let place = typed.parse::<usize>().ok().and_then(|place| place.checked_sub(1));
+        match place.and_then(|place| choices.get(place)) {
+            Some(choice) if meant(choices, typed).is_none() => &choice.value,
+            _ => typed,
+        }
+    }
+
+    pub(crate) fn takes_several(&self) -> bool {
+        matches!(self.kind, Kind::Some { .. })
+    }
+
+    /// Whether there is anything that it takes: not where it is of choices and has none.
+    pub(crate) fn can_be_filled(&self) -> bool {
+        !self.takes_several() || !self.kind.choices().is_empty()
+    }
+
     /// The value of what was typed, once or several times; none of one that may be left out.
     pub(crate) fn value(&self, typed: &[&str]) -> Result<Option<Value>, String> {
         let wrong = |why: String| format!("{}: {why}", line(&self.name, 60));
-        let several = matches!(self.kind, Kind::Some { .. });
+        let several = self.takes_several();
         match typed {
             [] => match (&self.default, self.is_required) {
                 (Some(default), _) => Ok(Some(default.clone())),
@@ -171,6 +200,13 @@ impl Kind {
                 }
                 choices => Self::One(choices),
             },
+        }
+    }
+
+    fn choices(&self) -> &[Choice] {
+        match self {
+            Self::One(choices) | Self::Some { of: choices, .. } => choices,
+            Self::Text { .. } | Self::Whole { .. } | Self::Number { .. } | Self::Boolean => &[],
         }
     }
 

@@ -126,7 +126,7 @@ fn questions_are_answered_in_place() {
         chat.wait_for("Answer: ");
         // It has to be there.
         chat.press("\n");
-        chat.wait_for("Answer has to be there");
+        chat.wait_for("answer: text is required");
         chat.press("the left\n");
         chat.wait_for("elicitation accept {\"answer\":\"the left\"}");
         chat.wait_for("✓ end_turn");

@@ -1,11 +1,12 @@
 //! A form of the agent's (`elicitation/create`), asked field by field.
 //!
 //! Pure. Invariants: what goes back is of the type that the schema names; all that is shown is clean. What is no field that
-//! can be asked for is left out, unless it is required: then the form is declined.
+//! can be filled is left out, unless it is required: then the form is declined. Not here: what a field takes.
 
 use crate::clean::line;
+use crate::form::{Field, Form as Fields};
 use serde::Deserialize;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 const WIDTH: usize = 100;
 
@@ -13,28 +14,10 @@ const WIDTH: usize = 100;
 #[derive(Debug)]
 pub(super) struct Form {
     pub(super) message: String,
+    /// Those that are asked for.
     fields: Vec<Field>,
     at: usize,
     content: Map<String, Value>,
-}
-
-#[derive(Debug)]
-struct Field {
-    name: String,
-    title: String,
-    kind: Kind,
-    required: bool,
-    default: Option<Value>,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Text,
-    Number,
-    Integer,
-    Boolean,
-    /// Values, and what is shown for them.
-    Choice(Vec<(Value, String)>),
 }
 
 #[derive(Deserialize)]
@@ -42,15 +25,7 @@ enum Kind {
 struct Params {
     #[serde(default)]
     message: String,
-    requested_schema: Schema,
-}
-
-#[derive(Deserialize)]
-struct Schema {
-    #[serde(default)]
-    properties: Map<String, Value>,
-    #[serde(default)]
-    required: Vec<String>,
+    requested_schema: Value,
 }
 
 /// What a line led to.
@@ -68,38 +43,29 @@ impl Form {
     /// Reads the params; None when there is something that has to be there and cannot be asked for.
     pub(super) fn read(params: &[u8]) -> Option<Self> {
         let Params { message, requested_schema } = serde_json::from_slice(params).ok()?;
-        let mut fields = Vec::new();
-        for (name, schema) in &requested_schema.properties {
-            let required = requested_schema.required.contains(name);
-            match Field::read(name, schema, required) {
-                Some(field) => fields.push(field),
-                None if required => return None,
-                None => {}
-            }
+        let all = Fields::read(&requested_schema);
+        if all.fields().iter().any(|field| field.is_required && !field.can_be_filled()) {
+            return None;
         }
+        let fields = all.fields().iter().filter(|field| field.can_be_filled()).cloned().collect();
         Some(Self { message: line(&message, 1_000), fields, at: 0, content: Map::new() })
     }
 
     /// What stands before the line.
     pub(super) fn label(&self) -> String {
-        self.fields.get(self.at).map_or_else(|| "Enter agrees ".to_owned(), Field::label)
+        self.fields.get(self.at).map_or_else(|| "Enter agrees ".to_owned(), label)
     }
 
     /// What can be chosen from, a line each.
     pub(super) fn choices(&self) -> Vec<String> {
-        match self.fields.get(self.at).map(|field| &field.kind) {
-            Some(Kind::Choice(choices)) => {
-                let choice = |(at, (_, shown)): (usize, &(Value, String))| format!("  {} {shown}", at + 1);
-                choices.iter().enumerate().map(choice).collect()
-            }
-            _ => Vec::new(),
-        }
+        let choices = self.fields.get(self.at).map(Field::choices).unwrap_or_default();
+        (1..).zip(choices).map(|(place, shown): (u32, _)| format!("  {place} {shown}")).collect()
     }
 
     /// A line for the field that is asked for.
     pub(super) fn fill(&mut self, text: &str) -> Filled {
         if let Some(field) = self.fields.get(self.at) {
-            match field.value(text.trim()) {
+            match field.value(&typed(field, text.trim())) {
                 Ok(Some(value)) => drop(self.content.insert(field.name.clone(), value)),
                 Ok(None) => {}
                 Err(wrong) => return Filled::Wrong(wrong),
@@ -113,94 +79,31 @@ impl Form {
     }
 }
 
-impl Field {
-    fn read(name: &str, schema: &Value, required: bool) -> Option<Self> {
-        let text = |key: &str| schema[key].as_str().map(|text| line(text, WIDTH));
-        let title = text("title").filter(|title| !title.is_empty()).unwrap_or_else(|| line(name, WIDTH));
-        let kind = match (schema["type"].as_str(), choices(schema)) {
-            (Some("string") | None, Some(choices)) => Kind::Choice(choices),
-            (Some("string"), None) => Kind::Text,
-            (Some("number"), _) => Kind::Number,
-            (Some("integer"), _) => Kind::Integer,
-            (Some("boolean"), _) => Kind::Boolean,
-            _ => return None,
-        };
-        let default = Some(schema["default"].clone()).filter(|default| !default.is_null());
-        Some(Self { name: name.to_owned(), title, kind, required, default })
-    }
-
-    fn label(&self) -> String {
-        let kind = match &self.kind {
-            Kind::Text => None,
-            Kind::Number => Some("number".to_owned()),
-            Kind::Integer => Some("whole number".to_owned()),
-            Kind::Boolean => Some("y or n".to_owned()),
-            Kind::Choice(choices) => Some(format!("1 to {}", choices.len())),
-        };
-        let default = self.default.as_ref().map(|default| match default {
-            Value::String(text) => format!("Enter: {}", line(text, WIDTH)),
-            other => format!("Enter: {}", line(&other.to_string(), WIDTH)),
-        });
-        let optional = (!self.required && self.default.is_none()).then(|| "may be empty".to_owned());
-        let notes: Vec<String> = [kind, default, optional].into_iter().flatten().collect();
-        match notes.is_empty() {
-            true => format!("{}: ", self.title),
-            false => format!("{} ({}): ", self.title, notes.join(", ")),
-        }
-    }
-
-    /// The value that was meant; None for one that is left out.
-    fn value(&self, text: &str) -> Result<Option<Value>, String> {
-        if text.is_empty() {
-            return match (&self.default, self.required) {
-                (Some(default), _) => Ok(Some(default.clone())),
-                (None, false) => Ok(None),
-                (None, true) => Err(format!("{} has to be there", self.title)),
-            };
-        }
-        let wrong = |what: &str| Err(format!("this is {what}: {}", line(text, WIDTH)));
-        match &self.kind {
-            Kind::Text => Ok(Some(Value::String(text.to_owned()))),
-            Kind::Number => match text.parse().ok().and_then(Number::from_f64) {
-                Some(number) => Ok(Some(Value::Number(number))),
-                None => wrong("no number"),
-            },
-            Kind::Integer => match text.parse::<i64>() {
-                Ok(number) => Ok(Some(number.into())),
-                Err(_) => wrong("no whole number"),
-            },
-            Kind::Boolean => match text.to_ascii_lowercase().as_str() {
-                "y" | "yes" | "true" => Ok(Some(true.into())),
-                "n" | "no" | "false" => Ok(Some(false.into())),
-                _ => wrong("neither y nor n"),
-            },
-            Kind::Choice(choices) => {
-                let place = text.parse::<usize>().ok().and_then(|place| place.checked_sub(1));
-                let named = |(value, shown): &&(Value, String)| shown == text || value.as_str() == Some(text);
-                let chosen = choices.iter().find(named).or_else(|| choices.get(place?));
-                match chosen {
-                    Some((value, _)) => Ok(Some(value.clone())),
-                    None => wrong("none of the choices"),
-                }
-            }
-        }
+/// The values that a line has; none of an empty one.
+fn typed<'a>(field: &'a Field, text: &'a str) -> Vec<&'a str> {
+    match field.takes_several() {
+        _ if text.is_empty() => Vec::new(),
+        false => vec![field.by_place(text)],
+        true => text.split(',').map(|one| field.by_place(one.trim())).collect(),
     }
 }
 
-/// `enum`, or `oneOf` with titles.
-fn choices(schema: &Value) -> Option<Vec<(Value, String)>> {
-    let shown = |value: &Value| value.as_str().map(|text| line(text, WIDTH));
-    let plain = schema["enum"].as_array().map(|values| {
-        let one = |value: &Value| Some((value.clone(), shown(value)?));
-        values.iter().filter_map(one).collect::<Vec<_>>()
+fn label(field: &Field) -> String {
+    let kind = match field.choices().len() {
+        0 => Some(field.takes()).filter(|takes| takes != "text"),
+        many if field.takes_several() => Some(format!("some of 1 to {many}, with commas")),
+        many => Some(format!("1 to {many}")),
+    };
+    let default = field.default.as_ref().map(|default| match default {
+        Value::String(text) => format!("Enter: {}", line(text, WIDTH)),
+        other => format!("Enter: {}", line(&other.to_string(), WIDTH)),
     });
-    let titled = schema["oneOf"].as_array().map(|values| {
-        let one = |one: &Value| {
-            Some((one["const"].clone(), shown(&one["title"]).or_else(|| shown(&one["const"]))?))
-        };
-        values.iter().filter_map(one).collect::<Vec<_>>()
-    });
-    plain.or(titled).filter(|choices| !choices.is_empty())
+    let optional = (!field.is_required && field.default.is_none()).then(|| "may be empty".to_owned());
+    let notes: Vec<String> = [kind, default, optional].into_iter().flatten().collect();
+    match notes.is_empty() {
+        true => format!("{}: ", field.label()),
+        false => format!("{} ({}): ", field.label(), notes.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -217,18 +120,24 @@ mod tests {
     #[test]
     fn fields_are_filled_by_their_types() {
         let number = json!({"x": {"type": "number"}});
+        let days = json!({"type": "array", "maxItems": 2, "items": {"enum": ["mon", "tue", "wed"]}});
         for (property, label, text, value) in [
             (json!({"type": "string", "title": "Name"}), "Name: ", "a b", Some(json!("a b"))),
-            (json!({"type": "integer"}), "x (whole number): ", "-3", Some(json!(-3))),
-            (json!({"type": "integer"}), "x (whole number): ", "3.5", None),
-            (number["x"].clone(), "x (number): ", "3.5", Some(json!(3.5))),
-            (number["x"].clone(), "x (number): ", "inf", None),
-            (json!({"type": "boolean"}), "x (y or n): ", "Yes", Some(json!(true))),
-            (json!({"type": "boolean"}), "x (y or n): ", "maybe", None),
+            (json!({"type": "string", "minLength": 3}), "x: ", "ab", None),
+            (json!({"type": "integer"}), "x (a whole number): ", "-3", Some(json!(-3))),
+            (json!({"type": "integer"}), "x (a whole number): ", "3.5", None),
+            (number["x"].clone(), "x (a number): ", "3.5", Some(json!(3.5))),
+            (number["x"].clone(), "x (a number): ", "inf", None),
+            (json!({"type": "boolean"}), "x (true or false): ", "Yes", Some(json!(true))),
+            (json!({"type": "boolean"}), "x (true or false): ", "maybe", None),
             (json!({"type": "string", "enum": ["a", "b"]}), "x (1 to 2): ", "2", Some(json!("b"))),
             (json!({"type": "string", "enum": ["a", "b"]}), "x (1 to 2): ", "a", Some(json!("a"))),
             (json!({"type": "string", "enum": ["a", "b"]}), "x (1 to 2): ", "3", None),
+            // A value goes over a place.
+            (json!({"type": "string", "enum": ["2", "1"]}), "x (1 to 2): ", "2", Some(json!("2"))),
             (json!({"oneOf": [{"const": "k", "title": "Kay"}]}), "x (1 to 1): ", "Kay", Some(json!("k"))),
+            (days.clone(), "x (some of 1 to 3, with commas): ", "wed, 1", Some(json!(["wed", "mon"]))),
+            (days, "x (some of 1 to 3, with commas): ", "1,2,3", None),
             (json!({"type": "string", "default": "d"}), "x (Enter: d): ", "", Some(json!("d"))),
             (json!({"type": "string"}), "x: ", "", None),
             (json!({"type": "string", "title": "a\u{1b}[2J"}), "a␛[2J: ", "v", Some(json!("v"))),
@@ -238,7 +147,9 @@ mod tests {
             let filled = form.fill(text);
             match value {
                 Some(value) => assert_eq!(filled, Filled::Done(Map::from_iter([("x".to_owned(), value)]))),
-                None => assert!(matches!(filled, Filled::Wrong(_)), "{filled:?}"),
+                None => {
+                    assert!(matches!(&filled, Filled::Wrong(why) if why.starts_with("x: ")), "{filled:?}")
+                }
             }
         }
     }
@@ -246,11 +157,13 @@ mod tests {
     // contract 7.1: a field after the other; what may be left out may be empty; what cannot be asked for is not
     #[test]
     fn a_form_is_asked_field_by_field() {
-        let properties = json!({"a": {"type": "string"}, "b": {"type": "array"}, "c": {"type": "boolean"}});
+        let properties = json!({"a": {"type": "string"}, "b": {"type": "array"},
+            "c": {"type": "string", "oneOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "b"}]}});
         let mut asked = form(properties.clone(), json!(["c"])).expect("a form");
-        assert_eq!(asked.label(), "a (may be empty): ");
+        assert_eq!((asked.label().as_str(), asked.choices()), ("a (may be empty): ", Vec::new()));
         assert_eq!(asked.fill(" "), Filled::Next);
-        assert_eq!(asked.fill("n"), Filled::Done(Map::from_iter([("c".to_owned(), json!(false))])));
+        assert_eq!(asked.choices(), ["  1 r (Red)", "  2 b"]);
+        assert_eq!(asked.fill("1"), Filled::Done(Map::from_iter([("c".to_owned(), json!("r"))])));
         assert!(form(properties, json!(["b"])).is_none());
         let mut empty = form(json!({}), json!([])).expect("a form");
         assert_eq!(empty.label(), "Enter agrees ");
