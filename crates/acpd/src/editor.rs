@@ -49,12 +49,14 @@ pub(crate) struct Editor {
     shown: Option<usize>,
     /// What was written before the history was looked through.
     draft: String,
+    /// What the history is searched for, as long as nothing else is done.
+    sought: Option<String>,
 }
 
 impl Editor {
     pub(crate) fn new(history: History) -> Self {
         let line = LineBuffer::with_capacity(MOST);
-        Self { line, deleted: String::new(), history, shown: None, draft: String::new() }
+        Self { line, deleted: String::new(), history, shown: None, draft: String::new(), sought: None }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -87,6 +89,9 @@ impl Editor {
 
     /// A person did something at the line.
     pub(crate) fn stroke(&mut self, stroke: Stroke) -> Edited {
+        if stroke != Stroke::Search {
+            self.sought = None;
+        }
         let changed = match stroke {
             Stroke::Text(text) | Stroke::Paste(text) => self.line.yank(&text, 1, &mut Unheard).is_some(),
             Stroke::NewLine => self.line.yank("\n", 1, &mut Unheard).is_some(),
@@ -101,6 +106,7 @@ impl Editor {
             Stroke::WordRight => self.line.move_to_next_word(At::AfterEnd, Word::Emacs, 1),
             Stroke::Up => self.up(),
             Stroke::Down => self.down(),
+            Stroke::Search => self.search(),
             Stroke::DeleteWordLeft => {
                 self.deleting(|line, deleted| line.delete_prev_word(Word::Big, 1, deleted))
             }
@@ -182,6 +188,18 @@ impl Editor {
         let Some(at) = last.checked_sub(1) else { return false };
         if self.shown.is_none() {
             self.draft = self.line.as_str().to_owned();
+        }
+        self.show(at)
+    }
+
+    /// To the last line that was written before this one and has in it what is written here; once more, to the one before.
+    fn search(&mut self) -> bool {
+        let sought = self.sought.get_or_insert_with(|| self.line.as_str().to_owned());
+        let last = self.shown.unwrap_or(self.history.len());
+        let has = |at: &usize| self.history.get(*at).is_some_and(|line| line.contains(&*sought));
+        let Some(at) = (0..last).rev().find(has) else { return false };
+        if self.shown.is_none() {
+            self.draft.clone_from(sought);
         }
         self.show(at)
     }
@@ -305,6 +323,31 @@ mod tests {
             assert_eq!(editor.stroke(stroke.clone()), edited, "{written:?} {stroke:?}");
             let is_kept = matches!(edited, Edited::Complete | Edited::Escape);
             assert_eq!(editor.text(), if is_kept { written } else { "" });
+        }
+    }
+
+    // contract 7.1: chat's history is searched for what is written, backwards; what was written is there again behind it
+    #[test]
+    fn lines_are_searched_for() {
+        use Stroke::{Backspace, Down, Search, Up};
+        let lines = ["make test", "look", "run test twice", "stop"];
+        for (strokes, line) in [
+            (vec![typed("test"), Search], "run test twice"),
+            (vec![typed("test"), Search, Search], "make test"),
+            // It stays at the last one that there is.
+            (vec![typed("test"), Search, Search, Search], "make test"),
+            (vec![typed("nothing"), Search], "nothing"),
+            (vec![Search, Search], "run test twice"),
+            (vec![typed("test"), Search, Down, Down], "test"),
+            (vec![typed("test"), Search, Search, Up], "make test"),
+            // What is changed is sought anew.
+            (vec![typed("testx"), Backspace, Search, typed("!")], "run test twice!"),
+            (vec![Up, Search], "stop"),
+        ] {
+            let mut editor = editor(&lines);
+            let told = format!("{strokes:?}");
+            strokes.into_iter().for_each(|stroke| drop(editor.stroke(stroke)));
+            assert_eq!(editor.text(), line, "{told}");
         }
     }
 

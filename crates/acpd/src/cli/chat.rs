@@ -12,6 +12,7 @@ Each line is a prompt, also while a turn runs: it waits for that one, up to 16 o
   Tab             completes a /command of the agent at the beginning, and an @file
   @file           puts a file below the session's directory into the prompt
   up, down        the lines before, from a file in the state directory
+  Ctrl-R          the last line that has in it what is written; once more, the one before
   Ctrl-C          discards the line; at an empty one it cancels the turn and takes back what waits;
                   once more leaves
   Ctrl-D          leaves

@@ -50,6 +50,8 @@ pub(crate) enum Stroke {
     EndOfInput,
     /// Ctrl-L.
     Redraw,
+    /// Ctrl-R.
+    Search,
     /// Ctrl-Z.
     Suspend,
     /// Ctrl-\
@@ -196,6 +198,7 @@ fn control(byte: u8) -> Option<Stroke> {
         b'\r' | b'\n' => Stroke::Enter,
         0x0b => Stroke::DeleteToEnd,
         0x0c => Stroke::Redraw,
+        0x12 => Stroke::Search,
         0x0e => Stroke::Down,
         0x10 => Stroke::Up,
         0x15 => Stroke::DeleteToStart,

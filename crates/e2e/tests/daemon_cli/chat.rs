@@ -208,6 +208,14 @@ fn lines_come_back_in_another_chat() {
         say(&mut one, "words to come back");
         quit(one);
         let mut other = chat(&scratch, place);
+        say(&mut other, "what is behind it");
+        // Ctrl-R looks for what is written.
+        other.press("to come");
+        other.wait_for("› to come");
+        other.press("\u{12}");
+        other.wait_for("› words to come back");
+        other.press("\u{3}");
+        say(&mut other, "words to come back");
         other.press("\u{1b}[A");
         other.wait_for("words to come back");
         other.press("\n");
