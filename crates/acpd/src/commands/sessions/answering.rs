@@ -10,7 +10,6 @@ use crate::nearest::unlisted;
 use crate::stdout::print;
 use crate::view::{Question, Screen, asked, short_id};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// A question that is open.
