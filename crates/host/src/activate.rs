@@ -277,6 +277,7 @@ impl Host {
             cwd: ended.row.cwd,
             created_ms: ended.row.created_ms,
             setup,
+            client: client.into(),
         };
         let history = match named {
             // It knows nothing that it could replay.

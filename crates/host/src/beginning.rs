@@ -16,7 +16,6 @@ use acpd_supervisor::Pending;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Where a session is to run.
 #[derive(Debug, Default)]
@@ -77,11 +76,9 @@ impl Host {
                 None => self.check_new(params.as_ref()),
                 Some(source) => self.check_fork(source, &place.agent, known, params.as_ref()).await,
             };
-            let closes = match checked.and_then(|()| closes_after_turn(params.as_ref())) {
-                Ok(closes) => closes,
-                Err(error) => return Err((error, place.spare)),
-            };
-            let client = Arc::clone(&creator.client);
+            if let Err(error) = checked.and_then(|()| closes_after_turn(params.as_ref())) {
+                return Err((error, place.spare));
+            }
             let agent = self.process_for(place).await.map_err(|error| (error, None))?;
             if let Some(Err(error)) = prompt.map(|prompt| check_content(prompt, agent.info().prompt)) {
                 return Err((error, Some(agent)));
@@ -90,11 +87,7 @@ impl Host {
                 None => self.new_session(&agent, params, creator).await,
                 Some(source) => self.fork_session(source, &agent, params, creator).await,
             };
-            let created = created.map_err(|error| (error, Some(agent)))?;
-            if closes {
-                self.close_after_turn(&created.session, client);
-            }
-            Ok(created)
+            created.map_err(|error| (error, Some(agent)))
         })
     }
 
@@ -123,20 +116,15 @@ impl Host {
             // What cannot be starts nothing.
             let known = place.known.as_ref();
             let checked = self.check_activation(&mut attempt, id, &place.agent, known, params.as_ref()).await;
-            let closes = match checked.and_then(|()| closes_after_turn(params.as_ref())) {
-                Ok(closes) => closes,
-                Err(error) => return (Err(error), place.spare),
-            };
+            if let Err(error) = checked.and_then(|()| closes_after_turn(params.as_ref())) {
+                return (Err(error), place.spare);
+            }
             let agent = match attempt.unless_stopped(self.process_for(place)).await {
                 Ok(agent) => agent,
                 Err(error) => return (Err(error), None),
             };
             match self.activate(attempt, id, &agent, params, client).await {
                 Ok(Activated { session: live, fresh, earlier }) => {
-                    // One that lives goes on as its clients have it.
-                    if fresh && closes {
-                        self.close_after_turn(&live, client.into());
-                    }
                     let joined = live.attach().await.map(|attached| {
                         // What the new run says of itself is no history, even if it has said it already.
                         let until = if fresh { live.began_after() } else { attached.seq };

@@ -130,6 +130,7 @@ impl Host {
             created_ms: projection.run_started_ms(),
             projection: Box::new(projection),
             setup,
+            client: creator.client,
         };
         let initial_events = appender.next_seq() - 1;
         let session = self.begin_run(id, agent, appender, run, history).await?;

@@ -20,7 +20,6 @@ mod chain;
 mod check;
 mod checkpoints;
 mod clock;
-mod close_after_turn;
 mod create;
 mod creation;
 mod ends;

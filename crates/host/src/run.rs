@@ -9,9 +9,10 @@ use crate::journal::RunJournal;
 use crate::recording::ended_batch;
 use crate::services::Services;
 use crate::session::{
-    AboutRun, EndRequest, Handover, Limits, LiveSession, Past, Performer, RunFacts, RunParts, SessionCore,
-    SessionHandle, SessionTask,
+    AboutRun, AfterTurn, EndRequest, Handover, Limits, LiveSession, Past, Performer, RunFacts, RunParts,
+    SessionCore, SessionHandle, SessionTask,
 };
+use crate::setup::closes_after_turn;
 use crate::transcript::Transcript;
 use crate::viewers::Viewers;
 use acpd_eventlog::Appender;
@@ -47,6 +48,8 @@ pub(crate) struct Run {
     pub(crate) created_ms: i64,
     /// The params of `session/new`, `load`, `resume` or `fork`: where the session works.
     pub(crate) setup: Bytes,
+    /// What the client calls itself that began it.
+    pub(crate) client: Arc<str>,
 }
 
 impl Host {
@@ -68,6 +71,9 @@ impl Host {
         let began_after = appender.next_seq() - 1;
         let permission_mode = run.meta.permission_mode.unwrap_or(spec.permission_mode);
         let setup = FilesSpec::of_session(&run.setup, spec.files);
+        let turns = run.projection.turns();
+        let after_turn = closes_after_turn(Some(&run.setup))?;
+        let after_turn = after_turn.then(|| AfterTurn { client: Arc::clone(&run.client), turns });
         let about = about(id, &run, (began_after, permission_mode), &setup);
         let route = match agent.bind(run.claim, inbox, history) {
             Ok(route) => route,
@@ -81,7 +87,7 @@ impl Host {
         let past = is_activated
             .then(|| Box::new(Past::new(self.shared.store.log.clone(), id.to_string(), began_after)));
         let viewers = Viewers::default();
-        let facts = facts_of(id, agent, run.native, permission_mode, &setup);
+        let facts = RunFacts { after_turn, ..facts_of(id, agent, run.native, permission_mode, &setup) };
         let (handover, now) = (Handover::new(run.transcript), Performer::now());
         let core = SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, now);
         let services = self.services_of(id, &spec.name, setup).await;
@@ -192,6 +198,7 @@ fn facts_of(
         permission_mode,
         prompt: agent.info().prompt,
         is_shared: agent.is_shared(),
+        after_turn: None,
         offered: spec.offered,
         forwards_files: setup.rules.forward,
         limits: Limits {

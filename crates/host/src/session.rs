@@ -19,7 +19,7 @@ mod turns;
 mod working;
 
 pub(crate) use self::core::turn_under;
-pub(crate) use self::core::{Limits, RunFacts, SessionCore};
+pub(crate) use self::core::{AfterTurn, Limits, RunFacts, SessionCore};
 pub(crate) use effects::{Note, TurnEnd};
 pub use handle::SessionHandle;
 pub(crate) use handle::{AboutRun, Glimpse};

@@ -1,7 +1,8 @@
 //! `acpd run --detach` (contract 7.1): a turn that is started and left.
 
 use crate::cli::{done, fails, front_end, json, leave, run, start};
-use acpd_e2e::{Exit, Scratch, run_lines};
+use acpd_e2e::{Exit, Scratch, run_lines, until};
+use serde_json::Value;
 
 /// Follows a session to its end.
 fn follow_to_the_end(scratch: &Scratch, id: &str) {
@@ -42,6 +43,29 @@ fn a_turn_is_started_and_left() {
     // There is no end of the turn to tell.
     assert_eq!((&lines[1]["sessionId"], lines[1].get("stopReason")), (&id.into(), None));
     follow_to_the_end(&scratch, id);
+    daemon.stop();
+}
+
+// contract 7.3: it is closed when a turn has ended and no prompt waits: what was accepted has its turn
+#[test]
+fn a_prompt_in_line_has_its_turn_first() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let id = done(&scratch, &["run", "--detach", "ask edit"]).trim_end().to_owned();
+    until("a question", || (json(&scratch, &["sessions", "show", &id])["state"] == "waiting").then_some(()));
+    let told = done(&scratch, &["sessions", "prompt", &id, "--no-wait", "mine"]);
+    assert!(told.contains("behind 1"), "{told}");
+    done(&scratch, &["sessions", "answer", &id, "allow-once"]);
+    follow_to_the_end(&scratch, &id);
+    let events = done(&scratch, &["sessions", "events", &id, "--json"]);
+    let events: Vec<Value> =
+        events.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+    let reasons = events.iter().filter(|event| event["kind"] == "turn_ended");
+    let reasons: Vec<_> = reasons.map(|event| &event["stopReason"]).collect();
+    assert_eq!(reasons, ["end_turn", "end_turn"], "{events:?}");
+    let shown = json(&scratch, &["sessions", "show", &id]);
+    let end = &shown["terminationInfo"];
+    assert_eq!((&end["cause"], &end["initiator"]), (&"client_close".into(), &"acpd run".into()), "{shown}");
     daemon.stop();
 }
 

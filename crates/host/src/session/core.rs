@@ -32,7 +32,7 @@ use crate::viewers::Viewers;
 use acpd_eventlog::IndexUpdate;
 use acpd_record::{
     Event, NativeSessionId, PermissionMode, Position, Projection, QuestionNumber, SessionId, SessionMeta,
-    update_kind,
+    TurnNumber, update_kind,
 };
 use acpd_terminal::TerminalEvent;
 use bytes::Bytes;
@@ -56,6 +56,17 @@ pub(crate) struct RunFacts {
     /// Clients that serve files themselves are asked first.
     pub(crate) forwards_files: bool,
     pub(crate) limits: Limits,
+    /// It is closed behind a turn, with or without clients (contract 7.3, `closeAfterTurn`).
+    pub(crate) after_turn: Option<AfterTurn>,
+}
+
+/// A run that is closed when a turn of it has ended and no prompt waits.
+#[derive(Clone, Debug)]
+pub(crate) struct AfterTurn {
+    /// What the client calls itself that wanted it.
+    pub(crate) client: Arc<str>,
+    /// The turns before the run.
+    pub(crate) turns: TurnNumber,
 }
 
 /// How long things may take.
@@ -205,6 +216,7 @@ impl SessionCore {
             by_time &= matches!(input, Input::Timer);
             heard |= matches!(input, Input::Agent(_));
             self.take(input, now, &mut out);
+            self.close_after_turn(now, &mut out);
             out.stand_behind(self.log.last_seq());
         }
         if !by_time {

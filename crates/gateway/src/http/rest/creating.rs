@@ -57,7 +57,7 @@ pub(super) struct CreateBody<'a> {
     #[serde(default)]
     #[cfg_attr(test, schemars(length(min = 1, max = 200)))]
     title: Option<String>,
-    /// Close it when its first turn has ended.
+    /// Close it when a turn has ended and no prompt waits.
     #[serde(default)]
     close_after_turn: bool,
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the first cause wins, and nothing that was asked is left open.
 
-use super::{Ended, Now, SessionCore};
+use super::{AfterTurn, Ended, Now, SessionCore};
 use crate::acp;
 use crate::agent::AgentAnswer;
 use crate::error::HostError;
@@ -77,6 +77,17 @@ impl SessionCore {
         self.volatile.ending = Some(Ending { requested, settles_at, close: Close::NotAsked });
         if settles_at.is_none() {
             self.settled(now, out);
+        }
+    }
+
+    /// Ends a run that is to be closed behind a turn. A prompt that waits was accepted, so its turn comes first.
+    pub(super) fn close_after_turn(&mut self, now: Now, out: &mut Effects) {
+        let Some(AfterTurn { client, turns: before }) = &self.facts.after_turn else { return };
+        let turns = &self.volatile.turns;
+        let is_done = self.log.turns() > *before && !turns.active() && turns.waiting() == 0;
+        if is_done && self.log.is_live() && !self.is_ending() && !self.volatile.log_failed {
+            let requested = RequestedEnd { cause: Cause::ClientClose, initiator: client.to_string() };
+            self.begin_end(requested, now, out);
         }
     }
 

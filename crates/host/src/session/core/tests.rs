@@ -42,6 +42,7 @@ fn facts() -> RunFacts {
         permission_mode: PermissionMode::Default,
         prompt: PromptCapabilities::default(),
         is_shared: false,
+        after_turn: None,
         offered: Offered::default(),
         forwards_files: true,
         limits: limits(),

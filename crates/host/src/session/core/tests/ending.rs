@@ -168,3 +168,45 @@ fn an_idle_session_ends_by_itself() {
     crashed(&mut stage);
     assert_eq!(record(&stage)["cause"], "idle_timeout");
 }
+
+/// A run that is closed behind a turn.
+fn closing_behind_a_turn() -> Stage {
+    let after_turn = Some(AfterTurn { client: "me".into(), turns: TurnNumber(0) });
+    Stage::with(RunFacts { is_shared: true, after_turn, ..facts() })
+}
+
+// contract 7.3: closeAfterTurn, and a prompt that was accepted has its turn first, whatever became of the one before
+#[test]
+fn a_run_is_closed_behind_its_last_turn() {
+    let mut stage = closing_behind_a_turn();
+    assert_eq!(stops(&stage.wait(Duration::from_secs(1))), None, "none has ended yet");
+    stage.prompt(1);
+    stage.prompt(2);
+    assert_eq!(told(&stage.take([turn_answered(1)])), ["session/prompt Turn(TurnNumber(2))"]);
+    stage.take([cancel()]);
+    let effects = stage.take([turn_answered(2)]);
+    assert_eq!(acts(&effects, |act| matches!(act, Act::Close { .. })), 1, "{effects:?}");
+    assert_eq!(stage.kinds(), ["prompt", "turn_ended", "prompt", "cancel_requested", "turn_ended"]);
+    // What comes now comes too late, and is told so.
+    assert!(answered(&stage.prompt(3)).is_empty());
+    stage.take([Input::CannotClose]);
+    let input = over(&stage, Ended::Released);
+    assert!(answered(&stage.take([input]))[0].2.contains("has ended"));
+    assert_eq!(record(&stage)["cause"], "client_close");
+}
+
+// contract 7.3, PR-6: a turn that was given up has ended; one in line waits until the agent is done, or is withdrawn
+#[test]
+fn a_run_is_closed_behind_a_turn_that_was_given_up() {
+    let closes = |effects: &Effects| acts(effects, |act| matches!(act, Act::Close { .. })) == 1;
+    let mut stage = closing_behind_a_turn();
+    stage.prompt(1);
+    stage.take([cancel()]);
+    assert!(closes(&stage.wait(Duration::from_secs(10))));
+    let mut stage = closing_behind_a_turn();
+    stage.prompt(1);
+    stage.prompt(2);
+    stage.take([cancel()]);
+    assert!(!closes(&stage.wait(Duration::from_secs(10))));
+    assert!(closes(&stage.take([Input::Withdraw { request: ClientRequest(2) }])));
+}
