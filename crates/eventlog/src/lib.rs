@@ -75,7 +75,7 @@ pub use fault::SqliteFault;
 pub use inspection::examine;
 pub use live::Committed;
 pub use log::{Durability, EventLog, NewSession, Options};
-pub use metrics::describe_metrics;
+pub use metrics::{describe_metrics, names as metric_names};
 pub use outbox::{Note, Subscriber};
 pub use partial::Partial;
 pub use query::{ListQuery, QueryError, RowFilter, RowText, SessionRow};

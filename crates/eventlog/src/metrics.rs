@@ -4,13 +4,21 @@
 use std::time::Duration;
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use names::{BYTES, EVENTS, QUEUE_BYTES};
 
-const EVENTS: &str = "acpd_events_appended_total";
-const BYTES: &str = "acpd_events_appended_bytes_total";
+/// The names of those that a daemon looks at itself.
+pub mod names {
+    /// Events that were committed.
+    pub const EVENTS: &str = "acpd_events_appended_total";
+    /// Their bytes.
+    pub const BYTES: &str = "acpd_events_appended_bytes_total";
+    /// Bytes that wait for the writer.
+    pub const QUEUE_BYTES: &str = "acpd_log_queue_bytes";
+}
+
 const COMMITS: &str = "acpd_log_commit_seconds";
 const FAILURES: &str = "acpd_log_commit_failures_total";
 const NOTES_LOST: &str = "acpd_log_notes_lost_total";
-const QUEUE_BYTES: &str = "acpd_log_queue_bytes";
 const QUEUE_ENTRIES: &str = "acpd_log_queue_entries";
 
 /// Says what each metric of the event log means. Once, after a recorder was installed.

@@ -87,7 +87,7 @@ pub use ids::fresh_id;
 pub use import::{ImportError, SessionImport};
 pub use listed::{Matching, SessionBrief};
 pub use listing::{AgentSummary, HistorySummary, Metadata, SessionInfo, SessionState, SessionSummary};
-pub use metrics::describe_metrics;
+pub use metrics::{describe_metrics, names as metric_names};
 pub use prompting::{prompt_content, prompt_params};
 pub use search::{Findings, Part, SearchHit};
 pub use services::Offered;

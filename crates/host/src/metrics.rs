@@ -8,21 +8,32 @@ use crate::clock;
 use crate::listing::SessionState;
 use acpd_record::Cause;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use names::{PROCESSES, RUNS_STARTED, SESSIONS, TURNS_ENDED, TURNS_STARTED};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-
 use std::time::Duration;
 
-const SESSIONS: &str = "acpd_sessions";
+/// The names of those that a daemon looks at itself.
+pub mod names {
+    pub use acpd_eventlog::metric_names::{BYTES, EVENTS, QUEUE_BYTES};
+
+    /// Live sessions by state.
+    pub const SESSIONS: &str = "acpd_sessions";
+    /// Runs that began, by agent.
+    pub const RUNS_STARTED: &str = "acpd_runs_started_total";
+    /// Turns that began.
+    pub const TURNS_STARTED: &str = "acpd_turns_started_total";
+    /// Turns that ended, by stop reason.
+    pub const TURNS_ENDED: &str = "acpd_turns_ended_total";
+    /// Processes of each agent that run.
+    pub const PROCESSES: &str = "acpd_agent_processes";
+}
+
 const COMMANDS: &str = "acpd_session_commands_waiting";
 const INPUTS: &str = "acpd_session_inputs_waiting";
-const RUNS_STARTED: &str = "acpd_runs_started_total";
 const RUNS_ENDED: &str = "acpd_runs_ended_total";
-const TURNS_STARTED: &str = "acpd_turns_started_total";
 const TURNS_STALLED: &str = "acpd_turns_stalled_total";
-const TURNS_ENDED: &str = "acpd_turns_ended_total";
-const PROCESSES: &str = "acpd_agent_processes";
 const RESTARTS: &str = "acpd_agent_restarts_total";
 const WAITING_SINCE: &str = "acpd_waiting_since_timestamp_seconds";
 const TURN_SECONDS: &str = "acpd_turn_seconds";

@@ -12,7 +12,7 @@ use super::problem::{Kind, Problem};
 use super::rest::check_scope;
 use super::settings::Shared;
 use crate::identity::{Identity, Scope};
-use acpd_host::now_ms;
+use acpd_host::{metric_names as names, now_ms};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -108,11 +108,11 @@ impl Measurements {
             let levels = self.levels();
             let sum = |name| self.registry.sum(name, None);
             let totals = Counts {
-                turns: sum("acpd_turns_started_total"),
-                turns_ended: sum("acpd_turns_ended_total"),
-                runs: sum("acpd_runs_started_total"),
-                events: sum("acpd_events_appended_total"),
-                event_bytes: sum("acpd_events_appended_bytes_total"),
+                turns: sum(names::TURNS_STARTED),
+                turns_ended: sum(names::TURNS_ENDED),
+                runs: sum(names::RUNS_STARTED),
+                events: sum(names::EVENTS),
+                event_bytes: sum(names::BYTES),
                 requests: sum(REQUESTS),
             };
             self.ring.lock().add(now_ms(), levels, totals);
@@ -127,16 +127,16 @@ impl Measurements {
     fn levels(&self) -> Levels {
         process::look();
         let sum = |name| self.registry.sum(name, None);
-        let in_state = |state: &str| self.registry.sum("acpd_sessions", Some(("state", state)));
+        let in_state = |state: &str| self.registry.sum(names::SESSIONS, Some(("state", state)));
         Levels {
-            sessions: sum("acpd_sessions"),
+            sessions: sum(names::SESSIONS),
             running: in_state("running"),
             waiting: in_state("waiting"),
-            agent_processes: sum("acpd_agent_processes"),
+            agent_processes: sum(names::PROCESSES),
             viewers: sum(VIEWERS),
             memory_bytes: sum(process::RESIDENT),
             open_files: sum(process::OPEN),
-            queue_bytes: sum("acpd_log_queue_bytes"),
+            queue_bytes: sum(names::QUEUE_BYTES),
         }
     }
 }
