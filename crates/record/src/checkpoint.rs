@@ -30,6 +30,7 @@ sources![
     "json.rs",
     "keys.rs",
     "kind.rs",
+    "last_turn.rs",
     "legality.rs",
     "lib.rs",
     "message.rs",
@@ -41,7 +42,9 @@ sources![
     "schema.rs",
     "snapshot.rs",
     "state.rs",
+    "tally.rs",
     "termination.rs",
+    "usage.rs",
 ];
 
 /// Of FNV-1a, whose purpose is to tell accidents: those that can write a checkpoint can write the log.

@@ -5,6 +5,7 @@ use crate::json::{Json, lenient};
 use crate::keys::RequestKey;
 use crate::permission_mode::PermissionMode;
 use crate::snapshot::Glance;
+use crate::tally::Tally;
 use crate::termination::TerminationInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -48,6 +49,10 @@ pub struct SessionMeta {
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<TerminationInfo>"))]
     pub termination_info: Option<Json>,
+    /// What it has used, how its last turn ended, and what its agent waits for.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Tally::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub tally: Tally,
     /// The host that its last run was lost with, as long as processes of it may live.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]

@@ -5,10 +5,14 @@ use crate::ids::{ConnectionId, QuestionNumber, RunNumber, TurnNumber};
 use crate::json::Json;
 use crate::keys::{KeyedTurn, Keys, RequestKey};
 use crate::kind::EventKind;
+use crate::last_turn::LastTurn;
 use crate::message::RawMessage;
-use crate::payload::{AgentRequest, Prompt, RunStarted, TurnEnded};
+use crate::payload::{AgentRequest, Prompt, RunStarted, StateChanged, TurnEnded};
 use crate::questions::{OpenQuestion, Questions};
 use crate::snapshot::Snapshot;
+use crate::tally::Tally;
+use crate::termination::Cause;
+use crate::usage::{Meter, Usage};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,6 +48,8 @@ pub struct RunningTurn {
     pub number: TurnNumber,
     /// The event that began it.
     pub seq: u64,
+    /// When that happened, in milliseconds since 1970.
+    began_ms: i64,
     /// The content blocks of its prompt.
     prompt: Json,
     /// Terminals that were created in it.
@@ -75,6 +81,8 @@ pub struct Projection {
     last_at_ms: i64,
     prompted_via: Option<ConnectionId>,
     last_stop_reason: Option<Box<str>>,
+    last_turn: Option<LastTurn>,
+    meter: Meter,
     snapshot: Snapshot,
     skipped: u64,
 }
@@ -91,7 +99,7 @@ impl Projection {
         match Event::read(kind, payload) {
             Ok(event) => self.apply(at, &event),
             Err(unreadable) => {
-                self.take_end(unreadable.kind);
+                self.take_end(at.at_ms, unreadable.kind);
                 self.passed(at);
                 self.skipped += 1;
             }
@@ -99,10 +107,12 @@ impl Projection {
     }
 
     /// Takes what an event says by its kind alone: a run or a turn is over, whatever a later version says of why.
-    fn take_end(&mut self, kind: EventKind) {
+    fn take_end(&mut self, at_ms: i64, kind: EventKind) {
         match kind {
-            EventKind::Ended if self.is_live() => self.ended(),
-            EventKind::TurnEnded if self.running_turn().is_some() => self.turn_ended(&TurnEnded::default()),
+            EventKind::Ended if self.is_live() => self.ended(at_ms),
+            EventKind::TurnEnded if self.running_turn().is_some() => {
+                self.turn_ended(at_ms, &TurnEnded::default());
+            }
             _ => {}
         }
     }
@@ -127,14 +137,20 @@ impl Projection {
                 self.is_fork |= created.forked_from.is_some();
             }
             Event::RunStarted(run) => self.run_started(at.at_ms, run),
-            Event::Prompt(prompt) => self.prompted(at.seq, prompt),
-            Event::Update(message) => self.snapshot.see_line(message.line()),
+            Event::Prompt(prompt) => self.prompted(at, prompt),
+            Event::Update(message) => {
+                if self.snapshot.see_line(message.line()) {
+                    self.meter.updated(message.line());
+                }
+            }
             Event::Notification(message) => self.notified(message),
-            Event::TurnEnded(ended) => self.turn_ended(ended),
+            Event::TurnEnded(ended) => self.turn_ended(at.at_ms, ended),
             Event::AgentRequest(request) => self.served(request),
-            Event::Ended(_) => self.ended(),
+            // One whose host died is recorded when that is found. Until when its turn went on is not known.
+            Event::Ended(end) if end.cause == Some(Cause::DaemonLost) => self.ended(self.last_at_ms),
+            Event::Ended(_) => self.ended(at.at_ms),
             Event::ElicitationCompleted(completed) => self.questions.completed(completed),
-            Event::StateChanged(changed) => self.snapshot.see_state(&changed.state),
+            Event::StateChanged(changed) => self.state_changed(changed),
             Event::Stalled(stalled) => {
                 if let Some(turn) = &mut self.turn {
                     turn.stalled = !stalled.goes_on;
@@ -160,23 +176,34 @@ impl Projection {
         self.phase = Phase::Live;
         self.run_started_ms = at_ms;
         self.last_stop_reason = None;
-        self.no_turn();
+        self.no_turn(at_ms);
+        self.meter.run_started(run.method.as_deref() == Some("session/new"));
         if let Some(state) = &run.state {
             self.snapshot.see_state(state);
         }
     }
 
-    fn prompted(&mut self, seq: u64, prompt: &Prompt<'_>) {
+    fn state_changed(&mut self, changed: &StateChanged<'_>) {
+        self.snapshot.see_state(&changed.state);
+        if self.is_fork && changed.by.is_none() {
+            // The history of its source ends here.
+            self.meter.forked();
+            self.last_turn = None;
+        }
+    }
+
+    fn prompted(&mut self, at: Position, prompt: &Prompt<'_>) {
         self.questions.forget_settled();
         if let Some(key) = &prompt.idempotency_key {
-            self.keys.prompted(RequestKey::stored(key, prompt.prompt), prompt.turn, seq);
+            self.keys.prompted(RequestKey::stored(key, prompt.prompt), prompt.turn, at.seq);
         }
         self.turns = prompt.turn;
         self.prompted_via.clone_from(&prompt.via);
         let content = Json::compact(prompt.prompt).unwrap_or_else(|| Json::new(&Value::Null));
         self.turn = Some(Box::new(RunningTurn {
             number: prompt.turn,
-            seq,
+            seq: at.seq,
+            began_ms: at.at_ms,
             prompt: content,
             terminals: Vec::new(),
             cancel_requested: false,
@@ -192,12 +219,17 @@ impl Projection {
         }
     }
 
-    fn turn_ended(&mut self, ended: &TurnEnded<'_>) {
-        self.last_stop_reason = ended.stop_reason.as_deref().map(Into::into);
+    fn turn_ended(&mut self, at_ms: i64, ended: &TurnEnded<'_>) {
+        let stop_reason = ended.stop_reason.as_deref();
+        self.last_stop_reason = stop_reason.map(Into::into);
+        if let Some(result) = ended.result {
+            self.meter.turn_ended(result);
+        }
         self.snapshot.turn_ended();
         self.questions.settle();
         if let Some(turn) = &self.turn {
             self.keys.ended(turn.number, ended);
+            self.last_turn = Some(LastTurn::new(stop_reason, turn.began_ms, at_ms));
         }
         match &mut self.turn {
             Some(turn) if ended.agent_ignored_cancel => turn.given_up = true,
@@ -225,15 +257,18 @@ impl Projection {
         }
     }
 
-    fn ended(&mut self) {
+    fn ended(&mut self, at_ms: i64) {
         self.phase = Phase::Ended;
-        self.no_turn();
+        self.no_turn(at_ms);
     }
 
     /// No host works on it, as far as this log goes.
-    fn no_turn(&mut self) {
+    fn no_turn(&mut self, at_ms: i64) {
         if let Some(turn) = self.turn.take() {
             self.keys.interrupted(turn.number);
+            if !turn.given_up {
+                self.last_turn = Some(LastTurn::new(None, turn.began_ms, at_ms));
+            }
         }
         self.snapshot.turn_ended();
         self.questions = Questions::default();
@@ -299,6 +334,26 @@ impl Projection {
         self.last_stop_reason.as_deref()
     }
 
+    /// What it has used.
+    pub fn usage(&self) -> &Usage {
+        self.meter.used()
+    }
+
+    /// What lists show beside its state, with the questions up to event `until`.
+    pub fn tally(&self, until: u64) -> Tally {
+        Tally {
+            usage: self.usage().clone(),
+            last_turn: self.last_turn.clone(),
+            open_questions: self.open_to_people(until),
+        }
+    }
+
+    /// The same with the end that a run of a dead host is recorded with when it is found.
+    pub fn lost_tally(mut self) -> Tally {
+        self.ended(self.last_at_ms);
+        self.tally(u64::MAX)
+    }
+
     /// What its agent said of its state.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
@@ -312,6 +367,11 @@ impl Projection {
     /// The questions that clients are asked, oldest first.
     pub fn open_questions(&self) -> impl Iterator<Item = (QuestionNumber, &OpenQuestion)> {
         self.questions.open.iter().map(|(number, question)| (*number, question))
+    }
+
+    /// How many of them up to event `until` wait for a person: permission requests and elicitations.
+    pub fn open_to_people(&self, until: u64) -> u64 {
+        self.questions.open_to_people(until)
     }
 
     /// A question that clients are asked.

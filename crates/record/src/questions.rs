@@ -131,6 +131,12 @@ impl Questions {
         self.urls.get(elicitation)
     }
 
+    /// How many open questions up to event `until` wait for a person.
+    pub(crate) fn open_to_people(&self, until: u64) -> u64 {
+        let open = self.open.range(..=QuestionNumber(until));
+        open.filter(|(_, question)| question.topic != Topic::File).count() as u64
+    }
+
     /// The open questions as clients see them in a snapshot, up to event `until`.
     pub(crate) fn shown(&self, until: u64) -> OpenQuestions {
         #[derive(Serialize)]

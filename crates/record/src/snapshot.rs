@@ -92,17 +92,19 @@ impl Snapshot {
         changed != *self
     }
 
-    /// Keeps what matters of a `session/update` line.
-    pub(crate) fn see_line(&mut self, line: &[u8]) {
+    /// Keeps what matters of a `session/update` line. Gives whether it tells what was used.
+    pub(crate) fn see_line(&mut self, line: &[u8]) -> bool {
+        let kind = update_kind(line);
         if matches!(
-            update_kind(line),
+            kind,
             Some("agent_message_chunk" | "agent_thought_chunk" | "user_message_chunk" | "notice")
         ) {
-            return;
+            return false;
         }
         if let Some(update) = update_of(line) {
             self.see(update);
         }
+        kind == Some("usage_update")
     }
 
     fn see(&mut self, update: Value) {

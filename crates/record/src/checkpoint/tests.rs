@@ -60,6 +60,11 @@ fn update(any_digits: bool) -> impl Strategy<Value = Stored> {
         says("config_option_update", r#""configOptions":%"#),
         says("plan", r#""entries":%"#),
         says("usage_update", r#""cost":%,"used":3"#),
+        (0..9_u8, 0..3_u8).prop_map(|(amount, currency)| {
+            format!(
+                r#"{{"sessionUpdate":"usage_update","cost":{{"amount":{amount}.1,"currency":"{currency}"}}}}"#
+            )
+        }),
         says("session_info_update", r#""title":%"#),
         call,
     ];
@@ -85,6 +90,7 @@ fn event(any_digits: bool) -> impl Strategy<Value = Stored> {
             });
     prop_oneof![
         2 => Just((2, r#"{"pid":1}"#.to_owned())),
+        1 => Just((2, r#"{"pid":1,"method":"session/new"}"#.to_owned())),
         1 => state().prop_map(|state| (2, format!(r#"{{"pid":1,"state":{state}}}"#))),
         1 => state().prop_map(|state| (20, state)),
         6 => update(any_digits),
@@ -96,8 +102,9 @@ fn event(any_digits: bool) -> impl Strategy<Value = Stored> {
             (3, format!(r#"{{"turn":{turn},"via":"c{turn}",{key}"prompt":[ {{"text":{value}}} ]}}"#))
         }),
         1 => number.clone().prop_map(|turn| (6, format!(r#"{{"turn":{turn},"error":{{"code":-1,"message":"no"}}}}"#))),
-        2 => (number, any::<bool>()).prop_map(|(turn, ignored)| {
-            (6, format!(r#"{{"turn":{turn},"stopReason":"end_turn","agentIgnoredCancel":{ignored}}}"#))
+        2 => (number, any::<bool>(), any::<u64>()).prop_map(|(turn, ignored, tokens)| {
+            let usage = format!(r#""result":{{"usage":{{"inputTokens":{tokens},"outputTokens":7}}}}"#);
+            (6, format!(r#"{{"turn":{turn},"stopReason":"end_turn","agentIgnoredCancel":{ignored},{usage}}}"#))
         }),
         1 => value(any_digits).prop_map(|value| (5, format!(r#"{{"params":{{"tools":[{value}]}}}}"#))),
         1 => Just((7, "{}".to_owned())),

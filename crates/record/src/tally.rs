@@ -1,0 +1,31 @@
+//! What lists show of a session's turns beside how many events they were, and its index keeps a copy of.
+
+use crate::last_turn::LastTurn;
+use crate::usage::Usage;
+use serde::{Deserialize, Serialize};
+
+/// What a session has used, how its last turn ended, and what its agent waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tally {
+    /// What it has used.
+    #[serde(default, skip_serializing_if = "Usage::is_empty")]
+    pub usage: Usage,
+    /// The last turn that is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_turn: Option<LastTurn>,
+    /// Questions that wait for an answer of a client: permission requests and elicitations.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub open_questions: u64,
+}
+
+impl Tally {
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
