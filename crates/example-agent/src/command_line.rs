@@ -216,7 +216,8 @@ Each line of a prompt is a directive:
   title TEXT                      a session title
   commands A,B                    the available commands
   mode ID                         switch the mode
-  usage USED SIZE                 context usage
+  usage USED SIZE [COST CURRENCY] context usage, and what the session cost so far
+  turn-usage KIND N...            tokens that the turn says at its end to have used: input 11 output 7
   tools A,B                       a session/started notification with that list of tools
   tool TITLE                      a tool call from pending to completed
   ask KIND [TITLE]                a permission request for a tool call of that kind; reports the outcome

@@ -27,7 +27,8 @@ pub(crate) enum Directive {
     Title(String),
     Commands(Vec<String>),
     Mode(String),
-    Usage { used: u64, size: u64 },
+    Usage { used: u64, size: u64, cost: Option<(f64, String)> },
+    TurnUsage(Vec<(String, u64)>),
     Tools(Vec<String>),
     Tool(String),
     Sleep(Duration),
@@ -60,7 +61,7 @@ pub(crate) enum ClientRequest {
     Elicit(String),
 }
 
-const USAGES: [&str; 33] = [
+const USAGES: [&str; 34] = [
     "exit N",
     "signal NAME",
     "stream N [BYTES]",
@@ -69,7 +70,8 @@ const USAGES: [&str; 33] = [
     "title TEXT",
     "commands A,B",
     "mode ID",
-    "usage USED SIZE",
+    "usage USED SIZE [COST CURRENCY]",
+    "turn-usage KIND N...",
     "tools A,B",
     "tool TITLE",
     "sleep MS",
@@ -151,8 +153,22 @@ fn known(name: &str, rest: &str) -> Option<Directive> {
         "commands" => Directive::Commands(list()?),
         "mode" => Directive::Mode(word()?),
         "usage" => {
-            let (used, size) = rest.split_once(char::is_whitespace)?;
-            Directive::Usage { used: used.parse().ok()?, size: size.trim().parse().ok()? }
+            let words: Vec<&str> = rest.split_whitespace().collect();
+            let (used, size, cost) = match words[..] {
+                [used, size] => (used, size, None),
+                [used, size, cost, currency] => {
+                    let cost = cost.parse().ok().filter(|cost: &f64| cost.is_finite())?;
+                    (used, size, Some((cost, currency.to_owned())))
+                }
+                _ => return None,
+            };
+            Directive::Usage { used: used.parse().ok()?, size: size.parse().ok()?, cost }
+        }
+        "turn-usage" => {
+            let words: Vec<&str> = rest.split_whitespace().collect();
+            let (counts @ [_, ..], []) = words.as_chunks::<2>() else { return None };
+            let count = |[kind, count]: &[&str; 2]| Some(((*kind).to_owned(), count.parse().ok()?));
+            Directive::TurnUsage(counts.iter().map(count).collect::<Option<_>>()?)
         }
         "tools" => Directive::Tools(list()?),
         "tool" => Directive::Tool(text()?),
@@ -296,6 +312,11 @@ mod tests {
             "plan",
             "mode a b",
             "usage 5",
+            "usage 5 10 0.1",
+            "usage 5 10 NaN USD",
+            "turn-usage",
+            "turn-usage input",
+            "turn-usage input many",
             "sleep soon",
             "hang on",
             "fork twice",

@@ -32,8 +32,9 @@ impl Turn {
                 self.session.state().settings.mode.clone_from(mode);
                 self.update(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
             }
-            Directive::Usage { used, size } => {
-                self.update(json!({"sessionUpdate": "usage_update", "used": used, "size": size}));
+            Directive::Usage { used, size, cost } => self.usage(*used, *size, cost.as_ref()),
+            Directive::TurnUsage(counts) => {
+                self.usage.extend(counts.iter().map(|(kind, count)| (format!("{kind}Tokens"), json!(count))));
             }
             Directive::Tools(names) => {
                 let params = json!({"sessionId": self.session.id, "tools": names});
@@ -86,6 +87,14 @@ impl Turn {
     fn think(&mut self, text: &str) {
         self.update(json!({"sessionUpdate": "agent_thought_chunk", "messageId": self.message("thought"),
             "content": {"type": "text", "text": text}}));
+    }
+
+    fn usage(&mut self, used: u64, size: u64, cost: Option<&(f64, String)>) {
+        let mut update = json!({"sessionUpdate": "usage_update", "used": used, "size": size});
+        if let Some((amount, currency)) = cost {
+            update["cost"] = json!({"amount": amount, "currency": currency});
+        }
+        self.update(update);
     }
 
     fn plan(&mut self, entries: &[String]) {

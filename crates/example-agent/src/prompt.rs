@@ -39,11 +39,11 @@ impl Agent {
     }
 
     /// Answers the prompt of the turn that just ended, and then whatever waited for that end.
-    fn turn_ended(&self, session: &Session, stop_reason: &str) {
+    fn turn_ended(&self, session: &Session, result: Value) {
         // Answered under the lock: a close that comes in meanwhile must be answered after the prompt.
         let mut state = session.state();
         if let Some(running) = state.running.take() {
-            self.output.answer(Some(&running.prompt), Ok(json!({"stopReason": stop_reason})));
+            self.output.answer(Some(&running.prompt), Ok(result));
         }
         for farewell in state.after_turn.drain(..) {
             self.end(&session.id, farewell.deletes);
@@ -61,7 +61,11 @@ impl Turn {
         }
         self.keep();
         let stop_reason = if self.signal.is_cancelled() { "cancelled" } else { &self.stop_reason };
-        self.agent.turn_ended(&self.session, stop_reason);
+        let mut result = json!({"stopReason": stop_reason});
+        if !self.usage.is_empty() {
+            result["usage"] = Value::Object(std::mem::take(&mut self.usage));
+        }
+        self.agent.turn_ended(&self.session, result);
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::agent::Agent;
 use crate::filler::Filler;
@@ -31,6 +31,8 @@ pub(crate) struct Turn {
     pub(crate) signal: Arc<TurnSignal>,
     /// Why it ends, unless it is cancelled.
     pub(crate) stop_reason: String,
+    /// What it says at its end that it has used.
+    pub(crate) usage: Map<String, Value>,
     number: u64,
     unkept: String,
     has_spoken: bool,
@@ -49,6 +51,7 @@ impl Turn {
             session,
             signal,
             stop_reason: "end_turn".to_owned(),
+            usage: Map::new(),
             number,
             unkept: String::new(),
             has_spoken: false,

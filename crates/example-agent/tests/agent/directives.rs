@@ -67,6 +67,19 @@ fn each_kind_of_update() {
     assert_eq!(one_update("mode plan"), mode);
     let usage = json!({"sessionUpdate": "usage_update", "used": 5, "size": 1_000});
     assert_eq!(one_update("usage 5 1000"), usage);
+    let cost = json!({"amount": 0.25, "currency": "USD"});
+    let usage = json!({"sessionUpdate": "usage_update", "used": 5, "size": 1_000, "cost": cost});
+    assert_eq!(one_update("usage 5 1000 0.25 USD"), usage);
+}
+
+// contract 7.3: an agent tells at the end of a turn what it has used
+#[test]
+fn a_turn_ends_with_what_it_has_used() {
+    let mut peer = Peer::start(&[]);
+    let session = peer.new_session();
+    let played = peer.play(&session, "turn-usage input 11 output 7\nturn-usage output 8");
+    let usage = json!({"inputTokens": 11, "outputTokens": 8});
+    assert_eq!(played.answer["result"], json!({"stopReason": "end_turn", "usage": usage}));
 }
 
 // contract 4, contract 1.5
