@@ -123,7 +123,7 @@ pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
 
 /// For a table.
 fn shown(brief: SessionBrief) -> Session {
-    let SessionBrief { id, agent, cwd, title, state, reason, created_at } = brief;
+    let SessionBrief { id, agent, cwd, title, state, reason, open_questions: _, created_at } = brief;
     Session {
         session_id: id,
         agent,

@@ -257,6 +257,7 @@ impl Host {
         let earlier = ended.meta.run_started(projection.runs());
         ended.meta.permission_mode = mode;
         ended.meta.describe(projection.snapshot().glance());
+        ended.meta.tally = projection.tally(u64::MAX);
         let mut batch = Batch::new();
         recording::push(&mut batch, now, &started);
         batch.update_index(IndexUpdate {

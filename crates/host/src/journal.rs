@@ -120,6 +120,7 @@ impl RunJournal {
                 tracing::debug!(turn = turn.0, client, %connection, "turn started");
             }
             Note::TurnEnded { turn, end } => self.turn_ended(turn, &end),
+            Note::Used(usage) => metrics::used(&self.agent, &usage),
             Note::Stalled { turn, silent } => {
                 metrics::turn_stalled();
                 tracing::warn!(turn = turn.0, silent_ms = milliseconds(silent), "turn stalled");

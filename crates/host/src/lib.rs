@@ -27,6 +27,7 @@ mod error;
 mod export;
 mod files;
 mod fork;
+mod history_summary;
 mod host;
 mod host_file;
 mod ids;
@@ -81,12 +82,13 @@ pub use ends::Found;
 pub use error::{HostError, told_by_agent};
 pub use export::{ExportForm, SessionExport};
 pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};
+pub use history_summary::{HistorySummary, LastTurnSummary};
 pub use host::{Host, HostOptions};
 pub use host_file::{HostFile, HostFileError};
 pub use ids::fresh_id;
 pub use import::{ImportError, SessionImport};
 pub use listed::{Matching, SessionBrief};
-pub use listing::{AgentSummary, HistorySummary, Metadata, SessionInfo, SessionState, SessionSummary};
+pub use listing::{AgentSummary, Metadata, SessionInfo, SessionState, SessionSummary};
 pub use metrics::{describe_metrics, names as metric_names};
 pub use prompting::{prompt_content, prompt_params};
 pub use search::{Findings, Part, SearchHit};
@@ -101,8 +103,8 @@ pub use viewers::{ViewerGuard, ViewerInfo};
 pub use works::Works;
 
 pub use acpd_record::{
-    Cause, EventKind, PermissionMode, Reason, SessionId, StderrInfo, TerminatedBy, TerminationInfo,
-    update_kind,
+    Cause, EventKind, PermissionMode, Reason, SessionId, ShownUsage, StderrInfo, TerminatedBy,
+    TerminationInfo, update_kind,
 };
 pub use acpd_supervisor::{Graces, Pending, SPANS, TaskScope, queue};
 pub use acpd_terminal::TerminalSettings;

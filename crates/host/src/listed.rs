@@ -4,10 +4,11 @@
 
 use crate::clock::iso8601;
 use crate::error::HostError;
+use crate::history_summary::HistorySummary;
 use crate::listing::{SessionInfo, SessionState, SessionSummary, summary_of};
 use crate::recovery::Recovery;
 use crate::registry::Registry;
-use crate::session::SessionHandle;
+use crate::session::{SessionHandle, Standing};
 use crate::store::{self, SessionStore};
 use acpd_eventlog::{ListQuery, RowFilter, RowText, SessionRow, plain};
 use acpd_record::{BriefEnd, SessionId, SessionMeta};
@@ -93,18 +94,18 @@ impl Listing<'_> {
     /// What clients are shown of a row. One whose host has died is shown as it will be recorded.
     pub(crate) async fn summary(&self, mut row: SessionRow) -> SessionSummary {
         let mut meta = SessionMeta::read(&row.info);
-        if let Some(end) = self.recovery.unrecorded_end(&row, &meta).await {
-            meta.ended(&end);
+        if let Some(lost) = self.recovery.unrecorded_end(&row, &meta).await {
+            lost.describe(&mut meta);
             row.ended = true;
         }
         // The record of an end can be read a moment before its session knows that it was written.
         let session = self.live_handle(&row);
         let state = match &session {
-            Some(session) => match session.state() {
-                Some((state, title, updated_ms)) => {
+            Some(session) => match session.standing() {
+                Some(Standing { state, title, tally, updated_ms }) => {
                     // The row learns it a moment later.
                     row.updated_ms = row.updated_ms.max(updated_ms);
-                    meta.title = title;
+                    (meta.title, meta.tally) = (title, tally);
                     state
                 }
                 // It ended a moment after its row was read.
@@ -139,7 +140,14 @@ impl Listing<'_> {
             let _one_of_few = self.store.one_of_few().await;
             self.store.recall(id, &SessionMeta::read(&row.info), last).await?
         };
-        Ok(SessionInfo { summary: self.whole(id, row).await, snapshot: projection.shown(last) })
+        let mut summary = self.whole(id, row).await;
+        let snapshot = projection.shown(last);
+        // The row has it too, unless an earlier version wrote it, or within a turn.
+        summary.history.take(match summary.ended {
+            true => projection.lost_tally(),
+            false => projection.tally(last),
+        });
+        Ok(SessionInfo { summary, snapshot })
     }
 
     fn live_handle(&self, row: &SessionRow) -> Option<SessionHandle> {
@@ -163,6 +171,8 @@ pub struct SessionBrief {
     pub state: SessionState,
     /// How its last run ended, in a word.
     pub reason: Option<String>,
+    /// Questions of its agent that wait for an answer.
+    pub open_questions: u64,
     /// When it was created, ISO 8601.
     pub created_at: String,
 }
@@ -177,6 +187,7 @@ impl SessionBrief {
             agent: row.agent,
             cwd: row.cwd,
             state: SessionState::Ended,
+            open_questions: 0,
             created_at: iso8601(row.created_ms),
         }
     }
@@ -186,7 +197,8 @@ impl SessionBrief {
         let end: Option<BriefEnd<'_>> =
             termination.as_ref().and_then(|info| serde_json::from_str(info.get()).ok());
         let reason = end.and_then(|end| end.reason).map(Into::into);
-        Self { id, agent, cwd, title, state, reason, created_at: history.created_at }
+        let HistorySummary { created_at, open_questions, .. } = history;
+        Self { id, agent, cwd, title, state, reason, open_questions, created_at }
     }
 }
 

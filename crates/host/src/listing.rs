@@ -1,15 +1,15 @@
 //! Listing and inspecting sessions from the store (contract 1.3): live and ended, across restarts, without starting
 //! anything. What of a session is not in its row is asked of its task, or read from its log.
 
-use crate::clock::iso8601;
 use crate::ends::Found;
 use crate::error::HostError;
+use crate::history_summary::{HistorySummary, LastTurnSummary};
 use crate::host::{Host, Shared};
 use crate::listed::{Listing, Matching};
 use crate::search::Findings;
 use crate::session::{Glimpse, SessionHandle};
 use acpd_eventlog::{ListQuery, SearchQuery, SessionRow};
-use acpd_record::{Json, NativeSessionId, PermissionMode, RunNumber, SessionId, SessionMeta};
+use acpd_record::{Json, NativeSessionId, PermissionMode, RunNumber, SessionId, SessionMeta, ShownUsage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -100,21 +100,6 @@ pub struct SessionSummary {
     pub position: (i64, String),
 }
 
-/// What a list shows of a session's log.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HistorySummary {
-    /// When it was created, ISO 8601.
-    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
-    pub created_at: String,
-    /// When it last changed, ISO 8601.
-    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
-    pub updated_at: String,
-    /// Events in its log.
-    pub event_count: u64,
-}
-
 /// What a list shows of what the agent of a session says of it.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
@@ -187,14 +172,23 @@ impl SessionSummary {
             event_count: u64,
             state: SessionState,
             #[serde(skip_serializing_if = "Option::is_none")]
+            usage: Option<&'a ShownUsage>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            last_turn: Option<&'a LastTurnSummary>,
+            open_questions: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
             termination_info: Option<&'a Json>,
         }
+        let HistorySummary { created_at, event_count, usage, last_turn, open_questions, .. } = &self.history;
         Meta {
             agent: &self.agent,
-            created_at: &self.history.created_at,
+            created_at,
             ended: self.ended,
-            event_count: self.history.event_count,
+            event_count: *event_count,
             state: self.state,
+            usage: usage.as_ref(),
+            last_turn: last_turn.as_ref(),
+            open_questions: *open_questions,
             termination_info: self.termination.as_ref(),
         }
     }
@@ -266,8 +260,8 @@ impl Host {
 
     /// A live session, from memory.
     fn live_info(&self, session: &SessionHandle, glimpse: Glimpse) -> SessionInfo {
-        let Glimpse { mut meta, state, title, last_seq, updated_ms, snapshot } = glimpse;
-        meta.title = title;
+        let Glimpse { mut meta, state, title, tally, last_seq, updated_ms, snapshot } = glimpse;
+        (meta.title, meta.tally) = (title, tally);
         let row = SessionRow {
             id: session.id().to_string(),
             agent: session.agent().spec().name.clone(),
@@ -302,6 +296,7 @@ pub(crate) fn summary_of(
         created_by: row.created_by.clone(),
         agent_pid: session.map(|session| session.agent().pid()),
     };
+    let history = HistorySummary::of(&row, meta.tally);
     SessionSummary {
         position: (row.updated_ms, row.id.clone()),
         id: row.id,
@@ -311,11 +306,7 @@ pub(crate) fn summary_of(
         ended: state == SessionState::Ended,
         state,
         created_by: row.created_by,
-        history: HistorySummary {
-            created_at: iso8601(row.created_ms),
-            updated_at: iso8601(row.updated_ms),
-            event_count: row.last_seq,
-        },
+        history,
         by_agent: AgentSummary {
             model: meta.model,
             mode: meta.mode,

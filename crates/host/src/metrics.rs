@@ -6,9 +6,9 @@
 
 use crate::clock;
 use crate::listing::SessionState;
-use acpd_record::Cause;
+use acpd_record::{Cause, Usage};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
-use names::{PROCESSES, RUNS_STARTED, SESSIONS, TURNS_ENDED, TURNS_STARTED};
+use names::{COST, PROCESSES, RUNS_STARTED, SESSIONS, TURNS_ENDED, TURNS_STARTED};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +28,12 @@ pub mod names {
     pub const TURNS_ENDED: &str = "acpd_turns_ended_total";
     /// Processes of each agent that run.
     pub const PROCESSES: &str = "acpd_agent_processes";
+    /// What was paid, in billionths of each currency.
+    pub const COST: &str = "acpd_cost_total";
 }
 
+const QUESTIONS: &str = "acpd_open_questions";
+const TOKENS: &str = "acpd_tokens_total";
 const COMMANDS: &str = "acpd_session_commands_waiting";
 const INPUTS: &str = "acpd_session_inputs_waiting";
 const RUNS_ENDED: &str = "acpd_runs_ended_total";
@@ -44,8 +48,14 @@ const READY: &str = "acpd_ready";
 const ACPD_FAILED: &str = "acpd_failed";
 /// The stop reasons of the protocol. An agent may say anything, and each label is kept for ever.
 const STOP_REASONS: [&str; 5] = ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"];
+/// The kinds of tokens of the protocol, likewise.
+const TOKEN_KINDS: [&str; 6] = ["input", "output", "thought", "cachedRead", "cachedWrite", "total"];
 const OTHER: &str = "other";
 const ERROR: &str = "error";
+
+/// Currencies that are told apart: those that agents name first.
+const CURRENCIES: usize = 8;
+static PAID_IN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Since when sessions of this process wait for an answer: milliseconds since 1970, and a number for each.
 static WAITING: Mutex<BTreeSet<(i64, u64)>> = Mutex::new(BTreeSet::new());
@@ -54,6 +64,17 @@ static WAITING: Mutex<BTreeSet<(i64, u64)>> = Mutex::new(BTreeSet::new());
 /// installed.
 pub fn describe_metrics() {
     describe_gauge!(SESSIONS, Unit::Count, "Live sessions by state");
+    describe_gauge!(
+        QUESTIONS,
+        Unit::Count,
+        "Permission requests and elicitations of agents that wait for an answer"
+    );
+    describe_counter!(
+        TOKENS,
+        Unit::Count,
+        "Tokens that agents told of at the end of turns, by agent and kind; total is the agent's own sum of the others"
+    );
+    describe_counter!(COST, "What agents told that their sessions cost, by agent and currency");
     describe_gauge!(COMMANDS, Unit::Count, "Commands of clients that wait for their sessions");
     describe_gauge!(INPUTS, Unit::Count, "Batches of agents' messages that wait for their sessions");
     describe_counter!(RUNS_STARTED, Unit::Count, "Runs that began, by agent");
@@ -90,7 +111,7 @@ fn begin() {
     for state in [SessionState::Starting, SessionState::Idle, SessionState::Running, SessionState::Waiting] {
         gauge!(SESSIONS, "state" => state.as_str()).set(0.0);
     }
-    for name in [COMMANDS, INPUTS, WAITING_SINCE, READY] {
+    for name in [QUESTIONS, COMMANDS, INPUTS, WAITING_SINCE, READY] {
         gauge!(name).set(0.0);
     }
     for cause in Cause::NAMES.iter().copied().chain([ACPD_FAILED]) {
@@ -114,6 +135,9 @@ pub(crate) fn agent_known(agent: &str) {
     for name in [RUNS_STARTED, RESTARTS] {
         counter!(name, "agent" => agent.to_owned()).absolute(0);
     }
+    for kind in TOKEN_KINDS {
+        counter!(TOKENS, "agent" => agent.to_owned(), "kind" => kind).absolute(0);
+    }
     gauge!(PROCESSES, "agent" => agent.to_owned()).increment(0.0);
     drop(histogram!(START_SECONDS, "agent" => agent.to_owned()));
 }
@@ -133,6 +157,32 @@ pub(crate) fn run_ended(cause: Option<Cause>) {
 
 pub(crate) fn turn_started() {
     counter!(TURNS_STARTED).increment(1);
+}
+
+/// An agent told what was used.
+pub(crate) fn used(agent: &str, usage: &Usage) {
+    for (kind, count) in usage.tokens() {
+        let kind = TOKEN_KINDS.into_iter().find(|known| *known == kind).unwrap_or(OTHER);
+        counter!(TOKENS, "agent" => agent.to_owned(), "kind" => kind).increment(count);
+    }
+    for (currency, nanos) in usage.cost_nanos() {
+        let currency = known_currency(&mut PAID_IN.lock(), currency).to_owned();
+        counter!(COST, "agent" => agent.to_owned(), "currency" => currency).increment(nanos);
+    }
+}
+
+/// A currency as a label: itself as long as there are few, and it looks like one.
+fn known_currency<'a>(known: &mut BTreeSet<String>, currency: &'a str) -> &'a str {
+    let is_short =
+        (1..=16).contains(&currency.len()) && currency.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if known.contains(currency) {
+        return currency;
+    }
+    if !is_short || known.len() == CURRENCIES {
+        return OTHER;
+    }
+    known.insert(currency.to_owned());
+    currency
 }
 
 /// Nothing came from the agent of a turn for long.
@@ -160,13 +210,14 @@ pub(crate) fn agent_restarted(agent: &str) {
 pub(crate) struct SessionShare {
     state: &'static str,
     inputs: usize,
+    questions: u64,
     waits: Option<Waits>,
 }
 
 impl SessionShare {
     pub(crate) fn new(state: &'static str) -> Self {
         gauge!(SESSIONS, "state" => state).increment(1.0);
-        Self { state, inputs: 0, waits: None }
+        Self { state, inputs: 0, questions: 0, waits: None }
     }
 
     /// What the session is doing. Costs nothing when nothing changed.
@@ -176,6 +227,14 @@ impl SessionShare {
             gauge!(SESSIONS, "state" => state).increment(1.0);
             self.state = state;
             self.waits = (state == SessionState::Waiting.as_str()).then(Waits::new);
+        }
+    }
+
+    /// How many questions of its agent are open.
+    pub(crate) fn show_questions(&mut self, questions: u64) {
+        if self.questions != questions {
+            gauge!(QUESTIONS).increment(questions as f64 - self.questions as f64);
+            self.questions = questions;
         }
     }
 
@@ -191,6 +250,7 @@ impl SessionShare {
 impl Drop for SessionShare {
     fn drop(&mut self) {
         self.show_inputs(0);
+        self.show_questions(0);
         gauge!(SESSIONS, "state" => self.state).decrement(1.0);
     }
 }
@@ -235,5 +295,24 @@ impl Waits {
 impl Drop for Waits {
     fn drop(&mut self) {
         Self::change(|waiting| waiting.remove(&self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 7.3: an agent may name any currency, and each label is kept for ever
+    #[test]
+    fn currencies_are_few() {
+        let mut known = BTreeSet::new();
+        assert_eq!(known_currency(&mut known, "USD"), "USD");
+        for odd in ["", "two words", "\u{1b}[2J", "seventeen-letters", "aaaaaaaaaaaaaaaaa"] {
+            assert_eq!(known_currency(&mut known, odd), OTHER, "{odd:?}");
+        }
+        let made_up: Vec<String> = (0..20).map(|number| format!("C{number}")).collect();
+        let apart = made_up.iter().filter(|name| known_currency(&mut known, name) != OTHER).count();
+        assert_eq!((apart, known.len()), (CURRENCIES - 1, CURRENCIES));
+        assert_eq!(known_currency(&mut known, "USD"), "USD");
     }
 }

@@ -14,7 +14,7 @@ use crate::recording::ended_batch;
 use crate::store::SessionStore;
 use crate::termination::SessionFacts;
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
-use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, TerminationInfo};
+use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, Tally, TerminationInfo};
 use acpd_supervisor::{Graces, Sweep, TaskScope, sweep, wait_until_gone};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +26,21 @@ const SLACK: Duration = Duration::from_secs(1);
 
 /// How often hosts that died are looked for.
 const INTERVAL: Duration = Duration::from_secs(60);
+
+/// A run that was lost with its host.
+pub(crate) struct LostRun {
+    end: TerminationInfo,
+    tally: Tally,
+}
+
+impl LostRun {
+    /// Has the index say so. Gives the record of the end.
+    pub(crate) fn describe(self, meta: &mut SessionMeta) -> TerminationInfo {
+        meta.ended(&self.end);
+        meta.tally = self.tally;
+        self.end
+    }
+}
 
 /// Takes care of what dead hosts left in the state directory.
 pub(crate) struct Recovery {
@@ -91,11 +106,7 @@ impl Recovery {
 
     /// How the run of a stored session has ended that another host had, if that has died and nothing of it is recorded
     /// yet. Writes nothing.
-    pub(crate) async fn unrecorded_end(
-        &self,
-        row: &SessionRow,
-        meta: &SessionMeta,
-    ) -> Option<TerminationInfo> {
+    pub(crate) async fn unrecorded_end(&self, row: &SessionRow, meta: &SessionMeta) -> Option<LostRun> {
         let owner = self.store.other_owner(row).filter(|_| !row.ended)?;
         {
             let _one_at_a_time = self.one_at_a_time.lock().await;
@@ -106,7 +117,7 @@ impl Recovery {
         }
         let _one_of_few = self.store.one_of_few().await;
         // When it was found does not count: the next look would find it at another time.
-        Some(self.lost_end(row, meta, row.updated_ms).await)
+        Some(self.lost_run(row, meta, row.updated_ms).await)
     }
 
     async fn recover_host(&self, dead: DeadHost) {
@@ -163,15 +174,15 @@ impl Recovery {
     /// The end of a run whose host died, as the log and the index get it.
     async fn lost_batch(&self, row: &SessionRow, owner: &str) -> Batch {
         let mut meta = SessionMeta::read(&row.info);
-        let end = self.lost_end(row, &meta, clock::now_ms()).await;
-        meta.ended(&end);
+        let lost = self.lost_run(row, &meta, clock::now_ms()).await;
         meta.lost_with = Some(owner.to_owned());
+        let end = lost.describe(&mut meta);
         ended_batch(&end, &meta)
     }
 
-    /// The end of a run whose host died, with what the log knows of it.
-    async fn lost_end(&self, row: &SessionRow, meta: &SessionMeta, at_ms: i64) -> TerminationInfo {
-        let facts = self.facts_in_log(row, meta).await.unwrap_or_else(|error| {
+    /// A run whose host died, with what the log knows of it.
+    async fn lost_run(&self, row: &SessionRow, meta: &SessionMeta, at_ms: i64) -> LostRun {
+        let (facts, tally) = self.facts_in_log(row, meta).await.unwrap_or_else(|error| {
             tracing::warn!(
                 parent: None,
                 session = row.id,
@@ -179,23 +190,29 @@ impl Recovery {
                 "the history of a lost session cannot be read"
             );
             let (started_ms, last_event_seq) = (Some(row.created_ms), Some(row.last_seq));
-            SessionFacts { started_ms, last_event_seq, ..SessionFacts::default() }
+            let facts = SessionFacts { started_ms, last_event_seq, ..SessionFacts::default() };
+            (facts, Tally { open_questions: 0, ..meta.tally.clone() })
         });
-        crate::termination::daemon_lost(&facts, at_ms)
+        LostRun { end: crate::termination::daemon_lost(&facts, at_ms), tally }
     }
 
     /// Whether a turn was running when the log broke off, how the last one ended, and when the run began.
-    async fn facts_in_log(&self, row: &SessionRow, meta: &SessionMeta) -> Result<SessionFacts, HostError> {
+    async fn facts_in_log(
+        &self,
+        row: &SessionRow,
+        meta: &SessionMeta,
+    ) -> Result<(SessionFacts, Tally), HostError> {
         let unknown = || HostError::UnknownSession { id: row.id.clone() };
         let id = SessionId::parse(&row.id).ok_or_else(unknown)?;
         let projection = self.store.recall(&id, meta, row.last_seq).await?;
         let began = (projection.runs() != RunNumber(0)).then(|| projection.run_started_ms());
-        Ok(SessionFacts {
+        let facts = SessionFacts {
             turn_active: projection.running_turn().is_some(),
             last_stop_reason: projection.last_stop_reason().map(str::to_owned),
             started_ms: Some(began.unwrap_or(row.created_ms)),
             last_event_seq: Some(row.last_seq),
-        })
+        };
+        Ok((facts, projection.lost_tally()))
     }
 
     /// Waits until what a session was lost with is gone: two agents must not go on with one session side by side. The

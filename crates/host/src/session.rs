@@ -22,7 +22,7 @@ pub(crate) use self::core::turn_under;
 pub(crate) use self::core::{AfterTurn, Limits, RunFacts, SessionCore};
 pub(crate) use effects::{Note, TurnEnd};
 pub use handle::SessionHandle;
-pub(crate) use handle::{AboutRun, Glimpse};
+pub(crate) use handle::{AboutRun, Glimpse, Standing};
 pub(crate) use live::LiveSession;
 pub(crate) use parts::RunParts;
 pub(crate) use performer::Performer;

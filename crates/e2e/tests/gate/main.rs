@@ -20,3 +20,4 @@ mod tls;
 mod token_files;
 mod token_lives;
 mod transfer;
+mod usage;

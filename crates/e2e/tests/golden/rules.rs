@@ -3,8 +3,8 @@
 //! 1. A time that does not stand in the fixture is `<now>`: that of a run which the showing began, or of an end that it
 //!    found.
 //! 2. An id of a session, or of the agent's, that does not stand in the fixture is `<new id>`.
-//! 3. On a line that tells of now: the numbers of processes, the version of the example agent, and which steps of the
-//!    ladder it took to stop it: an agent that is about to be stopped may leave a moment before.
+//! 3. On a line that tells of now: the numbers of processes, the version of the example agent, how long a turn took, and
+//!    which steps of the ladder it took to stop the agent: one that is about to be stopped may leave a moment before.
 //! 4. In a list, sessions that changed now come last, in the order of their ids: which of two ends came first is a matter
 //!    of milliseconds.
 
@@ -55,7 +55,7 @@ impl Rules {
         }
         out.push_str(rest);
         if out.contains(NOW) {
-            for member in ["\"pid\":", "\"agentPid\":", "\"version\":"] {
+            for member in ["\"pid\":", "\"agentPid\":", "\"version\":", "\"durationMs\":"] {
                 out = without_value(&out, member);
             }
             while let Some(from) = out.find(STEPS) {

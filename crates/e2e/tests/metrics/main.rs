@@ -5,7 +5,7 @@ mod hosted;
 
 use acpd_e2e::Scratch;
 use acpd_gateway::Measurements;
-use acpd_host::EndRequest;
+use acpd_host::{EndRequest, SessionHandle};
 use hosted::{close, example, open, prompt, session, turn, until};
 use serde_json::json;
 
@@ -34,6 +34,24 @@ async fn until_all(recorder: &Measurements, wanted: &[(&str, f64)]) {
 fn has_series(recorder: &Measurements, series: &str, value: &str) {
     let text = recorder.text();
     assert!(text.lines().any(|line| line == format!("{series} {value}")), "{series} {value}: {text}");
+}
+
+// contract 7.3: what agents tell counts once, by what they call it, as long as that is one of few
+async fn what_is_used_is_counted(recorder: &Measurements, session: &SessionHandle) {
+    for kind in ["input", "output", "thought", "cachedRead", "cachedWrite", "total"] {
+        has_series(recorder, &format!("acpd_tokens_total{{agent=\"a\",kind=\"{kind}\"}}"), "0");
+    }
+    let told = "usage 1 2 0.1 USD\nusage 1 2 0.3 USD\nturn-usage input 5 cachedRead 2 odd 3";
+    assert_eq!(turn(session, told).await["stopReason"], "end_turn");
+    turn(session, "usage 1 2 0.35 USD\nturn-usage input 1").await;
+    for (series, value) in [
+        ("acpd_tokens_total{agent=\"a\",kind=\"input\"}", "6"),
+        ("acpd_tokens_total{agent=\"a\",kind=\"cachedRead\"}", "2"),
+        ("acpd_tokens_total{agent=\"a\",kind=\"other\"}", "3"),
+        ("acpd_cost_total{agent=\"a\",currency=\"USD\"}", "0.35"),
+    ] {
+        has_series(recorder, series, value);
+    }
 }
 
 /// Before anything has happened every series whose labels are known is there, in the order of the names.
@@ -79,6 +97,7 @@ fn begins_at_nothing(recorder: &Measurements) {
         "tokens_refused_total",
         "http_request_seconds_count",
         "waiting_since_timestamp_seconds",
+        "open_questions",
         "ready",
     ] {
         has_series(recorder, &format!("acpd_{single}"), "0");
@@ -136,11 +155,14 @@ async fn what_happens_is_counted() {
             ("acpd_turns_ended_total{stop_reason=\"error\"}", 1.0),
             ("acpd_session_commands_waiting", 0.0),
             ("acpd_session_inputs_waiting", 0.0),
+            ("acpd_open_questions", 1.0),
             ("acpd_log_queue_bytes", 0.0),
             ("acpd_log_queue_entries", 0.0),
         ],
     )
     .await;
+
+    what_is_used_is_counted(&recorder, &idle).await;
 
     let since = value(&recorder, "acpd_waiting_since_timestamp_seconds");
     let began = value(&recorder, "process_start_time_seconds");
@@ -172,6 +194,7 @@ async fn what_happens_is_counted() {
             ("acpd_sessions{state=\"running\"}", 0.0),
             ("acpd_sessions{state=\"waiting\"}", 0.0),
             ("acpd_waiting_since_timestamp_seconds", 0.0),
+            ("acpd_open_questions", 0.0),
             ("acpd_agent_processes{agent=\"a\"}", 0.0),
             ("acpd_keepers", 0.0),
             ("acpd_runs_ended_total{cause=\"agent_crash\"}", 1.0),

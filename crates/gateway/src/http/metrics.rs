@@ -47,6 +47,11 @@ fn bounds(name: &str) -> &'static [f64] {
     if name.starts_with("acpd_agent_") || name.starts_with("acpd_turn_") { &LONG } else { &SHORT }
 }
 
+/// How many of what is counted are one of what is told: costs are counted in billionths.
+fn divisor(name: &str) -> u64 {
+    if name == names::COST { 1_000_000_000 } else { 1 }
+}
+
 /// Everything that is measured in this process.
 #[derive(Clone)]
 pub struct Measurements {
@@ -62,7 +67,7 @@ impl Measurements {
     /// # Errors
     /// When the process is measured already.
     pub fn listen() -> Result<Self, MeasurementsError> {
-        let registry = Registry::new(bounds);
+        let registry = Registry::new(bounds, divisor);
         metrics::set_global_recorder(registry.clone()).map_err(|_| MeasurementsError::Taken)?;
         acpd_host::describe_metrics();
         process::describe();

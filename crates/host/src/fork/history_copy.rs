@@ -55,15 +55,13 @@ impl HistoryCopy {
         }
     }
 
-    /// All of the source was taken. Its state, and what the agent says of the fork's in its `answer`, are recorded as far
-    /// as the conversation does not tell them.
+    /// All of the source was taken. Its state, and what the agent says of the fork's in its `answer`, are recorded behind it.
     pub(super) fn finish(mut self, answer: &AgentState, now_ms: i64, batch: &mut Batch) -> Projection {
         self.end_turn(now_ms, batch);
         let mut state = self.source.snapshot().state().clone();
         state.merge(answer);
-        if !state.is_empty() {
-            self.push(&Event::StateChanged(StateChanged { state, by: None }), now_ms, batch);
-        }
+        // It is there also when it says nothing: what was used before it is not the fork's.
+        self.push(&Event::StateChanged(StateChanged { state, by: None }), now_ms, batch);
         self.fork
     }
 
@@ -93,12 +91,14 @@ fn session_in(line: &[u8]) -> Option<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use acpd_record::TurnNumber;
+    use acpd_record::{Tally, TurnNumber};
 
     fn copied(source: &[(u16, &str)]) -> (Projection, u64) {
         let id = SessionId::parse("copy").expect("an id");
         let mut fork = Projection::default();
-        for (seq, (kind, payload)) in (1..).zip([(1, r#"{"agent":"a","cwd":"/"}"#), (2, "{}")]) {
+        for (seq, (kind, payload)) in
+            (1..).zip([(1, r#"{"agent":"a","cwd":"/","forkedFrom":"s"}"#), (2, "{}")])
+        {
             fork.see(Position { seq, at_ms: 0 }, kind, payload.as_bytes());
         }
         let (mut copy, mut batch) = (HistoryCopy::new(&id, false, fork), Batch::new());
@@ -121,17 +121,33 @@ mod tests {
         let (ended, update) =
             ((6, r#"{"turn":2,"stopReason":"end_turn"}"#), (4, r#"{"params":{"sessionId":"s"}}"#));
         for (source, expected) in [
-            (vec![CREATED, STARTED, first, update], 3),
-            (vec![CREATED, STARTED, first, LOST], 2),
-            (vec![CREATED, STARTED, first, LOST, STARTED, second, update, ended], 5),
+            (vec![CREATED, STARTED, first, update], 4),
+            (vec![CREATED, STARTED, first, LOST], 3),
+            (vec![CREATED, STARTED, first, LOST, STARTED, second, update, ended], 6),
             // What cannot be read, or could not follow in the source, is left out.
-            (vec![CREATED, STARTED, ended, (3, "{}"), first], 2),
-            (vec![CREATED, STARTED, (3, r#"{"turn":1,"idempotencyKey":"k","prompt":[]}"#), update], 3),
+            (vec![CREATED, STARTED, ended, (3, "{}"), first], 3),
+            (vec![CREATED, STARTED, (3, r#"{"turn":1,"idempotencyKey":"k","prompt":[]}"#), update], 4),
         ] {
             let (fork, events) = copied(&source);
             assert_eq!((fork.skipped(), events), (0, expected), "{source:?}");
             assert!(fork.running_turn().is_none() && fork.turns() >= TurnNumber(1), "{source:?}");
             assert_eq!(fork.keyed_turn("k"), None, "a fork is prompted under keys of its own");
         }
+    }
+
+    // contract 7.3: a fork has used nothing yet, and what its turns use counts once
+    #[test]
+    fn a_fork_begins_with_nothing_used() {
+        let prompt = (3, r#"{"turn":1,"prompt":[]}"#);
+        let cost = r#"{"amount":1,"currency":"USD"}"#;
+        let paid = format!(
+            r#"{{"params":{{"sessionId":"s","update":{{"sessionUpdate":"usage_update","cost":{cost}}}}}}}"#
+        );
+        let ended = (6, r#"{"turn":1,"stopReason":"end_turn","result":{"usage":{"inputTokens":5}}}"#);
+        let (mut fork, events) = copied(&[CREATED, STARTED, prompt, (4, &paid), ended]);
+        assert_eq!((fork.tally(u64::MAX), fork.turns(), events), (Tally::default(), TurnNumber(1), 4));
+        let more = paid.replace("\"amount\":1", "\"amount\":1.5");
+        fork.see(Position { seq: fork.last_seq() + 1, at_ms: 0 }, 4, more.as_bytes());
+        assert_eq!((fork.usage().cost_nanos().next(), fork.skipped()), (Some(("USD", 500_000_000)), 0));
     }
 }

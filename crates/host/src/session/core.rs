@@ -8,6 +8,7 @@ mod asking;
 mod ending;
 mod forwarding;
 mod hearing;
+mod indexing;
 mod repeating;
 mod requesting;
 mod serving;
@@ -15,10 +16,11 @@ mod turning;
 
 pub(crate) use ending::{EndOfRun, Ending};
 use hearing::Silence;
+use indexing::Stale;
 pub(crate) use repeating::turn_under;
 pub(crate) use serving::Serving;
 
-use super::effects::{Act, Effects};
+use super::effects::{Act, Effects, Note};
 use super::questions::Deadlines;
 use super::requests::ClientRequests;
 use super::transcribing::Handover;
@@ -29,10 +31,9 @@ use crate::listing::SessionState;
 use crate::services::{Offered, Served, ServiceError};
 use crate::termination::RequestedEnd;
 use crate::viewers::Viewers;
-use acpd_eventlog::IndexUpdate;
 use acpd_record::{
     Event, NativeSessionId, PermissionMode, Position, Projection, QuestionNumber, SessionId, SessionMeta,
-    TurnNumber, update_kind,
+    TurnNumber,
 };
 use acpd_terminal::TerminalEvent;
 use bytes::Bytes;
@@ -108,8 +109,8 @@ pub(super) struct Volatile {
     pub(super) silence: Silence,
     /// What the index says that the session is doing. Restart: `Idle`, which a change of owner sets.
     pub(super) told: SessionState,
-    /// What a list shows of the session has changed. Restart: no.
-    pub(super) redescribe: bool,
+    /// What the index says of the session and is not so any more. Restart: nothing; the end of the run says all.
+    pub(super) stale: Stale,
     /// Nothing can be recorded any more. Restart: no.
     pub(super) log_failed: bool,
 }
@@ -200,7 +201,7 @@ impl SessionCore {
             idle_at: facts.limits.idle.map(|idle| now.at + idle),
             silence: Silence::default(),
             told: SessionState::Idle,
-            redescribe: false,
+            stale: Stale::default(),
             log_failed: false,
         };
         let mut core = Self { facts, log, meta, volatile };
@@ -260,39 +261,19 @@ impl SessionCore {
     pub(super) fn append(&mut self, event: &Event<'_>, out: &mut Effects) {
         let at = Position { seq: self.log.last_seq() + 1, at_ms: out.recording.now_ms() };
         debug_assert_eq!(self.log.check(at.seq, event), Ok(()), "{event:?}");
-        self.volatile.redescribe |= match event {
-            Event::Update(message) => matches!(
-                update_kind(message.line()),
-                Some("current_mode_update" | "config_option_update" | "session_info_update")
-            ),
-            Event::StateChanged(_) => true,
-            _ => false,
-        };
+        let may_use = self.volatile.stale.see(event);
+        let before = may_use.then(|| self.log.usage().clone());
         self.log.apply(at, event);
         out.recording.event(event);
+        let used = before.map(|before| self.log.usage().since(&before));
+        if let Some(used) = used.filter(|used| !used.is_empty()) {
+            out.note(Note::Used(used));
+        }
     }
 
     /// The number of the next event.
     pub(super) fn next_seq(&self) -> u64 {
         self.log.last_seq() + 1
-    }
-
-    /// What a list shows, and what other processes read of what the session is doing: they learn it with the events that
-    /// changed it.
-    fn update_index(&mut self, out: &mut Effects) {
-        if std::mem::take(&mut self.volatile.redescribe) {
-            let before = self.meta.glance();
-            let glance = self.log.snapshot().glance();
-            if glance != before {
-                self.meta.describe(glance);
-                out.recording.index(IndexUpdate { info: Some(self.meta.write()), ..IndexUpdate::default() });
-            }
-        }
-        let state = self.state();
-        if state != self.volatile.told && !out.recording.is_empty() {
-            self.volatile.told = state;
-            out.recording.index(IndexUpdate { state: Some(state.stored()), ..IndexUpdate::default() });
-        }
     }
 
     /// What it is doing.

@@ -6,7 +6,7 @@ use crate::error::HostError;
 use crate::recording;
 use crate::services::Service;
 use acpd_eventlog::{Batch, IndexUpdate};
-use acpd_record::{Event, QuestionNumber, TerminationInfo, Topic, TurnNumber};
+use acpd_record::{Event, QuestionNumber, TerminationInfo, Topic, TurnNumber, Usage};
 use acpd_terminal::TerminalId;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -86,6 +86,7 @@ pub(crate) enum Act {
 pub(crate) enum Note {
     TurnStarted { turn: TurnNumber, client: ClientRef },
     TurnEnded { turn: TurnNumber, end: TurnEnd },
+    Used(Usage),
     Stalled { turn: TurnNumber, silent: Duration },
     GoesOn { turn: TurnNumber, silent: Duration },
     Asked { turn: TurnNumber, question: QuestionNumber, topic: Topic },

@@ -9,7 +9,7 @@ use crate::error::HostError;
 use crate::listing::SessionState;
 use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
 use acpd_eventlog::Committed;
-use acpd_record::{Json, PermissionMode, QuestionNumber, SessionId, SessionMeta, TerminationInfo};
+use acpd_record::{Json, PermissionMode, QuestionNumber, SessionId, SessionMeta, Tally, TerminationInfo};
 use acpd_supervisor::Outcome;
 use bytes::Bytes;
 use std::path::PathBuf;
@@ -42,12 +42,23 @@ pub(crate) struct Glimpse {
     pub(crate) meta: SessionMeta,
     pub(crate) state: SessionState,
     pub(crate) title: Option<String>,
+    pub(crate) tally: Tally,
     /// Its last event that can be read.
     pub(crate) last_seq: u64,
     /// When its last event happened, in milliseconds since 1970.
     pub(crate) updated_ms: i64,
     /// Everything of contract 1.5.
     pub(crate) snapshot: Json,
+}
+
+/// A live session as a list shows it.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) state: SessionState,
+    pub(crate) title: Option<String>,
+    pub(crate) tally: Tally,
+    /// When its last event happened, in milliseconds since 1970.
+    pub(crate) updated_ms: i64,
 }
 
 /// Speaks to one session. When the last handle is dropped the session is ended.
@@ -235,6 +246,7 @@ impl SessionHandle {
                 meta: core.meta().clone(),
                 state: core.state(),
                 title: core.log().snapshot().title().map(str::to_owned),
+                tally: core.log().tally(last_seq),
                 last_seq,
                 updated_ms: core.log().last_at_ms(),
                 snapshot: core.log().shown(last_seq),
@@ -243,13 +255,18 @@ impl SessionHandle {
         self.0.live.with(|run| look(run.core())).flatten()
     }
 
-    /// What it is doing, its title, and when its last event happened, in milliseconds since 1970. None once its end is recorded.
-    pub(crate) fn state(&self) -> Option<(SessionState, Option<String>, i64)> {
-        let state = |core: &SessionCore| {
+    /// What a list shows of it that its row learns a moment later. None once its end is recorded.
+    pub(crate) fn standing(&self) -> Option<Standing> {
+        let standing = |core: &SessionCore| {
             let log = core.log();
-            (core.state(), log.snapshot().title().map(str::to_owned), log.last_at_ms())
+            Standing {
+                state: core.state(),
+                title: log.snapshot().title().map(str::to_owned),
+                tally: log.tally(u64::MAX),
+                updated_ms: log.last_at_ms(),
+            }
         };
-        self.0.live.with(|run| state(run.core()))
+        self.0.live.with(|run| standing(run.core()))
     }
 
     /// Its working directory.

@@ -242,6 +242,7 @@ impl Performer {
         }
         self.act_in_order(acts);
         self.share.show(self.core.state().as_str());
+        self.share.show_questions(self.core.log().open_to_people(u64::MAX));
     }
 
     fn act_in_order(&mut self, acts: Vec<Act>) {

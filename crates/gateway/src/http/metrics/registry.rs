@@ -19,6 +19,8 @@ pub(super) struct Registry {
     kinds: Arc<Mutex<Kinds>>,
     /// The upper bounds of a histogram of this name, in order.
     bounds: fn(&str) -> &'static [f64],
+    /// How many of what a counter of this name counts are one of what it tells.
+    divisor: fn(&str) -> u64,
 }
 
 /// The series of each kind of figure, by name and then by labels as they are written.
@@ -57,9 +59,9 @@ impl HistogramFn for Buckets {
 }
 
 impl Registry {
-    /// With these bounds for histograms.
-    pub(super) fn new(bounds: fn(&str) -> &'static [f64]) -> Self {
-        Self { kinds: Arc::default(), bounds }
+    /// With these bounds for histograms, and divisors for counters.
+    pub(super) fn new(bounds: fn(&str) -> &'static [f64], divisor: fn(&str) -> u64) -> Self {
+        Self { kinds: Arc::default(), bounds, divisor }
     }
 
     fn kinds(&self) -> MutexGuard<'_, Kinds> {
@@ -92,8 +94,13 @@ impl Registry {
         let kinds = self.kinds();
         let mut families = BTreeMap::new();
         for (name, series) in &kinds.counters {
+            let divisor = (self.divisor)(name);
             let lines = |(labels, count): (&String, &Arc<AtomicU64>)| {
-                line(name, "", labels, None, count.load(Ordering::Relaxed))
+                let count = count.load(Ordering::Relaxed);
+                match divisor {
+                    1 => line(name, "", labels, None, count),
+                    _ => line(name, "", labels, None, count as f64 / divisor as f64),
+                }
             };
             families.insert(name, ("counter", series.iter().map(lines).collect::<String>()));
         }
@@ -210,7 +217,7 @@ mod tests {
     // contract 6: families and series have an order of their own, whatever was counted first
     #[test]
     fn what_was_counted_is_told_in_order() {
-        let registry = Registry::new(|_| &[0.5, 2.0]);
+        let registry = Registry::new(|_| &[0.5, 2.0], |name| if name == "e_total" { 1000 } else { 1 });
         with_local_recorder(&registry, || {
             describe_counter!("b_total", "What \\ is\ncounted");
             counter!("b_total", "by" => "z").increment(2);
@@ -222,6 +229,7 @@ mod tests {
             gauge!("a").increment(2.5);
             gauge!("a").decrement(1.0);
             counter!("d_total").increment(0);
+            counter!("e_total").increment(1234);
         });
         let expected = [
             "# TYPE a gauge",
@@ -238,6 +246,8 @@ mod tests {
             "c_seconds_count{of=\"x\"} 3",
             "# TYPE d_total counter",
             "d_total 0",
+            "# TYPE e_total counter",
+            "e_total 1.234",
             "",
         ];
         let of = |value| Some(("by", value));

@@ -184,6 +184,7 @@ impl SessionCore {
         let info = self.record_of(end, &SessionFacts { last_event_seq: Some(last), ..facts }, out);
         self.meta.ended(&info);
         self.append(&Event::Ended(Box::new(info.clone())), out);
+        self.meta.tally = self.log.tally(u64::MAX);
         out.recording.index(IndexUpdate {
             ended: Some(true),
             owner: Some(None),

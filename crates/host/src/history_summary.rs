@@ -1,0 +1,72 @@
+//! What a list shows of a session's log: when it changed, and what came of its turns.
+
+use crate::clock::iso8601;
+use acpd_eventlog::SessionRow;
+use acpd_record::{LastTurn, ShownUsage, Tally};
+use serde::Serialize;
+
+/// What a list shows of a session's log.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistorySummary {
+    /// When it was created, ISO 8601.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub created_at: String,
+    /// When it last changed, ISO 8601.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub updated_at: String,
+    /// Events in its log.
+    pub event_count: u64,
+    /// What its turns have used, as far as its agent tells; those of the source of a fork do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ShownUsage>,
+    /// How its last turn ended, if one has; that of the source of a fork does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_turn: Option<LastTurnSummary>,
+    /// Permission requests and elicitations of its agent that wait for an answer.
+    pub open_questions: u64,
+}
+
+/// How the last turn of a session ended.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LastTurn"))]
+pub struct LastTurnSummary {
+    /// Why; absent when it failed, or when its run ended first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<Box<str>>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// When, ISO 8601.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub ended_at: String,
+}
+
+impl From<LastTurn> for LastTurnSummary {
+    fn from(LastTurn { stop_reason, duration_ms, ended_ms }: LastTurn) -> Self {
+        Self { stop_reason, duration_ms, ended_at: iso8601(ended_ms) }
+    }
+}
+
+impl HistorySummary {
+    pub(crate) fn of(row: &SessionRow, tally: Tally) -> Self {
+        let mut history = Self {
+            created_at: iso8601(row.created_ms),
+            updated_at: iso8601(row.updated_ms),
+            event_count: row.last_seq,
+            usage: None,
+            last_turn: None,
+            open_questions: 0,
+        };
+        history.take(tally);
+        history
+    }
+
+    /// What its log says of its turns.
+    pub(crate) fn take(&mut self, Tally { usage, last_turn, open_questions }: Tally) {
+        self.usage = usage.shown();
+        self.last_turn = last_turn.map(Into::into);
+        self.open_questions = open_questions;
+    }
+}

@@ -1,0 +1,66 @@
+//! What the index says of a session: what a list shows of it, and what other processes read of what it is doing.
+
+use super::SessionCore;
+use crate::session::effects::Effects;
+use acpd_eventlog::IndexUpdate;
+use acpd_record::{Event, update_kind};
+
+/// What may have changed of what a list shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::session) struct Stale {
+    /// Its title, model and mode.
+    glance: bool,
+    /// How its turns ended, what they used and what is asked in them.
+    tally: bool,
+}
+
+impl Stale {
+    /// An event is appended. Gives whether it may tell what was used.
+    pub(super) fn see(&mut self, event: &Event<'_>) -> bool {
+        match event {
+            Event::Update(message) => match update_kind(message.line()) {
+                Some("current_mode_update" | "config_option_update" | "session_info_update") => {
+                    self.glance = true;
+                }
+                // What is used within a turn the index learns at its end.
+                Some("usage_update") => return true,
+                _ => {}
+            },
+            Event::StateChanged(_) => self.glance = true,
+            Event::TurnEnded(_) => {
+                self.tally = true;
+                return true;
+            }
+            Event::PermissionRequested(_)
+            | Event::PermissionResolved(_)
+            | Event::ElicitationRequested(_)
+            | Event::ElicitationResolved(_) => self.tally = true,
+            _ => {}
+        }
+        false
+    }
+}
+
+impl SessionCore {
+    /// What a list shows, and what other processes read of what the session is doing: they learn it with the events that
+    /// changed it.
+    pub(super) fn update_index(&mut self, out: &mut Effects) {
+        let Stale { glance, tally } = std::mem::take(&mut self.volatile.stale);
+        let glance = glance.then(|| self.log.snapshot().glance()).filter(|new| *new != self.meta.glance());
+        let tally = tally.then(|| self.log.tally(u64::MAX)).filter(|new| *new != self.meta.tally);
+        if glance.is_some() || tally.is_some() {
+            if let Some(glance) = glance {
+                self.meta.describe(glance);
+            }
+            if let Some(tally) = tally {
+                self.meta.tally = tally;
+            }
+            out.recording.index(IndexUpdate { info: Some(self.meta.write()), ..IndexUpdate::default() });
+        }
+        let state = self.state();
+        if state != self.volatile.told && !out.recording.is_empty() {
+            self.volatile.told = state;
+            out.recording.index(IndexUpdate { state: Some(state.stored()), ..IndexUpdate::default() });
+        }
+    }
+}
