@@ -33,5 +33,5 @@ pub(crate) use locate::{Chosen, Looked, choose, find_daemon, look_for, need_daem
 pub(crate) use request::Daemon;
 pub(crate) use search::{Hit, Hits};
 pub(crate) use sending::Download;
-pub(crate) use sessions::{End, FindError, ForkSetup, Prompted, Session, SessionFilter, meant};
+pub(crate) use sessions::{End, FindError, ForkSetup, LastTurn, Prompted, Session, SessionFilter, meant};
 pub(crate) use version::difference;

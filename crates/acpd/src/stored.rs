@@ -123,7 +123,7 @@ pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
 
 /// For a table.
 fn shown(brief: SessionBrief) -> Session {
-    let SessionBrief { id, agent, cwd, title, state, reason, open_questions: _, created_at } = brief;
+    let SessionBrief { id, agent, cwd, title, state, reason, open_questions, created_at } = brief;
     Session {
         session_id: id,
         agent,
@@ -132,6 +132,7 @@ fn shown(brief: SessionBrief) -> Session {
         ended: state == acpd_host::SessionState::Ended,
         state: state.as_str().to_owned(),
         created_at,
+        open_questions,
         termination_info: reason.map(|reason| json!({"reason": reason})),
         ..Session::default()
     }

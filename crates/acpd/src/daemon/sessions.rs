@@ -5,7 +5,7 @@ use super::request::Daemon;
 use super::sending::Download;
 use crate::address::encoded;
 use crate::clean::line;
-use acpd_host::{ExportForm, PermissionMode, SessionState};
+use acpd_host::{ExportForm, PermissionMode, SessionState, ShownUsage};
 use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
 use futures_util::Stream;
@@ -40,11 +40,24 @@ pub(crate) struct Session {
     pub(crate) mode: Option<String>,
     pub(crate) native_session_id: Option<String>,
     pub(crate) state: String,
+    pub(crate) usage: Option<ShownUsage>,
+    pub(crate) last_turn: Option<LastTurn>,
+    /// Questions of its agent that wait for an answer.
+    pub(crate) open_questions: u64,
     pub(crate) termination_info: Option<Value>,
     pub(crate) metadata: Value,
     /// The object as the daemon wrote it.
     #[serde(skip)]
     pub(crate) raw: Option<Box<RawValue>>,
+}
+
+/// How the last turn of a session ended.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct LastTurn {
+    pub(crate) stop_reason: Option<String>,
+    pub(crate) duration_ms: u64,
+    pub(crate) ended_at: String,
 }
 
 impl Session {

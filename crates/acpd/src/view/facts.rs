@@ -65,10 +65,7 @@ impl Facts {
         let (Some(used), Some(size)) = (number("used"), number("size")) else { return };
         let amount = update.pointer("/cost/amount").and_then(Value::as_f64).filter(|amount| *amount > 0.0);
         let currency = update.pointer("/cost/currency").and_then(Value::as_str).unwrap_or_default();
-        let cost = amount.map(|amount| {
-            let digits = if amount < 0.01 { 4 } else { 2 };
-            format!(" · {amount:.digits$} {}", line(currency, 8))
-        });
+        let cost = amount.map(|amount| format!(" · {}", paid(amount, currency)));
         let cost = cost.unwrap_or_default();
         self.usage = Some(format!("{} of {} tokens{cost}", grouped(used), grouped(size)));
     }
@@ -151,4 +148,10 @@ pub(super) fn grouped(number: u64) -> String {
     let (first, rest) = digits.split_at((digits.len() - 1) % 3 + 1);
     let groups = rest.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group));
     std::iter::once(first.into()).chain(groups).collect::<Vec<_>>().join(",")
+}
+
+/// An amount of a currency, with what can be told apart of a small one.
+pub(super) fn paid(amount: f64, currency: &str) -> String {
+    let digits = if amount > 0.0 && amount < 0.01 { 4 } else { 2 };
+    format!("{amount:.digits$} {}", line(currency, 8))
 }

@@ -2,15 +2,17 @@
 //!
 //! Pure. Nothing of an agent or a daemon gets past the filters of `clean`.
 
-use super::ending;
-use super::facts::grouped;
+use super::ending::{self, spoken};
+use super::facts::{grouped, paid};
 use super::paint::{Paint, Screen};
 use super::session_rows::state;
 use super::spans::{age, date_and_time};
 use crate::clean::line;
-use crate::daemon::Session;
+use crate::daemon::{LastTurn, Session};
+use acpd_host::ShownUsage;
 use jiff::Timestamp;
 use serde_json::Value;
+use std::time::Duration;
 
 /// Characters of a line that are shown at most.
 const WIDTH: usize = 1_000;
@@ -51,6 +53,10 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     fact("created", Some(time(&session.created_at)));
     fact("changed", Some(time(&session.updated_at)));
     fact("events", Some(grouped(session.event_count)));
+    fact("questions", (session.open_questions > 0).then(|| open(session.open_questions)));
+    fact("last turn", session.last_turn.as_ref().map(|turn| last_turn(turn, now)));
+    fact("tokens", session.usage.as_ref().map(tokens));
+    fact("cost", session.usage.as_ref().map(cost));
     fact("agent's id", of(&session.native_session_id));
     for (name, value) in session.metadata.as_object().into_iter().flatten() {
         fact(&spaced(&line(name, 40)), plain(value));
@@ -60,6 +66,30 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
         lines.extend(termination(info, &session.agent, paint));
     }
     lines
+}
+
+fn open(questions: u64) -> String {
+    format!("{} open", grouped(questions))
+}
+
+/// How the last turn ended, how long it took, and how long ago that is.
+fn last_turn(turn: &LastTurn, now: Timestamp) -> String {
+    let reason =
+        turn.stop_reason.as_deref().map_or_else(|| "not finished".to_owned(), |reason| line(reason, 60));
+    let took = spoken(Duration::from_millis(turn.duration_ms));
+    format!("{reason} after {took}, {} UTC ({} ago)", date_and_time(&turn.ended_at), age(&turn.ended_at, now))
+}
+
+/// What was used, by kind; the agent's own sum is the last.
+fn tokens(usage: &ShownUsage) -> String {
+    let (sums, kinds): (Vec<_>, Vec<_>) = usage.tokens.iter().partition(|(kind, _)| *kind == "total");
+    let told = |(kind, count): (&String, &u64)| format!("{} {}", grouped(*count), spaced(&line(kind, 60)));
+    kinds.into_iter().chain(sums).map(told).collect::<Vec<_>>().join(", ")
+}
+
+fn cost(usage: &ShownUsage) -> String {
+    let told = |(currency, amount): (&String, &f64)| paid(*amount, currency);
+    usage.cost.iter().map(told).collect::<Vec<_>>().join(", ")
 }
 
 /// The record of an end, with all there is of the process's stderr.
@@ -154,6 +184,38 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
         assert!(!text.contains("deep"), "{text}");
+    }
+
+    // contract 7.3: what a session has used, how its last turn ended, and what is asked
+    #[test]
+    fn what_was_used_is_told() {
+        let session = json!({
+            "sessionId": "s", "state": "waiting", "openQuestions": 2,
+            "usage": {
+                "tokens": {"cachedRead": 3, "input": 12_345, "total": 12_348, "x\u{1b}[2J": 0},
+                "cost": {"USD": 0.00412, "credits": 2.0},
+            },
+            "lastTurn": {"stopReason": "end_turn", "durationMs": 72_000, "endedAt": "2026-11-21T11:59:00Z"},
+        });
+        let mut session: Session = serde_json::from_value(session).expect("a session");
+        let now = "2026-11-21T12:00:00Z".parse().expect("a time");
+        let text = session_record(&session, now, Screen::default()).join("\n");
+        for part in [
+            "state       waiting: 2\n",
+            "questions   2 open\n",
+            "last turn   end_turn after 1 m 12 s, 2026-11-21 11:59:00 UTC (1m ago)\n",
+            "tokens      3 cached read, 12,345 input, 0 x␛[2 j, 12,348 total\n",
+            "cost        0.0041 USD, 2.00 credits",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text}");
+        }
+        if let Some(turn) = &mut session.last_turn {
+            turn.stop_reason = None;
+        }
+        (session.usage, session.open_questions) = (None, 0);
+        let text = session_record(&session, now, Screen::default()).join("\n");
+        assert!(text.contains("last turn   not finished after 1 m 12 s, "), "{text}");
+        assert!(!["tokens", "cost", "questions"].iter().any(|name| text.contains(name)), "{text}");
     }
 
     // contract 6: nothing of an agent reaches the terminal unfiltered

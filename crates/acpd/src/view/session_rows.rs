@@ -122,12 +122,20 @@ pub(crate) fn state(session: &Session) -> Cell {
         (true, Some(reason)) => (format!("ended: {}", line(reason, 20)), Tone::Dim),
         (true, None) => ("ended".to_owned(), Tone::Dim),
         (false, _) => match session.state.as_str() {
-            "waiting" => ("waiting".to_owned(), Tone::Notable),
+            "waiting" => (waiting(session.open_questions), Tone::Notable),
             "running" => ("running".to_owned(), Tone::Good),
             other => (line(other, 20), Tone::Plain),
         },
     };
     Cell { text, tone }
+}
+
+/// One question is the usual.
+fn waiting(questions: u64) -> String {
+    match questions {
+        0 | 1 => "waiting".to_owned(),
+        more => format!("waiting: {}", grouped(more)),
+    }
 }
 
 #[cfg(test)]
@@ -188,6 +196,17 @@ mod tests {
         );
         let narrow = hits(&[hit], now(), Some(40), PLAIN);
         assert!(narrow.iter().all(|line| line.chars().count() <= 40), "{narrow:?}");
+    }
+
+    // contract 7.3: how many questions wait for an answer, where it is not one
+    #[test]
+    fn questions_are_counted() {
+        for (questions, shown) in
+            [(0, "waiting"), (1, "waiting"), (2, "waiting: 2"), (1234, "waiting: 1,234")]
+        {
+            let asked = Session { open_questions: questions, ..session("019a", "waiting", None) };
+            assert_eq!(state(&asked).text, shown);
+        }
     }
 
     // contract 6: acpd top: state, age, events and their rate
