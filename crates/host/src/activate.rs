@@ -256,8 +256,7 @@ impl Host {
         let native = ended.native.ok_or_else(|| HostError::not_resumable(id, IMPORTED))?;
         let earlier = ended.meta.run_started(projection.runs());
         ended.meta.permission_mode = mode;
-        ended.meta.describe(projection.snapshot().glance());
-        ended.meta.tally = projection.tally(u64::MAX);
+        ended.meta.tell(&projection);
         let mut batch = Batch::new();
         recording::push(&mut batch, now, &started);
         batch.update_index(IndexUpdate {

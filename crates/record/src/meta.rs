@@ -4,6 +4,7 @@ use crate::ids::{NativeSessionId, RunNumber, SessionId};
 use crate::json::{Json, lenient};
 use crate::keys::RequestKey;
 use crate::permission_mode::PermissionMode;
+use crate::projection::Projection;
 use crate::snapshot::Glance;
 use crate::tally::Tally;
 use crate::termination::TerminationInfo;
@@ -114,6 +115,12 @@ impl SessionMeta {
     pub fn describe(&mut self, glance: Glance) {
         let Glance { title, model, mode } = glance;
         (self.title, self.model, self.mode) = (title, model, mode);
+    }
+
+    /// Takes over all that a list shows of what the log says.
+    pub fn tell(&mut self, log: &Projection) {
+        self.describe(log.snapshot().glance());
+        self.tally = log.tally(u64::MAX);
     }
 
     /// What a list shows.

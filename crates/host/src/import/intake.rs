@@ -209,8 +209,7 @@ impl Intake {
             self.end = Some(end);
         }
         let Self { head, projection, end, batch } = self;
-        meta.describe(projection.snapshot().glance());
-        meta.tally = projection.tally(u64::MAX);
+        meta.tell(&projection);
         meta.title.clone_from(&head.title);
         meta.forked_from.clone_from(&head.forked_from);
         meta.runs = Some(projection.runs());
