@@ -144,9 +144,9 @@ pub struct HostLocation {
 /// `acpd serve`
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = "\
-The first line on stdout says where it listens; logs go to stderr. Local commands find it by its
-Unix socket, acpd.sock in the state directory. Without tokens it listens on loopback only.
-SIGTERM or SIGINT: sessions end in order, and can be taken up again; a second one hurries.
+The first line on stdout says where it listens; logs go to stderr. Local commands find it by its \
+Unix socket, acpd.sock in the state directory. Without tokens it listens on loopback only. \
+SIGTERM or SIGINT: sessions end in order, and can be taken up again; a second one hurries. \
 SIGHUP, or acpd reload: reads tokens, agents and limits anew.
 
 Examples:
@@ -186,7 +186,7 @@ pub enum LogFormat {
 Give this to an editor as the command of a custom agent:
   acpd stdio --agent opencode
 With --connect, or when a daemon serves the state directory, it is a front end of that daemon:
-sessions live on when the editor goes away, and agents have the daemon's environment.
+sessions live on when the editor goes away, and agents have the daemon's environment. \
 Messages go over stdin and stdout, one JSON object per line; logs go to stderr.")]
 pub struct Stdio {
     /// The agent to be

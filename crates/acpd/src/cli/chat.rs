@@ -16,8 +16,8 @@ Each line is a prompt, also while a turn runs: it waits for that one, up to 16 o
   Ctrl-C          discards the line; at an empty one it cancels the turn and takes back what waits;
                   once more leaves
   Ctrl-D          leaves
-What the agent asks is answered where it is asked. Leaving closes a session that the chat has begun,
-as \"acpd run\" does; one that was live before lives on. Both can be gone on with.
+What the agent asks is answered where it is asked. Leaving closes a session that the chat has begun, \
+as \"acpd run\" does; one that was live before lives on. Both can be gone on with. \
 With TERM=dumb nothing on the screen is changed once it is written, as screen readers want it.
 
 Examples:
@@ -39,9 +39,9 @@ pub struct Chat {
 /// `acpd attach`
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = "\
-Shows the end of the history, then what happens, from all clients; lines are prompts, as in \"acpd chat\".
-What the agent asks can be answered here too. Ctrl-D leaves, and the session lives on. A token with the
-scope observe only watches. For a session that has ended its end is shown; \"acpd chat --session ID\" goes
+Shows the end of the history, then what happens, from all clients; lines are prompts, as in \"acpd chat\". \
+What the agent asks can be answered here too. Ctrl-D leaves, and the session lives on. A token with the \
+scope observe only watches. For a session that has ended its end is shown; \"acpd chat --session ID\" goes \
 on with it.
 
 Examples:

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub enum ConfigCommand {
     /// Write a configuration with every key, commented out
     #[command(after_help = "\
-A key is in force without its # (in a section such as [agents.NAME] its head, too). A file that is
+A key is in force without its # (in a section such as [agents.NAME] its head, too). A file that is \
 there stays.
 
 Examples:
@@ -21,7 +21,7 @@ Examples:
     },
     /// Show the configuration in force, with what each value comes from
     #[command(after_help = "\
-Keys of agents and hashes of tokens are hidden. A daemon that runs may go by an older state of the
+Keys of agents and hashes of tokens are hidden. A daemon that runs may go by an older state of the \
 file: acpd status says so.
 
 Examples:
@@ -49,6 +49,9 @@ Examples:
         /// The file; default: $ACPD_CONFIG or ~/.config/acpd/config.toml
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
+        /// The same, as other commands have it
+        #[arg(long, value_name = "FILE", conflicts_with = "file")]
+        config: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,

@@ -72,8 +72,8 @@ Examples:
     List(List),
     /// Search what was said: prompts, answers and titles of tool calls, the latest first
     #[command(after_help = "\
-Turns are found in which all of the words stand; case, accents and punctuation do not count. A word with
-a * behind it stands for all that begin so. Without a daemon, what is stored in the state directory is
+Turns are found in which all of the words stand; case, accents and punctuation do not count. A word with \
+a * behind it stands for all that begin so. Without a daemon, what is stored in the state directory is \
 searched.
 
 Examples:
@@ -89,7 +89,7 @@ Examples:
     Show(One),
     /// Print the events of a session, one per line; times are UTC
     #[command(after_help = "\
-With --follow it goes on until the session ends, and comes back by itself when the connection is
+With --follow it goes on until the session ends, and comes back by itself when the connection is \
 lost or the daemon restarts: every event is printed exactly once.
 
 Examples:
@@ -98,7 +98,7 @@ Examples:
     Events(Events),
     /// Prompt a session, and show the turn
     #[command(after_help = "\
-It is one more prompt in a session that is there, like `acpd run --session ID`, for one that is live;
+It is one more prompt in a session that is there, like `acpd run --session ID`, for one that is live; \
 it waits in line while a turn runs.
 
 Examples:
@@ -112,7 +112,7 @@ Examples:
     Cancel(Several),
     /// Show what an agent asks, and answer it
     #[command(after_help = "\
-Without an answer it shows what is asked, with the options. The first answer counts, whichever client
+Without an answer it shows what is asked, with the options. The first answer counts, whichever client \
 gives it.
 
 Examples:
@@ -129,7 +129,7 @@ Examples:
     Delete(Several),
     /// Begin a new session with the history of another, and print its id
     #[command(after_help = "\
-The agent copies what it knows, and both sessions go on; not every agent can do that. The new one
+The agent copies what it knows, and both sessions go on; not every agent can do that. The new one \
 stays live.
 
 Examples:
@@ -139,7 +139,7 @@ Examples:
     Fork(Fork),
     /// Write sessions to stdout or a file
     #[command(after_help = "\
-What is exported as jsonl can be imported, here or elsewhere; markdown is for people. Several sessions
+What is exported as jsonl can be imported, here or elsewhere; markdown is for people. Several sessions \
 stand one behind the other.
 
 Examples:
@@ -148,7 +148,7 @@ Examples:
     Export(Export),
     /// Take over sessions from a file that export has written
     #[command(after_help = "\
-Each session is taken over whole or not at all, and is yours from then on. Its agent goes on with a
+Each session is taken over whole or not at all, and is yours from then on. Its agent goes on with a \
 transcript, because its own memory of it is elsewhere.
 
 Examples:

@@ -25,8 +25,8 @@ pub struct Status {
 /// `acpd stop`
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(after_help = "\
-Its sessions end in order and can be taken up again. Ctrl-C meanwhile has what has not ended killed;
-once more leaves, and the daemon goes on stopping. One that a service manager restarts is stopped by
+Its sessions end in order and can be taken up again. Ctrl-C meanwhile has what has not ended killed; \
+once more leaves, and the daemon goes on stopping. One that a service manager restarts is stopped by \
 that: systemctl stop acpd.
 Exit codes: 0 it has ended, 4 there was none.
 
@@ -46,7 +46,7 @@ pub struct Stop {
 /// `acpd reload`
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(after_help = "\
-Tokens, agents and limits are read anew, as with SIGHUP; addresses, TLS, [storage] and [terminal] take
+Tokens, agents and limits are read anew, as with SIGHUP; addresses, TLS, [storage] and [terminal] take \
 a restart. A mistake in the file is told, and everything stays as it was.
 Exit codes: 0 the new configuration is in force, 2 it is wrong, 4 there is no daemon.
 
@@ -66,7 +66,7 @@ pub struct Reload {
 /// `acpd doctor`
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(after_help = "\
-It looks at the configuration, agents, limits, the state directory with its database, the systemd unit
+It looks at the configuration, agents, limits, the state directory with its database, the systemd unit \
 and the daemon, and changes nothing.
 Exit codes: 0 all is well, 1 something is not, with what to do about it.
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// `acpd run`
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = "\
-The answer goes to stdout, everything else to stderr. When the agent asks for permission, the
+The answer goes to stdout, everything else to stderr. When the agent asks for permission, the \
 terminal asks you; without a terminal, and with --format quiet or json, it is refused.
 Exit codes:
   0    the agent ended its turn
@@ -23,12 +23,12 @@ Exit codes:
   6    the agent wants a login
   130  Ctrl-C
 
-Standard input that is not a terminal is read to its end before anything starts; </dev/null where
+Standard input that is not a terminal is read to its end before anything starts; </dev/null where \
 it is open and has nothing to say.
 
-With --connect, or when a daemon serves the state directory, the session is the daemon's: Ctrl-C
-cancels the turn, and once more leaves while the session lives on. When the turn is over, the
-session is closed. The agent then has the environment of the daemon, not yours, and is the one of
+With --connect, or when a daemon serves the state directory, the session is the daemon's: Ctrl-C \
+cancels the turn, and once more leaves while the session lives on. When the turn is over, the \
+session is closed. The agent then has the environment of the daemon, not yours, and is the one of \
 the daemon's configuration: keys for it belong into env of its entry, or into what starts the daemon.
 
 Examples:
