@@ -52,6 +52,16 @@ impl Failure {
         if let Self::Unread(_) = self { Self::Told(Code::Failed) } else { self }
     }
 
+    /// The same, with the place where it came up.
+    pub(crate) fn within(self, place: &str) -> Self {
+        match self {
+            Self::Usage(why) => Self::Usage(format!("{place}: {why}")),
+            Self::Failed(why) => Self::Failed(format!("{place}: {why}")),
+            Self::Of(code, why) => Self::Of(code, format!("{place}: {why}")),
+            told @ (Self::Told(_) | Self::Unread(_)) => told,
+        }
+    }
+
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::Usage(_) => Code::Usage,

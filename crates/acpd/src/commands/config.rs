@@ -24,7 +24,9 @@ pub(crate) fn config(args: ConfigCommand) -> Result<(), Failure> {
         ConfigCommand::Show { json, config, state_dir } => {
             show(&Sources::of_process(config, state_dir), json)
         }
-        ConfigCommand::Check { file, json } => check(&Sources::of_process(file, None), json),
+        ConfigCommand::Check { file, config, json } => {
+            check(&Sources::of_process(file.or(config), None), json)
+        }
     }
 }
 
@@ -180,7 +182,8 @@ fn check(sources: &Sources, json: bool) -> Result<(), Failure> {
             let exposed = check_exposure(&config, server.listen).err();
             let tls = server.tls_cert.as_ref().zip(server.tls_key.as_ref());
             let tls = tls.and_then(|(cert, key)| tls_config(cert, key).err()).map(|error| chain(&error));
-            (config.file, exposed.into_iter().chain(tls).collect())
+            let missing = unreadable(&config.client);
+            (config.file, exposed.into_iter().chain(tls).chain(missing).collect())
         }
         Err(errors) => (sources.config_file(), errors.iter().map(|error| chain(error)).collect::<Vec<_>>()),
     };
@@ -191,6 +194,14 @@ fn check(sources: &Sources, json: bool) -> Result<(), Failure> {
         false => told(&checked),
     })?;
     if is_fine { Ok(()) } else { Err(Failure::Told(Code::Usage)) }
+}
+
+/// The files of `[client]` that a command could not read.
+fn unreadable(client: &Client) -> Vec<String> {
+    let files = [("token_file", &client.token_file), ("ca", &client.ca)];
+    let files = files.into_iter().filter_map(|(key, file)| Some((key, file.as_ref()?)));
+    let wrong = files.filter_map(|(key, file)| Some((key, file, std::fs::File::open(file).err()?)));
+    wrong.map(|(key, file, error)| format!("{key} in [client]: {}: {error}", file.display())).collect()
 }
 
 fn told(checked: &Checked) -> String {

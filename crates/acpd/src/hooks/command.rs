@@ -11,7 +11,7 @@ pub(super) enum CommandError {
     Start(#[from] StartError),
     #[error("no directory to start it in")]
     Directory(#[from] std::io::Error),
-    #[error("it ended with {status:?}: {said}")]
+    #[error("{status}{}{said}", if said.is_empty() { "" } else { ": " })]
     Failed { status: ExitStatus, said: String },
 }
 

@@ -162,8 +162,11 @@ pub(super) fn hint(info: &Value, agent: &str) -> Option<String> {
         "agent_crash" if matches!(signal, "SIGTERM" | "SIGINT" | "SIGHUP" | "SIGQUIT") => {
             "something outside ended it with SIGNAL: a person, a script or a service manager; run the prompt again"
         }
+        "agent_crash" | "agent_exit" if info["stderr"]["head"].as_str().unwrap_or_default().is_empty() => {
+            "it wrote nothing to stderr; `acpd agents check AGENT` shows if it starts at all"
+        }
         "agent_crash" | "agent_exit" => {
-            "its stderr, if any, is the best lead; `acpd agents check AGENT` shows if it starts at all"
+            "its stderr is the best lead; `acpd agents check AGENT` shows if it starts at all"
         }
         "daemon_lost" => "acpd was killed or crashed; run the prompt again",
         _ => return None,

@@ -55,6 +55,8 @@ const KINDS: &[(&str, &[&str])] = &[
         &[
             "{/terminationInfo/reason|/reason}",
             "by {/terminationInfo/terminatedBy|/terminatedBy}",
+            "with exit code {/terminationInfo/exitCode|/exitCode}",
+            "by {/terminationInfo/signal|/signal}",
             ": {/terminationInfo/message|/message}",
         ],
     ),

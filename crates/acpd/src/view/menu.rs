@@ -66,7 +66,7 @@ impl Menu {
             true => format!("{} of {}: ", self.selected + 1, options.len()),
             false => String::new(),
         };
-        let hint = format_args!("  {place}up, down and enter, or a letter; esc cancels the turn");
+        let hint = format_args!("  {place}up, down, enter, a letter; esc cancels");
         lines.push(paint.dim(hint));
         lines
     }

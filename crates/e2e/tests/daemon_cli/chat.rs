@@ -116,7 +116,7 @@ fn questions_are_answered_in_place() {
         let mut chat = chat(&scratch, place);
         for (key, outcome) in [("y", "selected allow-once"), ("\u{1b}[B\r", "selected allow-always")] {
             chat.press("ask edit Write it\n");
-            chat.wait_for("esc cancels the turn");
+            chat.wait_for("esc cancels");
             chat.press(key);
             chat.wait_for(outcome);
             chat.wait_for("✓ end_turn");
@@ -136,7 +136,7 @@ fn questions_are_answered_in_place() {
         chat.wait_for("elicitation decline");
         chat.wait_for("✓ end_turn");
         chat.press("ask edit Write it\n");
-        chat.wait_for("esc cancels the turn");
+        chat.wait_for("esc cancels");
         chat.press(INTERRUPT);
         chat.wait_for("not answered: the turn is cancelled");
         chat.wait_for("! cancelled");
@@ -178,7 +178,7 @@ fn prompts_wait_for_the_turn() {
     both(&scratch, |place| {
         let mut chat = chat(&scratch, place);
         chat.press("ask edit Write it\n");
-        chat.wait_for("esc cancels the turn");
+        chat.wait_for("esc cancels");
         // Pasted at a question, it answers nothing and is not lost either.
         chat.press("y");
         chat.wait_for("✓ end_turn");
@@ -286,14 +286,14 @@ fn two_clients_share_a_session() {
         attached.wait_for("\u{1b}[?7h");
         let asked = client.prompt(&session, "ask edit Write it");
         attached.wait_for(": ask edit Write it");
-        attached.wait_for("esc cancels the turn");
+        attached.wait_for("esc cancels");
         attached.press("n");
         assert_eq!(client.result(&asked)["stopReason"], "end_turn");
         attached.wait_for("selected reject-once");
         attached.wait_for("✓ end_turn");
         // The other way round: what is answered there is not asked here any more.
         attached.press("ask edit Mine\n");
-        attached.wait_for("esc cancels the turn");
+        attached.wait_for("esc cancels");
         let request =
             client.until("the question", |message| message.method() == Some("session/request_permission"));
         let id = request.json["id"].clone();

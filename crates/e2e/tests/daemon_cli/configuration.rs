@@ -100,8 +100,15 @@ fn every_mistake_is_told() {
     std::fs::write(&file, "[server]\nlisten = \"0.0.0.0:1\"\n").expect("the file is written");
     let (exit, out, _) = run(&scratch, &[], &["config", "check", path]);
     assert!(exit == Exit::Code(2) && out.contains("acpd token new"), "{out}");
-    std::fs::write(&file, "").expect("the file is written");
+    std::fs::write(&file, "[client]\nconnect = \"http://127.0.0.1:1\"\ntoken_file = \"gone\"\n")
+        .expect("written");
     let (exit, out, _) = run(&scratch, &[], &["config", "check", path]);
+    assert!(
+        exit == Exit::Code(2) && out.contains("token_file in [client]: ") && out.contains("gone"),
+        "{out}"
+    );
+    std::fs::write(&file, "").expect("the file is written");
+    let (exit, out, _) = run(&scratch, &[], &["config", "check", "--config", path]);
     assert!(exit == Exit::Code(0) && out.contains("is fine"), "{out}");
     let (exit, _, err) = run(&scratch, &[], &["config", "check", "/no/such.toml"]);
     assert_eq!(exit, Exit::Code(2), "{err}");

@@ -282,7 +282,7 @@ fn a_person_is_asked_over_the_daemon() {
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
     let mut running = PseudoTerminal::new().start(&scratch, &["run", "ask edit Write it"]);
-    running.wait_for("esc cancels the turn");
+    running.wait_for("esc cancels");
     running.press("y");
     running.wait_for("permission selected allow-once");
     let (shown, status) = running.end();

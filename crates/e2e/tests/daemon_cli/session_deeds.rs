@@ -107,6 +107,8 @@ fn a_form_is_filled_in_from_the_command_line() {
     done(&scratch, &["sessions", "answer", &id, "--decline"]);
     assert!(until("elicitation_resolved").contains(r#"{"action":"decline"}"#));
     until("turn_ended");
+    let told = done(&scratch, &["sessions", "cancel", &id]);
+    assert_eq!(told, format!("{id} was told to cancel; no turn was running\n"));
     done(&scratch, &["sessions", "close", &id]);
     drop(events);
     daemon.stop();

@@ -45,7 +45,7 @@ const YES_NO: &str =
 
 fn asking(scratch: &Scratch, args: &[&str]) -> OnTerminal {
     let mut running = PseudoTerminal::new().run(scratch, args);
-    running.wait_for("esc cancels the turn");
+    running.wait_for("esc cancels");
     assert!(running.is_asking());
     running
 }
@@ -64,7 +64,7 @@ fn a_person_answers_with_keys() {
         let mut running = PseudoTerminal::new().run(&scratch, &["ask edit Write it"]);
         running.wait_for("edit   Write it");
         running.wait_for("y Allow once");
-        running.wait_for("esc cancels the turn");
+        running.wait_for("esc cancels");
         assert!(running.is_asking());
         running.press(keys);
         running.wait_for(said);
@@ -82,7 +82,7 @@ fn keys_from_before_answer_nothing() {
     let terminal = PseudoTerminal::new();
     terminal.press("y\ny\r");
     let mut running = terminal.run(&scratch, &["ask edit Write it"]);
-    running.wait_for("esc cancels the turn");
+    running.wait_for("esc cancels");
     running.press("n");
     running.wait_for("permission selected reject-once");
     assert_eq!(running.end().1.code(), Some(0));
@@ -127,7 +127,7 @@ fn a_question_survives_a_stop() {
     running.wait_until_stopped();
     for again in [true, false] {
         running.signal(Signal::CONT);
-        running.wait_for("esc cancels the turn");
+        running.wait_for("esc cancels");
         assert!(running.is_asking());
         if again {
             running.signal(Signal::STOP);
@@ -171,7 +171,7 @@ fn questions_wait_for_each_other() {
     running.press("y");
     running.wait_for("allowed: Yes");
     running.wait_for("call 2");
-    running.wait_for("esc cancels the turn");
+    running.wait_for("esc cancels");
     running.press("n");
     let (shown, status) = running.end();
     assert_eq!(status.code(), Some(0), "{shown}");

@@ -10,6 +10,14 @@ use serde_json::{Value, json};
 impl Conversation {
     /// The host ends the session before the connection closes.
     pub(super) async fn end_here(&mut self, signals: &mut StopSignals) -> Result<(), Failure> {
+        // It ends as it would in a daemon: closed by its client.
+        if let Some(session) = self.session.clone()
+            && self.outcome.is_some()
+            && !self.ended
+            && self.client.is_connected()
+        {
+            let _closed = self.close_session(&session, signals).await;
+        }
         self.client.hang_up();
         loop {
             tokio::select! {

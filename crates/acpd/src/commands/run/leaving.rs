@@ -71,7 +71,7 @@ impl Conversation {
     }
 
     /// The answer to the request to close the session, if it comes.
-    async fn close_session(
+    pub(super) async fn close_session(
         &mut self,
         session: &str,
         signals: &mut StopSignals,

@@ -70,6 +70,11 @@ fn tell(session: &Session, deed: Deed, as_json: bool) -> Result<(), Failure> {
         return print(&answer.to_string()).map(drop);
     }
     let id = clean::line(id, 60);
-    let text = if already { format!("{id} had ended already") } else { format!("{id} {done}") };
+    let text = match deed {
+        _ if already => format!("{id} had ended already"),
+        // The agent is told all the same: it may work where no turn is known to run.
+        Deed::Cancel if session.state == "idle" => format!("{id} was told to cancel; no turn was running"),
+        _ => format!("{id} {done}"),
+    };
     print(&text).map(drop)
 }

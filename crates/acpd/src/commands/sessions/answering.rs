@@ -11,6 +11,7 @@ use crate::stdout::print;
 use crate::view::{Question, Screen, asked, short_id};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 /// A question that is open.
 #[derive(Deserialize)]
@@ -157,9 +158,12 @@ impl Open {
         let mut lines = vec![format!("question {}", self.request)];
         if let Some(question) = self.permission() {
             lines.extend(asked(&question, screen).into_iter().map(|told| format!("  {told}")));
-            let option =
-                |choice: &crate::view::Choice| format!("    {}  {}", line(&choice.id, 60), choice.name);
-            lines.extend(question.options().iter().map(option));
+            let ids: Vec<String> = question.options().iter().map(|choice| line(&choice.id, 60)).collect();
+            let widest = ids.iter().map(|id| id.width()).max().unwrap_or_default();
+            lines.extend(question.options().iter().zip(&ids).map(|(choice, id)| {
+                let room = " ".repeat(widest - id.width());
+                format!("    {id}{room}  {}", choice.name)
+            }));
             return lines;
         }
         let params = &self.message["params"];

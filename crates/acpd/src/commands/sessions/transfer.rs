@@ -108,8 +108,8 @@ async fn import_all(taker: &Taker<'_>, file: &Path, as_json: bool) -> Result<(),
             if intake.is_only() {
                 return Err(intake.trouble().await.unwrap_or(failure));
             }
-            exit::tell(&failure);
             first.get_or_insert(failure.code());
+            exit::tell(&failure.within(&format!("session {} of the file", intake.count())));
         }
     }
     match (intake.trouble().await, first) {

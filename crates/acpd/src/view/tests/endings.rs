@@ -118,7 +118,7 @@ fn a_crash_is_shown_with_its_stderr() {
 ";
     let record =
         "  session: error by agent · agent crash · exit code 1 · processes it left behind were killed
-  next: its stderr, if any, is the best lead; `acpd agents check opencode` shows if it starts at all
+  next: its stderr is the best lead; `acpd agents check opencode` shows if it starts at all
 ";
     assert_eq!(
         ended(info.clone()),
@@ -199,7 +199,8 @@ fn each_bad_end_has_a_hint() {
         ("SIGSEGV", false),
         ("SIGABRT", false),
     ] {
-        let crashed = json!({"reason": "error", "message": "m", "cause": "agent_crash", "signal": signal});
+        let stderr = json!({"head": "x\n", "tail": null, "totalLines": 1});
+        let crashed = json!({"reason": "error", "message": "m", "cause": "agent_crash", "signal": signal, "stderr": stderr});
         let shown = ended(crashed);
         let says_so = shown.contains(&format!("something outside ended it with {signal}"));
         assert_eq!((says_so, shown.contains("best lead")), (is_outside, !is_outside), "{shown}");

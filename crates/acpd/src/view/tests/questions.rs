@@ -3,7 +3,7 @@
 use super::*;
 use crate::keyboard::Key;
 
-const HINT: &str = "  up, down and enter, or a letter; esc cancels the turn";
+const HINT: &str = "  up, down, enter, a letter; esc cancels";
 const MENU: &str = "  ❯ y Yes\n    a Always\n    n No";
 
 fn options() -> Value {

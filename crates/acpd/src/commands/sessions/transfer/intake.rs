@@ -55,6 +55,11 @@ impl Intake {
         Some(stream::unfold(pieces, async |mut pieces| pieces.recv().await.map(|piece| (piece, pieces))))
     }
 
+    /// How many sessions were found so far.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
     /// Whether there is one session and no more. Waits for nothing: the next would have been found.
     pub(super) fn is_only(&self) -> bool {
         self.count == 1 && self.reading.as_ref().is_none_or(JoinHandle::is_finished)
