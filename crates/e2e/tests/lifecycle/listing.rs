@@ -36,7 +36,7 @@ fn without_sessions_the_list_is_empty() {
     client.finish();
 }
 
-// contract 1.3, SE-11, SE-13, TM-3: the exact entry, live and ended
+// contract 1.3, contract 7.3, SE-11, SE-13, TM-3: the exact entry, live and ended
 #[test]
 fn an_entry_says_what_the_contract_names() {
     let scratch = Scratch::new();
@@ -50,8 +50,10 @@ fn an_entry_says_what_the_contract_names() {
     }
     assert!(created.as_str() <= updated.as_str());
     let count = &meta(&live)["eventCount"];
+    let turn = json!({"stopReason": "end_turn", "endedAt": updated,
+        "durationMs": meta(&live)["lastTurn"]["durationMs"].as_u64()});
     let own = json!({"agent": "example", "createdAt": created, "ended": false, "eventCount": count,
-        "state": "idle"});
+        "state": "idle", "lastTurn": turn, "openQuestions": 0});
     let expected = json!({"sessionId": session, "cwd": scratch.work(), "title": "A name", "updatedAt": updated,
         "_meta": {"sandboxagent.dev": own}});
     assert_eq!(live, expected);
@@ -66,7 +68,10 @@ fn an_entry_says_what_the_contract_names() {
     let ended = entry(&mut client, &session);
     let own = meta(&ended).as_object().unwrap();
     let names: Vec<&str> = own.keys().map(String::as_str).collect();
-    assert_eq!(names, ["agent", "createdAt", "ended", "eventCount", "state", "terminationInfo"]);
+    let of_turns = ["lastTurn", "openQuestions"];
+    let expected =
+        [&["agent", "createdAt", "ended", "eventCount", "state"], &of_turns[..], &["terminationInfo"]];
+    assert_eq!(names, expected.concat());
     assert_eq!((&own["ended"], &own["state"]), (&json!(true), &json!("ended")));
     assert_eq!(own["terminationInfo"]["endedAt"], ended["updatedAt"]);
     assert_eq!((&ended["title"], &own["createdAt"]), (&json!("A name"), created));
