@@ -14,6 +14,7 @@ use crate::block::Block;
 use crate::fault::SqliteFault;
 use crate::live::Live;
 use crate::log::Shared;
+use crate::presence::Presence;
 use crate::readers::ReadError;
 use crate::store;
 
@@ -74,6 +75,7 @@ pub struct Cursor {
     extent: Extent,
     /// Read from the file and not given yet.
     ahead: VecDeque<Block>,
+    presence: Arc<Presence>,
 }
 
 /// How far a session goes.
@@ -86,6 +88,8 @@ enum Extent {
 
 impl Cursor {
     pub(crate) async fn open(shared: &Arc<Shared>, id: &str, after: u64) -> Result<Self, CursorError> {
+        // First, so that no removal comes between.
+        let presence = shared.presences.of(id);
         let (row, extent) = match Self::attach(shared, id) {
             Some(live) => live,
             None => {
@@ -102,11 +106,16 @@ impl Cursor {
             return Err(CursorError::Future { after, last });
         }
         let (shared, id) = (Arc::clone(shared), id.to_owned());
-        Ok(Self { shared, id, row, next: after + 1, extent, ahead: VecDeque::new() })
+        Ok(Self { shared, id, row, next: after + 1, extent, ahead: VecDeque::new(), presence })
     }
 
     fn attach(shared: &Shared, id: &str) -> Option<(i64, Extent)> {
         shared.live.get(id).map(|live| (live.row, Extent::Live(live)))
+    }
+
+    /// Whether its session is there, also for those that have read all of it.
+    pub fn presence(&self) -> Arc<Presence> {
+        Arc::clone(&self.presence)
     }
 
     /// The last event that was given, or where the cursor began.
@@ -195,9 +204,9 @@ enum Found {
 }
 
 fn find(connection: &Connection, row: i64, from: u64, upto: u64, id: &str) -> rusqlite::Result<Found> {
-    if let Some(blocks) = store::read_piece(connection, row, from, upto)? {
-        return Ok(Found::Blocks(blocks));
+    // The blocks of one that was deleted go later, a piece at a time.
+    if store::session_head(connection, id)?.is_none_or(|found| found.row != row) {
+        return Ok(Found::Deleted);
     }
-    let same = store::session_head(connection, id)?.is_some_and(|found| found.row == row);
-    Ok(if same { Found::Damaged } else { Found::Deleted })
+    Ok(store::read_piece(connection, row, from, upto)?.map_or(Found::Damaged, Found::Blocks))
 }

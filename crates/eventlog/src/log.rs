@@ -22,11 +22,13 @@ use crate::failure::WriteError;
 use crate::live::{Live, LiveSessions};
 use crate::metrics;
 use crate::outbox::Subscribers;
+use crate::presence::Presences;
 use crate::query::{self, ListQuery, QueryError, SessionRow};
 use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::schema::{self, OpenError};
 use crate::search::{Piece, WaitingPieces};
+use crate::sizes::Unchanged;
 use crate::store::{self, RowTime, SessionHead};
 use crate::thread::Thread;
 use crate::times::AnyBehind;
@@ -91,6 +93,7 @@ pub(crate) struct Shared {
     pub(crate) pieces: Arc<WaitingPieces>,
     pub(crate) searches: bool,
     pub(crate) outbox_grown: Arc<Notify>,
+    pub(crate) presences: Arc<Presences>,
     behind: AnyBehind,
     thread: Mutex<Option<Thread>>,
 }
@@ -167,6 +170,7 @@ impl EventLog {
             pieces,
             searches,
             outbox_grown,
+            presences: Arc::default(),
             behind,
             thread,
         };
@@ -286,18 +290,39 @@ impl EventLog {
     /// Deletes a session that no host has live. It is unknown when this returns; its space is reclaimed afterwards. As
     /// last words do, it may use the reserve: on a full disk it is what makes room.
     pub async fn delete(&self, id: &str) -> Result<(), WriteError> {
-        let id = id.to_owned();
+        let (id, presences) = (id.to_owned(), Arc::clone(&self.shared.presences));
         let job = move |writer: &mut Writer| {
             refuse_live(writer, &id)?;
-            writer.transact(Some(0), |transaction| match store::session_head(transaction, &id)? {
-                None => Ok(Err(WriteError::Unknown { id: id.clone() })),
-                Some(SessionHead { owner: Some(owner), .. }) => {
-                    Ok(Err(WriteError::Live { id: id.clone(), owner }))
-                }
-                Some(head) => store::delete(transaction, head.row).map(Ok),
-            })?;
-            writer.expect_garbage();
+            let row =
+                writer.transact(Some(0), |transaction| match store::session_head(transaction, &id)? {
+                    None => Ok(Err(WriteError::Unknown { id: id.clone() })),
+                    Some(SessionHead { owner: Some(owner), .. }) => {
+                        Ok(Err(WriteError::Live { id: id.clone(), owner }))
+                    }
+                    Some(head) => store::delete(transaction, head.row).map(|()| Ok(head.row)),
+                })?;
+            writer.removed(row, &id, &presences);
             Ok(())
+        };
+        self.shared.ask(0, job).await?
+    }
+
+    /// Deletes a session that has ended and has not changed since it was seen: not one that was taken up meanwhile, ended
+    /// again or not. False: it has changed, is live, or is gone. As [`EventLog::delete`] otherwise.
+    pub async fn delete_ended(&self, id: &str, seen: Unchanged) -> Result<bool, WriteError> {
+        let (id, presences) = (id.to_owned(), Arc::clone(&self.shared.presences));
+        let job = move |writer: &mut Writer| {
+            if refuse_live(writer, &id).is_err() {
+                return Ok(false);
+            }
+            let row = writer.transact(Some(0), |transaction| {
+                let Some(row) = store::ended_since(transaction, &id, seen)? else { return Ok(Ok(None)) };
+                store::delete(transaction, row).map(|()| Ok(Some(row)))
+            })?;
+            if let Some(row) = row {
+                writer.removed(row, &id, &presences);
+            }
+            Ok(row.is_some())
         };
         self.shared.ask(0, job).await?
     }

@@ -14,6 +14,7 @@ use crate::block::BlockBuilder;
 use crate::failure::WriteError;
 use crate::log::{EventLog, NewSession, Shared};
 use crate::metrics;
+use crate::reclaiming::Left;
 use crate::store::{self, Place, RowTime};
 use crate::writer::Writer;
 
@@ -52,7 +53,7 @@ impl EventLog {
             let discarded =
                 writer.transact(Some(0), |transaction| discard_of(transaction, &owner).map(Ok))?;
             if discarded > 0 {
-                writer.expect_garbage();
+                writer.expect(Left::Blocks);
             }
             Ok(())
         };
@@ -110,7 +111,7 @@ impl Drop for Partial {
         let job = move |writer: &mut Writer| match writer
             .transact(Some(0), |transaction| discard(transaction, row).map(Ok))
         {
-            Ok(()) => writer.expect_garbage(),
+            Ok(()) => writer.expect(Left::Blocks),
             Err(error) => tracing::warn!(%error, "what was written of a session stays until the next start"),
         };
         // A log that is closed is cleaned by the next host that looks.

@@ -254,6 +254,10 @@ fn set_up(path: &Path, options: &Options) -> Result<Connection, SetUpError> {
     let mut connection = connect(path)?;
     check_identity(&connection, path)?;
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+    if version(&connection)? == 0 {
+        // So that the file can shrink (`reclaiming.rs`); one that has tables cannot be made to here.
+        connection.pragma_update(None, "auto_vacuum", "incremental")?;
+    }
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     if mode != "wal" {
         return Err(SetUpError::Open(OpenError::NoWal { path: path.to_owned(), mode }));

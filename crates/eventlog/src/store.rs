@@ -14,12 +14,16 @@ use crate::outbox;
 use crate::pack;
 use crate::schema::SEQ_BITS;
 use crate::search;
+use crate::sizes::Unchanged;
 
 /// A piece of history that is read at once ends with the block that reaches this size.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// Blocks that are removed in one transaction.
+/// Blocks, or turns of the index, that are removed in one transaction.
 const REMOVED_AT_ONCE: i64 = 32;
+
+/// The last block that is removed in one transaction is the one that reaches this size: the writer does nothing else then.
+const REMOVED_BYTES: i64 = 4 * 1024 * 1024;
 
 /// What must be known to write to a session.
 #[derive(Debug)]
@@ -200,6 +204,21 @@ pub(crate) fn delete(connection: &Connection, session: i64) -> rusqlite::Result<
     add_garbage(connection, session)
 }
 
+/// The row of a session that has ended and has not changed since it was seen.
+pub(crate) fn ended_since(
+    connection: &Connection,
+    id: &str,
+    Unchanged { last_seq, updated_ms }: Unchanged,
+) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached(
+            "SELECT row FROM session \
+             WHERE id = ?1 AND ended = 1 AND owner IS NULL AND last_seq = ?2 AND updated_ms = ?3",
+        )?
+        .query_row(params![id, last_seq, updated_ms], |found| found.get(0))
+        .optional()
+}
+
 /// Makes the session unknown, and nothing else.
 pub(crate) fn forget(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM session WHERE row = ?1", [session])?;
@@ -224,15 +243,29 @@ pub(crate) fn remove_garbage(connection: &Connection) -> rusqlite::Result<bool> 
     if search::remove(connection, keys, REMOVED_AT_ONCE)? {
         return Ok(true);
     }
-    let removed = connection
-        .prepare_cached(
-            "DELETE FROM block WHERE key IN (SELECT key FROM block WHERE key >= ?1 AND key < ?2 LIMIT ?3)",
-        )?
-        .execute([keys[0], keys[1], REMOVED_AT_ONCE])?;
-    if removed == 0 {
-        connection.execute("DELETE FROM garbage WHERE session = ?1", [session])?;
-    }
+    match last_to_remove(connection, keys)? {
+        Some(last) => connection
+            .prepare_cached("DELETE FROM block WHERE key >= ?1 AND key <= ?2")?
+            .execute([keys[0], last])?,
+        None => connection.execute("DELETE FROM garbage WHERE session = ?1", [session])?,
+    };
     Ok(true)
+}
+
+/// The last block that is removed together with those before it.
+fn last_to_remove(connection: &Connection, keys: [i64; 2]) -> rusqlite::Result<Option<i64>> {
+    let mut select = connection.prepare_cached(
+        "SELECT key, length(records) FROM block WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3",
+    )?;
+    let mut rows = select.query([keys[0], keys[1], REMOVED_AT_ONCE])?;
+    let (mut last, mut bytes) = (None, 0);
+    while bytes < REMOVED_BYTES
+        && let Some(row) = rows.next()?
+    {
+        last = Some(row.get(0)?);
+        bytes += row.get::<_, i64>(1)?;
+    }
+    Ok(last)
 }
 
 /// Blocks in order from the one that holds `from`, up to `upto` or the size of a piece, the first cut to begin

@@ -23,6 +23,7 @@ use crate::log::NewSession;
 use crate::metrics;
 use crate::outbox::{Noted, Subscribers};
 use crate::queue::{Append, Queue, QueuePermit, Reply, Work};
+use crate::reclaiming::Left;
 use crate::schema;
 use crate::search::WaitingPieces;
 use crate::store::{self, RowTime};
@@ -33,8 +34,8 @@ pub(crate) struct Writer {
     budget: DiskBudget,
     /// Why only last words are written now.
     shortage: Option<WriteError>,
-    /// Deleted sessions may have left blocks.
-    garbage: bool,
+    /// What deleted sessions may have left.
+    left: Left,
     queue: Arc<Queue>,
     cache: Arc<Cache>,
     live: Arc<LiveSessions>,
@@ -64,7 +65,7 @@ impl Writer {
             connection,
             budget,
             shortage: None,
-            garbage: true,
+            left: Left::Blocks,
             queue,
             cache,
             live,
@@ -81,15 +82,15 @@ impl Writer {
         loop {
             let until_due = self.times.due().map(|due| due.saturating_duration_since(now()));
             // What is done when there is nothing else to do.
-            let has_more = self.garbage || !self.checkpoints.is_empty() || !self.pieces.is_empty();
+            let has_more =
+                self.left != Left::Nothing || !self.checkpoints.is_empty() || !self.pieces.is_empty();
             let work = if has_more { self.queue.try_take() } else { self.queue.take(until_due) };
             match work {
                 Some(Work::Group(group)) => self.commit_group(group),
                 Some(Work::Job(job)) => job(&mut self),
                 None if self.write_waiting_checkpoint() || self.write_waiting_piece() => {}
                 None if self.queue.is_over() => break,
-                None if self.garbage => self.remove_garbage(),
-                None => {}
+                None => drop(self.reclaim_piece()),
             }
             if self.times.due().is_some_and(|due| due <= now()) {
                 self.write_times();
@@ -140,9 +141,33 @@ impl Writer {
         }
     }
 
-    /// Deleted sessions left blocks; they are removed when nothing else is to be done.
-    pub(crate) fn expect_garbage(&mut self) {
-        self.garbage = true;
+    /// What deleted sessions may have left.
+    pub(crate) fn left(&self) -> Left {
+        self.left
+    }
+
+    /// The same from now on; it is given back when nothing else is to be done.
+    pub(crate) fn expect(&mut self, left: Left) {
+        self.left = left;
+    }
+
+    /// Nobody reads the blocks of this session any more.
+    pub(crate) fn forget_cached(&self, session: i64) {
+        self.cache.forget(session);
+    }
+
+    /// What the database says of itself.
+    pub(crate) fn pragma<T: rusqlite::types::FromSql>(&self, name: &str) -> Result<T, WriteError> {
+        let value = self.connection.pragma_query_value(None, name, |row| row.get(0));
+        value.map_err(|error| self.failed(error))
+    }
+
+    /// After room was made in the file on a disk that is full.
+    pub(crate) fn recover(&mut self) {
+        if self.shortage.is_some() {
+            let recovered = self.budget.recover(&mut self.connection);
+            self.moved(recovered);
+        }
     }
 
     /// One transaction of a job. What `change` refuses is rolled back. With `reserved`, it counts as last words of so many
@@ -457,7 +482,8 @@ impl Writer {
         }
     }
 
-    fn checkpoint(&mut self) {
+    /// Moves the write-ahead file into the database, if that is possible now.
+    pub(crate) fn checkpoint(&mut self) {
         let result = self.budget.checkpoint(&mut self.connection);
         self.moved(result);
     }
@@ -473,22 +499,6 @@ impl Writer {
             tracing::warn!(%error, "a checkpoint of the event log failed");
         }
         self.shortage = matches!(error, WriteError::DiskFull { .. }).then_some(error);
-    }
-
-    fn remove_garbage(&mut self) {
-        match self.transact(Some(0), |transaction| store::remove_garbage(transaction).map(Ok)) {
-            Ok(more) => {
-                self.garbage = more;
-                if !more && self.shortage.is_some() {
-                    let recovered = self.budget.recover(&mut self.connection);
-                    self.moved(recovered);
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the blocks of deleted sessions stay until the next start");
-                self.garbage = false;
-            }
-        }
     }
 }
 

@@ -233,7 +233,7 @@ async fn fill(log: EventLog) {
 #[tokio::test]
 async fn a_full_disk_leaves_room_for_the_last_words() {
     // In blocks of 512 bytes or 1 KiB, as the shell likes it.
-    for blocks in [700, 3_000, 20_000, 80_000] {
+    for blocks in [800, 3_000, 20_000, 80_000] {
         let dir = TempDir::new().unwrap();
         let mut part = Part::start("fill", dir.path(), Some(blocks));
         for expected in ["ended", "ended", "deleted", "read"] {
@@ -241,7 +241,7 @@ async fn a_full_disk_leaves_room_for_the_last_words() {
             // The smallest is no larger than what a deletion and the last words write.
             let heard = heard.as_deref().map(|heard| match heard {
                 "deleted Ok(())" => "deleted",
-                other if other.starts_with("deleted") && blocks == 700 => "deleted",
+                other if other.starts_with("deleted") && blocks == 800 => "deleted",
                 other => other,
             });
             assert_eq!(heard, Some(expected), "with {blocks} blocks");
