@@ -18,7 +18,7 @@ pub use config::ConfigCommand;
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
 pub use operate::{Doctor, Reload, Status, Stop};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
-pub use sessions::{Answer, Export, Fork, Import, SessionPrompt, Several};
+pub use sessions::{Answer, Export, Fork, Import, Prune, SessionPrompt, Several};
 pub use token::{Token, TokenLimits, TokenPlace};
 
 use std::ffi::OsString;

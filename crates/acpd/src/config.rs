@@ -25,7 +25,7 @@ mod values;
 mod tests;
 
 pub use acpd_host::PermissionMode;
-pub use amounts::Wait;
+pub use amounts::{Wait, age, byte_count};
 pub use client::Client;
 pub(crate) use edit::EditError;
 pub use error::{ConfigError, UnknownAgent};

@@ -8,6 +8,24 @@ use tokio::time::Instant;
 const NOTICED: Duration = Duration::from_secs(1);
 const MIB: usize = 1 << 20;
 
+/// Waits for something that says nothing of itself; `what` is shown, if it may be, once it takes long.
+pub(crate) async fn waiting<T>(what: &str, may_show: bool, work: impl Future<Output = T>) -> T {
+    tokio::pin!(work);
+    if let Ok(done) = tokio::time::timeout(NOTICED, &mut work).await {
+        return done;
+    }
+    let shows = may_show && io::stderr().is_terminal();
+    if shows {
+        // Without stderr there is nothing to see.
+        let _closed = write!(io::stderr(), "{what} ... ");
+    }
+    let done = work.await;
+    if shows {
+        let _closed = writeln!(io::stderr());
+    }
+    done
+}
+
 pub(crate) struct Progress {
     what: &'static str,
     shows: bool,

@@ -4,13 +4,13 @@
 //! sessions that are hosted in this process (`local_host.rs`).
 
 use crate::config::Config;
-use crate::daemon::{Event, FindError, Hit, Hits, Session, SessionFilter, meant};
+use crate::daemon::{Event, FindError, Hit, Hits, Pruned, Session, SessionFilter, meant, pruned};
 use crate::exit::Failure;
 use crate::local_host::log_options;
 use crate::state_dir;
 use acpd_eventlog::{Block, Cursor, EventLog, ListQuery, Options, SearchQuery, SearchText};
 use acpd_gateway::EventRenderer;
-use acpd_host::{Archive, ExportForm, Matching, SessionBrief, SessionExport, SessionId};
+use acpd_host::{Archive, ExportForm, Keep, Matching, SessionBrief, SessionExport, SessionId};
 use bytes::BytesMut;
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -64,6 +64,14 @@ impl Stored {
         let id = meant(part, sessions)?.session_id;
         let (archive, id) = self.known(&id)?;
         Ok(Session::of(&archive.info(&id).await?)?)
+    }
+
+    /// The ended sessions that are not to be kept, the one that changed longest ago first.
+    pub(crate) async fn prunable(&self, keep: Keep) -> Result<Vec<Pruned>, Failure> {
+        match &self.0 {
+            Some(archive) => Ok(pruned(&archive.prunable(keep).await?)?),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The events of a session behind one of them.

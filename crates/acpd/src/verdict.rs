@@ -83,6 +83,7 @@ fn of_daemon(error: &DaemonError) -> Code {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Code::Denied,
             StatusCode::NOT_FOUND => Code::Missing,
             StatusCode::UNPROCESSABLE_ENTITY if problem.name == "configuration_invalid" => Code::Usage,
+            StatusCode::CONFLICT if problem.name == "all_kept" => Code::Usage,
             _ => Code::Failed,
         },
         DaemonError::NotOurs(_)

@@ -55,7 +55,9 @@ pub(crate) use paint::Paint;
 pub use paint::Screen;
 pub(crate) use question::{Choice, Question};
 pub(crate) use record::session_record;
-pub(crate) use session_rows::{TopRow, hits as hit_list, list as session_list, top as top_table};
+pub(crate) use session_rows::{
+    TopRow, hits as hit_list, list as session_list, pruned as pruned_list, top as top_table,
+};
 pub(crate) use short_ids::short_id;
 pub(crate) use spans::{age, byte_count, date_and_time, span};
 use tally::Tally;

@@ -49,14 +49,6 @@ impl Cache {
         while kept.bytes > self.capacity && kept.drop_oldest() {}
     }
 
-    /// A session is gone, and its blocks with it.
-    pub(crate) fn forget(&self, session: i64) {
-        let mut kept = self.kept.lock();
-        let Some(blocks) = kept.sessions.remove(&session) else { return };
-        kept.bytes -= SESSION_OVERHEAD + blocks.iter().map(|block| block.bytes() + OVERHEAD).sum::<usize>();
-        kept.order.retain(|other| *other != session);
-    }
-
     /// The rest of the block that holds `seq`, beginning there.
     pub(crate) fn get(&self, session: i64, seq: u64) -> Option<Block> {
         let block = {
@@ -111,21 +103,6 @@ mod tests {
         assert_eq!(cache.get(2, 3).unwrap().range(), 3..=3);
         cache.put(3, block(1, 100_000));
         assert!(cache.get(1, 3).is_none() && cache.get(3, 1).is_none(), "larger than the whole cache");
-        assert_eq!(cache.kept.lock().bytes, 0);
-    }
-
-    // contract 7.3: what is removed is not read any more, and leaves room to the others
-    #[test]
-    fn a_session_that_is_gone_leaves_nothing() {
-        let cache = Cache::new(1 << 20);
-        cache.put(1, block(1, 10));
-        cache.put(2, block(1, 10));
-        cache.put(1, block(2, 10));
-        cache.forget(1);
-        cache.forget(3);
-        assert!(cache.get(1, 1).is_none() && cache.get(1, 2).is_none() && cache.get(2, 1).is_some());
-        assert_eq!(cache.kept.lock().order, [2]);
-        cache.forget(2);
         assert_eq!(cache.kept.lock().bytes, 0);
     }
 

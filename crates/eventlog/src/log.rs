@@ -22,7 +22,7 @@ use crate::failure::WriteError;
 use crate::live::{Live, LiveSessions};
 use crate::metrics;
 use crate::outbox::Subscribers;
-use crate::presence::Presences;
+use crate::presence::{Presence, Presences};
 use crate::query::{self, ListQuery, QueryError, SessionRow};
 use crate::queue::Queue;
 use crate::readers::Readers;
@@ -293,15 +293,14 @@ impl EventLog {
         let (id, presences) = (id.to_owned(), Arc::clone(&self.shared.presences));
         let job = move |writer: &mut Writer| {
             refuse_live(writer, &id)?;
-            let row =
-                writer.transact(Some(0), |transaction| match store::session_head(transaction, &id)? {
-                    None => Ok(Err(WriteError::Unknown { id: id.clone() })),
-                    Some(SessionHead { owner: Some(owner), .. }) => {
-                        Ok(Err(WriteError::Live { id: id.clone(), owner }))
-                    }
-                    Some(head) => store::delete(transaction, head.row).map(|()| Ok(head.row)),
-                })?;
-            writer.removed(row, &id, &presences);
+            writer.transact(Some(0), |transaction| match store::session_head(transaction, &id)? {
+                None => Ok(Err(WriteError::Unknown { id: id.clone() })),
+                Some(SessionHead { owner: Some(owner), .. }) => {
+                    Ok(Err(WriteError::Live { id: id.clone(), owner }))
+                }
+                Some(head) => store::delete(transaction, head.row).map(Ok),
+            })?;
+            writer.removed(&id, &presences);
             Ok(())
         };
         self.shared.ask(0, job).await?
@@ -315,14 +314,14 @@ impl EventLog {
             if refuse_live(writer, &id).is_err() {
                 return Ok(false);
             }
-            let row = writer.transact(Some(0), |transaction| {
-                let Some(row) = store::ended_since(transaction, &id, seen)? else { return Ok(Ok(None)) };
-                store::delete(transaction, row).map(|()| Ok(Some(row)))
+            let removed = writer.transact(Some(0), |transaction| {
+                let Some(row) = store::ended_since(transaction, &id, seen)? else { return Ok(Ok(false)) };
+                store::delete(transaction, row).map(|()| Ok(true))
             })?;
-            if let Some(row) = row {
-                writer.removed(row, &id, &presences);
+            if removed {
+                writer.removed(&id, &presences);
             }
-            Ok(row.is_some())
+            Ok(removed)
         };
         self.shared.ask(0, job).await?
     }
@@ -334,6 +333,11 @@ impl EventLog {
     /// [`CursorError::Unknown`] and [`CursorError::Future`].
     pub async fn cursor(&self, id: &str, after: u64) -> Result<Cursor, CursorError> {
         Cursor::open(&self.shared, id, after).await
+    }
+
+    /// Whether a session is there, for those that wait for nothing else. Taken before it is looked for, it misses no removal.
+    pub fn presence(&self, id: &str) -> Arc<Presence> {
+        self.shared.presences.of(id)
     }
 
     /// One session.

@@ -44,8 +44,7 @@ impl EventLog {
 
 impl Writer {
     /// A session was deleted.
-    pub(crate) fn removed(&mut self, session: i64, id: &str, presences: &Presences) {
-        self.forget_cached(session);
+    pub(crate) fn removed(&mut self, id: &str, presences: &Presences) {
         self.expect(Left::Blocks);
         presences.end(id);
     }

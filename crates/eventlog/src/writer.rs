@@ -151,11 +151,6 @@ impl Writer {
         self.left = left;
     }
 
-    /// Nobody reads the blocks of this session any more.
-    pub(crate) fn forget_cached(&self, session: i64) {
-        self.cache.forget(session);
-    }
-
     /// What the database says of itself.
     pub(crate) fn pragma<T: rusqlite::types::FromSql>(&self, name: &str) -> Result<T, WriteError> {
         let value = self.connection.pragma_query_value(None, name, |row| row.get(0));

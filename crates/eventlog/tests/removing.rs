@@ -83,6 +83,9 @@ async fn readers_learn_of_a_removal() {
     let dir = TempDir::new().unwrap();
     let log = open(&dir);
     ended(&log, "a", 5, 40).await;
+    log.close().await;
+    // What was written just now is in memory.
+    let log = open(&dir);
     let (mut behind, mut done) = (log.cursor("a", 0).await.unwrap(), log.cursor("a", 0).await.unwrap());
     assert!(behind.next().await.unwrap().is_some());
     while done.next().await.unwrap().is_some() {}

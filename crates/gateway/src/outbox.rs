@@ -139,6 +139,19 @@ impl Outbox {
         }
     }
 
+    /// A viewer's session was removed, and all that there was of it was queued: a client that `watches` it is told so, and
+    /// whoever reads a stream of it.
+    pub(crate) async fn removed(&self, session: &SessionId, watches: bool) -> Result<(), ClientGone> {
+        match &self.queue {
+            Queue::One(_) if !watches => Ok(()),
+            Queue::One(_) => self.send(Closing::Removed.to_line(session)).await,
+            Queue::Streams(sender) => {
+                sender.streams.removed(session);
+                Ok(())
+            }
+        }
+    }
+
     /// Queues one or more whole lines, waiting for room.
     pub(crate) async fn send(&self, lines: Bytes) -> Result<(), ClientGone> {
         let streams = match &self.queue {

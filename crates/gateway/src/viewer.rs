@@ -15,17 +15,17 @@ use crate::capabilities::ClientCapabilities;
 use crate::outbox::{ClientGone, Outbox};
 use crate::questions::Questions;
 use crate::wire_error::wire_error;
-use acpd_eventlog::{Block, Cursor, CursorError};
+use acpd_eventlog::{Block, Cursor, CursorError, Presence};
 use acpd_host::{HostError, SessionHandle, ViewerGuard, ViewerInfo};
 use acpd_record::{ConnectionId, SessionId};
 use bytes::Bytes;
 use core::{Input, ViewerCore};
 use effects::{Body, Effect, Effects, PIECE};
 pub(crate) use handle::{Answer, Attachment, COMMANDS, ViewerHandle};
-use handle::{Command, Delivery, OfRun, Queue, Source, queue};
+use handle::{Command, Delivery, OfRun, Queue, Source, Told, queue};
 use page::Page;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Viewer {
@@ -40,15 +40,18 @@ pub(crate) struct Viewer {
     next: Option<Box<Source>>,
     queue: Queue,
     outbox: Outbox,
-    /// As many attachments as were over when a run ended, or the client left.
-    finished: Arc<AtomicU64>,
+    told: Arc<Told>,
     /// Cancelled when the client is gone, and the session goes on without it.
     gone: CancellationToken,
+    /// Whether the session is there; None when the client knows that it is not.
+    presence: Option<Arc<Presence>>,
 }
 
 enum Event {
     Log(Result<Option<Block>, CursorError>),
     Command(Option<Command>),
+    /// The session was removed.
+    Removed,
 }
 
 impl Viewer {
@@ -66,17 +69,18 @@ impl Viewer {
         let page = Page::new(id, via, client, questions, attachment.history_until);
         let (Source { live, cursor }, joining) = attachment.split();
         let guard = live.as_ref().map(|live| live.add_viewer(info.clone()));
-        let (handle, queue, finished) = queue();
+        let (handle, queue, told) = queue();
         let viewer = Self {
             core: ViewerCore::new(page, joining),
             live,
             info,
             guard,
+            presence: Some(cursor.presence()),
             cursor: Some(cursor),
             next: None,
             queue,
             outbox,
-            finished,
+            told,
             gone,
         };
         (handle, viewer)
@@ -100,11 +104,18 @@ impl Viewer {
             let event = tokio::select! {
                 block = next(&self.outbox, self.cursor.as_mut()), if self.core.reads() => Event::Log(block),
                 command = self.queue.next(), if self.core.takes_commands() => Event::Command(command),
+                // Behind all that can be read of it.
+                () = removed(self.presence.as_deref()), if !self.core.reads() => Event::Removed,
             };
             match event {
                 // In boxes of their own, here and below: a viewer that waits need not have the room for what it does.
                 Event::Log(Ok(Some(block))) => Box::pin(self.write_block(&block)).await?,
                 Event::Log(ended) => Box::pin(self.log_ended(ended)).await?,
+                Event::Removed => {
+                    self.presence = None;
+                    let watches = !self.core.is_left() && !self.told.is_deleting.load(Ordering::Relaxed);
+                    Box::pin(self.outbox.removed(self.core.session(), watches)).await?;
+                }
                 Event::Command(command) => {
                     let input = self.input(command);
                     Box::pin(self.step(input)).await?;
@@ -152,7 +163,9 @@ impl Viewer {
     }
 
     async fn log_ended(&mut self, how: Result<Option<Block>, CursorError>) -> Result<(), ClientGone> {
-        if let Err(error) = &how {
+        if let Err(error) = &how
+            && !matches!(error, CursorError::Unknown { .. })
+        {
             tracing::error!(session = %self.core.session(), %error, "a viewer cannot read the log");
         }
         self.take_answers(&mut Effects::with_room(0));
@@ -178,7 +191,9 @@ impl Viewer {
                 Effect::LeaveRun => (self.live, self.guard) = (None, None),
                 Effect::DropCursor => self.cursor = None,
                 Effect::AwaitEnd => Box::pin(self.await_end(effects)).await,
-                Effect::Finished { attachments } => self.finished.store(attachments, Ordering::Relaxed),
+                Effect::Finished { attachments } => {
+                    self.told.finished.store(attachments, Ordering::Relaxed);
+                }
             }
         }
         Ok(())
@@ -222,6 +237,14 @@ impl Viewer {
 async fn end_of(of_run: Box<OfRun>) -> Bytes {
     let info = of_run.run.ended().await;
     wire_error(&HostError::AgentGone { info }).to_line(&of_run.id)
+}
+
+/// Waits until the session is removed.
+async fn removed(presence: Option<&Presence>) {
+    match presence {
+        Some(presence) => presence.over().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// # Cancel safety

@@ -8,6 +8,7 @@ use crate::export::{ExportForm, SessionExport};
 use crate::host_file::HostFile;
 use crate::listed::{Listing, Matching, SessionBrief};
 use crate::listing::{SessionInfo, SessionSummary};
+use crate::pruning::{Keep, Prunable};
 use crate::recovery::Recovery;
 use crate::registry::Registry;
 use crate::search::Findings;
@@ -78,6 +79,14 @@ impl Archive {
     /// When there is none of that id, or the log cannot be read.
     pub async fn export(&self, id: &SessionId, form: ExportForm) -> Result<SessionExport, HostError> {
         SessionExport::begin(&self.store, id, &self.store.row(id).await?, form).await
+    }
+
+    /// As [`Host::prunable`](crate::Host::prunable).
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn prunable(&self, keep: Keep) -> Result<Vec<Prunable>, HostError> {
+        self.store.prunable(keep).await
     }
 
     fn listing(&self) -> Listing<'_> {

@@ -56,6 +56,14 @@ impl Attempts {
         Arc::clone(&slot.turn).lock_owned().await
     }
 
+    /// Keeps all out who would try, if none does; they wait until this is dropped.
+    pub(crate) fn none(&self, id: &SessionId) -> Option<OwnedMutexGuard<()>> {
+        let slot = self.slot(id);
+        // The table has one, and this is the other.
+        let is_tried = Arc::strong_count(&slot) > 2;
+        if is_tried { None } else { Arc::clone(&slot.turn).try_lock_owned().ok() }
+    }
+
     fn slot(&self, id: &SessionId) -> Arc<Slot> {
         let mut slots = self.slots.lock();
         let is_used = |slot: &Arc<Slot>| Arc::strong_count(slot) > 1 || Arc::strong_count(&slot.turn) > 1;
@@ -149,6 +157,23 @@ mod tests {
         assert!(!attempts.begin(&id("s")).is_stopped());
         drop(attempts.begin(&id("t")));
         assert_eq!(attempts.slots.lock().len(), 1, "of those without an attempt none is kept");
+    }
+
+    // contract 7.3: what is being taken up is left alone, from the first step of it to the last
+    #[tokio::test]
+    async fn what_is_tried_is_told() {
+        let attempts = Attempts::default();
+        let s = id("s");
+        let mut first = attempts.begin(&s);
+        assert!(attempts.none(&s).is_none(), "it has begun");
+        first.wait_for_turn().await;
+        assert!(attempts.none(&s).is_none() && attempts.none(&id("t")).is_some());
+        drop(first);
+        let nobody = attempts.none(&s).expect("nothing is tried any more");
+        let mut late = attempts.begin(&s);
+        assert!(futures_poll(std::pin::pin!(late.wait_for_turn())).await.is_none(), "it waits");
+        drop(nobody);
+        late.wait_for_turn().await;
     }
 
     /// Polls once.

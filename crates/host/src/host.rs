@@ -8,7 +8,7 @@ use crate::session::EndRequest;
 use crate::sessions::Sessions;
 use crate::spec::AgentSpec;
 use crate::store::SessionStore;
-use acpd_eventlog::{Cursor, CursorError, EventLog};
+use acpd_eventlog::{Cursor, CursorError, EventLog, Presence};
 use acpd_record::SessionId;
 use acpd_supervisor::{Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
@@ -94,6 +94,11 @@ impl Host {
     /// When there is no such session or no such place in it.
     pub async fn cursor(&self, id: &SessionId, after: u64) -> Result<Cursor, CursorError> {
         self.shared.store.log.cursor(id.as_str(), after).await
+    }
+
+    /// Whether a session is there, for those that read it and wait for nothing else.
+    pub fn presence(&self, id: &SessionId) -> Arc<Presence> {
+        self.shared.store.log.presence(id.as_str())
     }
 
     /// Ends every session and every agent in good order and closes the log. Bounded by the stop ladder.

@@ -39,6 +39,11 @@ pub(crate) fn session_deleted(session: &SessionId, client: &str) {
     tracing::info!(parent: None, %session, client, "session deleted");
 }
 
+/// So many ended sessions were removed, whose blocks took so many bytes.
+pub(crate) fn pruned(sessions: usize, bytes: u64, client: &str) {
+    tracing::info!(parent: None, sessions, bytes, client, "old sessions removed");
+}
+
 /// A session was live in a process of acpd's that is gone.
 pub(crate) fn lost(session: &str, agent: &str) {
     let cause = Cause::DaemonLost.as_str();

@@ -40,6 +40,7 @@ mod metrics;
 mod named;
 mod permission;
 mod prompting;
+mod pruning;
 mod rate_limit;
 mod recording;
 mod recovery;
@@ -91,6 +92,7 @@ pub use listed::{Matching, SessionBrief};
 pub use listing::{AgentSummary, Metadata, SessionInfo, SessionState, SessionSummary};
 pub use metrics::{describe_metrics, names as metric_names};
 pub use prompting::{prompt_content, prompt_params};
+pub use pruning::{Keep, Prunable};
 pub use search::{Findings, Part, SearchHit};
 pub use services::Offered;
 pub use session::{

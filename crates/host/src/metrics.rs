@@ -42,6 +42,8 @@ const RESTARTS: &str = "acpd_agent_restarts_total";
 const WAITING_SINCE: &str = "acpd_waiting_since_timestamp_seconds";
 const TURN_SECONDS: &str = "acpd_turn_seconds";
 const START_SECONDS: &str = "acpd_agent_start_seconds";
+const PRUNED: &str = "acpd_sessions_pruned_total";
+const PRUNED_BYTES: &str = "acpd_sessions_pruned_bytes_total";
 const READY: &str = "acpd_ready";
 
 /// Without a cause that has a name.
@@ -94,6 +96,12 @@ pub fn describe_metrics() {
         "Since when the session that has waited longest for an answer waits, in seconds since 1970; 0 when none does"
     );
     describe_gauge!(READY, "1 when new sessions can be taken, else 0; as GET /v1/ready says");
+    describe_counter!(
+        PRUNED,
+        Unit::Count,
+        "Ended sessions that were removed because they were old or too many"
+    );
+    describe_counter!(PRUNED_BYTES, Unit::Bytes, "Bytes that the stored blocks of those took");
     describe_histogram!(TURN_SECONDS, Unit::Seconds, "How long turns took");
     describe_histogram!(
         START_SECONDS,
@@ -117,8 +125,9 @@ fn begin() {
     for cause in Cause::NAMES.iter().copied().chain([ACPD_FAILED]) {
         counter!(RUNS_ENDED, "cause" => cause).absolute(0);
     }
-    counter!(TURNS_STARTED).absolute(0);
-    counter!(TURNS_STALLED).absolute(0);
+    for name in [TURNS_STARTED, TURNS_STALLED, PRUNED, PRUNED_BYTES] {
+        counter!(name).absolute(0);
+    }
     for reason in STOP_REASONS.into_iter().chain([OTHER, ERROR]) {
         counter!(TURNS_ENDED, "stop_reason" => reason).absolute(0);
     }
@@ -203,6 +212,12 @@ pub(crate) fn agent_processes(agent: &str, running: usize) {
 
 pub(crate) fn agent_restarted(agent: &str) {
     counter!(RESTARTS, "agent" => agent.to_owned()).increment(1);
+}
+
+/// An ended session was removed, whose blocks took so many bytes.
+pub(crate) fn pruned(bytes: u64) {
+    counter!(PRUNED).increment(1);
+    counter!(PRUNED_BYTES).increment(bytes);
 }
 
 /// One live session's share of the gauges; it takes it back when it is dropped.

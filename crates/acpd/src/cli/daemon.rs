@@ -1,6 +1,6 @@
 //! What can be typed to talk to a daemon.
 
-use super::sessions::{Answer, Export, Fork, Import, SessionPrompt, Several};
+use super::sessions::{Answer, Export, Fork, Import, Prune, SessionPrompt, Several};
 use crate::config::agent_name;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
@@ -155,6 +155,16 @@ Examples:
   acpd sessions import sessions.jsonl
   ssh build-1 acpd sessions export 5f0c9e | acpd sessions import -")]
     Import(Import),
+    /// Remove ended sessions that are old, or the oldest while all take too much
+    #[command(after_help = "\
+What is live, or being taken up, stays. Without --older-than and --keep-bytes it goes by keep_for and \
+keep_bytes in [storage] of the configuration, as a daemon does each hour by itself.
+
+Examples:
+  acpd sessions prune --older-than 30d --dry-run    what would go?
+  acpd sessions prune --keep-bytes 1GiB
+  acpd sessions prune --older-than 1d --json | jq .bytes")]
+    Prune(Prune),
 }
 
 /// `acpd sessions list`

@@ -46,8 +46,8 @@ pub struct Stop {
 /// `acpd reload`
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(after_help = "\
-Tokens, agents and limits are read anew, as with SIGHUP; addresses, TLS, [storage] and [terminal] take \
-a restart. A mistake in the file is told, and everything stays as it was.
+Tokens, agents, limits and what is kept are read anew, as with SIGHUP; addresses, TLS, [terminal] and \
+the rest of [storage] take a restart. A mistake in the file is told, and everything stays as it was.
 Exit codes: 0 the new configuration is in force, 2 it is wrong, 4 there is no daemon.
 
 Examples:

@@ -2,11 +2,12 @@
 
 use super::run::permission_modes;
 use super::{One, Which};
-use crate::config::PermissionMode;
+use crate::config::{PermissionMode, age, byte_count};
 use acpd_host::ExportForm;
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Some sessions of a daemon.
 #[derive(Debug, Clone, PartialEq, Args)]
@@ -106,6 +107,30 @@ fn export_form() -> impl TypedValueParser<Value = ExportForm> {
     let forms = [("jsonl", "One event per line; can be imported"), ("markdown", "What was said, for people")];
     PossibleValuesParser::new(forms.map(|(name, help)| PossibleValue::new(name).help(help)))
         .try_map(|name| name.parse())
+}
+
+/// `acpd sessions prune`
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct Prune {
+    /// Those that have not changed for longer, such as 30d or 12h
+    #[arg(long, value_name = "DURATION", value_parser = age)]
+    pub older_than: Option<Duration>,
+
+    /// The oldest ones, while the stored events of all sessions take more than this, such as 1GiB
+    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    pub keep_bytes: Option<u64>,
+
+    /// Show what would go, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Print JSON: {"sessions": [...], "bytes": ...}
+    #[arg(long)]
+    pub json: bool,
+
+    /// The daemon.
+    #[command(flatten)]
+    pub which: Which,
 }
 
 /// `acpd sessions import`

@@ -1,5 +1,6 @@
 //! `acpd serve`: the daemon.
 
+mod pruner;
 mod token_uses;
 
 use crate::cli::Serve;
@@ -15,7 +16,8 @@ use acpd_gateway::{
     Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, Measurements, Reloaded, TokenHash,
     Tokens, local_socket_path, tls_config,
 };
-use acpd_host::chain;
+use acpd_host::{Keep, chain};
+use pruner::Pruner;
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -62,6 +64,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
         local.host.agents().keep_spare(name);
     }
     let mut hooks = Hooks::begin(local.means_of_hooks(), told).await;
+    let pruner = Pruner::begin(&local.host, keep(&config));
     let serving = local.host.scope().spawn("front door", {
         let (server, quit) = (server.clone(), quit.clone());
         async move { server.serve(vec![Listener::Tcp(tcp, tls), Listener::Unix(unix)], quit).await }
@@ -73,12 +76,12 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
         tokio::select! {
             () = stops.next() => break,
             _ = if_any(reloads.as_mut().map(Signal::recv)) => {
-                let _logged = reload(&args, (&server, &tokens), &local, &config, &mut hooks).await;
+                let _logged = reload(&args, (&server, &tokens, &pruner), &local, &config, &mut hooks).await;
             }
             _ = keeping.tick() => uses.keep(&tokens),
             Some(answer) = asked.recv() => {
                 // Without a reader of the answer it is in the log.
-                let reloaded = reload(&args, (&server, &tokens), &local, &config, &mut hooks).await;
+                let reloaded = reload(&args, (&server, &tokens, &pruner), &local, &config, &mut hooks).await;
                 let _unread = answer.send(reloaded);
             }
         }
@@ -155,11 +158,11 @@ fn announce(listening: &str) -> Result<(), Failure> {
     writeln!(out, "listening on {listening}").and_then(|()| out.flush()).map_err(Failure::from)
 }
 
-/// Takes tokens, agents, limits and names from the configuration; where acpd listens and keeps its state stays. The error,
-/// in one line, is in the log as well.
+/// Takes tokens, agents, limits, names and what is kept from the configuration; where acpd listens and keeps its state stays.
+/// The error, in one line, is in the log as well.
 async fn reload(
     args: &Serve,
-    (server, tokens): (&HttpServer, &Tokens),
+    (server, tokens, pruner): (&HttpServer, &Tokens, &Pruner),
     local: &LocalHost,
     first: &Config,
     hooks: &mut Hooks,
@@ -175,6 +178,7 @@ async fn reload(
         reason.lines().next().unwrap_or_default().to_owned()
     })?;
     server.set(http_settings(&config));
+    pruner.set(keep(&config));
     tokens.replace(known_tokens(&config));
     if tokens.admit_nobody() {
         tracing::warn!(
@@ -223,7 +227,13 @@ fn http_settings(config: &Config) -> HttpSettings {
             connections: size(config.limits.connections),
             requests_per_second: config.limits.requests_per_second,
         },
+        keep: keep(config),
     }
+}
+
+/// Which ended sessions are kept.
+pub(super) fn keep(config: &Config) -> Keep {
+    Keep { older_than: config.storage.keep_for, bytes: config.storage.keep_bytes }
 }
 
 fn size(count: std::num::NonZeroU32) -> usize {

@@ -6,6 +6,7 @@ mod events;
 mod forking;
 mod place;
 mod prompting;
+mod pruning;
 mod search;
 mod transfer;
 
@@ -37,6 +38,7 @@ pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
         Sessions::Fork(args) => forking::fork(args).await,
         Sessions::Export(args) => transfer::export(args).await,
         Sessions::Import(args) => transfer::import(args).await,
+        Sessions::Prune(args) => pruning::prune(args).await,
     }
 }
 

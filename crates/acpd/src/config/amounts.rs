@@ -1,5 +1,6 @@
 //! Numbers with a unit: durations as people write them (`250ms`, `1s`, `5m`, `2h`, `never`) and byte counts (`64 MiB`).
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -20,8 +21,13 @@ const TIMES: &Units = &[("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s"
 /// Longer than any useful time, and short enough that adding it to a clock cannot overflow.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
+/// Longer than anything is kept.
+const LONGEST_KEPT: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+
 const EXPECTED: &str = r#"a duration such as "250ms", "1s", "5m", "2h" or "never""#;
 const EXPECTED_BOUNDED: &str = r#"a duration such as "250ms", "1s", "5m" or "2h""#;
+const EXPECTED_AGE: &str = r#"a duration such as "12h", "30d" or "never""#;
+const EXPECTED_MOST: &str = r#"a byte count such as "8 MiB", "1 GiB" or "never""#;
 const EXPECTED_BYTES: &str = r#"a byte count such as 1048576 or "64 MiB""#;
 
 /// One number and one unit; None when it is none, and None inside when it is too large.
@@ -30,6 +36,27 @@ fn amount(text: &str, units: &Units) -> Option<Option<u64>> {
     let is_unit = |name: &str| name.strip_prefix(' ').map_or(unit == name, |name| unit.trim_start() == name);
     let (_, factor) = units.iter().find(|(name, _)| is_unit(name))?;
     (!number.is_empty()).then(|| number.parse().ok().and_then(|number: u64| number.checked_mul(*factor)))
+}
+
+/// One number and the unit of a time; None when it is none, and None inside when it is longer than `longest`.
+fn time(text: &str, longest: Duration) -> Option<Option<Duration>> {
+    Some(amount(text, TIMES)?.map(Duration::from_millis).filter(|time| *time <= longest))
+}
+
+/// The value of `--older-than`: how old something may become.
+///
+/// # Errors
+/// When it is not a duration.
+pub fn age(text: &str) -> Result<Duration, String> {
+    time(text, LONGEST_KEPT).flatten().ok_or_else(|| "not a duration such as 12h or 30d".to_owned())
+}
+
+/// The value of `--keep-bytes`: what something may take.
+///
+/// # Errors
+/// When it is not a byte count.
+pub fn byte_count(text: &str) -> Result<u64, String> {
+    amount(text, BYTES).flatten().ok_or_else(|| "not a byte count such as 500MiB or 1GiB".to_owned())
 }
 
 /// A byte count with the largest unit that divides it.
@@ -64,11 +91,8 @@ impl FromStr for Wait {
         if text == "never" {
             return Ok(Wait::Never);
         }
-        let millis = amount(text, TIMES)
+        time(text, LONGEST)
             .ok_or_else(|| format!("\"{}\" is not {EXPECTED}", text.escape_debug()))?
-            .map(Duration::from_millis);
-        millis
-            .filter(|limit| *limit <= LONGEST)
             .map(Wait::After)
             .ok_or_else(|| format!("\"{text}\" is longer than 366 days; write \"never\" for no limit"))
     }
@@ -110,6 +134,44 @@ pub(super) fn bounded<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D:
     })
 }
 
+/// For `deserialize_with`: how long something is kept, `never` for as long as there is room; not 0, which would not keep it
+/// at all.
+pub(super) fn kept_for<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    text(from, EXPECTED_AGE, |text| match text {
+        "never" => Ok(None),
+        text => {
+            let said = text.escape_debug();
+            let kept = time(text, LONGEST_KEPT).ok_or_else(|| format!("\"{said}\" is not {EXPECTED_AGE}"))?;
+            let kept = kept.filter(|kept| !kept.is_zero()).map(Some);
+            kept.ok_or_else(|| format!("\"{said}\" is out of range; write \"never\" to remove nothing"))
+        }
+    })
+}
+
+/// For `serialize_with`: the same as it can be written.
+pub(super) fn kept_span<S: Serializer>(kept: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    match kept {
+        None => to.serialize_str("never"),
+        Some(kept) => span(kept, to),
+    }
+}
+
+/// For `deserialize_with`: what all that is kept may take, `never` for as much as there is room for.
+pub(super) fn kept_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    written(from, EXPECTED_MOST, |written| match written {
+        Written::Text("never") => Ok(None),
+        written => bytes_of(written, EXPECTED_MOST, MIB..=u64::MAX).map(Some),
+    })
+}
+
+/// For `serialize_with`: the same as it can be written.
+pub(super) fn kept_size<S: Serializer>(kept: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+    match kept {
+        None => to.serialize_str("never"),
+        Some(kept) => size(kept, to),
+    }
+}
+
 /// For `deserialize_with`: the longest line, 4 KiB to 1 GiB.
 pub(super) fn line_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     usize::try_from(bytes(from, 4 * KIB, GIB)?).map_err(D::Error::custom)
@@ -121,18 +183,23 @@ pub(super) fn content_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D
 }
 
 fn bytes<'de, D: Deserializer<'de>>(from: D, least: u64, most: u64) -> Result<u64, D::Error> {
-    written(from, EXPECTED_BYTES, |written| {
-        let (count, said) = match written {
-            Written::Number(number) => (u64::try_from(number).ok(), number.to_string()),
-            Written::Text(text) => {
-                let said = format!("\"{}\"", text.escape_debug());
-                let count = amount(text, BYTES);
-                (count.ok_or_else(|| Wrong::Value(format!("{said} is not {EXPECTED_BYTES}")))?, said)
-            }
-        };
-        count.filter(|count| (least..=most).contains(count)).ok_or_else(|| {
-            let (least, most) = (shown(least), shown(most));
-            Wrong::Value(format!("{said} is out of range; allowed are {least} to {most}"))
+    written(from, EXPECTED_BYTES, |written| bytes_of(written, EXPECTED_BYTES, least..=most))
+}
+
+fn bytes_of(written: Written<'_>, expected: &str, allowed: RangeInclusive<u64>) -> Result<u64, Wrong> {
+    let (count, said) = match written {
+        Written::Number(number) => (u64::try_from(number).ok(), number.to_string()),
+        Written::Text(text) => {
+            let said = format!("\"{}\"", text.escape_debug());
+            let count = amount(text, BYTES);
+            (count.ok_or_else(|| Wrong::Value(format!("{said} is not {expected}")))?, said)
+        }
+    };
+    count.filter(|count| allowed.contains(count)).ok_or_else(|| {
+        let least = shown(*allowed.start());
+        Wrong::Value(match *allowed.end() {
+            u64::MAX => format!("{said} is out of range; the least is {least}"),
+            most => format!("{said} is out of range; allowed are {least} to {}", shown(most)),
         })
     })
 }

@@ -11,7 +11,9 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::amounts::{MIB, Wait, bounded, content_bytes, line_bytes, size, span};
+use super::amounts::{
+    MIB, Wait, bounded, content_bytes, kept_bytes, kept_for, kept_size, kept_span, line_bytes, size, span,
+};
 use super::client::Client;
 use super::hooks::Hook;
 use super::limited::{self, Mcp};
@@ -118,11 +120,19 @@ pub struct Storage {
     pub durability: Durability,
     /// Whether what is said in sessions can be searched for. Default true; without, the index is dropped.
     pub search: bool,
+    /// Ended sessions that have not changed for longer are removed; a duration such as `30d`. Default `never`.
+    #[serde(deserialize_with = "kept_for", serialize_with = "kept_span")]
+    pub keep_for: Option<Duration>,
+    /// The oldest ended sessions are removed while the stored blocks of all of them take more, in bytes: from 1 MiB on, as a
+    /// number or as `"8 GiB"`. Default `never`.
+    #[serde(deserialize_with = "kept_bytes", serialize_with = "kept_size")]
+    pub keep_bytes: Option<u64>,
 }
 
 impl Default for Storage {
     fn default() -> Self {
-        Self { path: PathBuf::default(), durability: Durability::default(), search: true }
+        let (path, durability) = (PathBuf::default(), Durability::default());
+        Self { path, durability, search: true, keep_for: None, keep_bytes: None }
     }
 }
 

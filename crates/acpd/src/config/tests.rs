@@ -53,6 +53,8 @@ tls_key = "/etc/acpd/key.pem"
 path = "/var/lib/acpd"
 durability = "power"
 search = false
+keep_for = "730d"
+keep_bytes = "8 GiB"
 
 [timeouts]
 initialize = "never"
@@ -136,7 +138,13 @@ fn the_sample_is_read_in_full() {
     );
     assert_eq!(
         config.storage,
-        Storage { path: "/var/lib/acpd".into(), durability: Durability::Power, search: false }
+        Storage {
+            path: "/var/lib/acpd".into(),
+            durability: Durability::Power,
+            search: false,
+            keep_for: Some(Duration::from_secs(730 * 24 * 3600)),
+            keep_bytes: Some(8 << 30),
+        }
     );
     assert_eq!(
         config.timeouts,
@@ -231,6 +239,8 @@ fn variables_override_every_scalar_key() {
     .with("ACPD_TERMINAL_OUTPUT_BYTE_LIMIT", "9")
     .with("ACPD_FILES_CONFINE", "false")
     .with("ACPD_STORAGE_SEARCH", "false")
+    .with("ACPD_STORAGE_KEEP_FOR", "never")
+    .with("ACPD_STORAGE_KEEP_BYTES", "2097152")
     .with("ACPD_FILES_MAX_BYTES", "2 KiB")
     .with("ACPD_LIMITS_LINE_BYTES", "1 MiB")
     .with("ACPD_COMPAT_SESSION_STOP", "true")
@@ -252,7 +262,13 @@ fn variables_override_every_scalar_key() {
     assert_eq!(changed.limits.sessions.get(), 9);
     assert_eq!(
         changed.storage,
-        Storage { path: "/elsewhere".into(), durability: Durability::Power, search: false }
+        Storage {
+            path: "/elsewhere".into(),
+            durability: Durability::Power,
+            search: false,
+            keep_for: None,
+            keep_bytes: Some(2 << 20),
+        }
     );
     assert_eq!(
         changed.timeouts,

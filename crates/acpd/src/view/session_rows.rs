@@ -6,9 +6,9 @@ use super::columns::{Cell, Column, Cut, Tone, table};
 use super::facts::grouped;
 use super::paint::{Paint, Screen};
 use super::short_ids::{short_ends, short_id};
-use super::spans::age;
+use super::spans::{age, byte_count};
 use crate::clean::line;
-use crate::daemon::{Hit, Session};
+use crate::daemon::{Hit, Pruned, Session};
 use jiff::Timestamp;
 
 /// Characters of a text that are shown at most, whatever the width.
@@ -66,6 +66,36 @@ pub(crate) fn hits(hits: &[Hit], now: Timestamp, width: Option<usize>, screen: S
     };
     let rows: Vec<[Cell; 5]> = hits.iter().map(row).collect();
     table(&HITS, &rows, width, Paint::new(screen.colour))
+}
+
+const PRUNED: [Column; 6] = [
+    Column::text("ID", Cut::Never),
+    Column::number("AGE"),
+    Column::number("SIZE"),
+    Column::text("AGENT", Cut::End(8)),
+    Column::text("TITLE", Cut::End(10)),
+    Column::text("CWD", Cut::Start(10)),
+];
+
+/// Sessions that would be removed, each with the time since it changed and with what its events take.
+pub(crate) fn pruned(
+    sessions: &[Pruned],
+    now: Timestamp,
+    width: Option<usize>,
+    screen: Screen,
+) -> Vec<String> {
+    let row = |session: &Pruned| {
+        [
+            short_id(&session.session_id).into(),
+            age(&session.updated_at, now).into(),
+            byte_count(session.bytes).into(),
+            line(&session.agent, 40).into(),
+            line(session.title.as_deref().unwrap_or_default(), TEXT).into(),
+            Cell { text: line(&session.cwd, TEXT), tone: Tone::Dim },
+        ]
+    };
+    let rows: Vec<[Cell; 6]> = sessions.iter().map(row).collect();
+    table(&PRUNED, &rows, width, Paint::new(screen.colour))
 }
 
 const TOP: [Column; 7] = [
@@ -207,6 +237,29 @@ mod tests {
             let asked = Session { open_questions: questions, ..session("019a", "waiting", None) };
             assert_eq!(state(&asked).text, shown);
         }
+    }
+
+    // contract 7.1: acpd sessions prune --dry-run: what would go, with sizes, also in a narrow window
+    #[test]
+    fn what_would_be_removed_is_listed() {
+        let session = Pruned {
+            session_id: "019a2b3c-4d5e-7000".to_owned(),
+            agent: "example".to_owned(),
+            cwd: "/src/project".to_owned(),
+            title: Some("Fix \u{1b}[2J it".to_owned()),
+            updated_at: "2026-10-21T12:00:00Z".to_owned(),
+            bytes: 3 << 20,
+            ..Pruned::default()
+        };
+        assert_eq!(
+            pruned(std::slice::from_ref(&session), now(), None, PLAIN),
+            [
+                "ID        AGE     SIZE  AGENT    TITLE        CWD",
+                "d5e-7000  31d  3.0 MiB  example  Fix ␛[2J it  /src/project",
+            ]
+        );
+        let narrow = pruned(&[session], now(), Some(60), PLAIN);
+        assert!(narrow.iter().all(|line| line.chars().count() <= 60), "{narrow:?}");
     }
 
     // contract 6: acpd top: state, age, events and their rate

@@ -13,6 +13,7 @@ mod following;
 mod operate;
 mod other_users;
 mod own_agents;
+mod pruning;
 mod reaching;
 mod run;
 mod run_again;

@@ -9,6 +9,7 @@ mod limits;
 mod owners;
 mod places;
 mod prompting;
+mod pruning;
 mod readiness;
 mod reading;
 mod reloads;

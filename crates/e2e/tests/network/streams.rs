@@ -1,7 +1,7 @@
 //! Streams of events: which carries what, how they are taken up again, who reads them.
 
-use crate::raw::{Raw, answer, prompt, text, text_before};
-use acpd_e2e::{Event, Events, Scratch, request};
+use crate::raw::{JSON, Raw, answer, prompt, text, text_before};
+use acpd_e2e::{Event, Events, Http, Scratch, request};
 use serde_json::{Value, json};
 
 fn id(event: &Event) -> (String, u64) {
@@ -185,4 +185,41 @@ fn streams_end_with_the_daemon() {
         ("shutdown".to_owned(), "shutdown".to_owned())
     );
     daemon.expect_good_end();
+}
+
+// contract 7.3: whoever reads a session that is removed is told, behind all that there was of it
+#[test]
+fn readers_of_a_removed_session_are_told() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let (mut left, connection, first) = Raw::with_session(&daemon, &scratch);
+    let mut after_leaving = left.open(Some(&first));
+    let close = left.next_id();
+    left.post(&request(close, "session/close", &json!({"sessionId": first})));
+    answer(&mut after_leaving, close);
+    let (mut watching, also_connection, second) = Raw::with_session(&daemon, &scratch);
+    let mut at_the_end = watching.open(Some(&second));
+    watching.post(&prompt(10, &second, "said\nexit 3"));
+    answer(&mut at_the_end, 10);
+    let mut socket = daemon.over_websocket(&scratch, "/acp");
+    socket.initialize();
+    let third = socket.new_session();
+    let crash = socket.prompt(&third, "exit 3");
+    socket.error(&crash);
+    let prune =
+        || Http::on(daemon.connect()).request("POST", "/v1/prune", &[JSON], r#"{"olderThanMs":0}"#).json();
+    assert_eq!(prune()["sessions"].as_array().map(Vec::len), Some(3));
+    assert_eq!([reason(&mut after_leaving), reason(&mut at_the_end)], ["deleted", "deleted"]);
+    let told = socket.until("that it is gone", |message| message.method() == Some("_sandboxagent/closed"));
+    assert_eq!(told.json["params"]["sessionId"], *third);
+    assert_eq!(told.json["params"]["reason"], "deleted");
+    // The connections live on. A client that removes a session itself has its answer.
+    let own = socket.new_session();
+    socket.call("session/delete", &json!({"sessionId": own}));
+    drop((connection, also_connection));
+    socket.close_input();
+    socket.read_to_end();
+    let closed = socket.received().iter().filter(|message| message.method() == Some("_sandboxagent/closed"));
+    assert_eq!(closed.count(), 1);
+    daemon.stop();
 }

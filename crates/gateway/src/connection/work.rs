@@ -122,9 +122,7 @@ impl Connection {
             Work::End(session, request) => {
                 Box::pin(job.end(self.watching.viewer(&session), session, request))
             }
-            Work::Delete(session) => Box::pin(async move {
-                answer(job.host.delete_session(&session, &job.client).await.map(|()| NOTHING))
-            }),
+            Work::Delete(session) => Box::pin(job.delete(self.watching.viewer(&session), session)),
             Work::CheckItIsThere(session) => {
                 Box::pin(async move { answer(job.host.inspect(&session, None).await.map(|_| NOTHING)) })
             }
@@ -140,6 +138,18 @@ fn answer(result: Result<Bytes, HostError>) -> Worked {
 impl Job {
     fn place(&self, cwd: Option<PathBuf>, spare: Option<AgentHandle>) -> Place {
         Place { agent: self.agent.clone(), known: self.known.clone(), cwd, spare }
+    }
+
+    /// Its client is told by the answer alone.
+    async fn delete(self, viewer: Option<ViewerHandle>, session: SessionId) -> Worked {
+        if let Some(viewer) = &viewer {
+            viewer.deletes(true);
+        }
+        let deleted = self.host.delete_session(&session, &self.client).await;
+        if let Some(viewer) = viewer.filter(|_| deleted.is_err()) {
+            viewer.deletes(false);
+        }
+        answer(deleted.map(|()| NOTHING))
     }
 
     /// A second `initialize` is negotiated like the first, with the same agent (IN-2).

@@ -43,6 +43,8 @@ macro_rules! kinds {
 }
 
 kinds! {
+    /// Neither the request nor the configuration says which sessions are not to be kept.
+    AllKept = "all_kept",
     /// A process of an agent of this daemon called, or one that is gone.
     AgentProcess = "agent_process",
     /// The agent did not start, broke, or did not do what it was asked.

@@ -7,6 +7,7 @@ mod creating;
 mod event_cursor;
 mod events;
 mod prompting;
+mod pruning;
 mod reload;
 mod render;
 mod search;
@@ -45,7 +46,7 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 21] = [
+const ROUTES: [Route; 22] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::POST, "/sessions", |method| on(method, creating::create)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
@@ -56,6 +57,7 @@ const ROUTES: [Route; 21] = [
     (MethodFilter::GET, "/sessions/{id}/export", |method| on(method, transfer::export)),
     (MethodFilter::POST, "/sessions/{id}/fork", |method| on(method, creating::fork)),
     (MethodFilter::POST, "/import", |method| on(method, transfer::import)),
+    (MethodFilter::POST, "/prune", |method| on(method, pruning::prune)),
     (MethodFilter::POST, "/sessions/{id}/close", |method| on(method, sessions::close)),
     (MethodFilter::POST, "/sessions/{id}/prompt", |method| on(method, prompting::prompt)),
     (MethodFilter::POST, "/sessions/{id}/resume", |method| on(method, creating::resume)),

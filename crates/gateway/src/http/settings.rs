@@ -7,7 +7,7 @@ use super::pulse::Pulse;
 use super::rest::{RELOADS_WAITING, ReloadRequest};
 use super::tokens::Tokens;
 use crate::identity::{Allowance, Identity};
-use acpd_host::Host;
+use acpd_host::{Host, Keep};
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub struct HttpSettings {
     pub connection_idle: Duration,
     /// What a caller that needs no token may hold.
     pub local: Allowance,
+    /// How long ended sessions are kept, and how much of them, where a request does not say.
+    pub keep: Keep,
 }
 
 /// What all requests share.

@@ -1,6 +1,7 @@
 //! Why acpd closes a stream, as its reader is told.
 
 use super::sse_event;
+use acpd_record::SessionId;
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// The last thing a reader learns.
@@ -12,6 +13,8 @@ pub(crate) enum Closing {
     Stalled,
     /// The client has ended the connection.
     Deleted,
+    /// The session of the stream was removed.
+    Removed,
     /// Nothing of the connection was read for too long.
     Expired,
     /// The client's token is not known any more.
@@ -28,7 +31,7 @@ impl Closing {
         match self {
             Self::Replaced => "replaced",
             Self::Stalled => "stalled",
-            Self::Deleted => "deleted",
+            Self::Deleted | Self::Removed => "deleted",
             Self::Expired => "expired",
             Self::Revoked => "revoked",
             Self::Shutdown => "shutdown",
@@ -42,6 +45,7 @@ impl Closing {
             Self::Replaced => "another request has taken this stream over",
             Self::Stalled => "nothing was read for too long; come back with Last-Event-ID",
             Self::Deleted => "the client has ended the connection",
+            Self::Removed => "the session was removed",
             Self::Expired => "no events of this connection were read for too long; initialize a new one",
             Self::Revoked => "the token is not known any more",
             Self::Shutdown => "server shutting down; reload sessions after restart",
@@ -52,11 +56,20 @@ impl Closing {
     /// The event without an id. Its data is a notification: clients that look at `data` only meet a message that
     /// they need not know.
     pub(crate) fn to_event(self) -> Bytes {
-        let (reason, detail) = (self.reason(), self.detail());
-        let params = format!(r#"{{"reason":"{reason}","detail":"{detail}"}}"#);
-        let message = format!(r#"{{"jsonrpc":"2.0","method":"_sandboxagent/closed","params":{params}}}"#);
+        let message = self.message("");
         let mut out = BytesMut::new();
         sse_event(&mut out, None, Some("closed"), |out| out.put_slice(message.as_bytes()));
         out.freeze()
+    }
+
+    /// The same for a client that has one stream for all of its sessions, as a line.
+    pub(crate) fn to_line(self, session: &SessionId) -> Bytes {
+        format!("{}\n", self.message(&format!(r#","sessionId":{}"#, session.as_json()))).into()
+    }
+
+    fn message(self, more: &str) -> String {
+        let (reason, detail) = (self.reason(), self.detail());
+        let params = format!(r#"{{"reason":"{reason}","detail":"{detail}"{more}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","method":"_sandboxagent/closed","params":{params}}}"#)
     }
 }

@@ -91,11 +91,20 @@ struct Session {
     unread: bool,
     /// How much of the connection's stream must be taken before this one goes on.
     behind: u64,
+    /// The session is gone, and nothing more is written of it.
+    removed: bool,
 }
 
 impl Session {
     fn new() -> Self {
-        Self { stream: Stream::new(tag()), viewers: 0, confirmed: false, unread: false, behind: 0 }
+        Self {
+            stream: Stream::new(tag()),
+            viewers: 0,
+            confirmed: false,
+            unread: false,
+            behind: 0,
+            removed: false,
+        }
     }
 
     /// Its lines go to the connection's stream.
@@ -180,7 +189,8 @@ impl Streams {
         let mut table = self.table();
         let session = table.sessions.entry(session.clone()).or_insert_with(Session::new);
         session.viewers += 1;
-        session.confirmed = true;
+        // If one of that id was removed, this is another.
+        (session.confirmed, session.removed) = (true, false);
         if !created && !session.stream.has_reader() {
             session.unread = true;
             session.stream.room.notify_waiters();
@@ -191,6 +201,16 @@ impl Streams {
     pub(super) fn unview(&self, session: &SessionId) {
         if let Some(session) = self.table().sessions.get_mut(session) {
             session.viewers -= 1;
+            // Its reader may wait for that.
+            session.stream.ready.notify_waiters();
+        }
+    }
+
+    /// A session was removed, and its viewer has written all that there was: the reader is told behind it.
+    pub(super) fn removed(&self, session: &SessionId) {
+        if let Some(session) = self.table().sessions.get_mut(session) {
+            session.removed = true;
+            session.stream.ready.notify_waiters();
         }
     }
 

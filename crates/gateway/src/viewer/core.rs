@@ -118,6 +118,11 @@ impl<T> ViewerCore<T> {
         !self.is_dropped && self.next.is_none()
     }
 
+    /// Whether the client has left.
+    pub(super) fn is_left(&self) -> bool {
+        self.state.is_detached()
+    }
+
     /// Whether nothing is left to do.
     pub(super) fn is_done(&self) -> bool {
         self.is_done

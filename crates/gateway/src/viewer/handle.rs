@@ -9,7 +9,7 @@ use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::oneshot;
 
 /// Places for commands: as many as a client may have requests open, so that none of them ever waits for one.
@@ -121,11 +121,20 @@ pub(super) enum Command {
     Ask(OpenQuestion),
 }
 
+/// What a viewer and its connection tell each other beside the commands.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// As many attachments as were over when a run ended, or the client left.
+    pub(super) finished: AtomicU64,
+    /// The client itself has the session removed: its answer says so.
+    pub(super) is_deleting: AtomicBool,
+}
+
 /// Sends to a viewer.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewerHandle {
     commands: queue::Sender<Box<Command>>,
-    finished: Arc<AtomicU64>,
+    told: Arc<Told>,
 }
 
 impl ViewerHandle {
@@ -136,7 +145,12 @@ impl ViewerHandle {
 
     /// How many attachments it has followed to the end of their run, or left.
     pub(crate) fn finished(&self) -> u64 {
-        self.finished.load(Ordering::Relaxed)
+        self.told.finished.load(Ordering::Relaxed)
+    }
+
+    /// Whether its client is having the session removed.
+    pub(crate) fn deletes(&self, is_deleting: bool) {
+        self.told.is_deleting.store(is_deleting, Ordering::Relaxed);
     }
 
     /// A slot for the answer to a request that is about to go out.
@@ -179,12 +193,12 @@ pub(super) struct Queue {
     deferred: VecDeque<Command>,
 }
 
-/// A handle, its queue, and the number of attachments that are over.
-pub(super) fn queue() -> (ViewerHandle, Queue, Arc<AtomicU64>) {
+/// A handle, its queue, and what is told beside that.
+pub(super) fn queue() -> (ViewerHandle, Queue, Arc<Told>) {
     let (sender, commands) = queue::queue(COMMANDS);
-    let finished = Arc::new(AtomicU64::new(0));
-    let handle = ViewerHandle { commands: sender, finished: Arc::clone(&finished) };
-    (handle, Queue { commands, deferred: VecDeque::new() }, finished)
+    let told = Arc::<Told>::default();
+    let handle = ViewerHandle { commands: sender, told: Arc::clone(&told) };
+    (handle, Queue { commands, deferred: VecDeque::new() }, told)
 }
 
 impl Queue {

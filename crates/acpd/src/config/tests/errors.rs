@@ -27,7 +27,24 @@ fn errors_point_at_the_wrong_part_and_say_what_to_write() {
         ),
         (
             "[storage]\ncolour = 1\n",
-            "2:1: unknown key \"colour\" in [storage]; known: path, durability, search",
+            "2:1: unknown key \"colour\" in [storage]; known: path, durability, search, keep_for, keep_bytes",
+        ),
+        (
+            "[storage]\nkeep_for = \"0s\"\n",
+            "2:12: \"keep_for\" in [storage]: \"0s\" is out of range; write \"never\" to remove nothing",
+        ),
+        (
+            "[storage]\nkeep_for = \"a month\"\n",
+            "2:12: \"keep_for\" in [storage]: \"a month\" is not a duration such as \"12h\", \"30d\" or \"never\"",
+        ),
+        (
+            "[storage]\nkeep_bytes = 0\n",
+            "2:14: \"keep_bytes\" in [storage]: 0 is out of range; the least is 1 MiB",
+        ),
+        (
+            "[storage]\nkeep_bytes = \"8 apples\"\n",
+            "2:14: \"keep_bytes\" in [storage]: \"8 apples\" is not a byte count such as \"8 MiB\", \"1 GiB\" or \
+             \"never\"",
         ),
         (
             "[timeouts]\nidle = \"5 minutes\"\n",

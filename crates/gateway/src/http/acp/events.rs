@@ -28,6 +28,8 @@ pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) ->
         None => None,
         Some(value) => Some(value.to_str().ok().and_then(EventId::read).ok_or_else(unreadable)?),
     };
+    // Before the stream is there, so that no removal comes between.
+    let presence = session.as_ref().map(|session| acp.shared.host.presence(session));
     let mut opened = connection.streams.open(session.as_ref(), seen);
     // A client may come back to many sessions at once: only those that are not there are few.
     if opened.as_ref().is_err_and(|refused| *refused == OpenRefused::Unconfirmed)
@@ -36,7 +38,10 @@ pub(super) async fn open(acp: &Acp, identity: &Identity, headers: &HeaderMap) ->
     {
         opened = connection.streams.open_known(session);
     }
-    let reader = opened.map_err(|refused| problem(refused, session.as_ref()))?;
+    let mut reader = opened.map_err(|refused| problem(refused, session.as_ref()))?;
+    if let Some(presence) = presence {
+        reader = reader.while_there(presence);
+    }
     let session = session.as_ref().map(SessionId::as_str);
     tracing::debug!(connection = connection.id(), session, "a stream of events is read");
     let reading = (reader, ViewerCount::new("acp_sse"));

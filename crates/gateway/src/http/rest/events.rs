@@ -12,7 +12,7 @@ use super::render::{Renderer, expected_bytes};
 use super::{SessionPath, find, numbers, query};
 use crate::access::Needs;
 use crate::identity::{ConnectionPermit, Identity, Scope};
-use acpd_eventlog::{Block, Cursor};
+use acpd_eventlog::{Block, Cursor, CursorError};
 use acpd_record::SessionId;
 use axum::Extension;
 use axum::body::Body;
@@ -155,6 +155,8 @@ enum Closed {
     Stalled,
     Shutdown,
     Revoked,
+    /// The session was removed.
+    Deleted,
     Unreadable(String),
 }
 
@@ -175,6 +177,7 @@ impl Follower {
                 Sse::closed("shutdown", "server shutting down; reconnect with Last-Event-ID after restart")
             }
             Err(Closed::Revoked) => Sse::closed("revoked", "the token is not known any more"),
+            Err(Closed::Deleted) => Sse::closed("deleted", "the session was removed"),
             Err(Closed::Unreadable(why)) => Sse::closed("history_unreadable", &why),
         };
         let _sent = last.send(words);
@@ -208,6 +211,7 @@ impl Follower {
             match next {
                 Ok(Some(block)) => self.write(&block).await?,
                 Ok(None) => return Ok(()),
+                Err(CursorError::Unknown { .. }) => return Err(Closed::Deleted),
                 Err(error) => return Err(Closed::Unreadable(error.to_string())),
             }
         }

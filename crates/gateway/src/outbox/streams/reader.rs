@@ -1,6 +1,7 @@
 //! A reader of one stream: what it is given, until the stream or the connection is closed.
 
-use super::{Closing, Opened, Streams};
+use super::{Closing, Opened, Streams, Table};
+use acpd_eventlog::Presence;
 use acpd_record::SessionId;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -18,6 +19,10 @@ pub(crate) struct Reader {
     closing: Arc<OnceLock<Closing>>,
     /// What it is given again, first.
     again: VecDeque<Bytes>,
+    /// Whether the session is there, until it is not.
+    presence: Option<Arc<Presence>>,
+    /// It was removed.
+    is_removed: bool,
     over: bool,
 }
 
@@ -30,7 +35,14 @@ enum Step {
 impl Reader {
     pub(super) fn new(streams: Arc<Streams>, session: Option<SessionId>, opened: Opened) -> Self {
         let Opened { number, closing, again } = opened;
-        Self { streams, session, number, closing, again, over: false }
+        let (presence, is_removed) = (None, false);
+        Self { streams, session, number, closing, again, presence, is_removed, over: false }
+    }
+
+    /// The same, which ends with its session.
+    pub(crate) fn while_there(mut self, presence: Arc<Presence>) -> Self {
+        self.presence = Some(presence);
+        self
     }
 
     /// The next events, as they are written; a comment after each `keepalive` without one; None behind the last.
@@ -47,10 +59,20 @@ impl Reader {
                     return Some(closing.to_event());
                 }
             };
-            if tokio::time::timeout(keepalive, change).await.is_err() {
-                return Some(Bytes::from_static(b":\n\n"));
+            tokio::select! {
+                waited = tokio::time::timeout(keepalive, change) => if waited.is_err() {
+                    return Some(Bytes::from_static(b":\n\n"));
+                },
+                () = removed(self.presence.as_deref()) => (self.presence, self.is_removed) = (None, true),
             }
         }
+    }
+
+    /// What a reader is told whose session is gone, once nothing more is written of it.
+    fn removed_from(&self, table: &Table) -> Option<Closing> {
+        let session = table.sessions.get(self.session.as_ref()?)?;
+        let is_known = session.removed || (self.is_removed && session.viewers == 0);
+        is_known.then_some(Closing::Removed)
     }
 
     fn step(&mut self) -> Step {
@@ -79,11 +101,22 @@ impl Reader {
                 streams.keep(&mut table, kept);
                 Step::Events(events)
             }
-            None => match closed {
-                Some(closing) => Step::Close(closing),
-                None => Step::Wait(Arc::clone(&stream.ready).notified_owned()),
-            },
+            None => {
+                let ready = Arc::clone(&stream.ready);
+                match closed.or_else(|| self.removed_from(&table)) {
+                    Some(closing) => Step::Close(closing),
+                    None => Step::Wait(ready.notified_owned()),
+                }
+            }
         }
+    }
+}
+
+/// Waits until a session is removed.
+async fn removed(presence: Option<&Presence>) {
+    match presence {
+        Some(presence) => presence.over().await,
+        None => std::future::pending().await,
     }
 }
 

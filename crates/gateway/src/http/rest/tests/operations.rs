@@ -5,6 +5,7 @@ use crate::http::rest::agents::Agents;
 use crate::http::rest::answering::AnswerBody;
 use crate::http::rest::events::EventsQuery;
 use crate::http::rest::prompting::{PromptAccepted, PromptBody};
+use crate::http::rest::pruning::{PruneBody, Pruned};
 use crate::http::rest::reload::Reloaded;
 use crate::http::rest::search::{SearchPage, TextQuery};
 use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
@@ -129,6 +130,30 @@ const OPERATIONS: &[Operation] = &[
             FORBIDDEN,
             problem(408, "the body did not come in time"),
             problem(409, "a session of that id is here"),
+            UNAUTHORIZED,
+            TOO_MANY,
+        ],
+        is_open: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/v1/prune",
+        id: "pruneSessions",
+        tag: "sessions",
+        summary: "`POST /v1/prune`: removes ended sessions that are old, or while all together take too much.",
+        description: Some(
+            "Without `olderThanMs` and `keepBytes` it goes by `keep_for` and `keep_bytes` in `[storage]` of the \
+             configuration. Sessions that are live, or being\ntaken up, are never removed.",
+        ),
+        parameters: Vec::new,
+        request: Some(of_body::<PruneBody>),
+        answers: &[
+            of::<Pruned>(200, "the sessions that were removed, or with `dryRun` would be"),
+            problem(400, "the body is not as described"),
+            FORBIDDEN,
+            problem(409, "neither the request nor the configuration says which are not to be kept"),
+            TOO_LARGE,
+            NOT_JSON,
             UNAUTHORIZED,
             TOO_MANY,
         ],
