@@ -148,8 +148,9 @@ Examples:
     Export(Export),
     /// Take over sessions from a file that export has written
     #[command(after_help = "\
-Each session is taken over whole or not at all, and is yours from then on. Its agent goes on with a \
-transcript, because its own memory of it is elsewhere.
+Each session is taken over whole or not at all, and is yours from then on. Its agent's own memory of it \
+is elsewhere: it can be gone on with where resume_with_transcript = true is in the agent's entry, and in \
+another directory with \"acpd run --session ID --cwd DIR\".
 
 Examples:
   acpd sessions import sessions.jsonl

@@ -108,7 +108,7 @@ pub struct SessionChoice {
     #[arg(long, value_name = "COMMAND", value_parser = command_line, conflicts_with_all = ["agent", "connect"])]
     pub command: Option<CommandLine>,
 
-    /// The directory the agent works in; default: the current one
+    /// The directory the agent works in; default: the current one, with --session that of the session
     #[arg(short = 'C', long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
 
@@ -121,7 +121,7 @@ pub struct SessionChoice {
         long,
         value_name = "ID",
         value_parser = NonEmptyStringValueParser::new(),
-        conflicts_with_all = ["go_on", "cwd"]
+        conflicts_with = "go_on"
     )]
     pub session: Option<String>,
 

@@ -39,6 +39,21 @@ fn a_session_is_gone_on_with() {
     });
 }
 
+// contract 7.1: a session goes on in another directory, as one has to that was moved here
+#[test]
+fn a_session_goes_on_elsewhere() {
+    let scratch = Scratch::new();
+    let elsewhere = scratch.path("elsewhere");
+    std::fs::create_dir_all(&elsewhere).expect("a directory");
+    both(&scratch, |place| {
+        lines(&scratch, &[place, &["hello"]].concat());
+        let id = ids(&scratch, &[]).remove(0);
+        let cwd = elsewhere.to_str().expect("text");
+        let again = [&["run"], place, &["--format", "quiet", "--session", &id, "--cwd", cwd, "cwd"]].concat();
+        assert!(done(&scratch, &again).contains(cwd));
+    });
+}
+
 // contract 7.1: 4 where there is no such session, 2 where flags contradict each other; nothing is created
 #[test]
 fn what_cannot_be_gone_on_with_is_told() {
@@ -52,7 +67,7 @@ fn what_cannot_be_gone_on_with_is_told() {
             (&["--session", "zzz"][..], 4, "no session has the id \"zzz\""),
             (&["-c", "--cwd", elsewhere], 4, "--continue: there is no session of the agent example in "),
             (&["-c", "--session", "x"], 2, "--continue"),
-            (&["--session", "x", "--cwd", "/"], 2, "--cwd"),
+            (&["--session", "x", "--cwd", "/no/such"], 2, "--cwd"),
             (&["--session", ""], 2, "--session"),
         ] {
             let err = fails(&scratch, code, &[&["run"], place, flags, &["hello"]].concat());

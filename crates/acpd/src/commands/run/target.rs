@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 pub(super) enum Wish {
     /// A new one in this directory, or the last one in it.
     In(PathBuf, Where),
-    /// The one whose id ends or begins like this.
-    Named(String),
+    /// The one whose id ends or begins like this, in its directory or in another.
+    Named(String, Option<PathBuf>),
 }
 
 /// Which one of a directory.
@@ -35,21 +35,24 @@ impl Wish {
     ) -> Result<Self, Failure> {
         let which = if go_on { Where::Last } else { Where::New };
         match session {
-            Some(id) => Ok(Self::Named(id)),
+            Some(id) => {
+                let cwd = cwd.map(|cwd| working_directory(Some(cwd), is_here)).transpose()?;
+                Ok(Self::Named(id, cwd))
+            }
             None => Ok(Self::In(working_directory(cwd, is_here)?, which)),
         }
     }
 
     /// Whether the agent is known when the session is found, and not before.
     pub(super) fn names_session(&self) -> bool {
-        matches!(self, Self::Named(_))
+        matches!(self, Self::Named(..))
     }
 
     /// Finds the session that is named; its agent may be named too.
     pub(super) async fn found(self, home: &Home, agent: Option<&str>) -> Result<Target, Failure> {
-        let id = match self {
+        let (id, cwd) = match self {
             Self::In(cwd, which) => return Ok(Target::In(cwd, which)),
-            Self::Named(id) => id,
+            Self::Named(id, cwd) => (id, cwd),
         };
         let session = home.find(&id).await?;
         if let Some(agent) = agent.filter(|agent| **agent != session.agent) {
@@ -60,14 +63,15 @@ impl Wish {
                 clean::line(agent, 60)
             )));
         }
-        Ok(Target::Session(PathBuf::from(&session.cwd), Box::new(session)))
+        let cwd = cwd.unwrap_or_else(|| PathBuf::from(&session.cwd));
+        Ok(Target::Session(cwd, Box::new(session)))
     }
 }
 
 /// Which session the prompt is for.
 pub(super) enum Target {
     In(PathBuf, Where),
-    /// This one, with its directory.
+    /// This one, in this directory.
     Session(PathBuf, Box<Session>),
 }
 
