@@ -60,8 +60,15 @@ pub(crate) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Opens the terminal on stdin. Fails when stdin is none, or is not ours to use.
+    /// Opens the terminal on stdin, and forgets what was typed before. Fails when stdin is none, or is not ours to use.
     pub(crate) fn open() -> io::Result<Self> {
+        let mut keyboard = Self::with(false)?;
+        keyboard.forget()?;
+        Ok(keyboard)
+    }
+
+    /// Opens it for an editor: what was typed before goes into its line.
+    pub(crate) fn of_editor() -> io::Result<Self> {
         Self::with(false)
     }
 
@@ -79,6 +86,13 @@ impl Keyboard {
         let keyboard = Self { terminal, before, decoder, keys, strokes, settles: None, continued, cooked };
         keyboard.enter()?;
         Ok(keyboard)
+    }
+
+    /// Whether something was typed that was not read yet.
+    pub(crate) fn was_typed(&self) -> bool {
+        let mut ready = [PollFd::new(self.terminal.get_ref(), PollFlags::IN)];
+        let polled = poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        polled.is_ok() && ready[0].revents().contains(PollFlags::IN)
     }
 
     /// Opens it for lines that the terminal itself edits and shows; its mode stays as it is.
@@ -196,9 +210,7 @@ impl Keyboard {
         // A read of nothing returns at once.
         mode.special_codes[SpecialCodeIndex::VMIN] = 0;
         mode.special_codes[SpecialCodeIndex::VTIME] = 0;
-        let terminal = self.terminal.get_ref();
-        tcsetattr(terminal, OptionalActions::Now, &mode)?;
-        Ok(tcflush(terminal, QueueSelector::IFlush)?)
+        Ok(tcsetattr(self.terminal.get_ref(), OptionalActions::Now, &mode)?)
     }
 
     /// Whether the mode is still the one of [`enter`](Self::enter).

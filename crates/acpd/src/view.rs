@@ -133,9 +133,7 @@ impl<O: Write, E: Write> View<O, E> {
 
     /// The agent answered `initialize` after `took`; `agent_info` is the `agentInfo` of its answer.
     pub fn started(&mut self, agent_info: Option<&Value>, took: Duration) -> io::Result<()> {
-        self.phase = Phase::Turn;
-        self.elapsed = Duration::ZERO;
-        self.page.set_live(Vec::new())?;
+        self.runs()?;
         let told =
             |key: &str| Some(line(agent_info?.get(key)?.as_str()?, 60)).filter(|text| !text.is_empty());
         let name = told("title").or_else(|| told("name")).unwrap_or_else(|| self.agent_or("the agent"));
@@ -144,6 +142,13 @@ impl<O: Write, E: Write> View<O, E> {
         let version = version.map(|version| format!(" {version}")).unwrap_or_default();
         let said = self.page.paint().dim(format_args!("{name}{version} started in {}", spoken(took)));
         self.page.block(Block::Note, Paragraph::GoesOn, &[said])
+    }
+
+    /// The agent runs already.
+    pub(crate) fn runs(&mut self) -> io::Result<()> {
+        self.phase = Phase::Turn;
+        self.elapsed = Duration::ZERO;
+        self.page.set_live(Vec::new())
     }
 
     /// The `update` object of a `session/update`, as raw JSON.

@@ -64,9 +64,14 @@ impl Host {
         }
     }
 
+    /// A session that is live here.
+    pub fn live(&self, id: &SessionId) -> Option<SessionHandle> {
+        self.shared.sessions.live.get(id)
+    }
+
     /// Whether a session is live here.
     pub fn is_live(&self, id: &SessionId) -> bool {
-        self.shared.sessions.live.get(id).is_some()
+        self.live(id).is_some()
     }
 
     /// How many sessions are live here.

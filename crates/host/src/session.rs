@@ -176,6 +176,8 @@ pub struct Attached {
     pub open: Vec<OpenQuestion>,
     /// A turn is running.
     pub turn_active: bool,
+    /// Prompts that wait in line.
+    pub waiting: usize,
     /// How the last turn ended, whichever client had prompted it (PR-12).
     pub last_stop_reason: Option<String>,
     /// How much of the history the agent knows from a transcript, if it could not resume or load the session.

@@ -13,8 +13,8 @@ Each line is a prompt, also while a turn runs: it waits for that one, up to 16 o
   @file           puts a file below the session's directory into the prompt
   up, down        the lines before, from a file in the state directory
   Ctrl-R          the last line that has in it what is written; once more, the one before
-  Ctrl-C          discards the line; at an empty one it cancels the turn and takes back what waits;
-                  once more leaves
+  Ctrl-C          discards the line; at an empty one it cancels your turn and takes back what waits, or,
+                  if you have none, cancels that of another client; once more leaves
   Ctrl-D          leaves
 What the agent asks is answered where it is asked. Leaving closes a session that the chat has begun, \
 as \"acpd run\" does; one that was live before lives on. Both can be gone on with. \

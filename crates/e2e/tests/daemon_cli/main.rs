@@ -10,6 +10,7 @@ mod cutting_proxy;
 mod doctor;
 mod events;
 mod following;
+mod in_line;
 mod operate;
 mod other_users;
 mod own_agents;

@@ -2,6 +2,7 @@
 
 use super::ClientCapabilities;
 use acpd_host::HostError;
+use acpd_record::SessionId;
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 /// Types whose members may each be something else, which counts as nothing.
@@ -21,8 +22,12 @@ said! {
     pub(crate) InitializeParams {
         protocol_version: Option<u64>,
         pub(crate) client_info: ClientInfo,
-        client_capabilities: Declared
+        client_capabilities: Declared,
+        #[serde(rename = "_meta")] meta: ParamsMeta
     }
+    ParamsMeta { #[serde(rename = "sandboxagent.dev")] own: Intent }
+    /// What it is going to do.
+    Intent { joins: Option<String> }
     /// Which program it is.
     pub(crate) ClientInfo { pub(crate) name: Option<String>, pub(crate) version: Option<String> }
     /// Its capabilities.
@@ -58,6 +63,11 @@ impl InitializeParams {
             "protocolVersion: the latest version that the client speaks is required, as an integer";
         read.protocol_version.ok_or_else(|| invalid(wrong_version))?;
         Ok(read)
+    }
+
+    /// The live session that the client is going to join, whose process can tell it all that a new one would.
+    pub(crate) fn joins(&self) -> Option<SessionId> {
+        SessionId::parse(self.meta.own.joins.as_deref()?)
     }
 
     pub(crate) fn capabilities(&self) -> ClientCapabilities {

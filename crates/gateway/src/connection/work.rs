@@ -170,7 +170,7 @@ impl Job {
         } else {
             let known = self.known.as_ref().and_then(AgentRef::upgrade);
             let is_known = known.is_some();
-            let agent = match known {
+            let agent = match known.or_else(|| self.process_of(&params.joins()?)) {
                 Some(agent) => Ok(agent),
                 None => agents.connect(&self.agent, None).await,
             };
@@ -186,6 +186,15 @@ impl Job {
                 (Some(Err(error)), Done::new(None, outcome))
             }
         }
+    }
+
+    /// The process of a live session of the agent that the caller may see. One that ends before it is joined is activated
+    /// then, like any other.
+    fn process_of(&self, session: &SessionId) -> Option<AgentHandle> {
+        let live = self.host.live(session)?;
+        let is_seen = self.identity.sees(live.created_by().map(|creator| &**creator));
+        let process = live.agent().upgrade().filter(|agent| agent.name() == self.agent);
+        process.filter(|_| is_seen)
     }
 
     /// Side-effect free (SE-19): `open` says that the session is live, not that this client is attached to it.

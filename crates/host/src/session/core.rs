@@ -293,6 +293,7 @@ impl SessionCore {
             result: self.log.snapshot().lifecycle(),
             open: open.map(|(number, question)| OpenQuestion::new(number, question)).collect(),
             turn_active: self.log.running_turn().is_some(),
+            waiting: self.volatile.turns.waiting(),
             last_stop_reason: self.log.last_stop_reason().map(str::to_owned),
             transcript: self.volatile.handover.facts(),
         }

@@ -6,7 +6,9 @@
 use super::Words;
 use super::feed::Feed;
 use super::home::Home;
+use super::late::Late;
 use super::lines::{ErrorLine, Line, ResultLine};
+use super::own_turn::OwnTurn;
 use super::questions::Questions;
 use super::show::{Lines, Show};
 use super::target::Target;
@@ -29,8 +31,14 @@ pub(super) struct Conversation {
     pub(super) agent: Option<String>,
     pub(super) words: Words,
     pub(super) session: Option<String>,
-    /// Its events, for a program.
+    /// Its events.
     pub(super) feed: Option<Feed>,
+    /// What waits for them.
+    pub(super) late: Late,
+    /// The turn of the prompt.
+    pub(super) turn: OwnTurn,
+    /// The prompts before it in a session that others prompt too, until that was said.
+    pub(super) in_line: u64,
     /// What a program is told at the end.
     pub(super) result: ResultLine,
     /// The ways to log in that the agent names.
@@ -77,6 +85,9 @@ impl Conversation {
             words,
             session: None,
             feed: None,
+            late: Late::default(),
+            turn: OwnTurn::new(uuid::Uuid::new_v4().to_string()),
+            in_line: 0,
             result: ResultLine::default(),
             auth_methods: Value::Null,
             capabilities: Value::Null,
@@ -110,14 +121,15 @@ impl Conversation {
     }
 
     async fn hold_on(&mut self, target: Target, signals: &mut StopSignals) -> Result<(), Failure> {
-        if let Some(view) = self.show.view() {
+        // A session that is live has its agent.
+        if let (false, Some(view)) = (target.is_live(), self.show.view()) {
             view.starting(self.agent.as_deref())?;
         }
         let talked = match self.talk(target, signals).await {
             Ok(()) => self.catch_up().await,
             failed => failed,
         };
-        self.result.duration_ms = u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.result.duration_ms = u64::try_from(self.took().as_millis()).unwrap_or(u64::MAX);
         self.forget_questions();
         match self.home {
             Home::Here(_) => {
@@ -143,9 +155,19 @@ impl Conversation {
         }
     }
 
-    /// Since the turn began, without the time that the person was asked.
+    /// Since the turn began.
     pub(super) fn elapsed(&self) -> Duration {
-        self.begun.elapsed().saturating_sub(self.questions.asked())
+        self.begun.elapsed()
+    }
+
+    /// How long the turn took, as every client can read it.
+    pub(super) fn took(&self) -> Duration {
+        self.turn.took().unwrap_or_else(|| self.elapsed())
+    }
+
+    /// The prompt waits in line behind those of others, or was taken back there.
+    pub(super) fn waits_in_line(&self) -> bool {
+        self.joined && self.feed.is_some() && self.turn.is_to_come()
     }
 
     pub(super) fn announce(&mut self, text: &str) -> Result<(), Failure> {
@@ -158,9 +180,13 @@ impl Conversation {
 
     pub(super) fn turn_ended(&mut self, stop_reason: &str) -> Result<(), Failure> {
         self.forget_questions();
-        let elapsed = self.elapsed();
-        if let Some(view) = self.show.view() {
-            view.turn_ended(stop_reason, elapsed)?;
+        let took = self.took();
+        match self.show.view() {
+            Some(_) if self.joined && self.turn.is_to_come() && stop_reason == "cancelled" => {
+                self.announce("the prompt was taken back before its turn began")?;
+            }
+            Some(view) => view.turn_ended(stop_reason, took)?,
+            None => {}
         }
         let code = verdict(Turn::Ended(stop_reason), self.stop, self.refused);
         self.result.stop_reason = Some(stop_reason.to_owned());

@@ -22,7 +22,7 @@ impl Conversation {
         loop {
             tokio::select! {
                 incoming = self.client.next() => match incoming {
-                    Some(Incoming::Notification { method, params }) => self.notified(&method, &params).await?,
+                    Some(Incoming::Notification { method, params }) => self.notified(&method, &params)?,
                     Some(_) => {}
                     None => break,
                 },

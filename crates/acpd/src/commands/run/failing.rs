@@ -47,7 +47,7 @@ impl Conversation {
             Step::Start | Step::Resume | Step::Setting | Step::Turn => Vec::new(),
         };
         let details = said(data, message).filter(|details| !ways.iter().any(|way| way.contains(details)));
-        let took = self.elapsed();
+        let took = self.took();
         let cause = match data["required"].is_string() {
             true => Cause::Scope,
             false => Cause::Code(error["code"].as_i64()),

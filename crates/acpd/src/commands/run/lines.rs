@@ -106,7 +106,7 @@ pub(super) struct ResultLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<serde_json::Map<String, Value>>"))]
     pub(super) usage: Option<Value>,
-    /// How long it took, without the time in which a person was asked.
+    /// How long the turn took, from its prompt to its end.
     pub(super) duration_ms: u64,
     /// The session, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,8 +142,6 @@ impl Line<'_> {
 /// Makes lines of events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// The last one that was taken.
-    last: u64,
     /// The permissions that are not answered yet, by their numbers: the params of each.
     asked: HashMap<u64, Box<RawValue>>,
 }
@@ -157,6 +155,12 @@ pub(super) struct WithMessage<'a> {
     pub(super) message: &'a RawValue,
 }
 
+/// What the agent said in an event.
+pub(super) fn update_of(json: &str) -> Option<&RawValue> {
+    let told: WithMessage<'_> = serde_json::from_str(json).ok()?;
+    member(member(told.message, "params")?, "update")
+}
+
 /// An answer to a question.
 #[derive(Deserialize)]
 pub(super) struct Answered<'a> {
@@ -168,18 +172,12 @@ pub(super) struct Answered<'a> {
 }
 
 impl Events {
-    pub(super) fn last(&self) -> u64 {
-        self.last
-    }
-
     /// The line of an event, if it has one.
     pub(super) fn line(&mut self, event: &Event) -> Option<String> {
         let (seq, json) = (event.seq, event.json.as_str());
-        self.last = seq;
         match event.kind.as_str() {
             "update" => {
-                let told: WithMessage<'_> = serde_json::from_str(json).ok()?;
-                let update = member(member(told.message, "params")?, "update")?;
+                let update = update_of(json)?;
                 Some(Line::Update(UpdateLine { seq, update }).text())
             }
             "permission_requested" => {
@@ -259,7 +257,6 @@ mod tests {
             let event = event(event_json);
             let is = events.line(&event).map(|line| serde_json::from_str(&line).expect("JSON"));
             assert_eq!(is.unwrap_or(Value::Null), line, "{event:?}");
-            assert_eq!(events.last(), event.seq);
         }
     }
 }

@@ -18,8 +18,6 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
-use tokio::time::Instant;
 
 /// The agent's open questions. The host bounds how many there are.
 pub(super) struct Questions {
@@ -27,9 +25,6 @@ pub(super) struct Questions {
     unattended: Option<String>,
     open: VecDeque<(OwnedId, Question)>,
     keyboard: Option<Keyboard>,
-    /// How long questions were on the screen, and since when one is.
-    asked: Duration,
-    asking: Option<Instant>,
 }
 
 impl Questions {
@@ -43,19 +38,12 @@ impl Questions {
             () => None,
         };
         let unattended = why.map(str::to_owned);
-        Self { unattended, open: VecDeque::new(), keyboard: None, asked: Duration::ZERO, asking: None }
-    }
-
-    /// How long the person was asked.
-    pub(super) fn asked(&self) -> Duration {
-        self.asked + self.asking.map(|since| since.elapsed()).unwrap_or_default()
+        Self { unattended, open: VecDeque::new(), keyboard: None }
     }
 
     /// The terminal is left to the shell: nothing is asked for now.
     fn close(&mut self) {
         self.keyboard = None;
-        self.asked = self.asked();
-        self.asking = None;
     }
 
     /// What the person does about the question on the screen; never, when there is none.
@@ -230,7 +218,6 @@ impl Questions {
             Some(keyboard) => keyboard.forget()?,
             None => self.keyboard = Some(Keyboard::open()?),
         }
-        self.asking.get_or_insert_with(Instant::now);
         Ok(self.keyboard.as_ref().map_or(0, Keyboard::rows))
     }
 }

@@ -1,6 +1,6 @@
 //! Where a turn is shown: to a person, as the answer alone, or as JSON lines to a program.
 
-use super::lines::{Events, Line};
+use super::lines::{Events, Line, update_of};
 use crate::cli::RunFormat;
 use crate::daemon::Event;
 use crate::view::{Screen, View};
@@ -58,6 +58,22 @@ impl Show {
         matches!(self, Self::Text(_))
     }
 
+    /// Shows an event of the turn: of what a person reads, what the agent says and what commands write.
+    pub(super) fn event(&mut self, event: &Event) -> io::Result<()> {
+        let view = match self {
+            Self::Json(lines) => return lines.event(event),
+            Self::Text(view) | Self::Quiet(view) => view,
+        };
+        match event.kind.as_str() {
+            "update" => match update_of(&event.json) {
+                Some(update) => view.update(update.get()),
+                None => Ok(()),
+            },
+            "terminal" => view.terminal(&serde_json::from_str(&event.json).unwrap_or_default()),
+            _ => Ok(()),
+        }
+    }
+
     /// What writes lines, if a program reads them.
     pub(super) fn lines(&mut self) -> Option<&mut Lines> {
         match self {
@@ -68,12 +84,7 @@ impl Show {
 }
 
 impl Lines {
-    /// The last event that was taken.
-    pub(super) fn last(&self) -> u64 {
-        self.events.last()
-    }
-
-    pub(super) fn event(&mut self, event: &Event) -> io::Result<()> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
         match self.events.line(event) {
             Some(line) => put(&line),
             None => Ok(()),

@@ -14,8 +14,9 @@ use tokio::time::Instant;
 const LEAVES: Duration = Duration::from_secs(15);
 
 impl Conversation {
-    /// The person, or the time, wants the turn to end; the second time, at once. Whether it goes on until then.
-    pub(super) async fn stop(&mut self, by: Stop, phase: Phase) -> Result<bool, Failure> {
+    /// The person, or the time, wants the turn to end, that of the request `asked`; the second time, at once. Whether it goes
+    /// on until then.
+    pub(super) async fn stop(&mut self, by: Stop, phase: Phase, asked: u64) -> Result<bool, Failure> {
         // A session without any client would live on in the daemon.
         let is_to_come = matches!((&self.home, phase), (Home::Daemon { .. }, Phase::New | Phase::Resume));
         let before = self.stop;
@@ -38,13 +39,19 @@ impl Conversation {
             self.announce(&format!("{what}stopping; once more to leave at once"))?;
             return Ok(true);
         }
-        self.client.notify(method::SESSION_CANCEL, &json!({"sessionId": self.session})).await;
+        // What was asked for here and nothing else: a prompt that runs is cancelled, one that waits is taken back, and the turn
+        // of another client goes on.
+        self.client.notify(method::CANCEL_REQUEST, &json!({"requestId": asked})).await;
         self.cancel_questions().await?;
         let again = match self.home {
             Home::Here(_) => "Ctrl-C stops at once",
             Home::Daemon { .. } => "Ctrl-C leaves while it goes on",
         };
-        self.announce(&format!("{what}cancelling; {again}"))?;
+        let how = match phase == Phase::Prompt && self.waits_in_line() {
+            true => "taking the prompt back",
+            false => "cancelling",
+        };
+        self.announce(&format!("{what}{how}; {again}"))?;
         Ok(true)
     }
 

@@ -1,12 +1,11 @@
 //! What is asked of the host, one request after the other, and what happens meanwhile.
 
-use super::CLIENT;
 use super::conversation::Conversation;
 use super::feed::Feed;
 use super::home::Home;
 use super::lines::{Line, SessionLine};
 use super::settings::Offer;
-use super::show::{Lines, Show};
+use super::show::Lines;
 use super::target::Target;
 use crate::client::Incoming;
 use crate::daemon::Event;
@@ -17,8 +16,6 @@ use crate::verdict::Stop;
 use crate::view::{TICK, span};
 use acpd_host::{META, method};
 use acpd_record::Stalled;
-use acpd_wire::member;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -54,6 +51,10 @@ impl Conversation {
             // A chat asks them, `run` tells that it declines. In a daemon another client may have a better answer.
             params["clientCapabilities"]["elicitation"] = json!({"form": {}, "url": {}});
         }
+        if let Some(session) = target.live() {
+            // Its process answers, and none is started for that.
+            params["_meta"] = json!({META: {"joins": session}});
+        }
         let asked = self.request(Phase::Initialize, method::INITIALIZE, &params, signals).await?;
         let Some(known) = asked else { return Ok(()) };
         self.know_agent(&known["_meta"][META]["agent"]);
@@ -64,7 +65,10 @@ impl Conversation {
             return Ok(());
         }
         if let Some(view) = self.show.view() {
-            view.started(known.get("agentInfo"), self.begun.elapsed())?;
+            match target.is_live() {
+                true => view.runs()?,
+                false => view.started(known.get("agentInfo"), self.begun.elapsed())?,
+            }
         }
         self.begun = Instant::now();
         if !self.take_up(target, signals).await? {
@@ -80,7 +84,8 @@ impl Conversation {
         if self.words.detached.is_some() {
             return self.detach().await;
         }
-        let params = json!({"sessionId": self.session, "prompt": self.words.blocks()});
+        let meta = json!({META: {"idempotencyKey": self.turn.key()}});
+        let params = json!({"sessionId": self.session, "prompt": self.words.blocks(), "_meta": meta});
         match self.request(Phase::Prompt, method::SESSION_PROMPT, &params, signals).await? {
             Some(mut ended) => {
                 self.result.usage = Some(ended["usage"].take()).filter(Value::is_object);
@@ -121,6 +126,12 @@ impl Conversation {
                 let asked = self.request(Phase::Resume, method::SESSION_RESUME, &params, signals).await?;
                 let Some(resumed) = asked else { return Ok(false) };
                 (self.joined, self.resumed) = (!session.ended, true);
+                if self.joined {
+                    self.turn.joins();
+                    let known = &resumed["_meta"][META];
+                    let waiting = known["promptsWaiting"].as_u64().unwrap_or_default();
+                    self.in_line = waiting + u64::from(known["turnActive"] == true);
+                }
                 let id = self.session.insert(session.session_id);
                 // What was before is not told again.
                 let before = self.home.look(id).await.map_or(0, |session| session.event_count);
@@ -167,40 +178,30 @@ impl Conversation {
             let goes_on = tokio::select! {
                 incoming = self.client.next() => match incoming {
                     None => false,
-                    Some(Incoming::Answer { id, outcome: Ok(result) }) if id == asked => return Ok(Some(result)),
-                    Some(Incoming::Answer { id, outcome: Err(error) }) if id == asked => {
-                        self.failed(phase, &error)?;
-                        false
+                    Some(Incoming::Answer { id, outcome }) if id == asked => {
+                        return self.answered(phase, outcome).await;
                     }
-                    Some(Incoming::Answer { .. }) => true,
-                    Some(Incoming::Notification { method, params }) => {
-                        self.notified(&method, &params).await?;
-                        true
-                    }
-                    // A chat asks when it has begun.
-                    Some(incoming @ Incoming::Request { .. }) if self.words.chat.is_some() => {
-                        self.early.push(incoming);
-                        true
-                    }
-                    Some(Incoming::Request { id, method, params }) => {
-                        self.requested(id, &method, &params).await?;
+                    Some(incoming) => {
+                        self.came(incoming).await?;
                         true
                     }
                 },
                 event = if_any(self.feed.as_mut().map(Feed::next)) => {
                     self.recorded(event)?;
+                    self.take_late().await?;
                     true
                 }
                 _ = ticks.tick() => {
-                    let elapsed = self.elapsed();
-                    if let Some(view) = self.show.view() {
-                        view.tick(elapsed)?;
-                    }
+                    self.tick(phase)?;
                     true
                 }
-                typed = self.questions.typed() => !self.pressed(typed).await? || self.stop(Stop::Person, phase).await?,
-                _ = signals.next() => self.stop(Stop::Person, phase).await?,
-                _ = if_any(self.deadline.map(tokio::time::sleep_until)) => self.stop(Stop::Timeout, phase).await?,
+                typed = self.questions.typed() => {
+                    !self.pressed(typed).await? || self.stop(Stop::Person, phase, asked).await?
+                }
+                _ = signals.next() => self.stop(Stop::Person, phase, asked).await?,
+                _ = if_any(self.deadline.map(tokio::time::sleep_until)) => {
+                    self.stop(Stop::Timeout, phase, asked).await?
+                }
             };
             if !goes_on {
                 return Ok(None);
@@ -208,37 +209,124 @@ impl Conversation {
         }
     }
 
+    /// What was asked for is answered. What was recorded of a turn before is shown before.
+    async fn answered(
+        &mut self,
+        phase: Phase,
+        outcome: Result<Value, Value>,
+    ) -> Result<Option<Value>, Failure> {
+        if phase == Phase::Prompt {
+            self.catch_up().await?;
+        }
+        match outcome {
+            Ok(result) => Ok(Some(result)),
+            Err(error) => self.failed(phase, &error).map(|()| None),
+        }
+    }
+
+    /// The host said something else.
+    async fn came(&mut self, incoming: Incoming) -> Result<(), Failure> {
+        match incoming {
+            Incoming::Answer { .. } => Ok(()),
+            Incoming::Notification { method, params } if method != method::CANCEL_REQUEST => {
+                self.notified(&method, &params)
+            }
+            // A chat asks when it has begun.
+            incoming @ Incoming::Request { .. } if self.words.chat.is_some() => {
+                self.early.push(incoming);
+                Ok(())
+            }
+            incoming => {
+                if let Incoming::Notification { params, .. } = &incoming {
+                    // A question on the screen goes at once, one that waits for its events behind them.
+                    self.withdrawn(params).await?;
+                }
+                let behind = self.recorded_so_far(self.feed.is_some()).await;
+                self.late.push(behind, incoming);
+                self.take_late().await
+            }
+        }
+    }
+
+    /// Looks at what the agent asks, as far as the events before it were shown. What it asks in the turn of another client is
+    /// for other clients to answer.
+    async fn take_late(&mut self) -> Result<(), Failure> {
+        while let Some(incoming) = self.late.next(self.feed.is_some()) {
+            match incoming {
+                Incoming::Request { id, method, params } if self.feed.is_none() || self.turn.is_shown() => {
+                    self.requested(id, &method, &params).await?;
+                }
+                Incoming::Notification { params, .. } => self.withdrawn(&params).await?,
+                Incoming::Request { .. } | Incoming::Answer { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of events of the session; none when they are not followed, so that nothing is waited for.
+    pub(super) async fn recorded_so_far(&self, is_followed: bool) -> u64 {
+        match &self.session {
+            Some(session) if is_followed => {
+                self.home.look(session).await.map_or(0, |session| session.event_count)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Time went by.
+    fn tick(&mut self, phase: Phase) -> Result<(), Failure> {
+        if phase == Phase::Prompt && self.waits_in_line() {
+            return match std::mem::take(&mut self.in_line) {
+                0 => Ok(()),
+                before => {
+                    self.say(&format!("the prompt waits in line, behind {before}; Ctrl-C takes it back"))
+                }
+            };
+        }
+        let elapsed = self.elapsed();
+        match self.show.view() {
+            Some(view) => view.tick(elapsed).map_err(Failure::from),
+            None => Ok(()),
+        }
+    }
+
     /// Tells a program which session it is, and follows its events.
     async fn tell_session(&mut self, cwd: &Path) -> Result<(), Failure> {
-        let (Some(session), Some(_)) = (&self.session, self.show.lines()) else { return Ok(()) };
-        let (agent, cwd) = (self.agent.as_deref().unwrap_or_default(), cwd.to_string_lossy());
-        Lines::write(&Line::Session(SessionLine { session_id: session, agent, cwd: &cwd }))?;
-        // Of a turn that goes on alone nothing is told.
-        if self.words.detached.is_none() {
+        let Some(session) = &self.session else { return Ok(()) };
+        if self.show.lines().is_some() {
+            let (agent, cwd) = (self.agent.as_deref().unwrap_or_default(), cwd.to_string_lossy());
+            Lines::write(&Line::Session(SessionLine { session_id: session, agent, cwd: &cwd }))?;
+        }
+        // Of a turn that goes on alone nothing is told, and a chat follows them itself.
+        if self.words.detached.is_none() && self.words.chat.is_none() {
             self.feed = Feed::open(&self.home, session, self.before).await;
         }
         Ok(())
     }
 
     fn recorded(&mut self, event: Option<Event>) -> Result<(), Failure> {
-        match (event, self.show.lines()) {
-            (Some(event), Some(lines)) => lines.event(&event).map_err(Failure::from),
-            _ => {
-                self.feed = None;
-                Ok(())
-            }
+        let Some(event) = event else {
+            self.feed = None;
+            return Ok(());
+        };
+        self.late.shown(event.seq);
+        let was_to_come = self.turn.is_to_come();
+        let is_shown = self.turn.take(&event);
+        if was_to_come && !self.turn.is_to_come() {
+            self.begun = Instant::now();
+        }
+        match is_shown {
+            true => self.show.event(&event).map_err(Failure::from),
+            false => Ok(()),
         }
     }
 
     /// Takes the events that were recorded before the answer came: they may be on another way.
     pub(super) async fn catch_up(&mut self) -> Result<(), Failure> {
-        let (Some(session), true) = (&self.session, self.feed.is_some()) else { return Ok(()) };
-        let Some(last) = self.home.look(session).await.map(|session| session.event_count) else {
-            return Ok(());
-        };
+        let last = self.recorded_so_far(self.feed.is_some()).await;
         let until = Instant::now() + CATCHES_UP;
         while let Some(feed) = &mut self.feed
-            && self.show.lines().is_some_and(|lines| lines.last() < last)
+            && self.late.last() < last
         {
             let Ok(event) = tokio::time::timeout_at(until, feed.next()).await else { break };
             self.recorded(event)?;
@@ -247,25 +335,12 @@ impl Conversation {
         Ok(())
     }
 
-    pub(super) async fn notified(&mut self, method: &str, params: &[u8]) -> Result<(), Failure> {
+    pub(super) fn notified(&mut self, method: &str, params: &[u8]) -> Result<(), Failure> {
+        // Updates come as events.
+        let is_told = self.outcome.is_none() && (self.feed.is_none() || self.turn.is_shown());
         match method {
-            // A chat shows events.
-            method::SESSION_UPDATE | method::TERMINAL if self.words.name != CLIENT => Ok(()),
-            method::SESSION_UPDATE if self.outcome.is_none() => self.update(params),
-            method::TERMINAL if self.outcome.is_none() => self.terminal(params),
-            method::SESSION_STALLED if self.outcome.is_none() => self.stalled(params),
-            method::CANCEL_REQUEST => self.withdrawn(params).await,
+            method::SESSION_STALLED if is_told => self.stalled(params),
             _ => Ok(()),
-        }
-    }
-
-    fn update(&mut self, params: &[u8]) -> Result<(), Failure> {
-        let raw: Option<&RawValue> = serde_json::from_slice(params).ok();
-        let Some(update) = raw.and_then(|raw| member(raw, "update")) else { return Ok(()) };
-        match &mut self.show {
-            Show::Text(view) | Show::Quiet(view) => view.update(update.get()).map_err(Failure::from),
-            // It comes with its number, as an event.
-            Show::Json(_) => Ok(()),
         }
     }
 
@@ -276,13 +351,6 @@ impl Conversation {
                 let silent = span(i64::try_from(stalled.silent_ms / 1000).unwrap_or(i64::MAX));
                 Ok(view.announce(&format!("nothing has come from the agent for {silent}; Ctrl-C cancels"))?)
             }
-            _ => Ok(()),
-        }
-    }
-
-    fn terminal(&mut self, params: &[u8]) -> Result<(), Failure> {
-        match (self.show.view(), serde_json::from_slice(params)) {
-            (Some(view), Ok(params)) => view.terminal(&params).map_err(Failure::from),
             _ => Ok(()),
         }
     }

@@ -82,6 +82,18 @@ impl Target {
         }
     }
 
+    /// The session, if it is known to be live.
+    pub(super) fn live(&self) -> Option<&str> {
+        match self {
+            Self::Session(_, session) if !session.ended => Some(&session.session_id),
+            Self::In(..) | Self::Session(..) => None,
+        }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.live().is_some()
+    }
+
     /// Its agent, as far as it follows from the session.
     pub(super) fn agent(&self) -> Option<&str> {
         match self {

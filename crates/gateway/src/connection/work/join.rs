@@ -59,6 +59,7 @@ impl Job {
     ) -> Result<Attachment, HostError> {
         let own = LiveMeta {
             turn_active: attached.turn_active,
+            prompts_waiting: attached.waiting,
             last_stop_reason: attached.last_stop_reason,
             previous_termination_info: earlier,
             transcript: attached.transcript,
@@ -114,6 +115,9 @@ struct JoinResult<T> {
 #[serde(rename_all = "camelCase")]
 struct LiveMeta {
     turn_active: bool,
+    /// Those behind the running turn.
+    #[serde(skip_serializing_if = "is_none")]
+    prompts_waiting: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_stop_reason: Option<String>,
     /// PR-11: what was interrupted is seen by the client that goes on with it.
@@ -121,6 +125,10 @@ struct LiveMeta {
     previous_termination_info: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transcript: Option<TranscriptFacts>,
+}
+
+fn is_none(waiting: &usize) -> bool {
+    *waiting == 0
 }
 
 /// Why the session can only be read.

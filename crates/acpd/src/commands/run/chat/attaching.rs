@@ -78,7 +78,7 @@ impl Watching {
         let mut past = Some(Past::new(until, self.after, self.much, self.screen.colour, &cwd));
         let mut signals = StopSignals::listen()?;
         let mut teller = Teller::default();
-        let mut running = None;
+        let mut running: Option<Instant> = None;
         if self.after >= until {
             self.show_past(past.take(), &shown)?;
         }
@@ -109,10 +109,9 @@ impl Watching {
                 }
                 Followed::Over => break,
             };
-            let took = running.map(|begun: Instant| begun.elapsed()).unwrap_or_default();
             let fact = match &mut past {
                 Some(past) => past.tell(&mut teller, &event)?,
-                None => teller.tell(&mut self.view, &event, took)?,
+                None => teller.tell(&mut self.view, &event)?,
             };
             match fact {
                 Fact::Began(_) => running = Some(Instant::now()),

@@ -15,8 +15,8 @@ pub(super) enum Happened {
     Interrupt,
     /// Ctrl-D at an empty line, or the terminal is gone, or SIGTERM.
     EndOfInput,
-    /// A turn of the session began, of this client or another.
-    Began,
+    /// A turn of the session began, of this chat or another client.
+    Began { own: bool },
     /// It ended; it was this chat's own, so that an answer is to come.
     TurnEnded { own: bool },
     /// A prompt of this chat was answered.
@@ -31,8 +31,10 @@ pub(super) enum Effect {
     Prompt(String),
     /// It cannot be sent now: it is in the line again.
     PutBack(String),
-    /// Cancels the running turn, and takes back the prompts of this chat that wait.
+    /// Cancels the running turn.
     Cancel,
+    /// Takes back the prompts of this chat, the one that runs too.
+    TakeBack,
     Say(String),
     /// In the middle of a turn, or not.
     Leave {
@@ -49,6 +51,8 @@ pub(super) struct Core {
     over: usize,
     /// A turn runs.
     running: bool,
+    /// And it is this chat's.
+    own: bool,
     /// And is being cancelled.
     cancelled: bool,
     /// The person was told how to leave.
@@ -88,8 +92,7 @@ impl Core {
             Happened::Line(text) => self.line(text),
             Happened::Interrupt if self.is_busy() && !self.cancelled => {
                 self.cancelled = true;
-                let again = "cancelling; Ctrl-C once more leaves at once".to_owned();
-                vec![Effect::Cancel, Effect::Say(again)]
+                self.cancel()
             }
             Happened::Interrupt if self.is_busy() || told => {
                 vec![Effect::Leave { interrupted: self.is_busy() }]
@@ -99,8 +102,8 @@ impl Core {
                 vec![Effect::Say("Ctrl-D leaves, and so does Ctrl-C once more".to_owned())]
             }
             Happened::EndOfInput => vec![Effect::Leave { interrupted: self.is_busy() }],
-            Happened::Began => {
-                self.running = true;
+            Happened::Began { own } => {
+                (self.running, self.own) = (true, own);
                 Vec::new()
             }
             Happened::TurnEnded { own } => {
@@ -119,6 +122,16 @@ impl Core {
                 self.leave_if_over()
             }
         }
+    }
+
+    /// What is cancelled is the own turn. The turn of another client goes on while a prompt of this chat waits behind it.
+    fn cancel(&self) -> Vec<Effect> {
+        let (effect, what) = match (self.to_come(), self.running && !self.own) {
+            (0, _) => (Effect::Cancel, "cancelling"),
+            (_, false) => (Effect::TakeBack, "cancelling"),
+            (_, true) => (Effect::TakeBack, "taking back what waits in line"),
+        };
+        vec![effect, Effect::Say(format!("{what}; Ctrl-C once more leaves at once"))]
     }
 
     fn line(&mut self, text: String) -> Vec<Effect> {
@@ -151,9 +164,11 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Effect::{Cancel, Leave, Prompt, PutBack, Say};
-    use Happened::{Answered, Began, EndOfInput, Ended, Interrupt};
+    use Effect::{Cancel, Leave, Prompt, PutBack, Say, TakeBack};
+    use Happened::{Answered, EndOfInput, Ended, Interrupt};
 
+    const BEGAN: Happened = Happened::Began { own: true };
+    const ANOTHER_BEGAN: Happened = Happened::Began { own: false };
     const TURN_ENDED: Happened = Happened::TurnEnded { own: true };
     const ANOTHERS: Happened = Happened::TurnEnded { own: false };
 
@@ -165,8 +180,9 @@ mod tests {
     fn words(effects: &[Effect]) -> String {
         let word = |effect: &Effect| match effect {
             Prompt(text) => format!("prompt {text}"),
-            PutBack(text) => format!("back {text}"),
+            PutBack(text) => format!("again {text}"),
             Cancel => "cancel".to_owned(),
+            TakeBack => "back".to_owned(),
             Say(text) => text.split([':', ';', ' ']).next().unwrap_or_default().to_owned(),
             Leave { interrupted: true } => "leave!".to_owned(),
             Leave { interrupted: false } => "leave".to_owned(),
@@ -181,31 +197,37 @@ mod tests {
             (vec![line("a")], "prompt a"),
             (vec![line(" "), line("")], ""),
             // One after the other.
-            (vec![line("a"), Began, TURN_ENDED, Answered, line("b")], "prompt a; prompt b"),
-            (vec![line("a"), Began, TURN_ENDED, line("b"), Answered], "prompt a; prompt b"),
-            (vec![line("a"), Began, TURN_ENDED, EndOfInput], "prompt a; leave"),
+            (vec![line("a"), BEGAN, TURN_ENDED, Answered, line("b")], "prompt a; prompt b"),
+            (vec![line("a"), BEGAN, TURN_ENDED, line("b"), Answered], "prompt a; prompt b"),
+            (vec![line("a"), BEGAN, TURN_ENDED, EndOfInput], "prompt a; leave"),
             (vec![line("a"), line("b"), line("c")], "prompt a; prompt b, queued; prompt c, queued"),
             // Another client's turn runs.
-            (vec![Began, line("a")], "prompt a, queued"),
-            (vec![Began, ANOTHERS, line("a")], "prompt a"),
+            (vec![ANOTHER_BEGAN, line("a")], "prompt a, queued"),
+            (vec![ANOTHER_BEGAN, ANOTHERS, line("a")], "prompt a"),
             // Ctrl-C: nothing runs, a turn runs, it is being cancelled.
             (vec![Interrupt, Interrupt], "Ctrl-D; leave"),
-            (vec![Interrupt, line("a"), Interrupt], "Ctrl-D; prompt a; cancel, cancelling"),
+            (vec![Interrupt, line("a"), Interrupt], "Ctrl-D; prompt a; back, cancelling"),
             (vec![Interrupt, line(""), Interrupt], "Ctrl-D; Ctrl-D"),
-            (vec![line("a"), Interrupt, Interrupt], "prompt a; cancel, cancelling; leave!"),
-            (vec![Began, Interrupt, Interrupt], "cancel, cancelling; leave!"),
+            (vec![line("a"), Interrupt, Interrupt], "prompt a; back, cancelling; leave!"),
+            (vec![ANOTHER_BEGAN, Interrupt, Interrupt], "cancel, cancelling; leave!"),
+            // Another client's turn goes on while a prompt of this chat waits; what is asked for twice happens.
+            (
+                vec![ANOTHER_BEGAN, line("a"), Interrupt, Answered, Interrupt],
+                "prompt a, queued; back, taking; leave!",
+            ),
+            (vec![line("a"), BEGAN, line("b"), Interrupt], "prompt a; prompt b, queued; back, cancelling"),
             // The next turn is cancelled anew.
             (
                 vec![line("a"), Interrupt, TURN_ENDED, Answered, line("b"), Interrupt],
-                "prompt a; cancel, cancelling; prompt b; cancel, cancelling",
+                "prompt a; back, cancelling; prompt b; back, cancelling",
             ),
-            (vec![line("a"), Interrupt, Answered, Interrupt], "prompt a; cancel, cancelling; Ctrl-D"),
+            (vec![line("a"), Interrupt, Answered, Interrupt], "prompt a; back, cancelling; Ctrl-D"),
             (vec![EndOfInput], "leave"),
             (vec![line("a"), EndOfInput], "prompt a; leave!"),
             // The session ends: in a turn, between turns, before the answer.
             (vec![Ended], "leave"),
-            (vec![line("a"), Began, Ended, Answered], "prompt a; leave"),
-            (vec![line("a"), Began, Answered, Ended], "prompt a; leave"),
+            (vec![line("a"), BEGAN, Ended, Answered], "prompt a; leave"),
+            (vec![line("a"), BEGAN, Answered, Ended], "prompt a; leave"),
         ] {
             let mut core = Core::default();
             let told = format!("{happened:?}");
@@ -220,7 +242,7 @@ mod tests {
     fn a_full_queue_puts_the_line_back() {
         let mut core = Core::default();
         (0..MOST).for_each(|_| assert!(words(&core.step(line("a"))).starts_with("prompt a")));
-        assert_eq!(words(&core.step(line("b"))), "back b, 16");
+        assert_eq!(words(&core.step(line("b"))), "again b, 16");
         core.step(Answered);
         assert_eq!(words(&core.step(line("b"))), "prompt b, queued");
     }

@@ -5,13 +5,10 @@
 use super::telling::{Fact, Teller};
 use crate::daemon::Event;
 use crate::view::{Screen, View};
-use jiff::Timestamp;
-use serde::Deserialize;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// Events that are looked at for the end of the history.
 pub(super) const EVENTS: u64 = 2_000;
@@ -45,31 +42,17 @@ pub(super) struct Past {
     lines: VecDeque<String>,
     /// There is more before.
     cut: bool,
-    /// When the turn began.
-    began: Option<Timestamp>,
-}
-
-/// When an event happened.
-#[derive(Deserialize)]
-struct Happened {
-    at: Option<Timestamp>,
 }
 
 impl Past {
     pub(super) fn new(until: u64, after: u64, much: Much, colour: bool, cwd: &Path) -> Self {
         let (buffer, screen) = (Buffer::default(), Screen { terminal: false, colour, shared: true });
         let view = View::new(buffer.clone(), buffer.clone(), screen, Some(cwd.to_owned()));
-        Self { until, view, buffer, much, lines: VecDeque::new(), cut: after > 0, began: None }
+        Self { until, view, buffer, much, lines: VecDeque::new(), cut: after > 0 }
     }
 
     pub(super) fn tell(&mut self, teller: &mut Teller, event: &Event) -> io::Result<Fact> {
-        let at = serde_json::from_str(&event.json).ok().and_then(|Happened { at }| at);
-        let took = self.began.zip(at).map(|(began, ended)| ended.duration_since(began));
-        let took = took.and_then(|took| Duration::try_from(took).ok()).unwrap_or_default();
-        let fact = teller.tell(&mut self.view, event, took)?;
-        if let Fact::Began(_) = fact {
-            self.began = at;
-        }
+        let fact = teller.tell(&mut self.view, event)?;
         self.take(false);
         Ok(fact)
     }

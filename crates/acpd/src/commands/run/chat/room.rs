@@ -26,7 +26,7 @@ use acpd_wire::{OwnedId, RawId, member};
 use rustix::process::Signal;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use tokio::time::Instant;
 
 /// A prompt of this chat without an answer.
@@ -36,12 +36,6 @@ struct Own {
     /// Others were before it.
     queued: bool,
     began: bool,
-}
-
-/// Something of the host's that is looked at behind an event.
-struct Late {
-    behind: u64,
-    incoming: Incoming,
 }
 
 /// What comes next.
@@ -77,9 +71,6 @@ pub(super) struct Room<'a> {
     pub(super) editor: Editor,
     pub(super) core: Core,
     feed: Option<Feed>,
-    /// The last event that was shown.
-    last: u64,
-    late: VecDeque<Late>,
     own: HashMap<u64, Own>,
     pub(super) past: Option<Past>,
 }
@@ -93,7 +84,14 @@ impl<'a> Room<'a> {
         past: Option<Past>,
     ) -> Result<Self, Failure> {
         let plain = talk.show.view().is_none_or(|view| !view.is_terminal());
-        let keyboard = if plain { Keyboard::of_lines()? } else { Keyboard::open()? };
+        let keyboard = match (plain, talk.early.is_empty()) {
+            (true, _) => Keyboard::of_lines()?,
+            (false, true) => Keyboard::of_editor()?,
+            // What was typed before a question answers nothing.
+            (false, false) => Keyboard::open()?,
+        };
+        // What was typed while the agent started answers nothing of what it asks first.
+        let edited = keyboard.was_typed().then(Instant::now);
         let editor = Editor::new(chatting.history());
         let (open, teller, core) = (Open::default(), Teller::default(), Core::default());
         let room = Self {
@@ -102,13 +100,11 @@ impl<'a> Room<'a> {
             plain,
             open,
             teller,
-            edited: None,
+            edited,
             chatting,
             editor,
             core,
             feed,
-            last: 0,
-            late: VecDeque::new(),
             own: HashMap::new(),
             past,
         };
@@ -192,19 +188,13 @@ impl<'a> Room<'a> {
             // Updates come as events.
             return;
         }
-        let session = self.talk.session.clone().unwrap_or_default();
-        // Without the events nothing is waited for.
-        let behind = match self.feed {
-            Some(_) => self.talk.home.look(&session).await.map_or(0, |session| session.event_count),
-            None => 0,
-        };
-        self.late.push_back(Late { behind, incoming });
+        let behind = self.talk.recorded_so_far(self.feed.is_some()).await;
+        self.talk.late.push(behind, incoming);
     }
 
     /// Looks at what the host said, as far as the events before it were shown.
     async fn take_late(&mut self) -> Result<Option<Over>, Failure> {
-        while self.late.front().is_some_and(|late| late.behind <= self.last || self.feed.is_none()) {
-            let Some(Late { incoming, .. }) = self.late.pop_front() else { break };
+        while let Some(incoming) = self.talk.late.next(self.feed.is_some()) {
             match incoming {
                 Incoming::Answer { id, outcome } => {
                     if let Some(over) = self.answered(id, outcome).await? {
@@ -227,22 +217,22 @@ impl<'a> Room<'a> {
             self.feed = None;
             return Ok(None);
         };
-        self.last = event.seq;
-        let (took, mut fact) = (self.talk.elapsed(), Fact::Nothing);
+        self.talk.late.shown(event.seq);
+        let mut fact = Fact::Nothing;
         if let Some(past) = &mut self.past {
             fact = past.tell(&mut self.teller, &event)?;
             if event.seq >= past.until {
                 self.show_past()?;
             }
         } else if let Some(view) = self.talk.show.view() {
-            fact = self.teller.tell(view, &event, took)?;
+            fact = self.teller.tell(view, &event)?;
         }
         match fact {
             Fact::Nothing => Ok(None),
             Fact::Began(key) => {
                 self.talk.begun = Instant::now();
-                self.began(key)?;
-                self.happened(Happened::Began).await
+                let own = self.began(key)?;
+                self.happened(Happened::Began { own }).await
             }
             Fact::TurnEnded { own } => self.happened(Happened::TurnEnded { own }).await,
             Fact::Resolved(text) => self.resolved(&text).map(|()| None),
@@ -255,15 +245,15 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// A turn begins; a prompt that waited is said again where it belongs.
-    fn began(&mut self, key: Option<String>) -> Result<(), Failure> {
+    /// A turn begins; a prompt that waited is said again where it belongs. Whether it is this chat's.
+    fn began(&mut self, key: Option<String>) -> Result<bool, Failure> {
         let own = self.own.values_mut().find(|own| Some(&own.key) == key.as_ref());
-        let Some(own) = own else { return Ok(()) };
+        let Some(own) = own else { return Ok(false) };
         own.began = true;
-        match (own.queued, self.talk.show.view()) {
-            (true, Some(view)) => view.said(None, &own.text).map_err(Failure::from),
-            _ => Ok(()),
+        if let (true, Some(view)) = (own.queued, self.talk.show.view()) {
+            view.said(None, &own.text)?;
         }
+        Ok(true)
     }
 
     /// A request of this chat was answered.
@@ -331,6 +321,7 @@ impl<'a> Room<'a> {
                 Effect::Prompt(text) => self.prompt(text).await?,
                 Effect::PutBack(text) => self.editor.set(&text),
                 Effect::Cancel => self.cancel().await?,
+                Effect::TakeBack => self.take_back().await?,
                 Effect::Say(text) => self.talk.announce(&text)?,
                 Effect::Leave { interrupted } => return Ok(Some(Over::Left { interrupted })),
             }
@@ -364,17 +355,25 @@ impl<'a> Room<'a> {
         Ok(())
     }
 
-    /// Cancels the turn that runs, and takes back what waits.
+    /// Cancels the running turn.
     async fn cancel(&mut self) -> Result<(), Failure> {
-        let mut waiting: Vec<u64> =
-            self.own.iter().filter(|(_, own)| !own.began && own.queued).map(|(id, _)| *id).collect();
-        waiting.sort_unstable();
-        for id in waiting {
-            self.talk.client.notify(method::CANCEL_REQUEST, &json!({"requestId": id})).await;
-        }
         let session = json!({"sessionId": self.talk.session});
         self.talk.client.notify(method::SESSION_CANCEL, &session).await;
         self.cancel_questions().await
+    }
+
+    /// Takes back the prompts of this chat, and nothing of another client's: one that runs is cancelled, behind those that
+    /// wait, or the next of them would begin.
+    async fn take_back(&mut self) -> Result<(), Failure> {
+        let mut own: Vec<(bool, u64)> = self.own.iter().map(|(id, own)| (own.began, *id)).collect();
+        own.sort_unstable();
+        for (_, id) in &own {
+            self.talk.client.notify(method::CANCEL_REQUEST, &json!({"requestId": id})).await;
+        }
+        match own.last() {
+            Some((true, _)) => self.cancel_questions().await,
+            _ => Ok(()),
+        }
     }
 }
 

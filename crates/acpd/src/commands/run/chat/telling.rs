@@ -3,9 +3,11 @@
 //! Events come once and in order, for prompts of all clients, so that the prompts and answers of other clients are shown where they
 //! belong. Not here: a turn of this chat that failed, of which the answer to its prompt says more.
 
+use super::super::own_turn::between;
 use crate::clean::line;
 use crate::daemon::Event;
 use crate::view::View;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -90,16 +92,28 @@ pub(super) struct Teller {
     pub(super) answered: usize,
     /// Whose turn runs is known, and it is this chat's.
     is_own: bool,
+    /// When the turn began; of one that began before what is shown, the first that is known of it.
+    began: Option<Timestamp>,
+}
+
+/// When an event happened.
+#[derive(Deserialize)]
+struct Happened {
+    at: Option<Timestamp>,
 }
 
 impl Teller {
-    /// Shows an event; a turn that ended took `took`.
+    /// Shows an event.
     pub(super) fn tell<O: Write, E: Write>(
         &mut self,
         view: &mut View<O, E>,
         event: &Event,
-        took: std::time::Duration,
     ) -> io::Result<Fact> {
+        let at = serde_json::from_str(&event.json).ok().and_then(|Happened { at }| at);
+        match event.kind.as_str() {
+            "prompt" => self.began = at,
+            _ => self.began = self.began.or(at),
+        }
         if event.kind == "terminal" {
             let params: Value = serde_json::from_str(&event.json).unwrap_or_default();
             return view.terminal(&params).map(|()| Fact::Nothing);
@@ -124,8 +138,9 @@ impl Teller {
                 let is_own = std::mem::take(&mut self.is_own);
                 let failed = |error: Value| line(error["message"].as_str().unwrap_or("error"), 200);
                 let failed = || error.filter(|_| !is_own).map(failed);
+                let took = self.began.zip(at).and_then(|(began, ended)| between(began, ended));
                 if let Some(reason) = stop_reason.or_else(failed) {
-                    view.turn_ended(&reason, took)?;
+                    view.turn_ended(&reason, took.unwrap_or_default())?;
                 }
                 return Ok(Fact::TurnEnded { own: is_own });
             }
@@ -181,7 +196,6 @@ mod tests {
     use super::*;
     use crate::view::Screen;
     use serde_json::json;
-    use std::time::Duration;
 
     // contract 7.1: the turns of other clients are shown as theirs, one's own prompts once; agents cannot drive the screen
     #[test]
@@ -239,7 +253,9 @@ mod tests {
                 "",
             ),
         ] {
-            let mut event = json!({"seq": 1, "kind": kind, "at": "2026-11-21T21:03:11.123Z"});
+            let at =
+                if kind == "turn_ended" { "2026-11-21T21:03:13.123Z" } else { "2026-11-21T21:03:11.123Z" };
+            let mut event = json!({"seq": 1, "kind": kind, "at": at});
             let (Value::Object(event), Value::Object(members)) = (&mut event, members) else {
                 panic!("objects")
             };
@@ -247,7 +263,7 @@ mod tests {
             let event = Event::read(&Value::Object(event.clone()).to_string()).expect("an event");
             let buffer = super::super::past::Buffer::default();
             let mut view = View::new(buffer.clone(), buffer.clone(), screen, None);
-            let told = teller.tell(&mut view, &event, Duration::from_secs(2)).expect("it is written");
+            let told = teller.tell(&mut view, &event).expect("it is written");
             let text = buffer.text();
             let text = if shown.contains('✓') { format!("\n{text}") } else { text };
             assert_eq!((told, text.as_str()), (fact, shown), "{kind}");
