@@ -2,6 +2,7 @@
 
 use crate::verdict::of_error;
 use acpd_host::chain;
+use rustix::io::Errno;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ pub(crate) enum Failure {
     Told(Code),
     /// The reader of its output has closed the pipe.
     Unread(String),
+    /// The terminal of its output is gone.
+    HungUp(String),
 }
 
 impl Failure {
@@ -58,14 +61,14 @@ impl Failure {
             Self::Usage(why) => Self::Usage(format!("{place}: {why}")),
             Self::Failed(why) => Self::Failed(format!("{place}: {why}")),
             Self::Of(code, why) => Self::Of(code, format!("{place}: {why}")),
-            told @ (Self::Told(_) | Self::Unread(_)) => told,
+            told @ (Self::Told(_) | Self::Unread(_) | Self::HungUp(_)) => told,
         }
     }
 
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::Usage(_) => Code::Usage,
-            Self::Failed(_) | Self::Unread(_) => Code::Failed,
+            Self::Failed(_) | Self::Unread(_) | Self::HungUp(_) => Code::Failed,
             Self::Of(code, _) | Self::Told(code) => *code,
         }
     }
@@ -75,9 +78,10 @@ impl Failure {
 impl<E: std::error::Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let io = (&error as &dyn std::error::Error).downcast_ref::<std::io::Error>();
-        match io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
-            true => Self::Unread(chain(&error)),
-            false => Self::Of(of_error(&error), chain(&error)),
+        match io {
+            Some(io) if io.kind() == std::io::ErrorKind::BrokenPipe => Self::Unread(chain(&error)),
+            Some(io) if io.raw_os_error() == Some(Errno::IO.raw_os_error()) => Self::HungUp(chain(&error)),
+            _ => Self::Of(of_error(&error), chain(&error)),
         }
     }
 }
@@ -85,9 +89,11 @@ impl<E: std::error::Error + 'static> From<E> for Failure {
 impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Usage(message) | Self::Failed(message) | Self::Of(_, message) | Self::Unread(message) => {
-                f.write_str(message)
-            }
+            Self::Usage(message)
+            | Self::Failed(message)
+            | Self::Of(_, message)
+            | Self::Unread(message)
+            | Self::HungUp(message) => f.write_str(message),
             Self::Told(_) => Ok(()),
         }
     }

@@ -4,6 +4,15 @@ use crate::runtime::if_any;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Which one it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopSignal {
+    Terminate,
+    Interrupt,
+    /// The terminal was closed, or its line was lost.
+    Hangup,
+}
+
 /// The signals that people, terminals and service managers send.
 pub(crate) struct StopSignals {
     term: Signal,
@@ -28,18 +37,18 @@ impl StopSignals {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub(crate) async fn next(&mut self) {
-        self.next_is_interrupt().await;
+        self.next_one().await;
     }
 
-    /// Waits for the next one, and says whether it is SIGINT.
+    /// Waits for the next one, and says which it is.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub(crate) async fn next_is_interrupt(&mut self) -> bool {
+    pub(crate) async fn next_one(&mut self) -> StopSignal {
         tokio::select! {
-            _ = self.term.recv() => false,
-            _ = self.interrupt.recv() => true,
-            _ = if_any(self.hangup.as_mut().map(Signal::recv)) => false,
+            _ = self.term.recv() => StopSignal::Terminate,
+            _ = self.interrupt.recv() => StopSignal::Interrupt,
+            _ = if_any(self.hangup.as_mut().map(Signal::recv)) => StopSignal::Hangup,
         }
     }
 }

@@ -15,9 +15,12 @@ Each line is a prompt, also while a turn runs: it waits for that one, up to 16 o
   Ctrl-R          the last line that has in it what is written; once more, the one before
   Ctrl-C          discards the line; at an empty one it cancels your turn and takes back what waits, or,
                   if you have none, cancels that of another client; once more leaves
-  Ctrl-D          leaves
+  Ctrl-D          leaves; while a turn runs, when it is pressed once more
+  /detach         leaves the session running in the daemon; \"acpd attach ID\" comes back to it
 What the agent asks is answered where it is asked. Leaving closes a session that the chat has begun, \
-as \"acpd run\" does; one that was live before lives on. Both can be gone on with. \
+as \"acpd run\" does; one that was live before lives on. Both can be gone on with. A closed terminal, as \
+a lost connection, leaves a daemon's session with its turn; without a daemon it ends. A command of the \
+agent that is called detach comes before acpd's word. \
 With TERM=dumb nothing on the screen is changed once it is written, as screen readers want it.
 
 Examples:

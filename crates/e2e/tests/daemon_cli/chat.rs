@@ -7,10 +7,10 @@ use rustix::process::Signal;
 use std::process::ExitStatus;
 
 const INTERRUPT: &str = "\u{3}";
-const END_OF_INPUT: &str = "\u{4}";
+pub(crate) const END_OF_INPUT: &str = "\u{4}";
 
 /// A chat that can be written in.
-fn chat(scratch: &Scratch, words: &[&str]) -> OnTerminal {
+pub(crate) fn chat(scratch: &Scratch, words: &[&str]) -> OnTerminal {
     let mut chat = PseudoTerminal::new().start(scratch, &[&["chat"], words].concat());
     chat.wait_for("Ctrl-D leaves");
     chat.wait_for("› ");
@@ -26,7 +26,7 @@ fn say(chat: &mut OnTerminal, text: &str) {
 }
 
 /// Leaves; what was shown, without what moves the cursor, and how it ended.
-fn end(chat: OnTerminal) -> (String, ExitStatus) {
+pub(crate) fn end(chat: OnTerminal) -> (String, ExitStatus) {
     let (shown, status) = chat.end();
     let mut plain = String::new();
     let mut rest = shown.as_str();

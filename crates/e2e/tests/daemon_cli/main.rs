@@ -11,6 +11,7 @@ mod doctor;
 mod events;
 mod following;
 mod in_line;
+mod leaving_chat;
 mod operate;
 mod other_users;
 mod own_agents;

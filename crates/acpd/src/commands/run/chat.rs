@@ -7,11 +7,13 @@ mod attaching;
 mod completing;
 mod core;
 mod form;
+mod over;
 mod past;
 mod prompt;
 mod room;
 mod screen;
 mod telling;
+mod words;
 
 pub(crate) use attaching::attach;
 pub(super) use past::Much;
@@ -26,9 +28,11 @@ use crate::exit::Failure;
 use crate::local_host::load_config;
 use crate::signals::StopSignals;
 use crate::state_dir;
+use crate::verdict::Stop;
 use crate::view::short_id;
+use over::Over;
 use past::Past;
-use room::{Over, Room};
+use room::Room;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -134,11 +138,15 @@ impl Conversation {
                 );
                 self.outcome = Some(Err(Failure::missing(text)));
             }
-            Over::Left { .. } => {
+            // There is nothing to write to, or nothing to wait for.
+            Over::HungUp => self.stop = Some(Stop::Person),
+            Over::Left { .. } | Over::Detached => {
                 if let Some(view) = self.show.view() {
                     view.interrupted()?;
                 }
+                self.joined |= matches!(over, Over::Detached);
                 let command = match (command, self.ended) {
+                    (_, false) if matches!(over, Over::Detached) => format!("attach {shown}"),
                     ("attach", false) => format!("attach {shown}"),
                     _ => format!("chat --session {shown}"),
                 };

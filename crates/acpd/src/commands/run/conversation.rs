@@ -139,7 +139,11 @@ impl Conversation {
             Home::Daemon { .. } => {
                 if let Err(failure) = talked {
                     self.unread = true;
-                    self.outcome = Some(Err(failure));
+                    match failure {
+                        // The turn is left to the daemon, as with a lost connection.
+                        Failure::HungUp(_) => self.stop = self.stop.or(Some(Stop::Person)),
+                        failure => self.outcome = Some(Err(failure)),
+                    }
                 }
                 self.leave_daemon(signals).await?;
             }

@@ -20,6 +20,11 @@ pub(super) enum Home {
 }
 
 impl Home {
+    /// Whether sessions outlive this process.
+    pub(super) fn is_daemon(&self) -> bool {
+        matches!(self, Self::Daemon { .. })
+    }
+
     /// What is known of a session, by its whole id. None when it cannot be looked at any more.
     pub(super) async fn look(&self, session: &str) -> Option<Session> {
         match self {

@@ -96,6 +96,10 @@ impl Conversation {
         };
         let key = match typed {
             Typed::Key(key) => key,
+            // What is asked can be answered from elsewhere.
+            Typed::Gone if self.home.is_daemon() => {
+                return Err(Failure::HungUp("the terminal is gone".to_owned()));
+            }
             Typed::Gone => return self.become_unattended("the terminal is gone").await.map(|()| false),
             Typed::Continued => {
                 let back = keyboard.enter_again();

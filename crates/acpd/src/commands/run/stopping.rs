@@ -4,6 +4,7 @@ use super::conversation::Conversation;
 use super::home::Home;
 use super::talking::Phase;
 use crate::exit::Failure;
+use crate::signals::StopSignal;
 use crate::verdict::{Stop, Turn, verdict};
 use acpd_host::method;
 use serde_json::json;
@@ -53,6 +54,15 @@ impl Conversation {
         };
         self.announce(&format!("{what}{how}; {again}"))?;
         Ok(true)
+    }
+
+    /// Whether a signal leaves the turn to the daemon: a closed terminal does, as a lost connection would.
+    pub(super) fn is_left_by(&mut self, signal: StopSignal, phase: Phase) -> bool {
+        let is_left = signal == StopSignal::Hangup && phase == Phase::Prompt && self.home.is_daemon();
+        if is_left {
+            self.stop = self.stop.or(Some(Stop::Person));
+        }
+        is_left
     }
 
     fn time_is_up(&self) -> String {

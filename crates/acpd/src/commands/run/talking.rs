@@ -198,7 +198,9 @@ impl Conversation {
                 typed = self.questions.typed() => {
                     !self.pressed(typed).await? || self.stop(Stop::Person, phase, asked).await?
                 }
-                _ = signals.next() => self.stop(Stop::Person, phase, asked).await?,
+                signal = signals.next_one() => {
+                    !self.is_left_by(signal, phase) && self.stop(Stop::Person, phase, asked).await?
+                }
                 _ = if_any(self.deadline.map(tokio::time::sleep_until)) => {
                     self.stop(Stop::Timeout, phase, asked).await?
                 }

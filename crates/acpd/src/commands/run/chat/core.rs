@@ -13,8 +13,10 @@ pub(super) enum Happened {
     Line(String),
     /// Ctrl-C, with nothing to discard.
     Interrupt,
-    /// Ctrl-D at an empty line, or the terminal is gone, or SIGTERM.
+    /// Ctrl-D at an empty line, or what stands for it.
     EndOfInput,
+    /// SIGTERM, or the terminal of a host inside is gone.
+    Terminated,
     /// A turn of the session began, of this chat or another client.
     Began { own: bool },
     /// It ended; it was this chat's own, so that an answer is to come.
@@ -42,6 +44,18 @@ pub(super) enum Effect {
     },
 }
 
+/// What leaving does to the session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// It is closed.
+    #[default]
+    Closes,
+    /// It is closed, and could be left to the daemon instead.
+    ClosesInDaemon,
+    /// It lives on: it was live before.
+    LeavesAlone,
+}
+
 /// What there is to know.
 #[derive(Debug, Default)]
 pub(super) struct Core {
@@ -57,10 +71,17 @@ pub(super) struct Core {
     cancelled: bool,
     /// The person was told how to leave.
     told: bool,
+    /// And what leaving would undo.
+    warned: bool,
+    leaving: Leaving,
     ended: bool,
 }
 
 impl Core {
+    pub(super) fn new(leaving: Leaving) -> Self {
+        Self { leaving, ..Self::default() }
+    }
+
     /// Whether anything is being worked on.
     pub(super) fn is_busy(&self) -> bool {
         self.running || self.to_come() > 0
@@ -87,6 +108,11 @@ impl Core {
             Happened::Line(_) => std::mem::take(&mut self.told),
             _ => false,
         };
+        let warned = match happened {
+            Happened::EndOfInput => self.warned,
+            Happened::Line(_) | Happened::Interrupt => std::mem::take(&mut self.warned),
+            _ => false,
+        };
         match happened {
             Happened::Line(text) if text.trim().is_empty() => Vec::new(),
             Happened::Line(text) => self.line(text),
@@ -101,7 +127,13 @@ impl Core {
                 self.told = true;
                 vec![Effect::Say("Ctrl-D leaves, and so does Ctrl-C once more".to_owned())]
             }
-            Happened::EndOfInput => vec![Effect::Leave { interrupted: self.is_busy() }],
+            Happened::EndOfInput if !warned && self.is_busy() && self.leaving != Leaving::LeavesAlone => {
+                self.warned = true;
+                vec![Effect::Say(self.warning())]
+            }
+            Happened::EndOfInput | Happened::Terminated => {
+                vec![Effect::Leave { interrupted: self.is_busy() }]
+            }
             Happened::Began { own } => {
                 (self.running, self.own) = (true, own);
                 Vec::new()
@@ -132,6 +164,16 @@ impl Core {
             (_, true) => (Effect::TakeBack, "taking back what waits in line"),
         };
         vec![effect, Effect::Say(format!("{what}; Ctrl-C once more leaves at once"))]
+    }
+
+    /// What leaving would do now.
+    fn warning(&self) -> String {
+        let what = if self.running { "a turn runs" } else { "a prompt waits" };
+        let instead = match self.leaving {
+            Leaving::ClosesInDaemon => "; /detach leaves it running",
+            Leaving::Closes | Leaving::LeavesAlone => "",
+        };
+        format!("{what}: Ctrl-D once more cancels it and closes the session{instead}")
     }
 
     fn line(&mut self, text: String) -> Vec<Effect> {
@@ -165,7 +207,7 @@ impl Core {
 mod tests {
     use super::*;
     use Effect::{Cancel, Leave, Prompt, PutBack, Say, TakeBack};
-    use Happened::{Answered, EndOfInput, Ended, Interrupt};
+    use Happened::{Answered, EndOfInput, Ended, Interrupt, Terminated};
 
     const BEGAN: Happened = Happened::Began { own: true };
     const ANOTHER_BEGAN: Happened = Happened::Began { own: false };
@@ -223,7 +265,12 @@ mod tests {
             ),
             (vec![line("a"), Interrupt, Answered, Interrupt], "prompt a; back, cancelling; Ctrl-D"),
             (vec![EndOfInput], "leave"),
-            (vec![line("a"), EndOfInput], "prompt a; leave!"),
+            // What would be lost is said first, and once more after another line.
+            (vec![line("a"), EndOfInput, EndOfInput], "prompt a; a; leave!"),
+            (vec![ANOTHER_BEGAN, EndOfInput, line("a"), EndOfInput], "a; prompt a, queued; a"),
+            (vec![ANOTHER_BEGAN, EndOfInput, Interrupt, EndOfInput], "a; cancel, cancelling; a"),
+            (vec![line("a"), EndOfInput, TURN_ENDED, EndOfInput], "prompt a; a; leave"),
+            (vec![line("a"), Terminated], "prompt a; leave!"),
             // The session ends: in a turn, between turns, before the answer.
             (vec![Ended], "leave"),
             (vec![line("a"), BEGAN, Ended, Answered], "prompt a; leave"),
@@ -235,6 +282,32 @@ mod tests {
             let steps: Vec<String> = steps.into_iter().filter(|step| !step.is_empty()).collect();
             assert_eq!(steps.join("; "), effects, "{told}");
         }
+    }
+
+    // contract 7.1: a turn is not lost without a word, and it is said how to keep it where that is possible
+    #[test]
+    fn leaving_a_turn_says_what_it_does() {
+        for (happened, leaving, said) in [
+            (BEGAN, Leaving::Closes, "a turn runs: Ctrl-D once more cancels it and closes the session"),
+            (
+                BEGAN,
+                Leaving::ClosesInDaemon,
+                "a turn runs: Ctrl-D once more cancels it and closes the session; /detach leaves it running",
+            ),
+            (
+                line("a"),
+                Leaving::Closes,
+                "a prompt waits: Ctrl-D once more cancels it and closes the session",
+            ),
+        ] {
+            let mut core = Core::new(leaving);
+            core.step(happened);
+            assert_eq!(core.step(EndOfInput), [Say(said.to_owned())]);
+            assert_eq!(core.step(EndOfInput), [Leave { interrupted: true }]);
+        }
+        let mut core = Core::new(Leaving::LeavesAlone);
+        core.step(BEGAN);
+        assert_eq!(core.step(EndOfInput), [Leave { interrupted: true }]);
     }
 
     // contract 7.1: as many prompts as the host takes; the next stays in the line

@@ -9,17 +9,19 @@ use super::super::feed::Feed;
 use super::super::talking::Phase;
 use super::Chatting;
 use super::asked::Open;
-use super::core::{Core, Effect, Happened};
+use super::core::{Core, Effect, Happened, Leaving};
+use super::over::Over;
 use super::past::Past;
 use super::prompt::blocks;
 use super::telling::{Fact, Teller};
+use super::words::Word;
 use crate::client::Incoming;
 use crate::daemon::Event;
 use crate::editor::{Edited, Editor};
-use crate::exit::{Code, Failure};
+use crate::exit::Failure;
 use crate::keyboard::{Keyboard, Stroke, Typed};
 use crate::runtime::if_any;
-use crate::signals::StopSignals;
+use crate::signals::{StopSignal, StopSignals};
 use crate::view::TICK;
 use acpd_host::{META, method};
 use acpd_wire::{OwnedId, RawId, member};
@@ -44,17 +46,7 @@ enum Next {
     Event(Option<Event>),
     Typed(Typed<Stroke>),
     Tick,
-    /// Whether it is Ctrl-C's.
-    Signal(bool),
-}
-
-/// Why the chat is over.
-pub(super) enum Over {
-    Left {
-        interrupted: bool,
-    },
-    /// The host is gone.
-    Lost,
+    Signal(StopSignal),
 }
 
 /// One chat.
@@ -93,7 +85,12 @@ impl<'a> Room<'a> {
         // What was typed while the agent started answers nothing of what it asks first.
         let edited = keyboard.was_typed().then(Instant::now);
         let editor = Editor::new(chatting.history());
-        let (open, teller, core) = (Open::default(), Teller::default(), Core::default());
+        let leaving = match (talk.joined, talk.home.is_daemon()) {
+            (true, _) => Leaving::LeavesAlone,
+            (false, true) => Leaving::ClosesInDaemon,
+            (false, false) => Leaving::Closes,
+        };
+        let (open, teller, core) = (Open::default(), Teller::default(), Core::new(leaving));
         let room = Self {
             talk,
             keyboard,
@@ -141,7 +138,7 @@ impl<'a> Room<'a> {
                 event = if_any(self.feed.as_mut().map(Feed::next)) => Next::Event(event),
                 typed = self.keyboard.next_stroke() => Next::Typed(typed),
                 _ = ticks.tick() => Next::Tick,
-                interrupt = signals.next_is_interrupt() => Next::Signal(interrupt),
+                signal = signals.next_one() => Next::Signal(signal),
             };
             if let Some(over) = self.take(next).await? {
                 return Ok(over);
@@ -168,8 +165,13 @@ impl<'a> Room<'a> {
                 self.back()?;
                 Ok(None)
             }
-            Next::Typed(Typed::Gone) | Next::Signal(false) => self.happened(Happened::EndOfInput).await,
-            Next::Signal(true) => self.happened(Happened::Interrupt).await,
+            Next::Typed(Typed::Gone) | Next::Signal(StopSignal::Hangup) if self.talk.home.is_daemon() => {
+                Ok(Some(Over::HungUp))
+            }
+            Next::Typed(Typed::Gone) | Next::Signal(StopSignal::Hangup | StopSignal::Terminate) => {
+                self.happened(Happened::Terminated).await
+            }
+            Next::Signal(StopSignal::Interrupt) => self.happened(Happened::Interrupt).await,
             Next::Tick => {
                 let elapsed = self.talk.elapsed();
                 if let (true, Some(view)) = (self.core.is_busy(), self.talk.show.view()) {
@@ -299,6 +301,12 @@ impl<'a> Room<'a> {
             Edited::Entered(text) if self.open.form().is_some() && !self.open.is_typing() => {
                 self.fill(&text).await.map(|()| None)
             }
+            Edited::Entered(text) if let Some(word) = Word::of(&text, &self.teller.commands) => {
+                self.editor.remember(&text);
+                let over = self.obey(word).await?;
+                self.open_prompt()?;
+                Ok(over)
+            }
             Edited::Entered(text) => {
                 // It is written: what comes next may be an answer.
                 self.edited = None;
@@ -373,16 +381,6 @@ impl<'a> Room<'a> {
         match own.last() {
             Some((true, _)) => self.cancel_questions().await,
             _ => Ok(()),
-        }
-    }
-}
-
-impl Over {
-    /// What comes of the chat, unless more is known.
-    pub(super) fn outcome(&self) -> Result<(), Failure> {
-        match self {
-            Self::Left { interrupted: true } => Err(Failure::Told(Code::Interrupted)),
-            Self::Left { interrupted: false } | Self::Lost => Ok(()),
         }
     }
 }
