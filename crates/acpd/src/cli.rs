@@ -16,7 +16,7 @@ mod token;
 pub use chat::{Attach, Chat};
 pub use config::ConfigCommand;
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
-pub use operate::{Doctor, Reload, Status, Stop};
+pub use operate::{Doctor, Operate};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 pub use sessions::{Answer, Export, Fork, Import, Prune, SessionPrompt, Several};
 pub use token::{Token, TokenLimits, TokenPlace};
@@ -95,11 +95,14 @@ pub enum Command {
     /// Watch the sessions of a daemon
     Top(Top),
     /// Say whether there is a daemon, and how it stands
-    Status(Status),
+    #[command(after_help = operate::STATUS)]
+    Status(Operate),
     /// Stop the daemon, and wait until it is gone
-    Stop(Stop),
+    #[command(after_help = operate::STOP)]
+    Stop(Operate),
     /// Have the daemon read its configuration anew
-    Reload(Reload),
+    #[command(after_help = operate::RELOAD)]
+    Reload(Operate),
     /// Say what is wrong here, and what to do about it
     Doctor(Doctor),
     /// Write, show and check the configuration

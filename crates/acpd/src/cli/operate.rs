@@ -3,28 +3,15 @@
 use super::Which;
 use clap::Args;
 
-/// `acpd status`
-#[derive(Debug, Clone, Default, PartialEq, Args)]
-#[command(after_help = "\
+pub(super) const STATUS: &str = "\
 Exit codes: 0 a daemon runs, 4 there is none.
 
 Examples:
   acpd status
   acpd status --connect https://acpd.example.org
-  acpd status --json | jq .sessions")]
-pub struct Status {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+  acpd status --json | jq .sessions";
 
-    /// The daemon.
-    #[command(flatten)]
-    pub which: Which,
-}
-
-/// `acpd stop`
-#[derive(Debug, Clone, Default, PartialEq, Args)]
-#[command(after_help = "\
+pub(super) const STOP: &str = "\
 Its sessions end in order and can be taken up again. Ctrl-C meanwhile has what has not ended killed; \
 once more leaves, and the daemon goes on stopping. One that a service manager restarts is stopped by \
 that: systemctl stop acpd.
@@ -32,28 +19,20 @@ Exit codes: 0 it has ended, 4 there was none.
 
 Examples:
   acpd stop
-  acpd stop --state-dir /var/lib/acpd")]
-pub struct Stop {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+  acpd stop --state-dir /var/lib/acpd";
 
-    /// The daemon.
-    #[command(flatten)]
-    pub which: Which,
-}
-
-/// `acpd reload`
-#[derive(Debug, Clone, Default, PartialEq, Args)]
-#[command(after_help = "\
+pub(super) const RELOAD: &str = "\
 Tokens, agents, limits and what is kept are read anew, as with SIGHUP; addresses, TLS, [terminal] and \
 the rest of [storage] take a restart. A mistake in the file is told, and everything stays as it was.
 Exit codes: 0 the new configuration is in force, 2 it is wrong, 4 there is no daemon.
 
 Examples:
   acpd reload
-  acpd reload --connect https://acpd.example.org --token-file admin.token")]
-pub struct Reload {
+  acpd reload --connect https://acpd.example.org --token-file admin.token";
+
+/// `acpd status`, `acpd stop` and `acpd reload`: something that is done with a daemon.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct Operate {
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::clean::line;
-use crate::cli::Reload;
+use crate::cli::Operate;
 use crate::commands::sessions::print_remark;
 use crate::daemon::{Daemon, DaemonError, need_daemon};
 use crate::daemon_config::DaemonConfig;
@@ -21,7 +21,7 @@ pub(crate) struct Reloaded {
     agents: u64,
 }
 
-pub(crate) async fn reload(args: Reload) -> Result<(), Failure> {
+pub(crate) async fn reload(args: Operate) -> Result<(), Failure> {
     let given = args.which.config.clone();
     let daemon = need_daemon(args.which).await?;
     let reloaded = read_anew(&daemon).await?;

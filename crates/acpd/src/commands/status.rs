@@ -4,7 +4,7 @@ mod room;
 
 use crate::address::Address;
 use crate::clean::line;
-use crate::cli::Status;
+use crate::cli::Operate;
 use crate::commands::sessions::print_remark;
 use crate::commands::top::count_by_state;
 use crate::daemon::{Chosen, Daemon, DaemonError, SessionFilter, choose, difference, find_daemon, no_daemon};
@@ -90,7 +90,7 @@ struct Absent {
     error: String,
 }
 
-pub(crate) async fn status(args: Status) -> Result<(), Failure> {
+pub(crate) async fn status(args: Operate) -> Result<(), Failure> {
     let (daemon, state_dir) = match choose(&args.which).await? {
         Chosen::Named(daemon) => (Some(daemon), None),
         Chosen::Here(config) => {

@@ -1,7 +1,7 @@
 //! `acpd stop`: ends a daemon of this machine, and waits until it is gone.
 
 use crate::address::Address;
-use crate::cli::Stop;
+use crate::cli::Operate;
 use crate::commands::sessions::print_remark;
 use crate::daemon::{Daemon, SessionFilter, need_daemon};
 use crate::exit::{Code, Failure};
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Live sessions that are counted at most.
 const MOST: usize = 2_000;
 
-pub(crate) async fn stop(args: Stop) -> Result<(), Failure> {
+pub(crate) async fn stop(args: Operate) -> Result<(), Failure> {
     let daemon = need_daemon(args.which).await?;
     let process = stoppable(&daemon).await?;
     let filter = SessionFilter { ended: Some(false), ..SessionFilter::default() };
