@@ -55,6 +55,9 @@ impl Stream {
 
 /// One line of at most `most` characters: runs of white space become a space, what is cut becomes an ellipsis.
 pub(crate) fn line(text: &str, most: usize) -> String {
+    if text.len() <= most && is_plain(text.as_bytes()) {
+        return text.to_owned();
+    }
     let mut short = String::new();
     let mut length = 0;
     for (index, word) in text.split_whitespace().enumerate() {
@@ -68,6 +71,20 @@ pub(crate) fn line(text: &str, most: usize) -> String {
         }
     }
     short
+}
+
+/// Printable ASCII with single spaces between words: most names, ids and paths.
+fn is_plain(text: &[u8]) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_graphic();
+    let mut after_word = false;
+    for &byte in text {
+        match byte {
+            byte if is_word(byte) => after_word = true,
+            b' ' if after_word => after_word = false,
+            _ => return false,
+        }
+    }
+    after_word || text.is_empty()
 }
 
 /// One line of at most `most` characters with its indentation and spacing kept; tabs become spaces.

@@ -208,9 +208,12 @@ fn row_filter(text: &str) -> Option<RowFilter> {
     let is_meant = {
         let words = words.clone();
         move |row: RowText<'_>| {
-            let title = SessionMeta::brief(row.info).title.unwrap_or_default();
-            let known_by = [plain(&title), plain(row.cwd), plain(row.agent), row.id.to_ascii_lowercase()];
-            words.iter().all(|word| known_by.iter().any(|text| text.contains(word)))
+            let known_by = [row.id.to_ascii_lowercase(), plain(row.agent), plain(row.cwd)];
+            let mut rest = words.iter().filter(|word| !known_by.iter().any(|text| text.contains(*word)));
+            let Some(first) = rest.next() else { return true };
+            // It takes the most to read.
+            let title = plain(&SessionMeta::brief(row.info).title.unwrap_or_default());
+            title.contains(first) && rest.all(|word| title.contains(word))
         }
     };
     (!words.is_empty()).then(|| RowFilter::new(is_meant))

@@ -62,31 +62,31 @@ impl Column {
     }
 }
 
-/// The lines of a table with its heads; `width` is that of the screen, if there is one.
+/// The lines of a table with its heads; `screen` is the width of the screen, if there is one.
 pub(crate) fn table<const N: usize>(
     columns: &[Column; N],
     rows: &[[Cell; N]],
-    width: Option<usize>,
+    screen: Option<usize>,
     paint: Paint,
 ) -> Vec<String> {
     let mut widths: [usize; N] = std::array::from_fn(|at| {
-        let cells = rows.iter().map(|row| row[at].text.width());
+        let cells = rows.iter().map(|row| width(&row[at].text));
         cells.chain([columns[at].title.len()]).max().unwrap_or_default()
     });
-    if let Some(width) = width {
-        fit(columns, &mut widths, width);
+    if let Some(screen) = screen {
+        fit(columns, &mut widths, screen);
     }
     let head: [Cell; N] =
         std::array::from_fn(|at| Cell { text: columns[at].title.to_owned(), tone: Tone::Dim });
     std::iter::once(&head).chain(rows).map(|row| line(columns, row, &widths, paint)).collect()
 }
 
-fn fit<const N: usize>(columns: &[Column; N], widths: &mut [usize; N], width: usize) {
+fn fit<const N: usize>(columns: &[Column; N], widths: &mut [usize; N], screen: usize) {
     let least = |at: usize| match columns[at].cut {
         Cut::Never => usize::MAX,
         Cut::End(least) | Cut::Start(least) => least.max(columns[at].title.len()),
     };
-    while widths.iter().sum::<usize>() + GAP * N.saturating_sub(1) > width {
+    while widths.iter().sum::<usize>() + GAP * N.saturating_sub(1) > screen {
         let widest = (0..N).filter(|at| widths[*at] > least(*at)).max_by_key(|at| widths[*at]);
         match widest {
             Some(at) => widths[at] -= 1,
@@ -102,7 +102,7 @@ fn line<const N: usize>(columns: &[Column; N], row: &[Cell; N], widths: &[usize;
             Cut::Start(_) => cut_start(&row[at].text, widths[at]),
             Cut::End(_) | Cut::Never => cut_end(&row[at].text, widths[at]),
         };
-        let room = " ".repeat(widths[at].saturating_sub(text.width()));
+        let room = " ".repeat(widths[at].saturating_sub(width(&text)));
         let text = match row[at].tone {
             Tone::Plain => text,
             Tone::Dim => paint.dim(text),
@@ -125,9 +125,15 @@ fn line<const N: usize>(columns: &[Column; N], row: &[Cell; N], widths: &[usize;
     line
 }
 
+/// The columns that a clean text takes.
+fn width(text: &str) -> usize {
+    // Most are ASCII, and a list has many.
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
 /// At most `most` columns, from the beginning; what is cut becomes an ellipsis.
 pub(crate) fn cut_end(text: &str, most: usize) -> String {
-    if text.width() <= most {
+    if width(text) <= most {
         return text.to_owned();
     }
     let mut room = most.saturating_sub(1);
@@ -145,7 +151,7 @@ pub(crate) fn cut_end(text: &str, most: usize) -> String {
 }
 
 fn cut_start(text: &str, most: usize) -> String {
-    if text.width() <= most {
+    if width(text) <= most {
         return text.to_owned();
     }
     let backwards: String = text.chars().rev().collect();

@@ -9,20 +9,23 @@ const ALONE: usize = 8;
 
 /// The shortest end of each that no other one has, as an end or as a beginning.
 pub(super) fn short_ends(ids: &[&str]) -> Vec<String> {
-    let backwards = |id: &&str| -> String { id.chars().rev().collect() };
-    let mut ends: Vec<String> = ids.iter().map(backwards).collect();
+    let backwards: Vec<String> = ids.iter().map(|id| id.chars().rev().collect()).collect();
+    let mut ends = backwards.clone();
     ends.sort_unstable();
     ends.dedup();
     let mut begins: Vec<&str> = ids.to_vec();
     begins.sort_unstable();
-    ids.iter().map(|id| shown(&shortest(&backwards(id), id, &ends, &begins))).collect()
+    ids.iter().zip(&backwards).map(|(id, end)| shown(&shortest(end, id, &ends, &begins))).collect()
 }
 
 /// `id` is `end` backwards; the lists are sorted.
 fn shortest(end: &str, id: &str, ends: &[String], begins: &[&str]) -> String {
     let at = ends.partition_point(|other| other.as_str() < end);
     let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| ends.get(at));
-    let shared = |other: &String| end.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let shared = |other: &String| match end.is_ascii() {
+        true => end.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count(),
+        false => end.chars().zip(other.chars()).take_while(|(a, b)| a == b).count(),
+    };
     let mut length = LEAST.max(neighbours.map(shared).max().map_or(0, |shared| shared + 1));
     loop {
         let short = last(id, length);
@@ -41,6 +44,9 @@ pub(crate) fn short_id(id: &str) -> String {
 }
 
 fn last(id: &str, most: usize) -> String {
+    if id.is_ascii() {
+        return id[id.len().saturating_sub(most)..].to_owned();
+    }
     let skipped = id.chars().count().saturating_sub(most);
     id.chars().skip(skipped).collect()
 }
