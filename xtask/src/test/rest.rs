@@ -24,7 +24,8 @@ const ALL: u32 = 30;
 /// Nothing tells which event of a session asks something, and the first to cancel a turn closes it; no lines that are made up
 /// are an export; a text that is made up has no word; and directories and agents that are made up are not there. Tests of acpd's
 /// own show these operations.
-const NOT_MADE_UP: [&str; 5] = [
+const NOT_MADE_UP: [&str; 6] = [
+    "POST /v1/prune",
     "POST /v1/sessions/{id}/answer",
     "POST /v1/import",
     "POST /v1/sessions",
