@@ -13,12 +13,22 @@ pub(crate) enum Reader {
 
 /// Prints whole lines. A reader that closes the pipe has read enough: that is no failure.
 pub(crate) fn print(text: &str) -> Result<Reader, Failure> {
-    let mut out = anstream::stdout();
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+    // There is nothing to take out of a text without styles, and looking for it takes longer than writing it.
+    let written = match text.contains('\u{1b}') {
+        true => put(anstream::stdout(), text),
+        false => put(std::io::stdout().lock(), text),
+    };
+    match written {
         Ok(()) => Ok(Reader::There),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
         Err(error) => Err(error.into()),
     }
+}
+
+fn put(mut out: impl Write, text: &str) -> std::io::Result<()> {
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
 /// Columns and rows of the terminal on stdout; None when it is none, or does not say.

@@ -12,7 +12,6 @@ use acpd_eventlog::{Block, Cursor, EventLog, ListQuery, Options, SearchQuery, Se
 use acpd_gateway::EventRenderer;
 use acpd_host::{Archive, ExportForm, Keep, Matching, SessionBrief, SessionExport, SessionId};
 use bytes::BytesMut;
-use serde_json::json;
 use serde_json::value::to_raw_value;
 
 /// What the configuration says of a search that is turned off.
@@ -43,8 +42,9 @@ impl Stored {
     ) -> Result<(Vec<Session>, bool), Failure> {
         let Some(archive) = &self.0 else { return Ok((Vec::new(), false)) };
         let SessionFilter { agent, cwd, ended, state, text } = filter;
-        let limit = u32::try_from(most.saturating_add(1)).ok();
-        let query = ListQuery { agent, cwd, ended, limit, ..ListQuery::default() };
+        // What a dead host left has not ended in its row, and has in the list.
+        let limit = u32::try_from(most.saturating_add(1)).ok().filter(|_| ended.is_none());
+        let query = ListQuery { agent, cwd, limit, ..ListQuery::default() };
         let matching = Matching { text, state };
         let mut sessions: Vec<Session> = match whole {
             true => {
@@ -53,6 +53,7 @@ impl Stored {
             }
             false => archive.brief(query, matching).await?.into_iter().map(shown).collect(),
         };
+        sessions.retain(|session| ended.is_none_or(|ended| session.ended == ended));
         let more = sessions.len() > most;
         sessions.truncate(most);
         Ok((sessions, more))
@@ -131,7 +132,7 @@ pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
 
 /// For a table.
 fn shown(brief: SessionBrief) -> Session {
-    let SessionBrief { id, agent, cwd, title, state, reason, open_questions, created_at } = brief;
+    let SessionBrief { id, agent, cwd, title, state, reason, open_questions, updated_at } = brief;
     Session {
         session_id: id,
         agent,
@@ -139,9 +140,9 @@ fn shown(brief: SessionBrief) -> Session {
         title,
         ended: state == acpd_host::SessionState::Ended,
         state: state.as_str().to_owned(),
-        created_at,
+        updated_at,
         open_questions,
-        termination_info: reason.map(|reason| json!({"reason": reason})),
+        reason,
         ..Session::default()
     }
 }

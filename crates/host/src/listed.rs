@@ -173,8 +173,8 @@ pub struct SessionBrief {
     pub reason: Option<String>,
     /// Questions of its agent that wait for an answer.
     pub open_questions: u64,
-    /// When it was created, ISO 8601.
-    pub created_at: String,
+    /// When it last changed, ISO 8601.
+    pub updated_at: String,
 }
 
 impl SessionBrief {
@@ -188,7 +188,7 @@ impl SessionBrief {
             cwd: row.cwd,
             state: SessionState::Ended,
             open_questions: 0,
-            created_at: iso8601(row.created_ms),
+            updated_at: iso8601(row.updated_ms),
         }
     }
 
@@ -197,8 +197,8 @@ impl SessionBrief {
         let end: Option<BriefEnd<'_>> =
             termination.as_ref().and_then(|info| serde_json::from_str(info.get()).ok());
         let reason = end.and_then(|end| end.reason).map(Into::into);
-        let HistorySummary { created_at, open_questions, .. } = history;
-        Self { id, agent, cwd, title, state, reason, open_questions, created_at }
+        let HistorySummary { updated_at, open_questions, .. } = history;
+        Self { id, agent, cwd, title, state, reason, open_questions, updated_at }
     }
 }
 

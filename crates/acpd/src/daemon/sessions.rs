@@ -46,6 +46,9 @@ pub(crate) struct Session {
     pub(crate) open_questions: u64,
     pub(crate) termination_info: Option<Value>,
     pub(crate) metadata: Value,
+    /// Why it ended, where that is all that was read of its end.
+    #[serde(skip)]
+    pub(crate) reason: Option<String>,
     /// The object as the daemon wrote it.
     #[serde(skip)]
     pub(crate) raw: Option<Box<RawValue>>,
@@ -64,6 +67,12 @@ impl Session {
     pub(crate) fn read(raw: Box<RawValue>) -> Result<Self, serde_json::Error> {
         let session: Self = serde_json::from_str(raw.get())?;
         Ok(Self { raw: Some(raw), ..session })
+    }
+
+    /// Why it ended: `completed`, `error` or `terminated`.
+    pub(crate) fn end_reason(&self) -> Option<&str> {
+        let told = || self.termination_info.as_ref()?["reason"].as_str();
+        self.reason.as_deref().or_else(told)
     }
 
     /// A session of this process, as a daemon would show it.

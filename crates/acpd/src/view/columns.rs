@@ -4,6 +4,8 @@
 //! columns that name things are never cut.
 
 use super::paint::Paint;
+use std::borrow::Cow;
+use std::iter::repeat_n;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Between two columns.
@@ -96,29 +98,27 @@ fn fit<const N: usize>(columns: &[Column; N], widths: &mut [usize; N], screen: u
 }
 
 fn line<const N: usize>(columns: &[Column; N], row: &[Cell; N], widths: &[usize; N], paint: Paint) -> String {
-    let mut line = String::new();
+    let mut line = String::with_capacity(widths.iter().sum::<usize>() + GAP * N);
     for at in 0..N {
-        let text = match columns[at].cut {
-            Cut::Start(_) => cut_start(&row[at].text, widths[at]),
-            Cut::End(_) | Cut::Never => cut_end(&row[at].text, widths[at]),
+        let Cell { text, tone } = &row[at];
+        let shown = match columns[at].cut {
+            _ if width(text) <= widths[at] => Cow::Borrowed(text.as_str()),
+            Cut::Start(_) => Cow::Owned(cut_start(text, widths[at])),
+            Cut::End(_) | Cut::Never => Cow::Owned(cut_end(text, widths[at])),
         };
-        let room = " ".repeat(widths[at].saturating_sub(width(&text)));
-        let text = match row[at].tone {
-            Tone::Plain => text,
-            Tone::Dim => paint.dim(text),
-            Tone::Good => paint.good(text),
-            Tone::Bad => paint.bad(text),
-            Tone::Notable => paint.notable(text),
-        };
-        let last = at + 1 == N;
-        match (columns[at].right, last) {
-            (true, _) => line.extend([room, text]),
-            (false, true) => line.push_str(&text),
-            (false, false) => line.extend([text, room]),
+        let room = widths[at].saturating_sub(width(&shown));
+        let gap = if at + 1 == N { 0 } else { GAP };
+        let (before, behind) = if columns[at].right { (room, gap) } else { (0, room + gap) };
+        line.extend(repeat_n(' ', before));
+        match tone {
+            _ if !paint.is_coloured() => line.push_str(&shown),
+            Tone::Plain => line.push_str(&shown),
+            Tone::Dim => line.push_str(&paint.dim(shown)),
+            Tone::Good => line.push_str(&paint.good(shown)),
+            Tone::Bad => line.push_str(&paint.bad(shown)),
+            Tone::Notable => line.push_str(&paint.notable(shown)),
         }
-        if !last {
-            line.push_str(&" ".repeat(GAP));
-        }
+        line.extend(repeat_n(' ', behind));
     }
     let end = line.trim_end().len();
     line.truncate(end);

@@ -58,6 +58,10 @@ impl Paint {
         Paint { colour }
     }
 
+    pub(crate) const fn is_coloured(self) -> bool {
+        self.colour
+    }
+
     fn style(self, style: Style, text: impl Display) -> String {
         if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
     }

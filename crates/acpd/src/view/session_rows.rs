@@ -23,7 +23,7 @@ const LIST: [Column; 6] = [
     Column::text("CWD", Cut::Start(10)),
 ];
 
-/// The list of sessions, with ends of ids that name each of them.
+/// The list of sessions, each with the time since it changed, with ends of ids that name each of them.
 pub(crate) fn list(
     sessions: &[Session],
     now: Timestamp,
@@ -35,7 +35,7 @@ pub(crate) fn list(
         [
             id.into(),
             state(session),
-            age(&session.created_at, now).into(),
+            age(&session.updated_at, now).into(),
             line(&session.agent, 40).into(),
             line(session.title.as_deref().unwrap_or_default(), TEXT).into(),
             Cell { text: line(&session.cwd, TEXT), tone: Tone::Dim },
@@ -146,8 +146,7 @@ pub(crate) fn top(
 
 /// What a session is doing, or how it ended.
 pub(crate) fn state(session: &Session) -> Cell {
-    let reason = session.termination_info.as_ref().and_then(|info| info["reason"].as_str());
-    let (text, tone) = match (session.ended, reason) {
+    let (text, tone) = match (session.ended, session.end_reason()) {
         (true, Some("error")) => ("ended: error".to_owned(), Tone::Bad),
         (true, Some(reason)) => (format!("ended: {}", line(reason, 20)), Tone::Dim),
         (true, None) => ("ended".to_owned(), Tone::Dim),
@@ -171,7 +170,6 @@ fn waiting(questions: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     const PLAIN: Screen = Screen { terminal: false, colour: false, shared: false };
 
@@ -180,10 +178,11 @@ mod tests {
             session_id: id.to_owned(),
             state: state.to_owned(),
             ended: reason.is_some(),
-            termination_info: reason.map(|reason| json!({"reason": reason})),
+            reason: reason.map(str::to_owned),
             agent: "example".to_owned(),
             cwd: "/src/project".to_owned(),
             created_at: "2026-11-21T11:58:00Z".to_owned(),
+            updated_at: "2026-11-21T11:58:00Z".to_owned(),
             event_count: 1234,
             ..Session::default()
         }

@@ -9,13 +9,20 @@ const ALONE: usize = 8;
 
 /// The shortest end of each that no other one has, as an end or as a beginning.
 pub(super) fn short_ends(ids: &[&str]) -> Vec<String> {
-    let backwards: Vec<String> = ids.iter().map(|id| id.chars().rev().collect()).collect();
+    let backwards: Vec<String> = ids.iter().map(|id| backwards(id)).collect();
     let mut ends = backwards.clone();
     ends.sort_unstable();
     ends.dedup();
     let mut begins: Vec<&str> = ids.to_vec();
     begins.sort_unstable();
-    ids.iter().zip(&backwards).map(|(id, end)| shown(&shortest(end, id, &ends, &begins))).collect()
+    ids.iter().zip(&backwards).map(|(id, end)| shown(shortest(end, id, &ends, &begins))).collect()
+}
+
+fn backwards(id: &str) -> String {
+    match id.is_ascii() {
+        true => id.bytes().rev().map(char::from).collect(),
+        false => id.chars().rev().collect(),
+    }
 }
 
 /// `id` is `end` backwards; the lists are sorted.
@@ -40,7 +47,7 @@ fn shortest(end: &str, id: &str, ends: &[String], begins: &[&str]) -> String {
 
 /// The end of an id, for where nothing is known of the others.
 pub(crate) fn short_id(id: &str) -> String {
-    shown(&last(id, ALONE))
+    shown(last(id, ALONE))
 }
 
 fn last(id: &str, most: usize) -> String {
@@ -52,7 +59,10 @@ fn last(id: &str, most: usize) -> String {
 }
 
 /// Ids are a daemon's, and so is whatever is not shown as it is.
-fn shown(id: &str) -> String {
+fn shown(id: String) -> String {
+    if id.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return id;
+    }
     id.chars().map(|c| if c.is_ascii_graphic() { c } else { '\u{fffd}' }).collect()
 }
 

@@ -56,6 +56,18 @@ fn what_needs_a_daemon_says_so() {
     }
 }
 
+// contract 7.1: what a killed daemon left has ended in every list, before any host records it
+#[test]
+fn what_is_lost_is_not_live() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let id = done(&scratch, &["run", "--detach", "--keep-open", "hello"]).trim_end().to_owned();
+    assert_eq!(ids(&scratch, &["--live"]), [id.as_str()]);
+    daemon.kill();
+    assert!(ids(&scratch, &["--live"]).is_empty());
+    assert_eq!(ids(&scratch, &["--ended"]), [id.as_str()]);
+}
+
 // contract 7.1: 130 after Ctrl-C, also while an import waits for more of its file; nothing of it is left
 #[test]
 fn an_import_is_interrupted() {
