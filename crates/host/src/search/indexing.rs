@@ -18,8 +18,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Turns that are written together: some milliseconds of work for the writer.
-const TURNS: usize = 16;
+/// Turns that are written together, of at most 28 KiB of text each: some milliseconds of work for the writer.
+const TURNS: usize = 4;
 /// Sessions that are looked up at once.
 const PAGE: u32 = 64;
 /// How long it waits after it could not write or read.
