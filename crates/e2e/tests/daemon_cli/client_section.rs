@@ -8,6 +8,11 @@ const TOKEN: &str = "token-of-the-other";
 
 /// A daemon in another world, which only this token opens.
 fn elsewhere() -> (Scratch, Daemon) {
+    elsewhere_as("admin\"")
+}
+
+/// The same with a token of this scope, and what else is in its entry.
+fn elsewhere_as(scope: &str) -> (Scratch, Daemon) {
     // The SHA-256 of the token.
     let made = Scratch::new();
     let config = made.path("config.toml");
@@ -16,7 +21,7 @@ fn elsewhere() -> (Scratch, Daemon) {
         use sha2::{Digest, Sha256};
         Sha256::digest(TOKEN).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
-    let scratch = made.config(&format!("[tokens.all]\nhash = \"sha256:{hash}\"\nscope = \"admin\""));
+    let scratch = made.config(&format!("[tokens.all]\nhash = \"sha256:{hash}\"\nscope = \"{scope}"));
     let daemon = scratch.serve();
     (scratch, daemon)
 }
@@ -70,6 +75,22 @@ fn commands_use_the_daemon_that_the_file_names() {
         run(&scratch, Path::new("/no/such/file"), &variables, &["sessions", "list", "--json"]);
     assert!(exit == Exit::Code(0) && out.contains(&listed[0]), "{err}");
     daemon.stop();
+}
+
+// contract 7.1, contract 7.2: 5 where a token's limits refuse, as where its scope does
+#[test]
+fn what_a_token_may_not_is_refused() {
+    let scratch = Scratch::new();
+    for entry in ["observe\"", "control\"\nagents = [\"other\"]"] {
+        let (_there, mut daemon) = elsewhere_as(entry);
+        let url = daemon.url();
+        let variables = [("ACPD_CONNECT", &*url), ("ACPD_TOKEN", TOKEN)];
+        for words in [&["run", "hello"][..], &["run", "--json", "hello"]] {
+            let (exit, _, err) = run(&scratch, Path::new("/no/such/file"), &variables, words);
+            assert_eq!(exit, Exit::Code(5), "{entry} {words:?}: {err}");
+        }
+        daemon.stop();
+    }
 }
 
 // contract 7.2: what is wrong is told with the setting it came from

@@ -39,6 +39,19 @@ fn a_session_is_gone_on_with() {
     });
 }
 
+// contract 7.1: a session that was not named is, before its turn
+#[test]
+fn the_last_session_is_named() {
+    let scratch = Scratch::new();
+    both(&scratch, |place| {
+        done(&scratch, &[&["run"], place, &["--title", "Nightly", "hello"]].concat());
+        // One that was never prompted is not gone on with.
+        fails(&scratch, 2, &[&["run"], place, &["--model", "none-such", "hello"]].concat());
+        let (_, _, err) = run(&scratch, &[&["run"], place, &["-c", "hello"]].concat());
+        assert!(err.contains("goes on with session ") && err.contains(", Nightly"), "{err}");
+    });
+}
+
 // contract 7.1: a session goes on in another directory, as one has to that was moved here
 #[test]
 fn a_session_goes_on_elsewhere() {

@@ -48,7 +48,7 @@ impl Conversation {
         };
         let details = said(data, message).filter(|details| !ways.iter().any(|way| way.contains(details)));
         let took = self.took();
-        let cause = match data["required"].is_string() {
+        let cause = match data["required"].is_string() || data["limit"].is_string() {
             true => Cause::Scope,
             false => Cause::Code(error["code"].as_i64()),
         };

@@ -7,13 +7,14 @@ use super::lines::{Line, SessionLine};
 use super::settings::Offer;
 use super::show::Lines;
 use super::target::Target;
+use crate::clean;
 use crate::client::Incoming;
 use crate::daemon::Event;
 use crate::exit::Failure;
 use crate::runtime::if_any;
 use crate::signals::StopSignals;
 use crate::verdict::Stop;
-use crate::view::{TICK, span};
+use crate::view::{TICK, short_id, span};
 use acpd_host::{META, method};
 use acpd_record::Stalled;
 use serde_json::{Value, json};
@@ -99,7 +100,7 @@ impl Conversation {
 
     /// Creates the session, or goes on with one. Whether there is one to prompt.
     async fn take_up(&mut self, target: Target, signals: &mut StopSignals) -> Result<bool, Failure> {
-        let cwd = target.cwd().to_owned();
+        let (cwd, tells) = (target.cwd().to_owned(), target.is_found() && self.words.chat.is_none());
         let found = match target.session(&self.home, self.agent.as_deref()).await {
             Ok(found) => found,
             Err(failure) => {
@@ -122,6 +123,11 @@ impl Conversation {
                 (created, 0)
             }
             Some(session) => {
+                if tells {
+                    let title = session.title.as_deref().map(|title| format!(", {}", clean::line(title, 60)));
+                    let id = short_id(&session.session_id);
+                    self.announce(&format!("goes on with session {id}{}", title.unwrap_or_default()))?;
+                }
                 params["sessionId"] = json!(session.session_id);
                 let asked = self.request(Phase::Resume, method::SESSION_RESUME, &params, signals).await?;
                 let Some(resumed) = asked else { return Ok(false) };

@@ -76,6 +76,11 @@ pub(super) enum Target {
 }
 
 impl Target {
+    /// Whether the session is one that the person has not named.
+    pub(super) fn is_found(&self) -> bool {
+        matches!(self, Self::In(_, Where::Last))
+    }
+
     pub(super) fn cwd(&self) -> &Path {
         match self {
             Self::In(cwd, _) | Self::Session(cwd, _) => cwd,
@@ -118,7 +123,9 @@ async fn last(home: &Home, agent: Option<&str>, cwd: &Path) -> Result<Session, F
     let (agent_is, cwd_is) = (agent.map(str::to_owned), Some(cwd.clone().into_owned()));
     let filter = SessionFilter { agent: agent_is, cwd: cwd_is, ..SessionFilter::default() };
     let sessions = home.sessions(&filter).await?;
-    sessions.into_iter().find(goes_on).ok_or_else(|| {
+    // Sessions of earlier versions do not say whether they were prompted.
+    let found = sessions.iter().position(goes_on).or_else(|| sessions.iter().position(is_open));
+    found.and_then(|at| sessions.into_iter().nth(at)).ok_or_else(|| {
         let agent = agent.map(|agent| format!(" of the agent {}", clean::line(agent, 60)));
         let (agent, cwd) = (agent.unwrap_or_default(), shown(&cwd));
         Failure::missing(format!("--continue: there is no session{agent} in {cwd} to go on with"))
@@ -126,6 +133,13 @@ async fn last(home: &Home, agent: Option<&str>, cwd: &Path) -> Result<Session, F
 }
 
 /// One that was terminated is over for good.
+fn is_open(session: &Session) -> bool {
+    session.end_reason() != Some("terminated")
+}
+
+/// One that ended before its first turn has nothing to go on with.
 fn goes_on(session: &Session) -> bool {
-    session.termination_info.as_ref().is_none_or(|info| info["reason"] != "terminated")
+    let died_in_turn = session.termination_info.as_ref().is_some_and(|info| info["turnActive"] == true);
+    let was_prompted = !session.ended || session.last_turn.is_some() || died_in_turn;
+    was_prompted && is_open(session)
 }
