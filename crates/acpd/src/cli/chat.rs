@@ -17,10 +17,11 @@ Each line is a prompt, also while a turn runs: it waits for that one, up to 16 o
                   if you have none, cancels that of another client; once more leaves
   Ctrl-D          leaves; while a turn runs, when it is pressed once more
   /detach         leaves the session running in the daemon; \"acpd attach ID\" comes back to it
-What the agent asks is answered where it is asked. Leaving closes a session that the chat has begun, \
+  /quit, /exit    leave as Ctrl-D does; /help says what can be typed
+What the agent asks is answered where it is asked: a permission with the arrows or a letter, and Enter. Leaving closes a session that the chat has begun, \
 as \"acpd run\" does; one that was live before lives on. Both can be gone on with. A closed terminal, as \
 a lost connection, leaves a daemon's session with its turn; without a daemon it ends. A command of the \
-agent that is called detach comes before acpd's word. \
+agent comes before a word of acpd's with its name. \
 With TERM=dumb nothing on the screen is changed once it is written, as screen readers want it.
 
 Examples:

@@ -339,11 +339,9 @@ impl<O: Write, E: Write> Page<O, E> {
     /// newline at the end.
     fn live_text(&mut self) -> String {
         let open = self.err_open || (self.screen.shared && self.out_open);
-        // A question has the screen for itself.
-        let is_asking = self.live_block == Block::Question && !self.live.is_empty();
         let block = if self.live.is_empty() { Block::Input } else { self.live_block };
         let apart = !open && self.is_apart(block);
-        let mut input = self.input.as_mut().filter(|_| !is_asking);
+        let mut input = self.input.as_mut();
         if self.drawn > 0 || (open && input.is_none()) || (self.live.is_empty() && input.is_none()) {
             return String::new();
         }

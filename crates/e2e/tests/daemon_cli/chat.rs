@@ -114,7 +114,7 @@ fn questions_are_answered_in_place() {
     let scratch = Scratch::new();
     both(&scratch, |place| {
         let mut chat = chat(&scratch, place);
-        for (key, outcome) in [("y", "selected allow-once"), ("\u{1b}[B\r", "selected allow-always")] {
+        for (key, outcome) in [("y\n", "selected allow-once"), ("\u{1b}[B\r", "selected allow-always")] {
             chat.press("ask edit Write it\n");
             chat.wait_for("esc cancels");
             chat.press(key);
@@ -179,8 +179,12 @@ fn prompts_wait_for_the_turn() {
         let mut chat = chat(&scratch, place);
         chat.press("ask edit Write it\n");
         chat.wait_for("esc cancels");
-        // Pasted at a question, it answers nothing and is not lost either.
-        chat.press("y");
+        // Written at a question, a line answers nothing and is not lost either; a letter alone answers.
+        chat.press("you may, or not\n");
+        chat.wait_for("queued");
+        chat.press("y\n");
+        chat.wait_for("✓ end_turn");
+        chat.wait_for("› you may, or not");
         chat.wait_for("✓ end_turn");
         chat.press("hang\n");
         chat.wait_for("working...");
@@ -287,7 +291,7 @@ fn two_clients_share_a_session() {
         let asked = client.prompt(&session, "ask edit Write it");
         attached.wait_for(": ask edit Write it");
         attached.wait_for("esc cancels");
-        attached.press("n");
+        attached.press("n\n");
         assert_eq!(client.result(&asked)["stopReason"], "end_turn");
         attached.wait_for("selected reject-once");
         attached.wait_for("✓ end_turn");

@@ -37,6 +37,25 @@ fn a_turn_is_not_cancelled_without_a_word() {
     assert_eq!(ids(&scratch, &[]).len(), 2);
 }
 
+// contract 7.1: what else can be typed is told, and /quit is Ctrl-D for those who type it
+#[test]
+fn a_chat_says_what_can_be_typed() {
+    let scratch = Scratch::new();
+    both(&scratch, |place| {
+        let mut chat = chat(&scratch, place);
+        chat.press("/help\n");
+        chat.wait_for("acpd's: /detach /help /quit /exit");
+        chat.press("/qu\t");
+        chat.wait_for("/quit ");
+        chat.press("\n");
+        let (shown, status) = end(chat);
+        assert_eq!(status.code(), Some(0), "{shown}");
+    });
+    for id in ids(&scratch, &[]) {
+        assert!(!done(&scratch, &["sessions", "events", &id]).contains("/help"), "none of it is a prompt");
+    }
+}
+
 // contract 7.1: /detach leaves the session with its turn and what waits in line, and says how to come back
 #[test]
 fn a_chat_is_detached_from() {
@@ -45,7 +64,7 @@ fn a_chat_is_detached_from() {
     let mut first = chat(&scratch, &[]);
     first.press("ask edit Write it\nthe next\n");
     first.wait_for("esc cancels");
-    first.press("n");
+    first.press("n\n");
     first.wait_for("the next");
     first.wait_for("✓ end_turn");
     first.press("sleep 400\nlast\n");

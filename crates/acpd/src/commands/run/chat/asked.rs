@@ -87,7 +87,8 @@ impl Room<'_> {
     /// Puts the next question on the screen, if there is one.
     fn ask(&mut self) -> Result<(), Failure> {
         let Some((_, asked)) = self.open.waiting.front() else { return Ok(()) };
-        self.open.typing = self.edited.is_some_and(|at| at.elapsed() < PAUSE);
+        self.open.typing =
+            self.edited.is_some_and(|at| at.elapsed() < PAUSE) || !self.editor.text().is_empty();
         let (rows, plain) = (self.keyboard.rows(), self.is_plain());
         let Some(view) = self.talk.show.view() else { return Ok(()) };
         match asked {
@@ -114,7 +115,8 @@ impl Room<'_> {
     /// The person did something while there is a question. Gives it back when it is for the line.
     pub(super) async fn answer_by(&mut self, stroke: Stroke) -> Result<Option<Stroke>, Failure> {
         let is_pause = self.edited.is_none_or(|at| at.elapsed() >= PAUSE);
-        self.open.typing &= !is_pause;
+        // A line that was begun is finished, or discarded.
+        self.open.typing &= !(is_pause && self.editor.text().is_empty());
         let Some((_, asked)) = self.open.waiting.front() else { return Ok(Some(stroke)) };
         if self.open.typing && !matches!(stroke, Stroke::Interrupt | Stroke::Suspend | Stroke::Quit) {
             self.edited = Some(Instant::now());
@@ -126,17 +128,39 @@ impl Room<'_> {
             (Asked::Form(_), Some(Key::Escape)) => self.settle(declined()).await?,
             (Asked::Form(_), _) | (_, Some(Key::Suspend | Key::Quit)) => return Ok(Some(stroke)),
             (_, Some(Key::Interrupt)) => return Ok(Some(Stroke::Interrupt)),
+            // A letter may be the first of a line: it answers with Enter behind it.
+            (_, Some(Key::Letter(_)) | None) => return Ok(Some(stroke)),
+            _ if !self.editor.text().is_empty() => return Ok(Some(stroke)),
             (Asked::Permission(_), Some(Key::Escape)) => return Ok(Some(Stroke::Interrupt)),
             (Asked::Permission(_), Some(key)) => {
                 if let Some(choice) = view.press(key)? {
                     self.settle(selected(&choice)).await?;
                 }
             }
-            (Asked::Page(_), Some(Key::Letter('y'))) => self.settle(json!({"action": "accept"})).await?,
-            (Asked::Page(_), Some(Key::Letter('n') | Key::Escape)) => self.settle(declined()).await?,
-            (Asked::Permission(_) | Asked::Page(_), _) => {}
+            (Asked::Page(_), Some(Key::Escape)) => self.settle(declined()).await?,
+            (Asked::Page(_), _) => {}
         }
         Ok(None)
+    }
+
+    /// A line at a question. The letter of an answer is one; all else is a prompt.
+    pub(super) async fn answer_line(&mut self, text: &str) -> Result<bool, Failure> {
+        let mut letters = text.trim().chars();
+        let (Some(letter), None, false) = (letters.next(), letters.next(), self.open.typing) else {
+            return Ok(false);
+        };
+        let answer = match (self.open.waiting.front(), letter, self.talk.show.view()) {
+            (Some((_, Asked::Permission(_))), _, Some(view)) => {
+                view.press(Key::Letter(letter))?.as_ref().map(selected)
+            }
+            (Some((_, Asked::Page(_))), 'y', _) => Some(json!({"action": "accept"})),
+            (Some((_, Asked::Page(_))), 'n', _) => Some(declined()),
+            _ => None,
+        };
+        match answer {
+            Some(answer) => self.settle(answer).await.map(|()| true),
+            None => Ok(false),
+        }
     }
 
     /// A line for the field of a form.

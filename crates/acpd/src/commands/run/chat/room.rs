@@ -307,6 +307,7 @@ impl<'a> Room<'a> {
                 self.open_prompt()?;
                 Ok(over)
             }
+            Edited::Entered(text) if self.answer_line(&text).await? => Ok(None),
             Edited::Entered(text) => {
                 // It is written: what comes next may be an answer.
                 self.edited = None;
@@ -323,7 +324,7 @@ impl<'a> Room<'a> {
         }
     }
 
-    async fn happened(&mut self, happened: Happened) -> Result<Option<Over>, Failure> {
+    pub(super) async fn happened(&mut self, happened: Happened) -> Result<Option<Over>, Failure> {
         for effect in self.core.step(happened) {
             match effect {
                 Effect::Prompt(text) => self.prompt(text).await?,

@@ -5,6 +5,7 @@
 use super::completing::{LISTED, complete};
 use super::form::Form;
 use super::room::Room;
+use super::words::Word;
 use crate::editor::layout;
 use crate::exit::Failure;
 use crate::view::short_id;
@@ -32,7 +33,9 @@ impl Room<'_> {
 
     pub(super) fn complete(&mut self) -> Result<(), Failure> {
         let before = &self.editor.text()[..self.editor.cursor()];
-        let Some(completion) = complete(before, &self.teller.commands, self.chatting.files()) else {
+        let own = Word::beside(&self.teller.commands).map(str::to_owned);
+        let commands: Vec<String> = self.teller.commands.iter().cloned().chain(own).collect();
+        let Some(completion) = complete(before, &commands, self.chatting.files()) else {
             return Ok(());
         };
         let changes = before[completion.start..] != completion.text;

@@ -2,8 +2,11 @@
 //!
 //! Invariant: a command of the agent with the same name comes first.
 
+use super::completing::LISTED;
+use super::core::Happened;
 use super::over::Over;
 use super::room::Room;
+use crate::clean::line;
 use crate::exit::Failure;
 
 /// One of acpd's own words.
@@ -11,27 +14,87 @@ use crate::exit::Failure;
 pub(super) enum Word {
     /// Leaves the session running.
     Detach,
+    /// Says what can be typed.
+    Help,
+    /// Leaves, as Ctrl-D does.
+    Leave,
 }
 
 impl Word {
-    const ALL: [(&str, Self); 1] = [("detach", Self::Detach)];
+    const ALL: [(&str, Self); 4] =
+        [("detach", Self::Detach), ("help", Self::Help), ("quit", Self::Leave), ("exit", Self::Leave)];
+
+    /// The words that stand for something beside these commands of the agent.
+    pub(super) fn beside(commands: &[String]) -> impl Iterator<Item = &'static str> {
+        let names = Self::ALL.into_iter().map(|(name, _)| name);
+        names.filter(|name| commands.iter().all(|command| command != name))
+    }
 
     /// The word that a line is, unless the agent has a command of that name.
     pub(super) fn of(line: &str, commands: &[String]) -> Option<Self> {
         let name = line.trim().strip_prefix('/')?;
-        let (_, word) = Self::ALL.into_iter().find(|(own, _)| *own == name)?;
-        commands.iter().all(|command| command != name).then_some(word)
+        let own = Self::beside(commands).find(|own| *own == name)?;
+        Self::ALL.into_iter().find(|(name, _)| *name == own).map(|(_, word)| word)
     }
 }
 
 impl Room<'_> {
     pub(super) async fn obey(&mut self, word: Word) -> Result<Option<Over>, Failure> {
         match word {
+            Word::Leave => self.happened(Happened::EndOfInput).await,
+            Word::Help => {
+                for line in help(&self.teller.commands) {
+                    self.talk.announce(&line)?;
+                }
+                Ok(None)
+            }
             Word::Detach if self.talk.home.is_daemon() => Ok(Some(Over::Detached)),
             Word::Detach => {
                 let why = "/detach: no daemon has this session, so it ends with the chat; `acpd serve` starts one for the next";
                 self.talk.announce(why).map(|()| None)
             }
         }
+    }
+}
+
+/// What can be typed, as far as it fits on a few rows.
+fn help(commands: &[String]) -> Vec<String> {
+    let own: Vec<String> = Word::beside(commands).map(|name| format!("/{name}")).collect();
+    let agents: Vec<String> =
+        commands.iter().take(LISTED).map(|name| line(&format!("/{name}"), 60)).collect();
+    let mut lines = vec![
+        "Enter sends, Alt-Enter begins a new line, Tab completes /commands and @files".to_owned(),
+        "up and down bring lines back, Ctrl-R looks for one, Ctrl-C cancels, Ctrl-D leaves".to_owned(),
+        format!("acpd's: {}", own.join(" ")),
+    ];
+    if !agents.is_empty() {
+        let more = if commands.len() > LISTED { " ..." } else { "" };
+        lines.push(format!("the agent's: {}{more}", agents.join(" ")));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 7.1: acpd's own words, and the agent's commands before them
+    #[test]
+    fn a_command_of_the_agent_comes_first() {
+        let commands = ["help", "review"].map(str::to_owned);
+        for (line, word) in [
+            ("/detach", Some(Word::Detach)),
+            (" /quit ", Some(Word::Leave)),
+            ("/exit", Some(Word::Leave)),
+            ("/help", None),
+            ("/review", None),
+            ("/detach now", None),
+            ("quit", None),
+        ] {
+            assert_eq!(Word::of(line, &commands), word, "{line:?}");
+        }
+        assert_eq!(Word::of("/help", &[]), Some(Word::Help));
+        let told = help(&commands);
+        assert_eq!(told[2..], ["acpd's: /detach /quit /exit", "the agent's: /help /review"]);
     }
 }
