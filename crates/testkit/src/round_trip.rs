@@ -19,6 +19,10 @@ pub(crate) async fn all(log: &EventLog, state: &Path) -> Result<(), String> {
     let (from, to) = (Archive::new(log.clone(), state), Archive::new(there.clone(), elsewhere.path()));
     let (mut left, mut verdict) = (EVENTS, Ok(()));
     for row in rows {
+        // One that has never run is no export.
+        if row.last_seq < 2 {
+            continue;
+        }
         let Some(rest) = left.checked_sub(row.last_seq) else { continue };
         left = rest;
         let moved = async {

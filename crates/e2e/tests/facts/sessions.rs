@@ -253,8 +253,8 @@ async fn a_session_that_is_being_created_is_starting() {
     let owner = log.get(known.id().as_str()).await.unwrap().unwrap().owner.unwrap();
     let mut events = acpd_eventlog::Batch::new();
     events.push(EventKind::Created.number(), 0, br#"{"agent":"a","cwd":"/"}"#);
-    let (id, agent) = ("new".into(), "a".into());
-    let new = acpd_eventlog::NewSession { id, agent, owner, events, ..Default::default() };
+    let (id, agent, cwd) = ("new".into(), "a".into(), "/".into());
+    let new = acpd_eventlog::NewSession { id, agent, cwd, owner, events, ..Default::default() };
     let appender = log.create(new).await.unwrap();
     let info = info(&host, &SessionId::parse("new").unwrap()).await;
     assert_eq!((&info["state"], &info["ended"]), (&json!("starting"), &json!(false)));

@@ -86,8 +86,9 @@ fn a_session_is_closed_after_its_turn() {
     let mut daemon = scratch.serve();
     let body = json!({"cwd": scratch.work(), "prompt": "ask edit", "closeAfterTurn": true});
     let session = id(&created(&post(&daemon, &[], &body)));
-    until("a question", || (show(&daemon, &session)["state"] == "waiting").then_some(()));
-    let asked = of_kind(&daemon, &session, "permission_requested")[0]["seq"].clone();
+    let asked = until("a question", || {
+        of_kind(&daemon, &session, "permission_requested").first().map(|event| event["seq"].clone())
+    });
     let outcome = json!({"question": asked, "outcome": {"outcome": "cancelled"}}).to_string();
     let path = format!("/v1/sessions/{session}/answer");
     assert_eq!(Http::on(daemon.connect()).request("POST", &path, &[JSON], &outcome).status, 204);
