@@ -65,7 +65,7 @@ pub(super) async fn list(place: TokenPlace) -> Result<(), Failure> {
         return print(&serde_json::to_string(&Rows { tokens })?).map(drop);
     }
     if tokens.is_empty() {
-        return print("no tokens; `acpd token new NAME` makes one").map(drop);
+        return print("no tokens; `acpd token new NAME --scope SCOPE` makes one").map(drop);
     }
     let cells: Vec<[Cell; 6]> = tokens.iter().map(|row| cells(row, uses.is_some(), now)).collect();
     let width = window().map(|(columns, _)| columns);
