@@ -1,8 +1,8 @@
 //! Whether the sessions that are read are still there, for readers that wait for nothing else.
 //!
 //! Owned by the log. It knows the sessions that have a cursor, or a reader that has let go of its cursor, and no others.
-//! Invariant: a reader that has begun before a removal learns of it. What other processes remove is not known here; who
-//! reads on finds that out.
+//! Invariant: a reader that has begun before a removal learns of it. What other processes remove is not known here; a
+//! reader that goes on finds that out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,6 +32,18 @@ impl Presence {
         told.as_mut().enable();
         if !self.is_over.load(Ordering::Acquire) {
             told.await;
+        }
+    }
+
+    /// Waits until the session is removed, for ever without one.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`over`](Self::over).
+    pub async fn over_if_any(presence: Option<&Self>) {
+        match presence {
+            Some(presence) => presence.over().await,
+            None => std::future::pending().await,
         }
     }
 }

@@ -140,7 +140,7 @@ impl Outbox {
     }
 
     /// A viewer's session was removed, and all that there was of it was queued: a client that `watches` it is told so, and
-    /// whoever reads a stream of it.
+    /// so is each reader of its stream.
     pub(crate) async fn removed(&self, session: &SessionId, watches: bool) -> Result<(), ClientGone> {
         match &self.queue {
             Queue::One(_) if !watches => Ok(()),

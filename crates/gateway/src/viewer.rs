@@ -105,7 +105,7 @@ impl Viewer {
                 block = next(&self.outbox, self.cursor.as_mut()), if self.core.reads() => Event::Log(block),
                 command = self.queue.next(), if self.core.takes_commands() => Event::Command(command),
                 // Behind all that can be read of it.
-                () = removed(self.presence.as_deref()), if !self.core.reads() => Event::Removed,
+                () = Presence::over_if_any(self.presence.as_deref()), if !self.core.reads() => Event::Removed,
             };
             match event {
                 // In boxes of their own, here and below: a viewer that waits need not have the room for what it does.
@@ -237,14 +237,6 @@ impl Viewer {
 async fn end_of(of_run: Box<OfRun>) -> Bytes {
     let info = of_run.run.ended().await;
     wire_error(&HostError::AgentGone { info }).to_line(&of_run.id)
-}
-
-/// Waits until the session is removed.
-async fn removed(presence: Option<&Presence>) {
-    match presence {
-        Some(presence) => presence.over().await,
-        None => std::future::pending().await,
-    }
 }
 
 /// # Cancel safety

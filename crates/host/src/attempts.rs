@@ -169,10 +169,10 @@ mod tests {
         first.wait_for_turn().await;
         assert!(attempts.none(&s).is_none() && attempts.none(&id("t")).is_some());
         drop(first);
-        let nobody = attempts.none(&s).expect("nothing is tried any more");
+        let none = attempts.none(&s).expect("nothing is tried any more");
         let mut late = attempts.begin(&s);
         assert!(futures_poll(std::pin::pin!(late.wait_for_turn())).await.is_none(), "it waits");
-        drop(nobody);
+        drop(none);
         late.wait_for_turn().await;
     }
 

@@ -1,4 +1,4 @@
-//! Where a session works, for those who decide whether a client may use it.
+//! Where a session works, for decisions on whether a client may use it.
 
 use crate::ends::Found;
 use crate::error::HostError;

@@ -1,6 +1,7 @@
 //! What lists show of a session's turns beside how many events they were, and its index keeps a copy of.
 
 use crate::last_turn::LastTurn;
+use crate::payload::is_zero;
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 
@@ -24,8 +25,4 @@ impl Tally {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

@@ -253,14 +253,8 @@ fn known_tokens(config: &Config) -> Vec<(TokenHash, Identity)> {
             requests_per_second: token.requests_per_second.or(config.limits.requests_per_second),
         };
         let bearer = Identity::of_token(name, scope, token.sees == Sees::All, allowance);
-        for agent in token.agents.iter().flatten().filter(|agent| config.agent(agent).is_err()) {
-            if *agent != crate::config::EXAMPLE_AGENT {
-                tracing::warn!(
-                    token = name,
-                    agent,
-                    "the token is limited to an agent that is not configured"
-                );
-            }
+        for agent in token.agents.iter().flatten().filter(|agent| !config.has_agent(agent)) {
+            tracing::warn!(token = name, agent, "the token is limited to an agent that is not configured");
         }
         let bearer = bearer.limited(token.limits());
         (token.hash.0, bearer.expiring(token.expires.map(|at| at.as_millisecond())))

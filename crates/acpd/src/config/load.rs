@@ -229,7 +229,7 @@ fn contradictions(config: &Config) -> Vec<(Vec<&str>, String)> {
 
 fn unknown_default(config: &Config) -> Option<(Vec<&str>, String)> {
     let chosen = &config.server.default_agent;
-    if chosen == EXAMPLE_AGENT || config.agents.contains_key(chosen) {
+    if config.has_agent(chosen) {
         return None;
     }
     let known: Vec<&str> = config.agents.keys().map(String::as_str).chain([EXAMPLE_AGENT]).collect();

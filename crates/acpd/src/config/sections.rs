@@ -59,6 +59,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether a session can have an agent of that name: each that is configured, and the one that is built in.
+    pub fn has_agent(&self, name: &str) -> bool {
+        name == EXAMPLE_AGENT || self.agents.contains_key(name)
+    }
+
     /// The agent of that name, or an error that lists what there is.
     pub fn agent(&self, name: &str) -> Result<&Agent, UnknownAgent> {
         self.agents.get(name).ok_or_else(|| UnknownAgent {

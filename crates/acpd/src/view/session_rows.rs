@@ -32,17 +32,17 @@ pub(crate) fn list(
 ) -> Vec<String> {
     let ids: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
     let row = |(session, id): (&Session, String)| {
-        [
-            id.into(),
-            state(session),
-            age(&session.updated_at, now).into(),
-            line(&session.agent, 40).into(),
-            line(session.title.as_deref().unwrap_or_default(), TEXT).into(),
-            Cell { text: line(&session.cwd, TEXT), tone: Tone::Dim },
-        ]
+        let [agent, title, cwd] = known_by(&session.agent, session.title.as_deref(), &session.cwd);
+        [id.into(), state(session), age(&session.updated_at, now).into(), agent, title, cwd]
     };
     let rows: Vec<[Cell; 6]> = sessions.iter().zip(short_ends(&ids)).map(row).collect();
     table(&LIST, &rows, width, Paint::new(screen.colour))
+}
+
+/// What a person knows a session by.
+fn known_by(agent: &str, title: Option<&str>, cwd: &str) -> [Cell; 3] {
+    let cwd = Cell { text: line(cwd, TEXT), tone: Tone::Dim };
+    [line(agent, 40).into(), line(title.unwrap_or_default(), TEXT).into(), cwd]
 }
 
 const HITS: [Column; 5] = [
@@ -85,13 +85,14 @@ pub(crate) fn pruned(
     screen: Screen,
 ) -> Vec<String> {
     let row = |session: &Pruned| {
+        let [agent, title, cwd] = known_by(&session.agent, session.title.as_deref(), &session.cwd);
         [
             short_id(&session.session_id).into(),
             age(&session.updated_at, now).into(),
             byte_count(session.bytes).into(),
-            line(&session.agent, 40).into(),
-            line(session.title.as_deref().unwrap_or_default(), TEXT).into(),
-            Cell { text: line(&session.cwd, TEXT), tone: Tone::Dim },
+            agent,
+            title,
+            cwd,
         ]
     };
     let rows: Vec<[Cell; 6]> = sessions.iter().map(row).collect();

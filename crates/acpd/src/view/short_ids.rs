@@ -19,27 +19,21 @@ pub(super) fn short_ends(ids: &[&str]) -> Vec<String> {
 }
 
 fn backwards(id: &str) -> String {
-    match id.is_ascii() {
-        true => id.bytes().rev().map(char::from).collect(),
-        false => id.chars().rev().collect(),
-    }
+    id.chars().rev().collect()
 }
 
 /// `id` is `end` backwards; the lists are sorted.
 fn shortest(end: &str, id: &str, ends: &[String], begins: &[&str]) -> String {
     let at = ends.partition_point(|other| other.as_str() < end);
     let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| ends.get(at));
-    let shared = |other: &String| match end.is_ascii() {
-        true => end.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count(),
-        false => end.chars().zip(other.chars()).take_while(|(a, b)| a == b).count(),
-    };
+    let shared = |other: &String| end.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let mut length = LEAST.max(neighbours.map(shared).max().map_or(0, |shared| shared + 1));
     loop {
         let short = last(id, length);
-        let from = begins.partition_point(|other| *other < short.as_str());
-        let begin_so = begins[from..].iter().take_while(|other| other.starts_with(&short));
+        let from = begins.partition_point(|other| *other < short);
+        let begin_so = begins[from..].iter().take_while(|other| other.starts_with(short));
         if short.len() == id.len() || begin_so.count() == 0 {
-            return short;
+            return short.to_owned();
         }
         length += 1;
     }
@@ -47,15 +41,13 @@ fn shortest(end: &str, id: &str, ends: &[String], begins: &[&str]) -> String {
 
 /// The end of an id, for where nothing is known of the others.
 pub(crate) fn short_id(id: &str) -> String {
-    shown(last(id, ALONE))
+    shown(last(id, ALONE).to_owned())
 }
 
-fn last(id: &str, most: usize) -> String {
-    if id.is_ascii() {
-        return id[id.len().saturating_sub(most)..].to_owned();
-    }
-    let skipped = id.chars().count().saturating_sub(most);
-    id.chars().skip(skipped).collect()
+/// The last characters, `most` of them (at least one) or all.
+fn last(id: &str, most: usize) -> &str {
+    let from = id.char_indices().nth_back(most - 1).map_or(0, |(at, _)| at);
+    &id[from..]
 }
 
 /// Ids are a daemon's, and so is whatever is not shown as it is.

@@ -37,7 +37,7 @@ fn a_turn_is_not_cancelled_without_a_word() {
     assert_eq!(ids(&scratch, &[]).len(), 2);
 }
 
-// contract 7.1: what else can be typed is told, and /quit is Ctrl-D for those who type it
+// contract 7.1: what else can be typed is told, and /quit does what Ctrl-D does
 #[test]
 fn a_chat_says_what_can_be_typed() {
     let scratch = Scratch::new();

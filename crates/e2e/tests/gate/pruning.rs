@@ -163,7 +163,7 @@ fn a_daemon_goes_by_its_configuration() {
     keep("keep_for = \"1ms\"");
     daemon.signal(Signal::HUP);
     until("it is removed", || (status(&daemon, &gone) == 404).then_some(()));
-    // The same is in force for those who ask.
+    // Pruning on request uses the same.
     assert_eq!(prune(&daemon, &json!({})).json(), json!({"sessions": []}));
     daemon.stop();
     drop(daemon);
@@ -180,7 +180,7 @@ fn a_daemon_goes_by_its_configuration() {
     daemon.stop();
 }
 
-// contract 7.3: whoever reads a session that is removed is told, over REST too when it has not seen all
+// contract 7.3: a reader of a session that is removed is told, over REST too when it has not seen all
 #[test]
 fn a_reader_over_rest_is_told() {
     let scratch = Scratch::new();

@@ -187,7 +187,7 @@ fn streams_end_with_the_daemon() {
     daemon.expect_good_end();
 }
 
-// contract 7.3: whoever reads a session that is removed is told, behind all that there was of it
+// contract 7.3: a reader of a session that is removed is told, behind all that there was of it
 #[test]
 fn readers_of_a_removed_session_are_told() {
     let scratch = Scratch::new();

@@ -8,6 +8,7 @@ use super::feed::Feed;
 use super::lines::{Answered, WithMessage};
 use super::talking::CATCHES_UP;
 use crate::daemon::Event;
+use crate::view::Question;
 use acpd_record::AnsweredBy;
 use acpd_wire::member;
 use serde::Deserialize;
@@ -35,22 +36,6 @@ impl Conversation {
     }
 }
 
-/// What a permission offers. The host bounds how many are open.
-#[derive(Default, Deserialize)]
-struct Offer<'a> {
-    #[serde(borrow, default)]
-    options: Vec<Offered<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Offered<'a> {
-    #[serde(borrow)]
-    option_id: Cow<'a, str>,
-    #[serde(borrow, default)]
-    kind: Cow<'a, str>,
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Outcome<'a> {
@@ -72,7 +57,7 @@ struct Ended<'a> {
 struct Refusals {
     /// The last event that was taken.
     last: u64,
-    /// By the number of each open permission: the options that refuse it.
+    /// By the number of each open permission, which the host bounds: the options that refuse it.
     refusing: HashMap<u64, Vec<String>>,
     /// One was refused in the turn that runs.
     now: bool,
@@ -99,9 +84,9 @@ impl Refusals {
 
     fn asked(&mut self, json: &str) -> Option<()> {
         let asked: WithMessage<'_> = serde_json::from_str(json).ok()?;
-        let offer: Offer<'_> = serde_json::from_str(member(asked.message, "params")?.get()).ok()?;
-        let refusing = offer.options.into_iter().filter(|option| option.kind.starts_with("reject"));
-        self.refusing.insert(asked.request, refusing.map(|option| option.option_id.into_owned()).collect());
+        let question = Question::read(member(asked.message, "params")?.get().as_bytes())?;
+        let refusing = question.options().iter().filter(|option| option.refuses());
+        self.refusing.insert(asked.request, refusing.map(|option| option.id.clone()).collect());
         Some(())
     }
 

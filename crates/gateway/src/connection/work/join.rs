@@ -116,7 +116,7 @@ struct JoinResult<T> {
 struct LiveMeta {
     turn_active: bool,
     /// Those behind the running turn.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_zero")]
     prompts_waiting: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_stop_reason: Option<String>,
@@ -127,7 +127,7 @@ struct LiveMeta {
     transcript: Option<TranscriptFacts>,
 }
 
-fn is_none(waiting: &usize) -> bool {
+fn is_zero(waiting: &usize) -> bool {
     *waiting == 0
 }
 

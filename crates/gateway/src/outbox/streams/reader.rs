@@ -63,7 +63,7 @@ impl Reader {
                 waited = tokio::time::timeout(keepalive, change) => if waited.is_err() {
                     return Some(Bytes::from_static(b":\n\n"));
                 },
-                () = removed(self.presence.as_deref()) => (self.presence, self.is_removed) = (None, true),
+                () = Presence::over_if_any(self.presence.as_deref()) => (self.presence, self.is_removed) = (None, true),
             }
         }
     }
@@ -109,14 +109,6 @@ impl Reader {
                 }
             }
         }
-    }
-}
-
-/// Waits until a session is removed.
-async fn removed(presence: Option<&Presence>) {
-    match presence {
-        Some(presence) => presence.over().await,
-        None => std::future::pending().await,
     }
 }
 

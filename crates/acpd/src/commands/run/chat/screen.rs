@@ -33,7 +33,7 @@ impl Room<'_> {
 
     pub(super) fn complete(&mut self) -> Result<(), Failure> {
         let before = &self.editor.text()[..self.editor.cursor()];
-        let own = Word::beside(&self.teller.commands).map(str::to_owned);
+        let own = Word::beside(&self.teller.commands).map(|(name, _)| name.to_owned());
         let commands: Vec<String> = self.teller.commands.iter().cloned().chain(own).collect();
         let Some(completion) = complete(before, &commands, self.chatting.files()) else {
             return Ok(());

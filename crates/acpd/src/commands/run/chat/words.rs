@@ -24,17 +24,15 @@ impl Word {
     const ALL: [(&str, Self); 4] =
         [("detach", Self::Detach), ("help", Self::Help), ("quit", Self::Leave), ("exit", Self::Leave)];
 
-    /// The words that stand for something beside these commands of the agent.
-    pub(super) fn beside(commands: &[String]) -> impl Iterator<Item = &'static str> {
-        let names = Self::ALL.into_iter().map(|(name, _)| name);
-        names.filter(|name| commands.iter().all(|command| command != name))
+    /// The words that are acpd's beside these commands of the agent.
+    pub(super) fn beside(commands: &[String]) -> impl Iterator<Item = (&'static str, Self)> {
+        Self::ALL.into_iter().filter(|(name, _)| commands.iter().all(|command| command != name))
     }
 
     /// The word that a line is, unless the agent has a command of that name.
     pub(super) fn of(line: &str, commands: &[String]) -> Option<Self> {
         let name = line.trim().strip_prefix('/')?;
-        let own = Self::beside(commands).find(|own| *own == name)?;
-        Self::ALL.into_iter().find(|(name, _)| *name == own).map(|(_, word)| word)
+        Self::beside(commands).find(|(own, _)| *own == name).map(|(_, word)| word)
     }
 }
 
@@ -59,7 +57,7 @@ impl Room<'_> {
 
 /// What can be typed, as far as it fits on a few rows.
 fn help(commands: &[String]) -> Vec<String> {
-    let own: Vec<String> = Word::beside(commands).map(|name| format!("/{name}")).collect();
+    let own: Vec<String> = Word::beside(commands).map(|(name, _)| format!("/{name}")).collect();
     let agents: Vec<String> =
         commands.iter().take(LISTED).map(|name| line(&format!("/{name}"), 60)).collect();
     let mut lines = vec![
