@@ -1,0 +1,31 @@
+import { defineConfig } from "@playwright/test";
+
+/** The browser: what is installed. Playwright's own are not downloaded. */
+const chromium = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+
+export default defineConfig({
+  testDir: "e2e",
+  testMatch: "*.e2e.ts",
+  outputDir: "node_modules/.cache/e2e",
+  fullyParallel: false,
+  workers: process.env["E2E_WORKERS"] === undefined ? 1 : Number(process.env["E2E_WORKERS"]),
+  forbidOnly: true,
+  reporter: [["line"]],
+  timeout: 30_000,
+  use: {
+    headless: true,
+    viewport: { width: 1280, height: 800 },
+    launchOptions: {
+      executablePath: chromium,
+      args: [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+      ],
+    },
+  },
+});

@@ -1,0 +1,35 @@
+import { access } from "../api/access.svelte";
+import { api } from "../api/api";
+import { inWords, NoConnection } from "../api/errors";
+import { openCode } from "../router/route";
+import { router } from "../router/router.svelte";
+
+/** Between tries to learn who the pages are, while the daemon does not answer, in milliseconds. */
+const AGAIN_MS = 1000;
+
+/**
+ * Finds out who the pages are to the daemon. A code in the fragment is erased from the history before it is exchanged,
+ * so that neither a step back nor a copied address has it.
+ */
+export async function enter(): Promise<void> {
+  const code = openCode(location.hash);
+  if (code !== undefined) {
+    router.replace("#/sessions");
+    try {
+      access.use(await api.open(code));
+    } catch (error) {
+      access.refuse(`The code of "acpd open" was not taken: ${inWords(error)}`);
+      return;
+    }
+  }
+  await introduce();
+}
+
+/** Asks until there is an answer; a refusal is one, and asks for a token by itself. */
+export async function introduce(): Promise<void> {
+  try {
+    access.known(await api.whoami());
+  } catch (error) {
+    if (error instanceof NoConnection) setTimeout(() => void introduce(), AGAIN_MS);
+  }
+}

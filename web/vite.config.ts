@@ -1,0 +1,34 @@
+import { svelte } from "@sveltejs/vite-plugin-svelte";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+/** The daemon that answers `/v1` and `/acp` while developing. */
+const daemon = process.env["ACPD_URL"] ?? "http://127.0.0.1:2273";
+
+/** Has the first paint wait for the script, which knows the chosen theme; a page has no inline script that could. */
+const renderBlocking: Plugin = {
+  name: "render-blocking",
+  transformIndexHtml: {
+    order: "post",
+    handler: (html) => html.replace('<script type="module"', '<script type="module" blocking="render"'),
+  },
+};
+
+export default defineConfig({
+  plugins: [svelte(), renderBlocking],
+  build: {
+    // What an evergreen browser of 2023 knows.
+    target: "es2022",
+    // A `data:` address for a font or a style would be against the policy that the daemon sends.
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+  server: {
+    proxy: {
+      // The name in Host stays what the page's origin is, as the daemon demands.
+      "/v1": { target: daemon },
+      "/acp": { target: daemon, ws: true },
+    },
+  },
+  test: { include: ["src/**/*.test.ts"] },
+});
