@@ -1,0 +1,43 @@
+import { createHash } from "node:crypto";
+import { expect, expectAccessible, test } from "./harness";
+
+const secret = (name: string) => `acpd-web-${name}-0123456789abcdef0123456789abcdef`;
+const token = (name: string, scope: string) =>
+  `[tokens.${name}]\nhash = "sha256:${createHash("sha256").update(secret(name)).digest("hex")}"\nscope = "${scope}"\nsees = "all"\n`;
+
+test.use({ daemonOptions: { config: token("eyes", "observe") + token("boss", "admin") } });
+
+// inspector: What it does (token entry where the daemon needs one; kept in session storage only)
+test("a token is asked for, kept in this tab, and nowhere else", async ({ page, site, context }) => {
+  await page.goto(site);
+  await expect(page.getByRole("heading", { name: "A token is needed" })).toBeVisible();
+  await expectAccessible(page);
+  await page.getByLabel("Token").fill("wrong");
+  await page.getByRole("button", { name: "Go on" }).click();
+  await expect(page.getByRole("alert")).toBeVisible();
+  await page.getByLabel("Token").fill(secret("boss"));
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("heading", { name: "No session yet" })).toBeVisible();
+  await page.reload();
+  await expect(page.getByRole("heading", { name: "No session yet" })).toBeVisible();
+  expect(await page.evaluate(() => JSON.stringify({ ...localStorage }) + document.cookie)).not.toContain(secret("boss"));
+  expect(page.url()).not.toContain(secret("boss"));
+  const other = await context.newPage();
+  await other.goto(site);
+  await expect(other.getByRole("heading", { name: "A token is needed" })).toBeVisible();
+});
+
+// contract 7.3, whoami: an observer is offered nothing that it may not do
+test("an observer sees no way to do what it may not", async ({ page, site, call, daemon }) => {
+  const boss = { Authorization: `Bearer ${secret("boss")}` };
+  await call("POST", "/v1/sessions", { cwd: daemon.project, prompt: "title Seen\nhello" }, boss);
+  await page.goto(site);
+  await page.getByLabel("Token").fill(secret("eyes"));
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("row").filter({ hasText: "Seen" })).toBeVisible();
+  await expect(page.getByRole("navigation", { name: "Views" }).getByRole("link")).toHaveText(["Sessions"]);
+  await expect(page.getByRole("link", { name: "New session" })).toHaveCount(0);
+  await page.goto(`${site}/#/start`);
+  await expect(page.getByText("may observe only")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Start" })).toHaveCount(0);
+});

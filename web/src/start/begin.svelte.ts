@@ -1,0 +1,47 @@
+import { api } from "../api/api";
+import { ApiError, inWords } from "../api/errors";
+import type { NewSession } from "../api/types";
+import { sessionHref } from "../router/route";
+import { router } from "../router/router.svelte";
+import { newKey } from "./key";
+
+/** One try after another to begin a session; the same request is sent again under the same key, and begins one at most. */
+export class Beginning {
+  #busy = $state(false);
+  #error = $state<string | undefined>(undefined);
+  #sent: { body: string; key: string } | undefined;
+
+  get busy(): boolean {
+    return this.#busy;
+  }
+
+  /** Why the last try failed, in words. */
+  get error(): string | undefined {
+    return this.#error;
+  }
+
+  /** Begins the session and goes to it. */
+  async begin(session: NewSession): Promise<void> {
+    const body = JSON.stringify(session);
+    if (this.#sent?.body !== body) this.#sent = { body, key: newKey() };
+    this.#busy = true;
+    this.#error = undefined;
+    try {
+      const { sessionId } = await api.createSession(session, this.#sent.key);
+      router.go(sessionHref(sessionId));
+    } catch (error) {
+      this.#error = refusal(error);
+    } finally {
+      this.#busy = false;
+    }
+  }
+}
+
+/** Why no session began, and what to do. */
+export function refusal(error: unknown): string {
+  const words = inWords(error);
+  if (!(error instanceof ApiError)) return words;
+  if (error.kind === "authentication_required") return `${words} Log in to the agent where acpd runs, then try again.`;
+  if (error.kind === "agent_failed") return `${words} A check of the agent says more: see Agents.`;
+  return words;
+}
