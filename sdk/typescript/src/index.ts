@@ -1,0 +1,25 @@
+// What the package offers.
+
+export {
+  AcpdClient,
+  type AcpdClientOptions,
+  type CallOptions,
+  type EndListener,
+  type PageOptions,
+  type RepeatOptions,
+} from "./client.js";
+export {
+  AbortedError,
+  AcpdError,
+  ArgumentError,
+  isProblem,
+  NetworkError,
+  ProblemError,
+  type ProblemCode,
+  ProtocolError,
+  SessionRemovedError,
+} from "./errors.js";
+export * from "./events.js";
+export type { ConnectionState, EventsEnd, FollowOptions } from "./follow.js";
+export type { Fetch } from "./http.js";
+export type * from "./types.js";

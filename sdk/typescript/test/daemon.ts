@@ -1,0 +1,115 @@
+// `acpd serve` as a process: started for a test, killed and started again on the same address and state, and ended by
+// its process id, also when the test fails.
+//
+// Boundary: knows acpd as a program only. Everything that it writes is in a directory of its own.
+
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { access, constants, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { AcpdClient, type AcpdClientOptions } from "acpd-client";
+
+const BUILT = fileURLToPath(new URL("../../../target/debug/acpd", import.meta.url));
+const ACPD = process.env["ACPD_BIN"] ?? BUILT;
+
+/** What is told of a token that is to be made, such as `["--scope", "observe"]`. */
+type TokenRules = readonly string[];
+
+export class Daemon {
+  readonly #env: NodeJS.ProcessEnv;
+  #child: ChildProcess;
+
+  private constructor(
+    /** A directory for the test; it holds the state, too. */
+    readonly directory: string,
+    /** Such as `http://127.0.0.1:40123`. */
+    readonly url: string,
+    readonly tokens: Readonly<Record<string, string>>,
+    env: NodeJS.ProcessEnv,
+    child: ChildProcess,
+  ) {
+    this.#env = env;
+    this.#child = child;
+  }
+
+  /** Starts a daemon that gives out these tokens; without any, all may do everything. */
+  static async start(rules: Readonly<Record<string, TokenRules>> = {}): Promise<Daemon> {
+    await access(ACPD, constants.X_OK).catch(() => {
+      throw new Error(`${ACPD} is no program: run \`cargo build\`, or name one in ACPD_BIN`);
+    });
+    const directory = await mkdtemp(join(tmpdir(), "acpd-client-"));
+    const env = await environment(directory);
+    const tokens: Record<string, string> = {};
+    for (const [name, rule] of Object.entries(rules)) {
+      const { stdout } = await promisify(execFile)(ACPD, ["token", "new", name, ...rule], { env });
+      tokens[name] = stdout.trim();
+    }
+    const { child, url } = await serve(env, "127.0.0.1:0");
+    return new Daemon(directory, url, tokens, env, child);
+  }
+
+  /** A client, under a token if one is named. */
+  client(token?: string, options: Partial<AcpdClientOptions> = {}): AcpdClient {
+    const secret = token === undefined ? undefined : this.tokens[token];
+    return new AcpdClient({ url: this.url, ...(secret === undefined ? {} : { token: secret }), ...options });
+  }
+
+  /** kill -9, and gone. */
+  async kill(): Promise<void> {
+    await end(this.#child, "SIGKILL");
+  }
+
+  /** Starts it again, where it was. */
+  async restart(): Promise<void> {
+    const { child } = await serve(this.#env, new URL(this.url).host);
+    this.#child = child;
+  }
+
+  async stop(): Promise<void> {
+    await end(this.#child, "SIGTERM");
+    await rm(this.directory, { recursive: true, force: true });
+  }
+}
+
+async function environment(directory: string): Promise<NodeJS.ProcessEnv> {
+  const kept = Object.entries(process.env).filter(([name]) => !name.startsWith("ACPD_"));
+  const config = join(directory, "config.toml");
+  await writeFile(config, '[timeouts]\nstdin_grace = "200ms"\nterm_grace = "500ms"\n');
+  return {
+    ...Object.fromEntries(kept),
+    ACPD_CONFIG: config,
+    ACPD_STORAGE_PATH: join(directory, "state"),
+    ACPD_EXAMPLE_STATE: join(directory, "example"),
+  };
+}
+
+async function serve(env: NodeJS.ProcessEnv, listen: string): Promise<{ child: ChildProcess; url: string }> {
+  const child = spawn(ACPD, ["serve", "--listen", listen], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const complaints: string[] = [];
+  child.stderr.setEncoding("utf8").on("data", (text: string) => complaints.push(text));
+  const exited = once(child, "exit").then(() => undefined);
+  const line = await Promise.race([firstLine(child.stdout), exited]);
+  const url = /^listening on (http:\S+)$/.exec(line ?? "")?.[1];
+  if (url === undefined) {
+    await end(child, "SIGKILL");
+    throw new Error(`no daemon: ${line ?? ""}\n${complaints.join("")}`);
+  }
+  return { child, url };
+}
+
+async function firstLine(output: NodeJS.ReadableStream): Promise<string> {
+  const lines = createInterface({ input: output });
+  const [line] = (await once(lines, "line")) as [string];
+  return line;
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill(signal);
+  await exited;
+}
