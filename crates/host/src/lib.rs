@@ -34,6 +34,7 @@ mod ids;
 mod import;
 mod journal;
 mod keyed_locks;
+mod known_by;
 mod listed;
 mod listing;
 mod metrics;

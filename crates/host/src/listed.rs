@@ -2,15 +2,14 @@
 //!
 //! What a session is doing is not all in its row: one that is live here is asked.
 
-use crate::clock::iso8601;
 use crate::error::HostError;
-use crate::history_summary::HistorySummary;
+use crate::known_by::known_by;
 use crate::listing::{SessionInfo, SessionState, SessionSummary, summary_of};
 use crate::recovery::Recovery;
 use crate::registry::Registry;
 use crate::session::{SessionHandle, Standing};
 use crate::store::{self, SessionStore};
-use acpd_eventlog::{ListQuery, RowFilter, RowText, SessionRow, plain};
+use acpd_eventlog::{ListQuery, SessionRow};
 use acpd_record::{BriefEnd, SessionId, SessionMeta};
 
 /// What sessions are looked for by, beside the filters of the log.
@@ -49,7 +48,7 @@ impl Listing<'_> {
         mut query: ListQuery,
         Matching { text, state }: Matching,
     ) -> Result<Vec<SessionSummary>, HostError> {
-        query.matching = text.as_deref().and_then(row_filter);
+        query.matching = text.as_deref().and_then(known_by);
         let Some(state) = state else { return self.page(query).await };
         query.ended.get_or_insert(state == SessionState::Ended);
         // What a session is doing is not all in its row.
@@ -79,7 +78,7 @@ impl Listing<'_> {
             let sessions = self.matching(query, matching).await?;
             return Ok(sessions.into_iter().map(SessionBrief::of).collect());
         }
-        let query = ListQuery { matching: matching.text.as_deref().and_then(row_filter), ..query };
+        let query = ListQuery { matching: matching.text.as_deref().and_then(known_by), ..query };
         let rows = self.store.log.list(query).await.map_err(|error| store::unreadable(&error))?;
         let mut sessions = Vec::with_capacity(rows.len());
         for row in rows {
@@ -173,8 +172,8 @@ pub struct SessionBrief {
     pub reason: Option<String>,
     /// Questions of its agent that wait for an answer.
     pub open_questions: u64,
-    /// When it last changed, ISO 8601.
-    pub updated_at: String,
+    /// When it last changed, in milliseconds since 1970.
+    pub updated_ms: i64,
 }
 
 impl SessionBrief {
@@ -188,33 +187,16 @@ impl SessionBrief {
             cwd: row.cwd,
             state: SessionState::Ended,
             open_questions: 0,
-            updated_at: iso8601(row.updated_ms),
+            updated_ms: row.updated_ms,
         }
     }
 
     fn of(summary: SessionSummary) -> Self {
-        let SessionSummary { id, agent, cwd, title, state, history, termination, .. } = summary;
+        let SessionSummary { id, agent, cwd, title, state, history, termination, position, .. } = summary;
         let end: Option<BriefEnd<'_>> =
             termination.as_ref().and_then(|info| serde_json::from_str(info.get()).ok());
         let reason = end.and_then(|end| end.reason).map(Into::into);
-        let HistorySummary { updated_at, open_questions, .. } = history;
-        Self { id, agent, cwd, title, state, reason, open_questions, updated_at }
+        let open_questions = history.open_questions;
+        Self { id, agent, cwd, title, state, reason, open_questions, updated_ms: position.0 }
     }
-}
-
-/// Each of the words must be somewhere in what people know a session by. None without words.
-fn row_filter(text: &str) -> Option<RowFilter> {
-    let words: Vec<String> = plain(text).split_whitespace().map(str::to_owned).collect();
-    let is_meant = {
-        let words = words.clone();
-        move |row: RowText<'_>| {
-            let known_by = [row.id.to_ascii_lowercase(), plain(row.agent), plain(row.cwd)];
-            let mut rest = words.iter().filter(|word| !known_by.iter().any(|text| text.contains(*word)));
-            let Some(first) = rest.next() else { return true };
-            // It takes the most to read.
-            let title = plain(&SessionMeta::brief(row.info).title.unwrap_or_default());
-            title.contains(first) && rest.all(|word| title.contains(word))
-        }
-    };
-    (!words.is_empty()).then(|| RowFilter::new(is_meant))
 }
