@@ -28,6 +28,7 @@ mod local_host;
 mod log_format;
 mod log_writer;
 mod logging;
+mod moment;
 mod nearest;
 mod process;
 mod progress;

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::daemon::{Event, FindError, Hit, Hits, Pruned, Session, SessionFilter, meant, pruned};
 use crate::exit::Failure;
 use crate::local_host::log_options;
+use crate::moment::Moment;
 use crate::state_dir;
 use acpd_eventlog::{Block, Cursor, EventLog, ListQuery, Options, SearchQuery, SearchText};
 use acpd_gateway::EventRenderer;
@@ -132,7 +133,7 @@ pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
 
 /// For a table.
 fn shown(brief: SessionBrief) -> Session {
-    let SessionBrief { id, agent, cwd, title, state, reason, open_questions, updated_at } = brief;
+    let SessionBrief { id, agent, cwd, title, state, reason, open_questions, updated_ms } = brief;
     Session {
         session_id: id,
         agent,
@@ -140,7 +141,7 @@ fn shown(brief: SessionBrief) -> Session {
         title,
         ended: state == acpd_host::SessionState::Ended,
         state: state.as_str().to_owned(),
-        updated_at,
+        updated_at: Moment::of_ms(updated_ms),
         open_questions,
         reason,
         ..Session::default()

@@ -184,7 +184,7 @@ fn lines(report: &Report, config: Option<&DaemonConfig>) -> Vec<String> {
     let mut lines = vec![
         format!("acpd {} {state}", line(&report.version, 40)),
         format!("  at        {}{pid}", line(&report.address, 300)),
-        format!("  since     {} UTC ({})", date_and_time(&report.since), span(seconds)),
+        format!("  since     {} UTC ({})", date_and_time(report.since.as_str().into()), span(seconds)),
     ];
     lines.splice(2..2, report.url.as_ref().map(|url| format!("  and at    {url}")));
     lines.extend(config.map(|config| format!("  config    {}", config.file_words())));

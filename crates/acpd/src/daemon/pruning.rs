@@ -2,6 +2,7 @@
 
 use super::error::DaemonError;
 use super::request::Daemon;
+use crate::moment::Moment;
 use acpd_host::{Keep, Prunable};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -14,7 +15,7 @@ pub(crate) struct Pruned {
     pub(crate) agent: String,
     pub(crate) cwd: String,
     pub(crate) title: Option<String>,
-    pub(crate) updated_at: String,
+    pub(crate) updated_at: Moment,
     pub(crate) bytes: u64,
     /// The object as the daemon wrote it.
     #[serde(skip)]

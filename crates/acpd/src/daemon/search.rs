@@ -4,6 +4,7 @@ use super::error::DaemonError;
 use super::request::Daemon;
 use super::sessions::plain;
 use crate::address::encoded;
+use crate::moment::Moment;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -17,7 +18,7 @@ const PAGE: usize = 100;
 pub(crate) struct Hit {
     pub(crate) session_id: String,
     pub(crate) seq: u64,
-    pub(crate) at: String,
+    pub(crate) at: Moment,
     pub(crate) part: String,
     pub(crate) snippet: String,
     /// The object as the daemon wrote it.

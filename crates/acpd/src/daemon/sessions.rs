@@ -5,6 +5,7 @@ use super::request::Daemon;
 use super::sending::Download;
 use crate::address::encoded;
 use crate::clean::line;
+use crate::moment::Moment;
 use acpd_host::{ExportForm, PermissionMode, SessionState, ShownUsage};
 use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
@@ -33,8 +34,8 @@ pub(crate) struct Session {
     pub(crate) cwd: String,
     pub(crate) title: Option<String>,
     pub(crate) ended: bool,
-    pub(crate) created_at: String,
-    pub(crate) updated_at: String,
+    pub(crate) created_at: Moment,
+    pub(crate) updated_at: Moment,
     pub(crate) event_count: u64,
     pub(crate) model: Option<String>,
     pub(crate) mode: Option<String>,
@@ -60,7 +61,7 @@ pub(crate) struct Session {
 pub(crate) struct LastTurn {
     pub(crate) stop_reason: Option<String>,
     pub(crate) duration_ms: u64,
-    pub(crate) ended_at: String,
+    pub(crate) ended_at: Moment,
 }
 
 impl Session {

@@ -9,6 +9,7 @@ use super::session_rows::state;
 use super::spans::{age, date_and_time};
 use crate::clean::line;
 use crate::daemon::{LastTurn, Session};
+use crate::moment::Moment;
 use acpd_host::ShownUsage;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -39,7 +40,7 @@ fn spaced(name: &str) -> String {
 pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) -> Vec<String> {
     let paint = Paint::new(screen.colour);
     let mut lines = Vec::new();
-    let time = |at: &str| format!("{} UTC ({} ago)", date_and_time(at), age(at, now));
+    let time = |at: Moment| format!("{} UTC ({} ago)", date_and_time(at), age(at, now));
     let mut fact = |name: &str, value: Option<String>| lines.extend(fact_line(name, value, paint));
     let text = |text: &str| Some(line(text, WIDTH));
     let of = |value: &Option<String>| value.as_deref().and_then(text);
@@ -50,8 +51,8 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     fact("cwd", text(&session.cwd));
     fact("model", of(&session.model));
     fact("mode", of(&session.mode));
-    fact("created", Some(time(&session.created_at)));
-    fact("changed", Some(time(&session.updated_at)));
+    fact("created", Some(time(session.created_at)));
+    fact("changed", Some(time(session.updated_at)));
     fact("events", Some(grouped(session.event_count)));
     fact("questions", (session.open_questions > 0).then(|| open(session.open_questions)));
     fact("last turn", session.last_turn.as_ref().map(|turn| last_turn(turn, now)));
@@ -77,7 +78,7 @@ fn last_turn(turn: &LastTurn, now: Timestamp) -> String {
     let reason =
         turn.stop_reason.as_deref().map_or_else(|| "not finished".to_owned(), |reason| line(reason, 60));
     let took = spoken(Duration::from_millis(turn.duration_ms));
-    format!("{reason} after {took}, {} UTC ({} ago)", date_and_time(&turn.ended_at), age(&turn.ended_at, now))
+    format!("{reason} after {took}, {} UTC ({} ago)", date_and_time(turn.ended_at), age(turn.ended_at, now))
 }
 
 /// What was used, by kind; the agent's own sum is the last.
@@ -110,8 +111,8 @@ fn termination(info: &Value, agent: &str, paint: Paint) -> Vec<String> {
     fact("last turn", text("lastStopReason"));
     fact("left over", yes("leaked").map(|_| "processes, which were killed".to_owned()));
     fact("stopped by", plain(&info["escalation"]));
-    fact("began", text("startedAt").map(|at| format!("{} UTC", date_and_time(&at))));
-    fact("at", text("endedAt").map(|at| format!("{} UTC", date_and_time(&at))));
+    fact("began", text("startedAt").map(|at| format!("{} UTC", date_and_time(at.as_str().into()))));
+    fact("at", text("endedAt").map(|at| format!("{} UTC", date_and_time(at.as_str().into()))));
     fact("last event", info["lastEventSeq"].as_u64().map(grouped));
     lines.extend(stderr(&info["stderr"], paint));
     lines.extend(ending::hint(info, &line(agent, 60)).map(|hint| format!("{} {hint}", paint.kind("next:"))));
@@ -149,8 +150,8 @@ mod tests {
             state: "ended".to_owned(),
             ended: true,
             title: Some("a\u{1b}[31m title".to_owned()),
-            created_at: "2026-11-21T11:00:00Z".to_owned(),
-            updated_at: "2026-11-21T11:59:00Z".to_owned(),
+            created_at: "2026-11-21T11:00:00Z".into(),
+            updated_at: "2026-11-21T11:59:00Z".into(),
             termination_info: Some(info),
             metadata: json!({"createdBy": "ci", "nothing": null, "deep": {"x": 1}}),
             ..Session::default()

@@ -33,7 +33,7 @@ pub(crate) fn list(
     let ids: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
     let row = |(session, id): (&Session, String)| {
         let [agent, title, cwd] = known_by(&session.agent, session.title.as_deref(), &session.cwd);
-        [id.into(), state(session), age(&session.updated_at, now).into(), agent, title, cwd]
+        [id.into(), state(session), age(session.updated_at, now).into(), agent, title, cwd]
     };
     let rows: Vec<[Cell; 6]> = sessions.iter().zip(short_ends(&ids)).map(row).collect();
     table(&LIST, &rows, width, Paint::new(screen.colour))
@@ -59,7 +59,7 @@ pub(crate) fn hits(hits: &[Hit], now: Timestamp, width: Option<usize>, screen: S
         [
             short_id(&hit.session_id).into(),
             Cell { text: hit.seq.to_string(), tone: Tone::Dim },
-            age(&hit.at, now).into(),
+            age(hit.at, now).into(),
             line(&hit.part, 20).into(),
             line(&hit.snippet, TEXT).into(),
         ]
@@ -88,7 +88,7 @@ pub(crate) fn pruned(
         let [agent, title, cwd] = known_by(&session.agent, session.title.as_deref(), &session.cwd);
         [
             short_id(&session.session_id).into(),
-            age(&session.updated_at, now).into(),
+            age(session.updated_at, now).into(),
             byte_count(session.bytes).into(),
             agent,
             title,
@@ -134,7 +134,7 @@ pub(crate) fn top(
         [
             id.into(),
             state(session),
-            age(&session.created_at, now).into(),
+            age(session.created_at, now).into(),
             grouped(session.event_count).into(),
             rate.into(),
             line(&session.agent, 40).into(),
@@ -182,8 +182,8 @@ mod tests {
             reason: reason.map(str::to_owned),
             agent: "example".to_owned(),
             cwd: "/src/project".to_owned(),
-            created_at: "2026-11-21T11:58:00Z".to_owned(),
-            updated_at: "2026-11-21T11:58:00Z".to_owned(),
+            created_at: "2026-11-21T11:58:00Z".into(),
+            updated_at: "2026-11-21T11:58:00Z".into(),
             event_count: 1234,
             ..Session::default()
         }
@@ -215,7 +215,7 @@ mod tests {
         let hit = Hit {
             session_id: "019a2b3c-4d5e-7000".to_owned(),
             seq: 12,
-            at: "2026-11-21T11:58:00Z".to_owned(),
+            at: "2026-11-21T11:58:00Z".into(),
             part: "answer".to_owned(),
             snippet: "the \u{1b}[2Jparser is fixed".to_owned(),
             ..Hit::default()
@@ -247,7 +247,7 @@ mod tests {
             agent: "example".to_owned(),
             cwd: "/src/project".to_owned(),
             title: Some("Fix \u{1b}[2J it".to_owned()),
-            updated_at: "2026-10-21T12:00:00Z".to_owned(),
+            updated_at: "2026-10-21T12:00:00Z".into(),
             bytes: 3 << 20,
             ..Pruned::default()
         };

@@ -1,12 +1,13 @@
 //! Points in time and spans, as a person wants them. Pure: now comes in.
 
+use crate::moment::Moment;
 use jiff::Timestamp;
 
-/// How long ago a time in ISO 8601 was: `12s`, `5m`, `3h`, `40d`; `?` for what is no time.
-pub(crate) fn age(at: &str, now: Timestamp) -> String {
-    match at.parse::<Timestamp>() {
-        Ok(at) => span(now.as_second() - at.as_second()),
-        Err(_) => "?".to_owned(),
+/// How long ago it was: `12s`, `5m`, `3h`, `40d`; `?` for an unknown time.
+pub(crate) fn age(at: Moment, now: Timestamp) -> String {
+    match at.0 {
+        Some(at) => span(now.as_second() - at.as_second()),
+        None => "?".to_owned(),
     }
 }
 
@@ -33,11 +34,11 @@ pub(crate) fn byte_count(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{shown:.1} {unit}") }
 }
 
-/// A time in ISO 8601 as `2026-11-21 21:03:11`, in UTC as it is written; `?` for what is no time.
-pub(crate) fn date_and_time(at: &str) -> String {
-    match at.parse::<Timestamp>() {
-        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        Err(_) => "?".to_owned(),
+/// `2026-11-21 21:03:11`, in UTC; `?` for an unknown time.
+pub(crate) fn date_and_time(at: Moment) -> String {
+    match at.0 {
+        Some(at) => at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        None => "?".to_owned(),
     }
 }
 
@@ -58,11 +59,11 @@ mod tests {
             ("soon", "?"),
             ("", "?"),
         ] {
-            assert_eq!(age(at, now), shown, "{at}");
+            assert_eq!(age(at.into(), now), shown, "{at}");
         }
         for (bytes, shown) in [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3 << 20, "3.0 MiB")] {
             assert_eq!(byte_count(bytes), shown);
         }
-        assert_eq!(date_and_time("2026-11-21T23:30:00.5+02:00"), "2026-11-21 21:30:00");
+        assert_eq!(date_and_time("2026-11-21T23:30:00.5+02:00".into()), "2026-11-21 21:30:00");
     }
 }

@@ -105,7 +105,7 @@ fn cells(row: &Row, is_known: bool, now: Timestamp) -> [Cell; 6] {
         }
     };
     let used = match (&row.last_used, is_known) {
-        (Some(at), _) => format!("{} ago", age(at, now)),
+        (Some(at), _) => format!("{} ago", age(at.as_str().into(), now)),
         (None, true) => "never".to_owned(),
         // The daemon knows, and there is none.
         (None, false) => String::new(),
