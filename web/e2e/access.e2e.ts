@@ -27,6 +27,16 @@ test("a token is asked for, kept in this tab, and nowhere else", async ({ page, 
   await expect(other.getByRole("heading", { name: "A token is needed" })).toBeVisible();
 });
 
+// inspector: Daemon view (tokens by name and scope, never the secret)
+test("tokens are listed without their secrets", async ({ page, site }) => {
+  await page.goto(`${site}/#/daemon`);
+  await page.getByLabel("Token").fill(secret("boss"));
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("row").filter({ hasText: "eyes" })).toContainText("observe");
+  await expectAccessible(page);
+  expect(await page.content()).not.toMatch(/sha256|0123456789abcdef/);
+});
+
 // contract 7.3, whoami: an observer is offered nothing that it may not do
 test("an observer sees no way to do what it may not", async ({ page, site, call, daemon }) => {
   const boss = { Authorization: `Bearer ${secret("boss")}` };

@@ -20,6 +20,7 @@ export interface TerminationInfo {
   turnActive: boolean;
   lastStopReason?: string;
   leaked: boolean;
+  stderr?: { head?: string; tail?: string; truncated: boolean; totalLines: number };
 }
 
 export interface Session {
@@ -84,6 +85,7 @@ export interface AgentCheck {
   initialize?: Record<string, unknown>;
   end?: string;
   error?: string;
+  terminationInfo?: TerminationInfo;
 }
 
 export interface Standing {

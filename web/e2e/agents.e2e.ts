@@ -1,0 +1,33 @@
+import { expect, expectAccessible, test } from "./harness";
+
+test.use({
+  daemonOptions: {
+    config: '[agents.broken]\ncommand = "sh"\nargs = ["-c", "echo out of paper >&2; exit 3"]\n',
+  },
+});
+
+// inspector: Agents view (entries, what each supports, start a check)
+test("an agent says what it supports, and a check says whether it works", async ({ page, site }) => {
+  await page.goto(`${site}/#/agents`);
+  const example = page.getByRole("region", { name: "example" });
+  await expect(example.getByText("Default")).toBeVisible();
+  await expect(example.getByText("Version").locator("..")).toContainText("told by a check");
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Check example" }).click();
+  await expect(example.getByRole("status")).toContainText("It works");
+  await expect(example.getByText("Version").locator("..")).toContainText(/Example \d/);
+  await expect(example.getByRole("listitem").filter({ hasText: "Fork" })).toContainText("yes");
+  await expect(example.getByRole("listitem").filter({ hasText: "MCP over HTTP" })).toContainText("no");
+});
+
+// inspector: Agents view (health, last error)
+test("an agent that does not start says why", async ({ page, site }) => {
+  await page.goto(`${site}/#/agents`);
+  await page.getByRole("button", { name: "Check broken" }).click();
+  const broken = page.getByRole("region", { name: "broken" });
+  await expect(broken.getByRole("status")).toContainText("It does not work");
+  await expect(broken.getByRole("region", { name: "What it wrote to stderr" })).toContainText("out of paper");
+  await expect(broken.getByText("Failing")).toBeVisible({ timeout: 10_000 });
+  await expect(broken.getByText("Last error")).toBeVisible();
+  await expectAccessible(page);
+});
