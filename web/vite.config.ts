@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
@@ -16,6 +17,11 @@ const renderBlocking: Plugin = {
 
 export default defineConfig({
   plugins: [svelte(), renderBlocking],
+  resolve: {
+    // The SDK as it lies in this repository, not as it was published; what it imports is what is installed here.
+    alias: { "acpd-client": fileURLToPath(new URL("../sdk/typescript/src/index.ts", import.meta.url)) },
+    dedupe: ["@agentclientprotocol/sdk"],
+  },
   build: {
     // What an evergreen browser of 2023 knows.
     target: "es2022",

@@ -1,6 +1,6 @@
 import { access } from "../api/access.svelte";
-import { api } from "../api/api";
-import { inWords, NoConnection } from "../api/errors";
+import { api, exchange } from "../api/api";
+import { inWords, isAway } from "../api/errors";
 import { openCode } from "../router/route";
 import { router } from "../router/router.svelte";
 
@@ -16,7 +16,7 @@ export async function enter(): Promise<void> {
   if (code !== undefined) {
     router.replace("#/sessions");
     try {
-      access.use(await api.open(code));
+      access.use(await exchange(code));
     } catch (error) {
       access.refuse(`The code of "acpd open" was not taken: ${inWords(error)}`);
       return;
@@ -30,6 +30,6 @@ export async function introduce(): Promise<void> {
   try {
     access.known(await api.whoami());
   } catch (error) {
-    if (error instanceof NoConnection) setTimeout(() => void introduce(), AGAIN_MS);
+    if (isAway(error)) setTimeout(() => void introduce(), AGAIN_MS);
   }
 }

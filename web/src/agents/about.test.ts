@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Agent } from "../api/types";
+import type { Agent } from "acpd-client";
 import { health, introduced, logins, toldCapabilities } from "./about";
 
 const agent: Agent = { default: false, name: "a", status: "stopped", restartCount: 0, processes: 0, capabilities: { loadSession: true } };

@@ -1,4 +1,4 @@
-import type { Agent, AgentCheck } from "../api/types";
+import type { Agent, AgentCheck } from "acpd-client";
 import type { Tone } from "../ui/tone";
 import { isRecord } from "./capabilities";
 

@@ -1,4 +1,4 @@
-import type { Scope, Whoami } from "./types";
+import type { Scope, Whoami } from "acpd-client";
 
 const KEY = "acpd.token";
 const RANKS: Record<Scope, number> = { observe: 0, control: 1, admin: 2 };

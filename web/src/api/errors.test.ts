@@ -1,36 +1,34 @@
+import { AbortedError, NetworkError, ProblemError, ProtocolError } from "acpd-client";
 import { describe, expect, it } from "vitest";
-import { ApiError, inWords, isOfDaemon, NoConnection, problemOf, sentence } from "./errors";
+import { fromDaemon, inWords, isAbort, isAway, sentence } from "./errors";
 
-const problem = (kind: string, detail: string) => JSON.stringify({ type: `urn:sandbox-agent:error:${kind}`, title: "T", status: 400, detail });
+const problem = (detail: string) =>
+  new ProblemError({ type: "urn:sandbox-agent:error:bad_request", title: "Bad Request", status: 400, detail });
 
-// inspector: What it does (errors in words with what to do)
-describe("problemOf", () => {
+// inspector: What it does (errors in words with what to do; reconnects)
+describe("fromDaemon", () => {
   it.each([
-    [400, problem("bad_request", "cwd is not absolute"), "bad_request", "cwd is not absolute"],
-    [502, "<html>Bad gateway</html>", "", "The answer was 502, without a word of the daemon's."],
-    [500, "", "", "The answer was 500, without a word of the daemon's."],
-    [500, "null", "", "The answer was 500, without a word of the daemon's."],
-  ])("reads %i %s", (status, body, kind, message) => {
-    expect(problemOf(status, body)).toMatchObject({ status, kind, message });
-  });
-});
-
-describe("isOfDaemon", () => {
-  it.each([
-    [200, "", true],
-    [401, "", true],
-    [502, "agent_failed", true],
-    [502, "", false],
-    [503, "", false],
-    [504, "", false],
-  ])("%i %s: %s", (status, kind, expected) => {
-    expect(isOfDaemon(status, new ApiError(status, kind, ""))).toBe(expected);
-  });
+    [200, "application/json", true],
+    [401, "application/problem+json", true],
+    [404, null, true],
+    [502, "application/problem+json", true],
+    [502, "text/html", false],
+    [503, null, false],
+    [504, null, false],
+  ])("%i %s: %s", (status, type, expected) => expect(fromDaemon(status, type)).toBe(expected));
 });
 
 describe("inWords", () => {
   it("says what to do when there is no daemon", () => {
-    expect(inWords(new NoConnection(undefined))).toContain("acpd serve");
+    for (const error of [new NetworkError("refused"), new ProtocolError("no JSON", 502)]) {
+      expect(isAway(error)).toBe(true);
+      expect(inWords(error)).toContain("acpd serve");
+    }
+  });
+
+  it("takes an answer for an answer", () => {
+    expect([problem("no"), new ProtocolError("no JSON", 200), new Error("x"), "x"].map(isAway)).toEqual([false, false, false, false]);
+    expect(inWords(7)).toBe("Something unexpected happened.");
   });
 
   it.each([
@@ -39,6 +37,11 @@ describe("inWords", () => {
     ["", ""],
   ])("makes a sentence of %s", (text, expected) => {
     expect(sentence(text)).toBe(expected);
-    expect(inWords(new ApiError(400, "bad_request", text))).toBe(expected);
+    expect(inWords(problem(text))).toBe(expected);
   });
+});
+
+it("tells what the page gave up by itself", () => {
+  expect(isAbort(new AbortedError(AbortSignal.abort()))).toBe(true);
+  expect(isAbort(new NetworkError("x"))).toBe(false);
 });

@@ -1,4 +1,4 @@
-import type { Stats, StatsStep } from "../api/types";
+import type { Stats, StatsStep } from "acpd-client";
 import { bytes, count } from "../ui/format";
 import type { Tone } from "../ui/tone";
 

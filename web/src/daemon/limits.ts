@@ -1,4 +1,4 @@
-import type { Limits } from "../api/types";
+import type { Limits } from "acpd-client";
 
 /** What a token may use, in words; `none` without limits. */
 export function limitsInWords(limits: Limits | undefined): string {

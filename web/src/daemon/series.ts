@@ -1,4 +1,4 @@
-import type { StatsStep } from "../api/types";
+import type { StatsStep } from "acpd-client";
 
 /** One value over time: when (milliseconds), and how much. */
 export interface Point {

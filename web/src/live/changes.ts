@@ -1,5 +1,5 @@
 import { api } from "../api/api";
-import type { Session } from "../api/types";
+import type { Session } from "acpd-client";
 import type { Newest } from "../sessions/ordering";
 import { poll } from "./poll";
 
@@ -44,7 +44,7 @@ async function newestSince(top: string, signal: AbortSignal): Promise<Newest> {
   const sessions: Session[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const answer = await api.sessions({ limit: PAGE, ...(cursor === undefined ? {} : { cursor }) }, signal);
+    const answer = await api.sessionsPage({}, { limit: PAGE, signal, ...(cursor === undefined ? {} : { cursor }) });
     sessions.push(...answer.sessions);
     cursor = answer.nextCursor;
     const last = sessions.at(-1);

@@ -1,6 +1,6 @@
 import { api } from "../api/api";
 import { inWords, isAbort } from "../api/errors";
-import type { Session, SessionFilter, SessionState } from "../api/types";
+import type { Session, SessionsFilter, SessionState } from "acpd-client";
 import { type Filters, isFiltered, toQuery } from "./filters";
 import { compare, extended, type Known, type Newest, refreshed } from "./ordering";
 
@@ -56,8 +56,8 @@ class SessionFeed {
     await this.#load(async (signal) => {
       const query = toQuery(filters);
       const [page, ...fronts] = await Promise.all([
-        api.sessions({ ...query, limit: PAGE }, signal),
-        ...FRONT.filter((state) => mayHave(query, state)).map((state) => api.sessions({ ...query, state, limit: PAGE }, signal)),
+        api.sessionsPage(query, { limit: PAGE, signal }),
+        ...FRONT.filter((state) => mayHave(query, state)).map((state) => api.sessionsPage({ ...query, state }, { limit: PAGE, signal })),
       ]);
       this.#cursor = page.nextCursor;
       this.#known = fronts.reduce<Known>((known, front) => extended(known, front.sessions), extended(new Map(), page.sessions));
@@ -70,7 +70,7 @@ class SessionFeed {
     const cursor = this.#cursor;
     if (filters === undefined || cursor === undefined || this.#loading) return;
     await this.#load(async (signal) => {
-      const page = await api.sessions({ ...toQuery(filters), limit: PAGE, cursor }, signal);
+      const page = await api.sessionsPage(toQuery(filters), { limit: PAGE, cursor, signal });
       this.#cursor = page.nextCursor;
       this.#known = extended(this.#known, page.sessions);
     });
@@ -87,8 +87,8 @@ class SessionFeed {
   }
 
   /** The newest of the list, at least as many as have changed. */
-  async #matching(query: SessionFilter, changed: number, signal: AbortSignal): Promise<Newest> {
-    const page = await api.sessions({ ...query, limit: Math.min(Math.max(50, changed), 500) }, signal);
+  async #matching(query: SessionsFilter, changed: number, signal: AbortSignal): Promise<Newest> {
+    const page = await api.sessionsPage(query, { limit: Math.min(Math.max(50, changed), 500), signal });
     return { sessions: page.sessions, whole: page.nextCursor === undefined };
   }
 
@@ -108,7 +108,7 @@ class SessionFeed {
 }
 
 /** Whether sessions in this state can be in an answer to the query, and not only them. */
-function mayHave(query: SessionFilter, state: SessionState): boolean {
+function mayHave(query: SessionsFilter, state: SessionState): boolean {
   return query.state === undefined && !(query.ended === true && state !== "ended");
 }
 

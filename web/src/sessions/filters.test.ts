@@ -21,10 +21,10 @@ describe("filters", () => {
   ])("%s filters: %s", (query, expected) => expect(isFiltered(read(query))).toBe(expected));
 
   it.each([
-    ["", { agent: "", q: "" }],
-    ["state=live", { agent: "", q: "", ended: false }],
-    ["state=waiting&agent=a", { agent: "a", q: "", state: "waiting" }],
-    ["cwd=/srv&q=fix", { agent: "", q: "fix", cwd: "/srv" }],
-    ["cwd=srv&q=fix", { agent: "", q: "fix srv" }],
+    ["", {}],
+    ["state=live", { ended: false }],
+    ["state=waiting&agent=a", { agent: "a", state: "waiting" }],
+    ["cwd=/srv&q=fix", { q: "fix", cwd: "/srv" }],
+    ["cwd=srv&q=fix", { q: "fix srv" }],
   ])("%s asks for %o", (query, expected) => expect(toQuery(read(query))).toEqual(expected));
 });

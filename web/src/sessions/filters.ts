@@ -1,4 +1,4 @@
-import type { SessionFilter, SessionState } from "../api/types";
+import type { SessionsFilter, SessionState } from "acpd-client";
 
 /** What of the list is shown, as the fragment names it: `#/sessions?state=waiting&agent=...&cwd=...&q=...`. */
 export interface Filters {
@@ -43,14 +43,18 @@ export function isFiltered(filters: Filters): boolean {
 }
 
 /** What the daemon is asked. A directory that is not absolute is looked for as a word: the daemon compares whole ones. */
-export function toQuery(filters: Filters): SessionFilter {
+export function toQuery(filters: Filters): SessionsFilter {
   const absolute = filters.cwd.startsWith("/");
-  const query: SessionFilter = {
-    agent: filters.agent,
-    q: [filters.q, absolute ? "" : filters.cwd].map((text) => text.trim()).filter((text) => text !== "").join(" "),
+  const words = [filters.q, absolute ? "" : filters.cwd].join(" ").trim();
+  return {
+    ...(filters.agent === "" ? {} : { agent: filters.agent }),
+    ...(words === "" ? {} : { q: words }),
+    ...(absolute ? { cwd: filters.cwd } : {}),
+    ...stateQuery(filters.state),
   };
-  if (absolute) query.cwd = filters.cwd;
-  if (filters.state === "live") query.ended = false;
-  else if (filters.state !== "") query.state = filters.state;
-  return query;
+}
+
+function stateQuery(state: Filters["state"]): SessionsFilter {
+  if (state === "") return {};
+  return state === "live" ? { ended: false } : { state };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Session, SessionState } from "../api/types";
+import type { Session, SessionState } from "acpd-client";
 import { compare, extended, type Known, refreshed } from "./ordering";
 
 const session = (sessionId: string, updatedAt: string, state: SessionState = "idle"): Session => ({

@@ -1,4 +1,4 @@
-import type { Session, SessionState } from "../api/types";
+import type { Session, SessionState } from "acpd-client";
 
 /** What is wanted of a person comes first, then what is at work, then the rest. */
 const RANKS: Record<SessionState, number> = { waiting: 0, running: 1, starting: 1, idle: 2, ended: 2 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Session, TerminationInfo } from "../api/types";
+import type { Cause, Session, TerminationInfo } from "acpd-client";
 import { ending, standing } from "./standing";
 
 const base: Session = {
@@ -44,7 +44,7 @@ describe("ending", () => {
     [{ cause: "agent_crash" }, "bad", "Crashed"],
     [{ cause: "daemon_lost" }, "bad", "Daemon lost"],
     [{ cause: "out_of_memory" }, "bad", "Out of memory"],
-    [{ cause: "fenced", reason: "error" }, "bad", "Fenced"],
+    [{ cause: "fenced" as Cause, reason: "error" }, "bad", "Fenced"],
     [{ reason: "error" }, "bad", "Failed"],
     [{ reason: "terminated" }, "still", "Terminated"],
     [{}, "still", "Ended"],

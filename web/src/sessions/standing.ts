@@ -1,4 +1,4 @@
-import type { Session, TerminationInfo } from "../api/types";
+import type { Cause, Session, TerminationInfo } from "acpd-client";
 import type { Tone } from "../ui/tone";
 
 /** What a session is doing, or how it ended, in a word or two, and in a sentence. */
@@ -40,7 +40,7 @@ function idle(session: Session): Standing {
 }
 
 /** What a cause means to a person; contract 7.3, `terminationInfo.cause`. */
-const CAUSES: Record<string, (info: TerminationInfo) => Standing> = {
+const CAUSES: Record<Cause, (info: TerminationInfo) => Standing> = {
   agent_exit: (info) => ({ tone: info.turnActive ? "bad" : "still", text: "Agent left", more: "The agent left by itself." }),
   agent_crash: (info) => ({ tone: "bad", text: `Crashed${how(info)}`, more: `The agent crashed${how(info)}.` }),
   spawn_failed: () => ({ tone: "bad", text: "Did not start", more: "The agent could not be started." }),
@@ -50,14 +50,14 @@ const CAUSES: Record<string, (info: TerminationInfo) => Standing> = {
   client_terminate: () => ({ tone: "still", text: "Terminated", more: "A client terminated it." }),
   idle_timeout: () => ({ tone: "still", text: "Idle for long", more: "Nothing happened for too long." }),
   daemon_shutdown: () => ({ tone: "still", text: "Daemon stopped", more: "The daemon was stopped in good order." }),
-  daemon_upgrade: () => ({ tone: "still", text: "Daemon upgraded", more: "Another daemon took over." }),
   daemon_lost: () => ({ tone: "bad", text: "Daemon lost", more: "The daemon died while it was live." }),
   out_of_memory: () => ({ tone: "bad", text: "Out of memory", more: "The agent ran out of memory." }),
 };
 
 /** How a run ended. */
 export function ending(info: TerminationInfo): Standing {
-  const known = info.cause === undefined ? undefined : CAUSES[info.cause];
+  // A later daemon may have causes that are not known here.
+  const known: ((info: TerminationInfo) => Standing) | undefined = info.cause === undefined ? undefined : CAUSES[info.cause];
   const base = known?.(info) ?? other(info);
   const by = info.initiator === undefined || info.initiator === "daemon" ? "" : ` Asked for by ${info.initiator}.`;
   const turn = info.turnActive ? " A turn was running." : "";

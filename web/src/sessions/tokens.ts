@@ -1,4 +1,4 @@
-import type { Usage } from "../api/types";
+import type { Usage } from "acpd-client";
 
 /** Tokens that a session has used: its agent's own sum, else that of the kinds that it tells; undefined without any. */
 export function tokensOf(usage: Usage | undefined): number | undefined {

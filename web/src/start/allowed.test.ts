@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Limits, Whoami } from "../api/types";
+import type { Limits, Whoami } from "acpd-client";
 import { directoryOf, directoryProblem, mayUse, modesFor } from "./allowed";
 
 const who = (limits?: Limits): Whoami => ({ scope: "control", sees: "own", ...(limits === undefined ? {} : { limits }) });

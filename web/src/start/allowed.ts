@@ -1,4 +1,4 @@
-import type { PermissionMode, Whoami } from "../api/types";
+import type { PermissionMode, Whoami } from "acpd-client";
 
 /** Who answers what an agent asks; contract 2.1. */
 export const MODES: readonly { value: PermissionMode; text: string; more: string }[] = [

@@ -1,6 +1,6 @@
+import { isProblem, type NewSession } from "acpd-client";
 import { api } from "../api/api";
-import { ApiError, inWords } from "../api/errors";
-import type { NewSession } from "../api/types";
+import { inWords } from "../api/errors";
 import { sessionHref } from "../router/route";
 import { router } from "../router/router.svelte";
 import { newKey } from "./key";
@@ -27,7 +27,7 @@ export class Beginning {
     this.#busy = true;
     this.#error = undefined;
     try {
-      const { sessionId } = await api.createSession(session, this.#sent.key);
+      const { sessionId } = await api.createSession(session, { idempotencyKey: this.#sent.key });
       router.go(sessionHref(sessionId));
     } catch (error) {
       this.#error = refusal(error);
@@ -40,8 +40,7 @@ export class Beginning {
 /** Why no session began, and what to do. */
 export function refusal(error: unknown): string {
   const words = inWords(error);
-  if (!(error instanceof ApiError)) return words;
-  if (error.kind === "authentication_required") return `${words} Log in to the agent where acpd runs, then try again.`;
-  if (error.kind === "agent_failed") return `${words} A check of the agent says more: see Agents.`;
+  if (isProblem(error, "authentication_required")) return `${words} Log in to the agent where acpd runs, then try again.`;
+  if (isProblem(error, "agent_failed")) return `${words} A check of the agent says more: see Agents.`;
   return words;
 }

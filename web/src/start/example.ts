@@ -1,4 +1,4 @@
-import type { NewSession } from "../api/types";
+import type { NewSession } from "acpd-client";
 
 /** The agent that is always there. */
 export const EXAMPLE = "example";

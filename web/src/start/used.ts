@@ -1,4 +1,4 @@
-import type { Session } from "../api/types";
+import type { Session } from "acpd-client";
 
 /** What earlier sessions had, the latest first. */
 export interface Used {
