@@ -2,6 +2,8 @@
 //
 // Boundary: says what is asked; `http.ts` sends it, `follow.ts` follows events, `retry.ts` repeats.
 
+import type { AcpConnection } from "./acp/connection.js";
+import type { ConnectOptions } from "./acp/options.js";
 import { type AcpdError, ProtocolError, SessionRemovedError } from "./errors.js";
 import type { AcpdEvent, EventsPage } from "./events.js";
 import { type EventsEnd, follow, type FollowOptions, numberOf } from "./follow.js";
@@ -279,6 +281,16 @@ export class AcpdClient {
   /** Whether the daemon could take on work, and if not, why. Needs no token. */
   ready(options: CallOptions = {}): Promise<types.Ready> {
     return this.#http.json({ method: "GET", path: "/v1/ready", signal: options.signal }, [503]);
+  }
+
+  /**
+   * Connects to an agent over ACP, by the official SDK, and comes back when the connection is lost. Fails with an
+   * `AgentError` where the agent does not start.
+   */
+  async connect(options: ConnectOptions = {}): Promise<AcpConnection> {
+    // Loaded when it is needed: REST is small without it.
+    const acp = await import("./acp/connection.js");
+    return acp.AcpConnection.open(this.#http, options);
   }
 
   #get<Answer>(path: string, { signal }: CallOptions, query: Call["query"] = {}): Promise<Answer> {

@@ -1,5 +1,6 @@
 // Every way in which something here can fail, one class each, told apart by `kind` or by `instanceof`.
 
+import { isRecord } from "./records.js";
 import type { ProblemDocument, ProblemType, TerminationInfo } from "./types.js";
 
 type CodeOf<Type> = Type extends `urn:sandbox-agent:error:${infer Code}` ? Code : never;
@@ -95,6 +96,30 @@ export class SessionRemovedError extends AcpdError {
   constructor(readonly sessionId: string) {
     super(`session ${sessionId} was removed`);
   }
+}
+
+/** The agent, or acpd for it, answered a request of ACP with an error. */
+export class AgentError extends AcpdError {
+  readonly kind = "agent";
+  /** How the agent's process ended, where that is the reason. */
+  readonly terminationInfo: TerminationInfo | undefined;
+
+  constructor(
+    message: string,
+    /** The code, as in JSON-RPC and ACP. */
+    readonly code: number,
+    /** What else was said. */
+    readonly data: unknown,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    const info = isRecord(data) ? data["terminationInfo"] : undefined;
+    this.terminationInfo = isTerminationInfo(info) ? info : undefined;
+  }
+}
+
+function isTerminationInfo(value: unknown): value is TerminationInfo {
+  return isRecord(value) && typeof value["reason"] === "string";
 }
 
 /** Whether an error is a problem of one of these codes. */

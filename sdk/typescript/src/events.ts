@@ -6,6 +6,7 @@
 import type { CreateElicitationRequest, RequestPermissionRequest, SessionUpdate } from "@agentclientprotocol/sdk";
 import type * as generated from "./generated/openapi.js";
 import { isRecord } from "./records.js";
+import { isElicitation, isPermissionRequest, isUpdate } from "./shapes.js";
 
 export type {
   AgentRequestEvent,
@@ -83,16 +84,4 @@ export function elicitationOf(event: AcpdEvent): CreateElicitationRequest | unde
   if (event.kind !== "elicitation_requested") return undefined;
   const { params } = event.message;
   return isElicitation(params) ? params : undefined;
-}
-
-function isUpdate(value: unknown): value is SessionUpdate {
-  return isRecord(value) && typeof value["sessionUpdate"] === "string";
-}
-
-function isPermissionRequest(value: unknown): value is RequestPermissionRequest {
-  return isRecord(value) && isRecord(value["toolCall"]) && Array.isArray(value["options"]);
-}
-
-function isElicitation(value: unknown): value is CreateElicitationRequest {
-  return isRecord(value) && typeof value["message"] === "string";
 }

@@ -28,15 +28,16 @@ export interface Call {
 
 /** A daemon, by its address, and one that may talk to it. */
 export class Http {
-  readonly #base: string;
-  readonly #token: string | undefined;
-  readonly #fetch: Fetch;
+  /** What all paths follow. */
+  readonly base: string;
+  readonly token: string | undefined;
+  readonly fetch: Fetch;
 
   constructor(base: string, token?: string, send?: Fetch) {
-    this.#base = base;
-    this.#token = token;
+    this.base = base;
+    this.token = token;
     // A browser's `fetch` must be called as a function of its window.
-    this.#fetch = send ?? ((input, init) => globalThis.fetch(input, init));
+    this.fetch = send ?? ((input, init) => globalThis.fetch(input, init));
   }
 
   /** The answer, if it succeeded, or has one of the statuses `also`; its body is not read yet. */
@@ -67,7 +68,7 @@ export class Http {
     const { signal } = call;
     if (signal?.aborted) throw new AbortedError(signal);
     try {
-      return await this.#fetch(this.#base + call.path + queryString(call.query), requestOf(call, this.#token));
+      return await this.fetch(this.base + call.path + queryString(call.query), requestOf(call, this.token));
     } catch (error) {
       throw failureOf(error, signal);
     }

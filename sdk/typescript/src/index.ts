@@ -1,5 +1,8 @@
 // What the package offers.
 
+export type { AcpCallOptions, AcpConnection } from "./acp/connection.js";
+export type { ConnectOptions, NewAcpSession, QuestionContext, SessionEnd } from "./acp/options.js";
+export type { Transport, WebSocketConstructor } from "./acp/transport.js";
 export {
   AcpdClient,
   type AcpdClientOptions,
@@ -11,6 +14,7 @@ export {
 export {
   AbortedError,
   AcpdError,
+  AgentError,
   ArgumentError,
   isProblem,
   NetworkError,

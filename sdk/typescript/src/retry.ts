@@ -40,12 +40,13 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
 
 /**
  * Does something that can be repeated until it succeeds, fails for good, or `forMs` milliseconds are over: then the
- * last error is thrown.
+ * last error is thrown. `told` hears of each failure and the wait behind it.
  */
 export async function persistently<Answer>(
   attempt: () => Promise<Answer>,
   forMs: number,
   signal?: AbortSignal,
+  told?: (error: AcpdError, wait: number) => void,
 ): Promise<Answer> {
   const until = Date.now() + forMs;
   for (let tries = 1; ; tries += 1) {
@@ -55,6 +56,7 @@ export async function persistently<Answer>(
       if (!(error instanceof AcpdError) || !isTransient(error)) throw error;
       const wait = delayAfter(error, tries, Math.random());
       if (Date.now() + wait > until) throw error;
+      told?.(error, wait);
       await pause(wait, signal);
     }
   }

@@ -2,7 +2,7 @@
 //
 // Boundary: types only. Everything here comes from `generated/openapi.ts` or from ACP's own types.
 
-import type { ContentBlock, McpServer } from "@agentclientprotocol/sdk";
+import type { ContentBlock, ElicitationContentValue, McpServer } from "@agentclientprotocol/sdk";
 import type { operations } from "./generated/openapi.js";
 
 export type {
@@ -103,5 +103,5 @@ export type PermissionOutcome =
 
 /** What is said to an elicitation. */
 export type ElicitationOutcome =
-  | { readonly action: "accept"; readonly content?: Readonly<Record<string, unknown>> }
+  | { readonly action: "accept"; readonly content?: Readonly<Record<string, ElicitationContentValue>> }
   | { readonly action: "decline" | "cancel" };
