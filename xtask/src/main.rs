@@ -5,6 +5,7 @@
 
 mod bench;
 mod conformance;
+mod inspector;
 mod openapi;
 mod run;
 mod test;
@@ -33,6 +34,8 @@ enum Command {
     Conformance,
     /// Write docs/openapi.json and docs/schema as the code says
     Openapi,
+    /// Build the inspector's pages, and pack them into the file that acpd is built with
+    Inspector(inspector::Options),
     /// Measure a release build next to the bare agent, and fail when a limit is missed
     Bench(bench::Options),
 }
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(root),
         Command::Conformance => conformance::run(root).map(|()| true),
         Command::Openapi => openapi::run(root).map(|()| true),
+        Command::Inspector(options) => inspector::run(&options, root),
         Command::Bench(options) => bench::run(&options, root),
     };
     match passed {

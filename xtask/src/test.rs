@@ -4,7 +4,7 @@
 //! steps and one line that counts the tests. Invariant: the line `N passed, 0 failed` appears only when every
 //! selected step passed. CI has no other definition of "passes" than this.
 
-mod needs;
+pub(crate) mod needs;
 mod rest;
 
 use crate::run::{self, Counts};

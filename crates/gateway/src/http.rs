@@ -7,13 +7,13 @@ mod accept;
 mod acp;
 mod body;
 mod exchange;
-mod front_page;
 mod guard;
 mod health;
 mod journal;
 mod listen;
 mod local_peer;
 mod metrics;
+mod pages;
 mod problem;
 mod pulse;
 mod rest;
@@ -171,7 +171,7 @@ impl HttpServer {
             .method_not_allowed_fallback(not_allowed)
             .with_state(Arc::clone(shared))
             .merge(guarded.with_state(Arc::clone(shared)))
-            .layer(middleware::from_fn(front_page::show))
+            .layer(middleware::from_fn_with_state(Arc::clone(shared), pages::show))
             .layer(cors(Arc::clone(shared)))
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_place))
             .layer(middleware::from_fn(problem::answer_panics))

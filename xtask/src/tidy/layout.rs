@@ -13,8 +13,9 @@ const MAY_IMPORT: &[(&str, &str)] = &[
     ("terminal", "supervisor"),
     ("record", "wire"),
     ("host", "record wire supervisor terminal eventlog"),
-    ("gateway", "host record wire eventlog"),
-    ("acpd", "gateway host record wire supervisor terminal eventlog example-agent"),
+    ("inspector", ""),
+    ("gateway", "host record wire eventlog inspector"),
+    ("acpd", "gateway host record wire supervisor terminal eventlog inspector example-agent"),
     // Shares nothing with the engine that it is there to test.
     ("example-agent", ""),
     // Only with its feature `logs`.

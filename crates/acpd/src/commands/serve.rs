@@ -17,6 +17,7 @@ use acpd_gateway::{
     Tokens, local_socket_path, tls_config,
 };
 use acpd_host::{Keep, chain};
+use acpd_inspector::{FIRST, Pages};
 use pruner::Pruner;
 use std::ffi::OsString;
 use std::io::Write;
@@ -32,6 +33,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let config = load(&args)?;
     check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
     let told = hook_specs(&config).map_err(Failure::Usage)?;
+    pages().map_err(Failure::Usage)?;
     // Before the first child: each inherits what is set then.
     raise_open_files();
     let mut stops = StopSignals::without_hangup()?;
@@ -213,8 +215,29 @@ fn still_there(before: Option<&Path>, now: Option<&Path>) -> Result<(), String> 
     }
 }
 
+/// Where the inspector's pages are while it is worked on; else they are in this program.
+const WEB_DIR: &str = "ACPD_WEB_DIR";
+
+fn pages() -> Result<Pages, String> {
+    let Some(directory) = std::env::var_os(WEB_DIR).filter(|directory| !directory.is_empty()) else {
+        return Ok(Pages::BuiltIn);
+    };
+    let pages = Pages::in_directory(directory.clone().into());
+    match pages.get(FIRST) {
+        Some(_) => Ok(pages),
+        None => {
+            let directory = Path::new(&directory).display();
+            Err(format!(
+                "{WEB_DIR}={directory}: no index.html is there; `npm run build` in web/ makes web/dist"
+            ))
+        }
+    }
+}
+
 fn http_settings(config: &Config) -> HttpSettings {
     HttpSettings {
+        // It was looked at when the daemon started.
+        pages: pages().unwrap_or_default(),
         default_agent: config.server.default_agent.clone(),
         allowed_hosts: config.server.allowed_hosts.clone(),
         allowed_origins: config.server.allowed_origins.clone(),

@@ -1,11 +1,11 @@
-//! What a client takes as an answer: the header `Accept` (RFC 9110, 12.5.1), for everything that has more than one form.
+//! What a client takes as an answer: the headers `Accept` and `Accept-Encoding` (RFC 9110, 12.5.1 and 12.5.3), for everything that has more than one form.
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, header};
 
 /// The range that names a kind most exactly, which counts for it whatever the wider ones say; of two that are as exact the
 /// first. None in it when the client does not take the kind, and outside when it says nothing of what it takes.
-fn range(headers: &HeaderMap, kind: &str) -> Option<Option<Range>> {
-    let mut said = headers.get_all(header::ACCEPT).into_iter().peekable();
+fn range(headers: &HeaderMap, header: &HeaderName, kind: &str) -> Option<Option<Range>> {
+    let mut said = headers.get_all(header).into_iter().peekable();
     said.peek()?;
     let lists = said.filter_map(|value| value.to_str().ok());
     let ranges = lists.flat_map(|value| value.split(',')).filter_map(|range| Range::read(range, kind));
@@ -14,7 +14,13 @@ fn range(headers: &HeaderMap, kind: &str) -> Option<Option<Range>> {
 
 /// How much a client wants a kind, in thousandths; 0 means not at all. None when it says nothing of what it takes.
 fn quality(headers: &HeaderMap, kind: &str) -> Option<u16> {
-    range(headers, kind).map(|range| range.map_or(0, |range| range.quality))
+    range(headers, &header::ACCEPT, kind).map(|range| range.map_or(0, |range| range.quality))
+}
+
+/// Whether a client takes what is encoded so: the header `Accept-Encoding`. One that does not say takes anything.
+pub(super) fn takes_encoding(headers: &HeaderMap, coding: &str) -> bool {
+    range(headers, &header::ACCEPT_ENCODING, coding)
+        .is_none_or(|range| range.is_some_and(|range| range.quality > 0))
 }
 
 /// Whether a client takes one of these kinds; None when it does not say.
@@ -25,7 +31,9 @@ pub(super) fn accepts(headers: &HeaderMap, kinds: &[&str]) -> Option<bool> {
 
 /// Whether a client wants `kind` rather than `usual`, which is for those who do not care.
 pub(super) fn prefers(headers: &HeaderMap, kind: &str, usual: &str) -> bool {
-    let (Some(Some(range)), Some(otherwise)) = (range(headers, kind), quality(headers, usual)) else {
+    let (Some(Some(range)), Some(otherwise)) =
+        (range(headers, &header::ACCEPT, kind), quality(headers, usual))
+    else {
         return false;
     };
     // It says the name of the kind, and not only that it takes others too.
@@ -52,7 +60,7 @@ impl Range {
         let mut parts = range.split(';').map(str::trim);
         let name = parts.next()?;
         let of_type = |of: &str| kind.split('/').next().is_some_and(|own| own.eq_ignore_ascii_case(of));
-        let exactness = if name == "*/*" {
+        let exactness = if ["*/*", "*"].contains(&name) {
             Exactness::Anything
         } else if name.eq_ignore_ascii_case(kind) {
             Exactness::Kind
@@ -137,6 +145,24 @@ mod tests {
             ("text/html", false),
         ] {
             assert_eq!(accepts(&headers(&[said]), &[JSON, STREAM]), Some(expected), "{said}");
+        }
+    }
+
+    // inspector: what is there compressed only is for clients that take it so
+    #[test]
+    fn an_encoding_is_taken_or_not() {
+        for (said, expected) in [
+            (&["gzip, deflate, br"][..], true),
+            (&["br;q=1, *;q=0.1"], true),
+            (&["GZIP;q=0.2"], true),
+            (&["identity"], false),
+            (&["gzip;q=0, *"], false),
+            (&[""], false),
+            (&[], true),
+        ] {
+            let said = said.iter().map(|value| (header::ACCEPT_ENCODING, HeaderValue::from_static(value)));
+            let headers: HeaderMap = said.collect();
+            assert_eq!(takes_encoding(&headers, "gzip"), expected, "{headers:?}");
         }
     }
 

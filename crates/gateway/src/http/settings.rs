@@ -8,6 +8,7 @@ use super::rest::{RELOADS_WAITING, ReloadRequest};
 use super::tokens::Tokens;
 use crate::identity::{Allowance, Identity};
 use acpd_host::{Host, Keep};
+use acpd_inspector::Pages;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 /// What can be set; `[server]`, `[limits]` and `[timeouts]` of the configuration.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
+    /// The inspector.
+    pub pages: Pages,
     /// The agent of clients that name none.
     pub default_agent: String,
     /// Names that acpd may be called by, beside the address it listens on.
