@@ -147,6 +147,8 @@ describe("lists", () => {
   test("words are found", async () => {
     const { sessionId } = await create("a kaleidoscope");
     await until(sessionId, "turn_ended");
+    // The index follows a moment behind the turn.
+    while ((await client.searchPage("kaleidoscope")).hits.length === 0);
     expect(await all(client.search("kaleidoscope", { limit: 1 }))).toMatchObject([{ sessionId }]);
     expect((await client.searchPage("kaleidoscope")).incomplete).toBe(false);
   });
