@@ -1,0 +1,55 @@
+"""Follows a session's events, across losses of the connection and restarts of the daemon."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import anyio
+from httpx_sse import EventSource, SSEError
+
+from .._calls import events_of, look
+from .._following import Deleted, Place
+from ..errors import AcpdError, ConnectionLostError, UnreadableAnswerError
+from ..models import Event, SessionInfo
+from .transport import Transport
+
+__all__ = ["follow"]
+
+
+async def follow(transport: Transport, session_id: str, after: int) -> AsyncGenerator[Event, None]:
+    """The events behind `after`, each once, in order, until the session has ended or is removed."""
+    place = Place(after)
+    while True:
+        try:
+            async with aclosing(_once(transport, session_id, place)) as events:
+                async for event in events:
+                    if isinstance(event, Deleted):
+                        return
+                    yield event
+            session = await transport.read(look("sessions", session_id), SessionInfo)
+            if place.is_over(session):
+                return
+            error: AcpdError = ConnectionLostError("the daemon ended the stream")
+        except AcpdError as raised:
+            error = raised
+        if place.is_over_without(error):
+            return
+        wait = place.wait_after(error, reached=transport.reached, chance=random.random())  # noqa: S311
+        if wait is None:
+            raise error
+        await anyio.sleep(wait)
+
+
+async def _once(transport: Transport, session_id: str, place: Place) -> AsyncGenerator[Event | Deleted, None]:
+    """What one stream has."""
+    async with transport.open(events_of(session_id, place.last)) as response:
+        place.opened()
+        try:
+            async for message in EventSource(response).aiter_sse():
+                taken = place.take(message.event, message.data)
+                if taken is not None:
+                    yield taken
+        except SSEError as error:
+            raise UnreadableAnswerError(str(error)) from error

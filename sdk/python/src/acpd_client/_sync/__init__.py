@@ -1,0 +1,2 @@
+# Written by tools/generate.py from _async.
+"""The asynchronous client."""

@@ -1,0 +1,315 @@
+# Written by tools/generate.py from _async.
+"""The operations of REST."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import JsonValue
+from typing_extensions import Self
+
+from .. import models
+from .._address import Address
+from .._calls import (
+    Call,
+    Directory,
+    McpServer,
+    Outcome,
+    Prompt,
+    act,
+    directories,
+    directory,
+    events_of,
+    look,
+    new_key,
+    outcome_value,
+    path,
+    prompt_value,
+    servers,
+)
+from ..events import EventsPage
+from ..models import Event, SessionInfo, TerminationInfo
+from .follow import follow
+from .transport import Transport
+
+__all__ = ["Operations"]
+
+
+class Operations:
+    """What acpd does over REST."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        ca: str | None = None,
+        timeout: float = 30.0,
+        retry_for: float = 10.0,
+    ) -> None:
+        self.address = Address.parse(url, ca)
+        self.token = token
+        self._transport = Transport(self.address, token, timeout, retry_for)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all connections. What the daemon does goes on."""
+        self._transport.close()
+
+    # Sessions
+
+    def list_sessions(
+        self,
+        *,
+        cwd: Directory | None = None,
+        agent: str | None = None,
+        ended: bool | None = None,
+        state: models.SessionState | None = None,
+        q: str | None = None,
+        page: int = 100,
+    ) -> Generator[models.Session, None]:
+        """The sessions that exist for the caller, the latest change first; without the `stderr` of their ends.
+
+        Given are those in a directory, of an agent, that have ended or have not, in a state, and of which title, directory,
+        agent or id has the words `q`. `page`: how many are asked for at a time, 1 to 500.
+        """
+        wanted = directory("cwd", cwd)
+        call = look("sessions", cwd=wanted, agent=agent, ended=ended, state=state, q=q, limit=page)
+        while True:
+            got = self._transport.read(call, models.SessionsPage)
+            for session in got.sessions:
+                yield session
+            if got.next_cursor is None:
+                return
+            call = replace(call, query={**call.query, "cursor": got.next_cursor})
+
+    def get_session(self, session_id: str) -> SessionInfo:
+        """One session, with what a late viewer needs."""
+        return self._transport.read(look("sessions", session_id), SessionInfo)
+
+    def create_session(
+        self,
+        cwd: Directory,
+        prompt: Prompt | None = None,
+        *,
+        agent: str | None = None,
+        additional_directories: Sequence[Directory] | None = None,
+        mcp_servers: Sequence[McpServer] | None = None,
+        permission_mode: models.PermissionMode | None = None,
+        title: str | None = None,
+        close_after_turn: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> SessionInfo:
+        """Creates a session, and prompts it if there is a prompt: the turn has begun then.
+
+        It is sent again by itself when the answer is lost, and creates one session all the same. To do so over an end of the
+        program, give a key of your own.
+        """
+        body: dict[str, JsonValue] = {
+            "agent": agent,
+            "cwd": directory("cwd", cwd),
+            "prompt": None if prompt is None else prompt_value(prompt),
+            "additionalDirectories": directories("additional_directories", additional_directories),
+            "mcpServers": servers(mcp_servers),
+            "permissionMode": permission_mode,
+            "title": title,
+            "closeAfterTurn": close_after_turn,
+        }
+        key = new_key() if idempotency_key is None else idempotency_key
+        return self._transport.read(act("sessions", body=body, key=key), SessionInfo)
+
+    def prompt(self, session_id: str, prompt: Prompt, *, idempotency_key: str | None = None) -> models.PromptAccepted:
+        """Prompts a session: `turn` and `seq` of the turn that has begun, or how many prompts it is `waiting` behind.
+
+        It is sent again by itself when the answer is lost, and runs once all the same. To do so over an end of the program,
+        give a key of your own.
+        """
+        key = new_key() if idempotency_key is None else idempotency_key
+        call = act("sessions", session_id, "prompt", body={"prompt": prompt_value(prompt)}, key=key)
+        return self._transport.read(call, models.PromptAccepted)
+
+    def answer(self, session_id: str, question: int, outcome: Outcome) -> None:
+        """Answers what the agent asks. `question` is the `seq` of the event that asks. The first answer counts."""
+        body: dict[str, JsonValue] = {"question": question, "outcome": outcome_value(outcome)}
+        self._transport.send(act("sessions", session_id, "answer", body=body))
+
+    def cancel(self, session_id: str) -> None:
+        """Ends the running turn; the session lives on."""
+        self._transport.send(act("sessions", session_id, "cancel"))
+
+    def close_session(self, session_id: str) -> None:
+        """Stops a session; it can be taken up again. One that has ended stays as it is."""
+        self._transport.send(act("sessions", session_id, "close", repeatable=True))
+
+    def terminate_session(self, session_id: str) -> None:
+        """Ends a session for good. One that has ended stays as it is."""
+        self._transport.send(act("sessions", session_id, "terminate", repeatable=True))
+
+    def delete_session(self, session_id: str) -> None:
+        """Closes a session and removes it with its history."""
+        target = path("sessions", session_id)
+        self._transport.send(Call("DELETE", target, gone_is_done=True, quick=False))
+
+    def fork(
+        self,
+        session_id: str,
+        *,
+        cwd: Directory | None = None,
+        additional_directories: Sequence[Directory] | None = None,
+        mcp_servers: Sequence[McpServer] | None = None,
+        permission_mode: models.PermissionMode | None = None,
+    ) -> SessionInfo:
+        """A new session with a copy of the history. What is absent is as in its source."""
+        body = self._run(cwd, additional_directories, mcp_servers, permission_mode)
+        call = act("sessions", session_id, "fork", body=body)
+        return self._transport.read(call, SessionInfo)
+
+    def resume(
+        self,
+        session_id: str,
+        *,
+        cwd: Directory | None = None,
+        additional_directories: Sequence[Directory] | None = None,
+        mcp_servers: Sequence[McpServer] | None = None,
+        permission_mode: models.PermissionMode | None = None,
+    ) -> SessionInfo:
+        """Takes up a session that has ended, in a new run. One that is live goes on undisturbed."""
+        body = self._run(cwd, additional_directories, mcp_servers, permission_mode)
+        call = act("sessions", session_id, "resume", body=body, repeatable=True)
+        return self._transport.read(call, SessionInfo)
+
+    @staticmethod
+    def _run(
+        cwd: Directory | None,
+        additional_directories: Sequence[Directory] | None,
+        mcp_servers: Sequence[McpServer] | None,
+        permission_mode: models.PermissionMode | None,
+    ) -> dict[str, JsonValue]:
+        return {
+            "cwd": directory("cwd", cwd),
+            "additionalDirectories": directories("additional_directories", additional_directories),
+            "mcpServers": servers(mcp_servers),
+            "permissionMode": permission_mode,
+        }
+
+    # Events
+
+    def events(self, session_id: str, *, after: int = 0) -> Generator[Event, None]:
+        """The events of a session behind one of them, and what happens, each once, in order, to the end of its run.
+
+        It goes on over losses of the connection and restarts of the daemon, from where it stands; a daemon that was there is
+        waited for without end. It is over with the end of the session, or when that is removed. An error is final.
+        """
+        events_of(session_id, after)
+        return follow(self._transport, session_id, after)
+
+    def events_page(self, session_id: str, *, after: int | str = 0, limit: int = 100) -> EventsPage:
+        """Some of the events that are there. `after`: a `seq` or a `next_cursor`; `limit`: 1 to 1000."""
+        call = look("sessions", session_id, "events", after=after, limit=limit)
+        return self._transport.read(call, EventsPage)
+
+    def wait_for_end(self, session_id: str) -> TerminationInfo:
+        """Waits for the end of a session, and says how it ended: at once for one that has.
+
+        `SessionNotFoundError` if it is removed meanwhile.
+        """
+        while True:
+            session = self.get_session(session_id)
+            if session.ended and session.termination_info is not None:
+                return session.termination_info
+            with closing(self.events(session_id, after=session.event_count)) as events:
+                for event in events:
+                    if isinstance(event, models.EndedEvent):
+                        return event.termination_info
+
+    def search_page(self, text: str, *, cursor: str | None = None, limit: int = 20) -> models.SearchPage:
+        """Some of the turns in which all the words stand, and whether older ones are not indexed yet."""
+        call = look("search", text=text, cursor=cursor, limit=limit)
+        return self._transport.read(call, models.SearchPage)
+
+    def search(self, text: str, *, page: int = 20) -> Generator[models.SearchHit, None]:
+        """The turns in which all the words stand, the latest first. `page`: how many are asked for at a time, 1 to 100."""
+        cursor: str | None = None
+        while True:
+            got = self.search_page(text, cursor=cursor, limit=page)
+            for hit in got.hits:
+                yield hit
+            cursor = got.next_cursor
+            if cursor is None:
+                return
+
+    # Files
+
+    def export_session(self, session_id: str, form: Literal["jsonl", "markdown"] = "jsonl") -> Generator[bytes, None]:
+        """A session as a file, piece by piece: `jsonl`, which can be imported, or `markdown`, for people.
+
+        `ConnectionLostError` if it breaks off: what came so far is no whole file.
+        """
+        call = replace(look("sessions", session_id, "export", format=form), quick=False)
+        with self._transport.open(call) as response:
+            for piece in response.iter_bytes():
+                yield piece
+
+    def import_session(self, pieces: Iterable[bytes]) -> SessionInfo:
+        """Takes over a session that was exported as `jsonl`, piece by piece. A wrong one is refused as a whole."""
+        form = {"Content-Type": "application/x-ndjson"}
+        call = Call("POST", path("import"), headers=form, quick=False)
+        return self._transport.read(call, SessionInfo, pieces)
+
+    # The daemon
+
+    def whoami(self) -> models.Whoami:
+        """The caller, as the daemon sees it."""
+        return self._transport.read(look("whoami"), models.Whoami)
+
+    def health(self) -> models.Health:
+        """Whether the daemon answers and is of use, and its version."""
+        return self._transport.read(look("health"), models.Health)
+
+    def ready(self) -> models.Ready:
+        """Whether it can take on work, and why not."""
+        return self._transport.read(replace(look("ready"), answers=503), models.Ready)
+
+    def stats(self) -> models.Stats:
+        """The last hour of the daemon, in steps, and what is there now."""
+        return self._transport.read(look("stats"), models.Stats)
+
+    def tokens(self) -> list[models.KnownToken]:
+        """The tokens by name, without anything secret."""
+        return (self._transport.read(look("tokens"), models.KnownTokens)).tokens
+
+    def agents(self) -> list[models.Agent]:
+        """How each configured agent stands."""
+        return (self._transport.read(look("agents"), models.Agents)).agents
+
+    def check_agent(self, name: str) -> models.AgentCheck:
+        """Starts an agent, asks it what it is, and stops it."""
+        call = act("agents", name, "check", repeatable=True)
+        return self._transport.read(call, models.AgentCheck)
+
+    def reload(self) -> models.Reloaded:
+        """Has the daemon read its configuration anew."""
+        return self._transport.read(act("reload", repeatable=True), models.Reloaded)
+
+    def prune(
+        self,
+        *,
+        older_than_ms: int | None = None,
+        keep_bytes: int | None = None,
+        dry_run: bool | None = None,
+    ) -> list[models.Prunable]:
+        """Removes ended sessions that are old, or while all take too much; by the configuration, if neither is given."""
+        body: dict[str, JsonValue] = {
+            "olderThanMs": older_than_ms,
+            "keepBytes": keep_bytes,
+            "dryRun": dry_run,
+        }
+        return (self._transport.read(act("prune", body=body), models.Pruned)).sessions
