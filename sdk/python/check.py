@@ -31,7 +31,7 @@ def install(place: Path) -> Path:
             str(REQUIREMENTS),
             "-d",
             str(place / "wheels"),
-            str(PROJECT),
+            f"{PROJECT}[acp]",
         ]
         subprocess.run([*pip, *fetch], check=True)
         stamp.write_text(wanted)

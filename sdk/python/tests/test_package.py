@@ -15,6 +15,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 USE = """
 import sys
 from acpd_client import SyncAcpdClient, __file__ as place
+import acpd_client.acp
 assert place.startswith(sys.prefix), place
 with SyncAcpdClient(sys.argv[1]) as client:
     print(client.health().status)
@@ -45,7 +46,7 @@ def test_the_wheel_is_installed_and_used(tmp_path: Path, shared: Daemon) -> None
     # check.py has fetched what it depends on.
     fetched = os.environ.get("ACPD_SDK_WHEELS")
     source = ["--no-index", "--find-links", fetched] if fetched else ["-c", str(PROJECT / "requirements.txt")]
-    install = ["--python", str(place), "install", "--no-compile", *source, str(wheel)]
+    install = ["--python", str(place), "install", "--no-compile", *source, f"{wheel}[acp]"]
     subprocess.run([*pip, *install], check=True, cwd=tmp_path)
     used = subprocess.run(
         [str(place / "bin" / "python"), "-W", "error", "-c", USE, shared.url],

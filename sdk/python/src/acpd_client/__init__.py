@@ -1,7 +1,7 @@
 """Client of acpd, a session host for coding agents that speak the Agent Client Protocol (ACP).
 
 `AcpdClient` is for asyncio, `SyncAcpdClient` blocks. `acpd_client.models` has what the daemon answers and sends,
-`acpd_client.errors` what can go wrong.
+`acpd_client.errors` what can go wrong, `acpd_client.acp` ACP itself (with the extra `acp`).
 """
 
 from . import errors, events, models

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from .errors import InvalidArgumentError
 
@@ -47,3 +47,8 @@ class Address:
     def tls(self) -> ssl.SSLContext | None:
         """What certificates are checked against; none without TLS."""
         return ssl.create_default_context(cafile=self.ca) if self.base.startswith("https:") else None
+
+    def acp(self, agent: str | None) -> str:
+        """The URL of ACP over WebSocket, for an agent by its name, or the daemon's default one."""
+        query = f"?{urlencode({'agent': agent})}" if agent is not None else ""
+        return f"ws{self.base.removeprefix('http')}/acp{query}"
