@@ -5,7 +5,8 @@ import { defined, get, list, number, text } from "./raw";
 /** One content block. `data` is base64, as it came. */
 export type Content =
   | { readonly type: "text"; readonly text: string }
-  | { readonly type: "image" | "audio"; readonly mimeType: string; readonly data: string; readonly uri?: string }
+  | { readonly type: "image"; readonly mimeType: string; readonly data: string; readonly uri?: string }
+  | { readonly type: "audio"; readonly mimeType: string; readonly data: string; readonly uri?: string }
   | { readonly type: "link"; readonly uri: string; readonly name: string; readonly mimeType?: string; readonly size?: number }
   | { readonly type: "resource"; readonly uri: string; readonly mimeType?: string; readonly text?: string; readonly blob?: string }
   | { readonly type: "other"; readonly name: string; readonly raw: unknown };
@@ -31,7 +32,7 @@ export function content(block: unknown): Content {
       return { type, text: text(get(block, "text")) ?? "" };
     case "image":
     case "audio":
-      return defined<Extract<Content, { type: "image" | "audio" }>>({
+      return defined<Extract<Content, { type: typeof type }>>({
         type,
         mimeType: text(get(block, "mimeType")) ?? type,
         data: text(get(block, "data")) ?? "",

@@ -1,5 +1,6 @@
 /** What a transcript consists of. Items are never changed in place: a changed item is a new object at the same index. */
 
+import type { TerminationInfo } from "acpd-client";
 import type { Content, Location, ToolContent } from "./content";
 import type { Json } from "./raw";
 
@@ -150,8 +151,7 @@ export interface RunItem extends Base {
 export interface EndItem extends Base {
   readonly type: "end";
   readonly run: number;
-  /** The termination record, raw. */
-  readonly info: Json;
+  readonly info: TerminationInfo;
 }
 
 export interface StallItem extends Base {

@@ -34,9 +34,10 @@ export class Tools {
     this.patch(callId, { question });
   }
 
-  /** Shows again what changed without the call itself, such as the output of its terminal. */
-  touch(callId: string): void {
-    this.patch(callId, {});
+  /** A terminal of the call has changed, which is a part of what is shown of it. */
+  touch(callId: string, terminalId: string): void {
+    const content = this.find(callId)?.content.map((part) => (part.type === "terminal" && part.terminalId === terminalId ? { ...part } : part));
+    if (content !== undefined) this.patch(callId, { content });
   }
 
   /** The turn or the run ended: what is not over stays as it is. */

@@ -58,7 +58,7 @@ describe("a recorded session", () => {
   });
 
   it("has its runs, what was pending when they ended, and the records", () => {
-    expect(transcript.runs.map((run) => run.info?.["cause"])).toEqual(["client_close", "agent_crash"]);
+    expect(transcript.runs.map((run) => run.info?.cause)).toEqual(["client_close", "agent_crash"]);
     expect(transcript.runs.map((run) => run.pending)).toEqual([[], ["turn 9"]]);
     expect(of(transcript, "run")[1]).toMatchObject({ run: 2, agent: "Example 0.1.0", method: "session/resume", by: "REST" });
     expect(transcript.isEnded).toBe(true);

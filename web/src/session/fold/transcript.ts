@@ -3,9 +3,10 @@
  * give the same items, however they are cut into batches. An event of a later version, or one that makes no sense, is a note.
  */
 
+import type { TerminationInfo } from "acpd-client";
 import { content } from "./content";
 import { Draft, type When } from "./draft";
-import { isOpen, type AnsweredBy, type EndItem, type Item, type NoteItem, type QuestionItem, type StallItem, type TurnEndItem, type Voice } from "./items";
+import { isOpen, type AnsweredBy, type EndItem, type Item, type NoteItem, type QuestionItem, type StallItem, type TerminalItem, type TurnEndItem, type Voice } from "./items";
 import { answered, asked } from "./questions";
 import { type Json, defined, get, list, number, object, text } from "./raw";
 import { changes, type Settings, UNSET, withState, withUpdate } from "./settings";
@@ -37,8 +38,8 @@ export interface Run {
   readonly pid?: number;
   /** What was under way when it ended. */
   readonly pending: readonly string[];
-  /** The termination record, raw; none while it lives. */
-  readonly info?: Json;
+  /** The termination record; none while it lives. */
+  readonly info?: TerminationInfo;
 }
 
 /** What an event changed. */
@@ -98,7 +99,8 @@ export class Transcript {
     });
   }
 
-  terminal(terminalId: string): Item | undefined {
+  /** A command by the id of its terminal. */
+  terminal(terminalId: string): TerminalItem | undefined {
     return this.terminals.find(terminalId);
   }
 
@@ -238,8 +240,9 @@ export class Transcript {
   }
 
   private ended(when: When, event: Json): void {
-    const info = object(event["terminationInfo"]);
-    const pending = [...(info["turnActive"] === true ? [`turn ${when.turn}`] : []), ...this.tools.pending().map((title) => `tool call: ${title}`), ...this.unanswered(when)];
+    // acpd wrote it itself.
+    const info = object(event["terminationInfo"]) as unknown as TerminationInfo;
+    const pending = [...(info.turnActive ? [`turn ${when.turn}`] : []), ...this.tools.pending().map((title) => `tool call: ${title}`), ...this.unanswered(when)];
     this.tools.leave(when.at);
     this.goesOn(when);
     const last = this.runs.pop() ?? { run: 1, at: when.at, pending: [] };
@@ -278,7 +281,7 @@ export class Transcript {
 
   private terminalSaid(when: When, event: Json): void {
     const item = this.terminals.tell(when, event);
-    if (item?.callId !== undefined) this.tools.touch(item.callId);
+    if (item?.callId !== undefined) this.tools.touch(item.callId, item.terminalId);
   }
 
   private agentRequest(when: When, event: Json): void {
