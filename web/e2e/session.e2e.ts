@@ -1,0 +1,206 @@
+import { createHash } from "node:crypto";
+import { expect, expectAccessible, test } from "./harness";
+import { steps, stepsTest } from "./steps";
+
+// inspector: Session view (prompt box with queue; streamed text; cancel)
+test("prompts are written, wait their turn, and are cancelled", async ({ page, site, session }) => {
+  const id = await session();
+  await page.goto(`${site}/#/sessions/${id}`);
+  const prompt = page.getByRole("textbox", { name: "Prompt" });
+  await prompt.fill("say **hello** to all");
+  await prompt.press("Enter");
+  await expect(page.getByRole("log").locator("strong")).toHaveText("hello");
+  await prompt.fill("hang");
+  await page.getByRole("button", { name: "Send" }).click();
+  await expect(page.getByText(/^Running ·/)).toBeVisible();
+  await prompt.fill("the next one");
+  await page.getByRole("button", { name: "Put in line" }).click();
+  await expect(page.getByRole("list", { name: "What waits" })).toContainText("the next one");
+  await page.getByRole("button", { name: "Cancel the turn" }).click();
+  await expect(page.getByRole("list", { name: "What waits" })).toHaveCount(0);
+  await expect(page.getByRole("log")).toContainText("the next one");
+  await expect(page.getByText("Waits for a prompt")).toBeVisible();
+  await expectAccessible(page);
+});
+
+// inspector: Session view (images by paste; images of agents never loaded by themselves)
+test("an image is pasted, shown and sent", async ({ page, site, session, call }) => {
+  const id = await session();
+  await page.goto(`${site}/#/sessions/${id}`);
+  const prompt = page.getByRole("textbox", { name: "Prompt" });
+  await prompt.evaluate((box) => {
+    const bytes = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (c) => c.charCodeAt(0));
+    const clipboardData = new DataTransfer();
+    clipboardData.items.add(new File([bytes], "dot.png", { type: "image/png" }));
+    box.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  });
+  await expect(page.getByRole("img", { name: "dot.png" })).toBeVisible();
+  await prompt.fill("look");
+  await prompt.press("Enter");
+  await expect(page.getByRole("log").getByRole("img", { name: "Attached" })).toBeVisible();
+  const { events } = await call<{ events: { kind: string; prompt?: { type: string }[] }[] }>("GET", `/v1/sessions/${id}/events`);
+  expect(events.find((event) => event.kind === "prompt")?.prompt?.map((block) => block.type)).toEqual(["text", "image"]);
+});
+
+// inspector: Session view (images of agents are not loaded; markdown can do nothing)
+stepsTest("markdown of an agent loads nothing and runs nothing", async ({ page, site, session }) => {
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(request.url()));
+  const text = 'A ![picture](https://example.invalid/a.png) <img src="https://example.invalid/b.png" onerror="document.title=1"> <script>document.title=2</script> [bad](javascript:void) [good](https://example.invalid/)\n\n';
+  const image = { type: "image", mimeType: "image/png", data: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==" };
+  const id = await session(steps({ chunks: 1, text }, { update: { sessionUpdate: "agent_message_chunk", content: image } }), { agent: "steps" });
+  await page.goto(`${site}/#/sessions/${id}`);
+  const log = page.getByRole("log");
+  await expect(log.getByRole("link", { name: "Image: picture" })).toHaveAttribute("href", "https://example.invalid/a.png");
+  await expect(log.getByRole("link", { name: "good" })).toHaveAttribute("rel", /noopener/);
+  await expect(log.getByText("bad", { exact: false }).first()).toBeVisible();
+  await expect(log.locator("a[href^='javascript']")).toHaveCount(0);
+  await expect(log.getByRole("img")).toHaveCount(0);
+  await log.getByRole("button", { name: /^Show the image/ }).click();
+  await expect(log.getByRole("img", { name: "From the agent" })).toBeVisible();
+  expect(asked.filter((url) => url.includes("example.invalid"))).toEqual([]);
+});
+
+// inspector: Session view (terminals live with exit status; loaded when they are opened)
+test("a terminal shows its output as a terminal would, and how it ended", async ({ page, site, session }) => {
+  const loaded: string[] = [];
+  page.on("request", (request) => loaded.push(request.url()));
+  const id = await session("run sh -c 'printf \"\\\\033[31mred\\\\033[0m plain\\\\n10%%\\\\r100%%\\\\n\"; exit 3'");
+  await page.goto(`${site}/#/sessions/${id}`);
+  const call = page.getByRole("button", { name: /^execute sh -c/ });
+  await expect(call).toBeVisible();
+  expect(loaded.some((url) => url.includes("xterm"))).toBe(false);
+  await call.click();
+  const output = page.getByRole("log").locator("figure pre");
+  await expect(output.locator(".fg1")).toHaveText("red");
+  await expect(output).toHaveText(/red plain\s+100%/);
+  await expect(page.getByRole("figure")).toContainText("exit 3");
+  await expectAccessible(page);
+});
+
+// inspector: End (by whom and why, code, stderr, what was left behind)
+test("a crash is told by its record, and the session goes on", async ({ page, site, session }) => {
+  const id = await session("fork setsid\ncrash");
+  await page.goto(`${site}/#/sessions/${id}`);
+  await page.getByRole("link", { name: "How it ended" }).click();
+  const record = page.getByRole("region", { name: "How the runs ended" });
+  await expect(record).toContainText("exit 1");
+  await expect(record).toContainText("a process outlived the agent and was killed");
+  await expect(record).toContainText("crash line 1\n");
+  await expect(record).toContainText("150 lines between are not kept");
+  await expect(record).toContainText("crash line 250");
+  await expectAccessible(page);
+  await page.getByRole("link", { name: "Transcript" }).click();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await expect(page.getByText("Taken up again: Example")).toBeVisible();
+  await page.getByRole("textbox", { name: "Prompt" }).fill("and on");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("log")).toContainText("Done");
+});
+
+// inspector: Session view (terminate, confirmed)
+test("terminating asks first, and is for good", async ({ page, site, session }) => {
+  const id = await session("hello");
+  await page.goto(`${site}/#/sessions/${id}`);
+  const menu = page.getByRole("button", { name: "What can be done with this session" });
+  const terminate = page.getByRole("button", { name: /^Terminate/ });
+  await menu.click();
+  await terminate.click();
+  await expect(page.getByRole("dialog")).toBeVisible();
+  await expectAccessible(page);
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("dialog")).toHaveCount(0);
+  await expect(page.getByText("Waits for a prompt")).toBeVisible();
+  await menu.click();
+  await terminate.click();
+  await page.getByRole("dialog").getByRole("button", { name: "Terminate" }).click();
+  await expect(page.getByRole("log")).toContainText("terminated");
+  await menu.click();
+  await expect(terminate).toHaveAttribute("aria-disabled", "true");
+  await expect(page.getByRole("button", { name: /^Resume The session was ended for good/ })).toBeVisible();
+});
+
+// inspector: Session view (fork; what an agent does not support is disabled and says why)
+test("a fork is gone to", async ({ page, site, session }) => {
+  const id = await session("hello");
+  await page.goto(`${site}/#/sessions/${id}`);
+  await page.getByRole("button", { name: "What can be done with this session" }).click();
+  await page.getByRole("button", { name: "Fork" }).click();
+  await expect(page.getByRole("link", { name: id.slice(-6) })).toBeVisible();
+  expect(page.url()).not.toContain(id);
+});
+
+stepsTest("what an agent cannot do is disabled and says why", async ({ page, site, session }) => {
+  const id = await session(undefined, { agent: "steps" });
+  await page.goto(`${site}/#/sessions/${id}`);
+  await expect(page.getByRole("button", { name: "Attach images" })).toBeDisabled();
+  await expect(page.getByRole("button", { name: "Attach images" })).toHaveAttribute("title", "steps takes no images.");
+  await page.getByRole("button", { name: "What can be done with this session" }).click();
+  await expect(page.getByRole("button", { name: /^Fork steps cannot fork sessions/ })).toHaveAttribute("aria-disabled", "true");
+});
+
+// inspector: Session view (filters that keep the order; search within; jump to error)
+test("the transcript is narrowed, searched and jumped through", async ({ page, site, session }) => {
+  const id = await session(`think a thought\ntool Read it\ntool Read more\nneedle in the text\nstream 40 2000\nread /etc/hostname`);
+  await page.goto(`${site}/#/sessions/${id}`);
+  const log = page.getByRole("log");
+  await expect(log).toContainText("Done");
+  await page.getByRole("button", { name: "Tools" }).click();
+  await expect(log.getByRole("button")).toHaveText([/Read it/, /Read more/]);
+  await page.getByRole("button", { name: "Tools" }).click();
+  await page.keyboard.press("/");
+  await page.keyboard.type("needle in");
+  await expect(page.getByText("2 found")).toBeVisible();
+  await page.keyboard.press("Enter");
+  await expect(log.locator(".found")).toContainText("needle");
+  await expect.poll(() => page.evaluate(() => CSS.highlights.get("found")?.size)).toBeGreaterThan(0);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Next error" }).click();
+  await expect(log.locator(".found")).toContainText("outside the session's directories");
+  await expectAccessible(page);
+});
+
+// inspector: Trace (waterfall, raw JSON beside it, pause, errors only)
+test("the trace shows events with their raw form, pauses, and narrows to errors", async ({ page, site, session, call }) => {
+  const id = await session("tool Read it\nread /etc/hostname");
+  await page.goto(`${site}/#/sessions/${id}/trace`);
+  const events = page.getByRole("log", { name: "Events" });
+  await events.getByRole("button", { name: /prompt turn 1/ }).click();
+  await expect(page.getByRole("region", { name: /^Event \d+, raw/ })).toContainText('"kind": "prompt"');
+  await page.keyboard.press("ArrowDown");
+  await expect(page.getByRole("region", { name: /^Event 4, raw/ })).toContainText('"tool_call"');
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Pause" }).click();
+  await call("POST", `/v1/sessions/${id}/prompt`, { prompt: "more" });
+  await expect(page.getByText(/\d new/)).toBeVisible();
+  await page.getByRole("button", { name: "Go on" }).click();
+  await expect(events.getByRole("button", { name: /prompt turn 2/ })).toBeVisible();
+  await page.getByLabel("Errors only").check();
+  await expect(events.getByRole("button")).toHaveCount(1);
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export JSON Lines" }).click();
+  expect((await download).suggestedFilename()).toBe(`${id}.jsonl`);
+});
+
+const secret = "acpd-web-watch-0123456789abcdef0123456789abcdef";
+const observer = test.extend({
+  daemonOptions: {
+    config: `[tokens.watch]\nhash = "sha256:${createHash("sha256").update(secret).digest("hex")}"\nscope = "observe"\nsees = "all"\n[tokens.boss]\nhash = "sha256:${createHash("sha256").update(`${secret}-boss`).digest("hex")}"\nscope = "admin"\n`,
+  },
+});
+
+// inspector: Session view (an observer sees no buttons that it may not press)
+observer("an observer watches a question and is offered no answer", async ({ page, site, call, daemon }) => {
+  const { sessionId } = await call<{ sessionId: string }>("POST", "/v1/sessions", { cwd: daemon.project, prompt: "ask edit Change it" }, { Authorization: `Bearer ${secret}-boss` });
+  await page.goto(`${site}/#/sessions/${sessionId}`);
+  await page.getByLabel("Token").fill(secret);
+  await page.keyboard.press("Enter");
+  const question = page.getByRole("region", { name: /^Question/ });
+  await expect(question).toContainText("Your token may watch, not answer.");
+  await expect(question.getByRole("button", { name: /Allow/ })).toHaveCount(0);
+  await expect(page.getByRole("textbox", { name: "Prompt" })).toHaveCount(0);
+  await expect(page.getByRole("button", { name: "Cancel the turn" })).toHaveCount(0);
+  await page.getByRole("button", { name: "What can be done with this session" }).click();
+  await expect(page.getByRole("button", { name: /Terminate|Close|Fork|Resume/ })).toHaveCount(0);
+  await expectAccessible(page);
+});

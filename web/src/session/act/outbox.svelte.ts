@@ -1,0 +1,79 @@
+import type { AcpdClient } from "acpd-client";
+import { inWords } from "../../api/errors";
+import type { Turn } from "../fold/transcript";
+
+/** An image that goes with a prompt, base64. */
+export interface Attachment {
+  readonly mimeType: string;
+  readonly data: string;
+  readonly name: string;
+}
+
+/** A prompt that has no turn yet. */
+export interface Waiting {
+  readonly key: string;
+  readonly text: string;
+  readonly images: readonly Attachment[];
+  readonly state: "sending" | "waiting" | "failed";
+  /** The prompts before it, or why it failed. */
+  readonly note: string;
+}
+
+/** What was sent and has not begun: each prompt goes once, under a key that its event bears. */
+export class Outbox {
+  #waiting = $state.raw<readonly Waiting[]>([]);
+
+  constructor(
+    private readonly id: string,
+    private readonly client: AcpdClient,
+  ) {}
+
+  get waiting(): readonly Waiting[] {
+    return this.#waiting;
+  }
+
+  /** Sends a prompt; gives whether it was accepted. */
+  async send(text: string, images: readonly Attachment[]): Promise<boolean> {
+    const entry: Waiting = { key: crypto.randomUUID(), text, images, state: "sending", note: "" };
+    this.#waiting = [...this.#waiting, entry];
+    try {
+      const accepted = await this.client.prompt(this.id, blocks(text, images), { idempotencyKey: entry.key });
+      if (accepted.waiting === undefined) this.drop(entry.key);
+      else this.#put({ ...entry, state: "waiting", note: `${accepted.waiting} before it` });
+      return true;
+    } catch (error) {
+      this.#put({ ...entry, state: "failed", note: inWords(error) });
+      return false;
+    }
+  }
+
+  /** Takes one out: it is shown no more. */
+  drop(key: string): void {
+    this.#waiting = this.#waiting.filter((entry) => entry.key !== key);
+  }
+
+  /** The turns that have begun: a prompt that has one waits no more. */
+  began(turns: readonly Turn[]): void {
+    if (this.#waiting.length === 0) return;
+    const begun = new Set(turns.slice(-32).map((turn) => turn.idempotencyKey));
+    if (this.#waiting.some((entry) => begun.has(entry.key))) this.#waiting = this.#waiting.filter((entry) => !begun.has(entry.key));
+  }
+
+  /** The run ended: what waited is gone. */
+  ended(): void {
+    if (!this.#waiting.some((entry) => entry.state === "waiting")) return;
+    const note = "The session ended before it began.";
+    this.#waiting = this.#waiting.map((entry) => (entry.state === "waiting" ? { ...entry, state: "failed", note } : entry));
+  }
+
+  #put(entry: Waiting): void {
+    this.#waiting = this.#waiting.map((each) => (each.key === entry.key ? entry : each));
+  }
+}
+
+function blocks(text: string, images: readonly Attachment[]) {
+  return [
+    ...(text === "" ? [] : [{ type: "text" as const, text }]),
+    ...images.map(({ mimeType, data }) => ({ type: "image" as const, mimeType, data })),
+  ];
+}

@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { keyOf } from "../keys";
+import { fileDiff } from "./diff";
+import { palette } from "./screen";
+
+// inspector: Session view (diffs)
+describe("fileDiff", () => {
+  const signs = (oldText: string, newText: string): string => fileDiff(oldText, newText).lines.map((line) => line.sign).join("");
+
+  it.each([
+    ["a new file", "", "a\nb\n", "++"],
+    ["an emptied one", "a\n", "", "-"],
+    ["a change with what is around it", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n", "…   -+   "],
+    ["nothing", "a\n", "a\n", ""],
+  ])("%s", (_, oldText, newText, expected) => expect(signs(oldText, newText)).toBe(expected));
+
+  it("counts what came and went", () => expect(fileDiff("a\nb\n", "a\nc\nd\n")).toMatchObject({ added: 2, removed: 1 }));
+
+  it("gives up on what takes too long, and shows both", () => {
+    const text = (seed: number): string => Array.from({ length: 30_000 }, (_, line) => (line * seed) % 9973).join("\n");
+    const start = performance.now();
+    const { added, removed } = fileDiff(text(7), text(11));
+    expect(added + removed).toBeGreaterThan(0);
+    expect(performance.now() - start).toBeLessThan(5000);
+  });
+});
+
+// inspector: Session view (terminals)
+it.each([
+  [16, "rgb(0 0 0)"],
+  [231, "rgb(255 255 255)"],
+  [196, "rgb(255 0 0)"],
+  [232, "rgb(8 8 8)"],
+  [255, "rgb(238 238 238)"],
+])("colour %i is %s", (color, expected) => expect(palette(color)).toBe(expected));
+
+// inspector: Session view (by keyboard, never steals typing)
+describe("keyOf", () => {
+  const key = (name: string, more: object = {}) => ({ key: name, ctrlKey: false, altKey: false, metaKey: false, ...more });
+
+  it("means nothing while something is typed, or with Ctrl", () => {
+    expect(keyOf(key("q"), false)).toBe("question");
+    expect(keyOf(key("q"), true)).toBeUndefined();
+    expect(keyOf(key("q", { ctrlKey: true }), false)).toBeUndefined();
+    expect(keyOf(key("x"), false)).toBeUndefined();
+  });
+});
