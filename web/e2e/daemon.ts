@@ -39,6 +39,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
   if (options.config !== undefined || options.home === undefined) await writeFile(config, options.config ?? "");
   const child = spawn(binary(), ["serve", "--listen", options.listen ?? "127.0.0.1:0", "--state-dir", join(home, "state"), "--config", config], {
     cwd: home,
+    env: { ...process.env, ACPD_WEB_DIR: resolve(import.meta.dirname, "../dist") },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const url = await address(child);

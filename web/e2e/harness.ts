@@ -1,13 +1,12 @@
 import { test as base, expect, type Page } from "@playwright/test";
 import axe from "axe-core";
 import { type Daemon, type DaemonOptions, startDaemon } from "./daemon";
-import { servePages } from "./pages";
 
 interface Fixtures {
   /** How the daemon of the test is started: `test.use({ daemonOptions: { config } })`. */
   daemonOptions: DaemonOptions;
   daemon: Daemon;
-  /** The address of the pages, with the daemon behind them. */
+  /** The address of the pages: the daemon serves those that were built last. */
   site: string;
   /** A request to the daemon; an answer that is no success fails the test. */
   call: <T = unknown>(method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<T>;
@@ -15,7 +14,7 @@ interface Fixtures {
   session: (prompt?: string, more?: Record<string, unknown>) => Promise<string>;
 }
 
-/** A test with a daemon of its own and the built pages before it. Nothing of a page may break the policy, or throw. */
+/** A test with a daemon of its own, which serves the built pages. Nothing of a page may break the policy, or throw. */
 export const test = base.extend<Fixtures>({
   daemonOptions: [{}, { option: true }],
   daemon: async ({ daemonOptions }, use) => {
@@ -27,12 +26,7 @@ export const test = base.extend<Fixtures>({
     }
   },
   site: async ({ daemon }, use) => {
-    const pages = await servePages(daemon.url);
-    try {
-      await use(pages.url);
-    } finally {
-      await pages.close();
-    }
+    await use(daemon.url);
   },
   call: async ({ daemon }, use) => {
     await use(<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>) => call<T>(daemon.url, method, path, body, headers));
@@ -54,7 +48,7 @@ export const test = base.extend<Fixtures>({
   },
 });
 
-export { expect };
+export { expect, type Page };
 
 /** Fails with what axe finds that is serious. */
 export async function expectAccessible(page: Page): Promise<void> {
