@@ -16,7 +16,7 @@ mod token;
 pub use chat::{Attach, Chat};
 pub use config::ConfigCommand;
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
-pub use operate::{Doctor, Operate};
+pub use operate::{Doctor, Open, Operate};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 pub use sessions::{Answer, Export, Fork, Import, Prune, SessionPrompt, Several};
 pub use token::{Token, TokenLimits, TokenPlace};
@@ -94,6 +94,8 @@ pub enum Command {
     Sessions(Sessions),
     /// Watch the sessions of a daemon
     Top(Top),
+    /// Show the daemon, or one of its sessions, in the browser
+    Open(Open),
     /// Say whether there is a daemon, and how it stands
     #[command(after_help = operate::STATUS)]
     Status(Operate),

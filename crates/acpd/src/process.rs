@@ -53,6 +53,7 @@ pub fn run_process() -> ExitCode {
             Command::Config(args) => commands::config::config(args),
             Command::Status(status) => commands::status::status(status).await,
             Command::Stop(stop) => commands::stop::stop(stop).await,
+            Command::Open(args) => commands::open::open(args).await,
             Command::Reload(reload) => commands::reload::reload(reload).await,
             Command::Agents(agents) => commands::agents::agents(agents).await,
             Command::ExampleAgent { .. } => unreachable!("it was taken off above"),

@@ -6,6 +6,7 @@
 mod accept;
 mod acp;
 mod body;
+mod codes;
 mod exchange;
 mod guard;
 mod health;

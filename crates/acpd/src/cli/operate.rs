@@ -42,6 +42,36 @@ pub struct Operate {
     pub which: Which,
 }
 
+/// `acpd open`
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(after_help = "\
+The browser is let in by a code that is good once, for a minute; what it is given for it is good for 12 \
+hours, or until the daemon ends. With --connect URL the page asks for a token. Where there is no \
+display, the address is printed.
+Exit codes: 0 it is open or printed, 4 there is no daemon, or no such session.
+
+Examples:
+  acpd open
+  acpd open 5f0c9e                             one session
+  acpd open --print                            the address, for a browser elsewhere")]
+pub struct Open {
+    /// The session to show: its id, or an end or beginning of it that no other one has
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+
+    /// Print the address, and start no browser
+    #[arg(long)]
+    pub print: bool,
+
+    /// Print the address as JSON, and start no browser
+    #[arg(long)]
+    pub json: bool,
+
+    /// The daemon.
+    #[command(flatten)]
+    pub which: Which,
+}
+
 /// `acpd doctor`
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(after_help = "\

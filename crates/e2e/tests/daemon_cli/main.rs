@@ -12,6 +12,7 @@ mod events;
 mod following;
 mod in_line;
 mod leaving_chat;
+mod opening;
 mod operate;
 mod other_users;
 mod own_agents;

@@ -121,7 +121,8 @@ pub(super) async fn check_token(
     if identity.has_expired(now) {
         super::metrics::count_refused_token();
         let expired = identity.expires_ms().map(iso8601).unwrap_or_default();
-        let detail = format!("this token expired at {expired}; a new one is made by acpd token rotate");
+        let remedy = if identity.name().is_some() { "token rotate" } else { "open" };
+        let detail = format!("this token expired at {expired}; a new one is made by acpd {remedy}");
         return Problem::new(StatusCode::UNAUTHORIZED, Kind::TokenExpired, detail)
             .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
             .into_response();

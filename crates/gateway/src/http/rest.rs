@@ -6,6 +6,7 @@ mod body;
 mod creating;
 mod event_cursor;
 mod events;
+mod opening;
 mod prompting;
 mod pruning;
 mod reload;
@@ -46,7 +47,7 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 22] = [
+const ROUTES: [Route; 23] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::POST, "/sessions", |method| on(method, creating::create)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
@@ -64,6 +65,7 @@ const ROUTES: [Route; 22] = [
     (MethodFilter::POST, "/sessions/{id}/terminate", |method| on(method, sessions::terminate)),
     (MethodFilter::GET, "/search", |method| on(method, search::search)),
     (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
+    (MethodFilter::POST, "/codes", |method| on(method, opening::issue)),
     (MethodFilter::POST, "/reload", |method| on(method, reload::reload)),
     (MethodFilter::POST, "/agents/{name}/check", |method| on(method, agents::check)),
     (MethodFilter::GET, "/stats", |method| on(method, stats::show)),
@@ -72,8 +74,9 @@ const ROUTES: [Route; 22] = [
 ];
 
 /// What needs none.
-const OPEN_ROUTES: [Route; 2] = [
+const OPEN_ROUTES: [Route; 3] = [
     (MethodFilter::GET, "/health", |method| on(method, health::health)),
+    (MethodFilter::POST, "/open", |method| on(method, opening::open)),
     (MethodFilter::GET, "/ready", |method| on(method, health::ready)),
 ];
 

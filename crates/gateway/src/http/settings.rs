@@ -1,6 +1,7 @@
 //! How the front door is set up, and what all requests share.
 
 use super::body::BodyBudget;
+use super::codes::Codes;
 use super::journal::Refusals;
 use super::metrics::Measurements;
 use super::pulse::Pulse;
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     pub(super) bodies: BodyBudget,
     /// Whether acpd itself runs, for all that waits for clients.
     pub(super) pulse: Arc<Pulse>,
+    /// By which browsers are let in.
+    pub(super) codes: Codes,
     /// Requests that were refused, as far as they were told.
     pub(super) refusals: Refusals,
     /// For the daemon, which reads its configuration anew.
@@ -80,6 +83,7 @@ impl Shared {
             measurements,
             bodies,
             pulse,
+            codes: Codes::default(),
             refusals,
             reloads,
             settings,

@@ -20,6 +20,19 @@ pub type TokenHash = [u8; 32];
 /// How often it is looked for tokens whose time is over; requests are refused at once.
 const EXPIRY_LOOK: Duration = Duration::from_secs(1);
 
+/// How long the token of a browser is good, in milliseconds: a day's work.
+pub(super) const BROWSER_MS: i64 = 12 * 60 * 60 * 1000;
+/// Browsers that are let in at a time; with another one, what the first has open ends.
+const BROWSERS: usize = 32;
+
+/// What nobody can guess: 256 random bits in hexadecimal digits.
+#[expect(clippy::expect_used, reason = "without random bytes nothing here is safe")]
+pub(super) fn secret() -> String {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system has random bytes");
+    HEXLOWER.encode(&bytes)
+}
+
 /// The hash of a token, as it is stored.
 pub fn hash_token(token: &str) -> TokenHash {
     Sha256::digest(token.as_bytes()).into()
@@ -29,6 +42,8 @@ pub fn hash_token(token: &str) -> TokenHash {
 #[derive(Clone)]
 struct Known {
     bearers: Arc<[(TokenHash, Identity)]>,
+    /// Browsers that the owner has let in, the first first. They are no reason to refuse callers without a token.
+    browsers: Arc<[(TokenHash, Identity)]>,
     /// Every caller is admitted, until this is cancelled by the first token. It never comes back: taking tokens out
     /// is no way to open the door.
     open: Option<CancellationToken>,
@@ -36,7 +51,7 @@ struct Known {
 
 impl Default for Known {
     fn default() -> Self {
-        Self { bearers: Arc::default(), open: Some(CancellationToken::new()) }
+        Self { bearers: Arc::default(), browsers: Arc::default(), open: Some(CancellationToken::new()) }
     }
 }
 
@@ -73,6 +88,21 @@ impl Tokens {
         known.bearers = bearers.into();
     }
 
+    /// Knows one more until its time is over, whatever else is known: its token.
+    pub(super) fn admit(&self, browser: Identity) -> String {
+        let token = secret();
+        let mut known = self.0.write();
+        let now = now_ms();
+        let mut browsers: Vec<_> =
+            known.browsers.iter().filter(|(_, browser)| !browser.has_expired(now)).cloned().collect();
+        if browsers.len() == BROWSERS {
+            browsers.remove(0).1.revoked().cancel();
+        }
+        browsers.push((hash_token(&token), browser));
+        known.browsers = browsers.into();
+        token
+    }
+
     /// Whether there never was one, so that every caller is admitted: until this is cancelled.
     pub(super) fn open(&self) -> Option<CancellationToken> {
         self.known().open
@@ -94,7 +124,8 @@ impl Tokens {
 
     /// What tokens have open that are refused at this time ends.
     pub(super) fn end_expired(&self, now_ms: i64) {
-        for (_, identity) in self.known().bearers.iter() {
+        let known = self.known();
+        for (_, identity) in known.bearers.iter().chain(known.browsers.iter()) {
             if identity.has_expired(now_ms) && !identity.revoked().is_cancelled() {
                 tracing::info!(
                     token = identity.name().map(|name| &**name),
@@ -132,7 +163,8 @@ impl Tokens {
     pub(super) fn bearer(&self, token: &str) -> Option<Identity> {
         let presented = hash_token(token);
         let mut found = None;
-        for (hash, identity) in self.known().bearers.iter() {
+        let known = self.known();
+        for (hash, identity) in known.bearers.iter().chain(known.browsers.iter()) {
             if bool::from(hash.ct_eq(&presented)) {
                 found = Some(identity.clone());
             }

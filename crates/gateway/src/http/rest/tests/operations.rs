@@ -4,6 +4,7 @@ use crate::http::health::{Health, Ready};
 use crate::http::rest::agents::Agents;
 use crate::http::rest::answering::AnswerBody;
 use crate::http::rest::events::EventsQuery;
+use crate::http::rest::opening::{Code, OpenBody, Opened};
 use crate::http::rest::prompting::{PromptAccepted, PromptBody};
 use crate::http::rest::pruning::{PruneBody, Pruned};
 use crate::http::rest::reload::Reloaded;
@@ -98,6 +99,44 @@ const OPERATIONS: &[Operation] = &[
         request: None,
         answers: &[of::<Agents>(200, "all agents of the configuration"), FORBIDDEN, UNAUTHORIZED, TOO_MANY],
         is_open: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/v1/codes",
+        id: "issueCode",
+        tag: "operation",
+        summary: "`POST /v1/codes`: a code for a browser of the daemon's owner, who is let in by it once.",
+        description: Some("Only over the Unix socket, to a caller without a token."),
+        parameters: Vec::new,
+        request: None,
+        answers: &[
+            of::<Code>(201, "the code, which is good for 60 seconds"),
+            problem(403, "the caller is not the owner of the daemon at its Unix socket"),
+            UNAUTHORIZED,
+            TOO_MANY,
+        ],
+        is_open: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/v1/open",
+        id: "openByCode",
+        tag: "operation",
+        summary: "`POST /v1/open`: a token for a code.",
+        description: Some(
+            "The token may do what the owner of the daemon may, for 12 hours, and not after the end of the daemon.",
+        ),
+        parameters: Vec::new,
+        request: Some(of_body::<OpenBody>),
+        answers: &[
+            of::<Opened>(200, "the token"),
+            problem(400, "the body is not readable"),
+            problem(401, "the code is unknown, was used, or is too old"),
+            problem(408, "the body did not come in time"),
+            TOO_LARGE,
+            NOT_JSON,
+        ],
+        is_open: true,
     },
     Operation {
         method: Method::GET,

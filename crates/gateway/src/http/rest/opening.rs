@@ -1,0 +1,87 @@
+//! Letting a browser in: the owner of the daemon asks for a code over the Unix socket, and a page changes it for a token.
+
+use super::super::codes::GOOD_FOR;
+use super::super::problem::{Kind, Problem};
+use super::super::settings::Shared;
+use super::super::{Peer, tokens};
+use super::body;
+use crate::identity::{Identity, Scope};
+use acpd_host::{iso8601, now_ms};
+use axum::body::Body;
+use axum::extract::State;
+use axum::{Extension, Json};
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A code.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Code {
+    /// What `POST /v1/open` takes, once.
+    code: String,
+    /// Until when, ISO 8601.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    expires_at: String,
+}
+
+/// What is to be changed for a token.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct OpenBody {
+    /// A code of `POST /v1/codes`.
+    code: String,
+}
+
+/// A token for one browser.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Opened {
+    /// The token: all that the owner of the daemon may do.
+    token: String,
+    /// It is refused from then on, and after the end of the daemon; ISO 8601.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    expires_at: String,
+}
+
+/// `POST /v1/codes`: a code for a browser of the daemon's owner.
+pub(super) async fn issue(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    peer: Option<Extension<Peer>>,
+) -> Result<(StatusCode, Json<Code>), Problem> {
+    super::check_scope(&identity, Scope::Admin)?;
+    // Over TCP a caller has a token that it can give to a page itself, or none is needed.
+    let is_owner = peer.is_some_and(|Extension(peer)| peer == Peer::Unix) && identity.name().is_none();
+    if !is_owner {
+        let detail = "a code is given over the Unix socket only, to a caller without a token: acpd open";
+        return Err(Problem::new(StatusCode::FORBIDDEN, Kind::Forbidden, detail));
+    }
+    let code = shared.codes.issue();
+    let good_for = i64::try_from(GOOD_FOR.as_millis()).unwrap_or(i64::MAX);
+    let expires_at = iso8601(now_ms().saturating_add(good_for));
+    Ok((StatusCode::CREATED, Json(Code { code, expires_at })))
+}
+
+/// `POST /v1/open`: a token for a code.
+pub(super) async fn open(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Opened>, Problem> {
+    let read = body::read(&shared, &headers, body).await?;
+    let OpenBody { code } = body::parse(&read)?;
+    if !shared.codes.take(&code) {
+        let detail = "code: it is none of this daemon's, or was used, or is more than a minute old; \
+                      acpd open gives another";
+        return Err(Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail));
+    }
+    let expires_ms = now_ms().saturating_add(tokens::BROWSER_MS);
+    let owner = Identity::local(shared.settings().local).expiring(Some(expires_ms));
+    let token = shared.tokens.admit(owner);
+    tracing::info!("a browser of the owner's was let in");
+    Ok(Json(Opened { token, expires_at: iso8601(expires_ms) }))
+}
