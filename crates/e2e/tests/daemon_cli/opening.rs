@@ -25,7 +25,7 @@ fn code_of(url: &str) -> &str {
     code.split('&').next().unwrap_or_default()
 }
 
-// contract 7.1, inspector: acpd open gets a single-use code over the Unix socket; a page changes it for a token that may do
+// contract 7.1: acpd open gets a single-use code over the Unix socket; a page changes it for a token that may do
 // what the owner may, also where the daemon has tokens
 #[test]
 fn a_browser_is_let_in_once() {
@@ -62,7 +62,7 @@ fn a_browser_is_let_in_once() {
     daemon.stop();
 }
 
-// contract 7.1, inspector: a code is for the owner at the Unix socket, and for JSON that no form of a foreign page can send
+// contract 7.1: a code is for the owner at the Unix socket, and for JSON that no form of a foreign page can send
 #[test]
 fn a_code_is_given_to_the_owner_only() {
     let scratch = Scratch::new();
