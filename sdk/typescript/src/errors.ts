@@ -12,21 +12,20 @@ export type ProblemCode = CodeOf<ProblemType>;
 export abstract class AcpdError extends Error {
   /** Which class it is; for a `switch`. */
   abstract readonly kind: "network" | "problem" | "protocol" | "aborted" | "argument" | "removed" | "agent";
-
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = new.target.name;
-  }
+  // Written down in each class: what is minified has other names.
+  abstract override readonly name: string;
 }
 
 /** The daemon could not be reached, or the connection was cut. `cause` is what the platform said. */
 export class NetworkError extends AcpdError {
   readonly kind = "network";
+  override readonly name = "NetworkError";
 }
 
 /** The daemon answered with a problem document. */
 export class ProblemError extends AcpdError {
   readonly kind = "problem";
+  override readonly name = "ProblemError";
   /** The last part of the document's `type`. A later daemon may have more of them. */
   readonly code: ProblemCode | (string & {});
   /** The HTTP status. */
@@ -55,6 +54,7 @@ export class ProblemError extends AcpdError {
 /** An answer that is not what acpd's documents say: another server, a proxy in between, or a defect. */
 export class ProtocolError extends AcpdError {
   readonly kind = "protocol";
+  override readonly name = "ProtocolError";
 
   constructor(
     message: string,
@@ -69,16 +69,17 @@ export class ProtocolError extends AcpdError {
 /** The caller's signal was aborted. `cause` is its reason. Its `name` is that of the platform's own error. */
 export class AbortedError extends AcpdError {
   readonly kind = "aborted";
+  override readonly name = "AbortError";
 
   constructor(signal: AbortSignal) {
     super("aborted by the caller", { cause: signal.reason });
-    this.name = "AbortError";
   }
 }
 
 /** An argument that cannot be right; nothing was sent. */
 export class ArgumentError extends AcpdError {
   readonly kind = "argument";
+  override readonly name = "ArgumentError";
 
   constructor(
     /** Which argument. */
@@ -92,6 +93,7 @@ export class ArgumentError extends AcpdError {
 /** The session was removed with its history while something waited for it. */
 export class SessionRemovedError extends AcpdError {
   readonly kind = "removed";
+  override readonly name = "SessionRemovedError";
 
   constructor(readonly sessionId: string) {
     super(`session ${sessionId} was removed`);
@@ -101,6 +103,7 @@ export class SessionRemovedError extends AcpdError {
 /** The agent, or acpd for it, answered a request of ACP with an error. */
 export class AgentError extends AcpdError {
   readonly kind = "agent";
+  override readonly name = "AgentError";
   /** How the agent's process ended, where that is the reason. */
   readonly terminationInfo: TerminationInfo | undefined;
 

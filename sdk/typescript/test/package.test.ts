@@ -54,7 +54,7 @@ const program = async (name: string, ...words: string[]) => {
 // issue 12: `npm pack` installs and runs in an empty directory
 test("what is packed is the library and its types", async () => {
   const files = await readdir(join(directory, "node_modules", "acpd-client"), { recursive: true });
-  expect(files).toEqual(expect.arrayContaining(["README.md", "package.json", "dist/index.js", "dist/index.d.ts"]));
+  expect(files).toEqual(expect.arrayContaining(["LICENSE", "README.md", "dist/index.js", "dist/index.d.ts"]));
   expect(files.filter((file) => /test|\.map$/.test(file) || (file.endsWith(".ts") && !file.endsWith(".d.ts")))).toEqual([]);
 });
 
