@@ -37,7 +37,8 @@ test("an image is pasted, shown and sent", async ({ page, site, session, call })
   await expect(page.getByRole("img", { name: "dot.png" })).toBeVisible();
   await prompt.fill("look");
   await prompt.press("Enter");
-  await expect(page.getByRole("log").getByRole("img", { name: "Attached" })).toBeVisible();
+  const sent = page.getByRole("log").getByRole("img", { name: "Attached" });
+  await expect.poll(() => sent.evaluate((image: HTMLImageElement) => image.naturalWidth)).toBe(1);
   const { events } = await call<{ events: { kind: string; prompt?: { type: string }[] }[] }>("GET", `/v1/sessions/${id}/events`);
   expect(events.find((event) => event.kind === "prompt")?.prompt?.map((block) => block.type)).toEqual(["text", "image"]);
 });
