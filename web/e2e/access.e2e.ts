@@ -14,7 +14,7 @@ test("a token is asked for, kept in this tab, and nowhere else", async ({ page, 
   await expectAccessible(page);
   await page.getByLabel("Token").fill("wrong");
   await page.getByRole("button", { name: "Go on" }).click();
-  await expect(page.getByRole("alert")).toBeVisible();
+  await expect(page.getByRole("alert")).toContainText("does not know this token");
   await page.getByLabel("Token").fill(secret("boss"));
   await page.keyboard.press("Enter");
   await expect(page.getByRole("heading", { name: "No session yet" })).toBeVisible();

@@ -63,5 +63,7 @@ test("the list fits a phone", async ({ page, site, session }) => {
   await page.goto(site);
   await expect(page.getByRole("link", { name: /A long title/ })).toBeVisible();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+  const cells = page.getByRole("row").nth(1).getByRole("cell");
+  for (const cell of await cells.all()) expect((await cell.boundingBox())?.height ?? 0).toBeLessThan(48);
   await expectAccessible(page);
 });

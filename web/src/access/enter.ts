@@ -18,7 +18,7 @@ export async function enter(): Promise<void> {
     try {
       access.use(await exchange(code));
     } catch (error) {
-      access.refuse(`The code of "acpd open" was not taken: ${inWords(error)}`);
+      access.refuse(`The code of acpd open was not taken: ${inWords(error)}`);
       return;
     }
   }

@@ -1,6 +1,6 @@
-import { AcpdClient } from "acpd-client";
+import { AcpdClient, type ProblemDocument } from "acpd-client";
 import { access } from "./access.svelte";
-import { fromDaemon } from "./errors";
+import { fromDaemon, refusal } from "./errors";
 import { link } from "./link.svelte";
 
 /** The one way from the pages to the daemon that they come from: with their token, and an ear for how it goes. */
@@ -10,9 +10,9 @@ export const api = new AcpdClient({ url: "", fetch: send });
 export async function exchange(code: string): Promise<string> {
   const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }) };
   const response = await send("/v1/open", init);
-  const answer: unknown = await response.json();
-  if (response.ok && typeof answer === "object" && answer !== null && "token" in answer) return String(answer.token);
-  throw new Error((await detailOf(response)) ?? "the daemon did not take it");
+  if (!response.ok) throw new Error((await problemOf(response)).detail ?? "the daemon did not take it");
+  const { token } = (await response.json()) as { token: string };
+  return token;
 }
 
 async function send(input: string, init: RequestInit): Promise<Response> {
@@ -21,7 +21,7 @@ async function send(input: string, init: RequestInit): Promise<Response> {
   try {
     const response = await fetch(input, { ...init, headers });
     link.told(fromDaemon(response.status, response.headers.get("Content-Type")));
-    if (response.status === 401) access.refuse((await detailOf(response.clone())) ?? "");
+    if (response.status === 401) access.refuse(refusal(await problemOf(response.clone()), access.token !== undefined));
     return response;
   } catch (error) {
     if (init.signal?.aborted !== true) link.told(false);
@@ -29,8 +29,8 @@ async function send(input: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** What a problem document says; undefined for what is none. */
-async function detailOf(response: Response): Promise<string | undefined> {
-  const problem: unknown = await response.json().catch(() => undefined);
-  return typeof problem === "object" && problem !== null && "detail" in problem ? String(problem.detail) : undefined;
+/** The problem document that is the answer; what is none says nothing. */
+async function problemOf(response: Response): Promise<Partial<ProblemDocument>> {
+  const body: unknown = await response.json().catch(() => undefined);
+  return typeof body === "object" && body !== null ? body : {};
 }

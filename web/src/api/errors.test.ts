@@ -1,6 +1,6 @@
 import { AbortedError, NetworkError, ProblemError, ProtocolError } from "acpd-client";
 import { describe, expect, it } from "vitest";
-import { fromDaemon, inWords, isAbort, isAway, sentence } from "./errors";
+import { fromDaemon, inWords, isAbort, isAway, refusal, sentence } from "./errors";
 
 const problem = (detail: string) =>
   new ProblemError({ type: "urn:sandbox-agent:error:bad_request", title: "Bad Request", status: 400, detail });
@@ -39,6 +39,15 @@ describe("inWords", () => {
     expect(sentence(text)).toBe(expected);
     expect(inWords(problem(text))).toBe(expected);
   });
+});
+
+// inspector: What it does (token entry where the daemon needs one)
+it.each([
+  [undefined, false, "gives access by tokens"],
+  ["urn:sandbox-agent:error:unauthorized", true, "does not know this token"],
+  ["urn:sandbox-agent:error:token_expired", true, "has expired"],
+] as const)("%s, with a token: %s", (type, had, words) => {
+  expect(refusal(type === undefined ? {} : { type }, had)).toContain(words);
 });
 
 it("tells what the page gave up by itself", () => {

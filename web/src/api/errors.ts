@@ -1,4 +1,4 @@
-import { AbortedError, NetworkError, ProtocolError } from "acpd-client";
+import { AbortedError, NetworkError, type ProblemDocument, ProtocolError } from "acpd-client";
 
 const AWAY = "The daemon does not answer. If it was stopped, start it again (acpd serve); the pages go on by themselves.";
 
@@ -21,6 +21,12 @@ export function isAway(error: unknown): boolean {
 export function inWords(error: unknown): string {
   if (isAway(error)) return AWAY;
   return error instanceof Error ? sentence(error.message) : "Something unexpected happened.";
+}
+
+/** Why a token is asked for. `had`: one was sent. */
+export function refusal({ type }: Partial<ProblemDocument>, had: boolean): string {
+  if (type === "urn:sandbox-agent:error:token_expired") return "This token has expired. Another one is needed.";
+  return had ? "The daemon does not know this token. It may have been revoked, or belong to another daemon." : "This daemon gives access by tokens.";
 }
 
 /** With a capital letter in front and a full stop behind. */
