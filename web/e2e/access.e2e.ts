@@ -1,4 +1,8 @@
 import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
 import { expect, expectAccessible, test } from "./harness";
 
 const secret = (name: string) => `acpd-web-${name}-0123456789abcdef0123456789abcdef`;
@@ -35,6 +39,30 @@ test("tokens are listed without their secrets", async ({ page, site }) => {
   await expect(page.getByRole("row").filter({ hasText: "eyes" })).toContainText("observe");
   await expectAccessible(page);
   expect(await page.content()).not.toMatch(/sha256|0123456789abcdef/);
+});
+
+/** A single-use code, which the daemon gives over its Unix socket only, as `acpd open` asks for it. */
+async function codeOf(home: string): Promise<string> {
+  const asked = request({ socketPath: join(home, "state", "acpd.sock"), method: "POST", path: "/v1/codes", headers: { "Content-Type": "application/json" } });
+  asked.end();
+  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  return ((await json(answer)) as { code: string }).code;
+}
+
+// inspector: What it does (`acpd open`: the code is in the fragment, which is erased from the history at once)
+test("a code lets the page in, once, and is gone from the address", async ({ page, site, daemon, call }) => {
+  const boss = { Authorization: `Bearer ${secret("boss")}` };
+  const { sessionId } = await call<{ sessionId: string }>("POST", "/v1/sessions", { cwd: daemon.project }, boss);
+  const code = await codeOf(daemon.home);
+  await page.goto(`${site}/#code=${code}&to=${encodeURIComponent(`/sessions/${sessionId}`)}`);
+  await expect(page.getByRole("navigation", { name: "Views" }).getByRole("link")).toHaveCount(4);
+  await expect(page).toHaveURL(`${site}/#/sessions/${sessionId}`);
+  await page.goto("about:blank");
+  await page.goBack();
+  await expect(page).toHaveURL(`${site}/#/sessions/${sessionId}`);
+  await page.goto(`${site}/?again#code=${code}`);
+  await expect(page.getByRole("alert")).toContainText("acpd open gives another");
+  await expect(page).toHaveURL(`${site}/?again#/sessions`);
 });
 
 // contract 7.3, whoami: an observer is offered nothing that it may not do

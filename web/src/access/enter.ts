@@ -1,7 +1,7 @@
 import { access } from "../api/access.svelte";
 import { api, exchange } from "../api/api";
 import { inWords, isAway } from "../api/errors";
-import { openCode } from "../router/route";
+import { openingOf } from "../router/route";
 import { router } from "../router/router.svelte";
 
 /** Between tries to learn who the pages are, while the daemon does not answer, in milliseconds. */
@@ -12,11 +12,11 @@ const AGAIN_MS = 1000;
  * so that neither a step back nor a copied address has it.
  */
 export async function enter(): Promise<void> {
-  const code = openCode(location.hash);
-  if (code !== undefined) {
-    router.replace("#/sessions");
+  const opening = openingOf(location.hash);
+  if (opening !== undefined) {
+    router.replace(opening.place);
     try {
-      access.use(await exchange(code));
+      access.use(await exchange(opening.code));
     } catch (error) {
       access.refuse(`The code of acpd open was not taken: ${inWords(error)}`);
       return;

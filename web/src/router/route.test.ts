@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openCode, parseRoute, sessionHref } from "./route";
+import { openingOf, parseRoute, sessionHref } from "./route";
 
 // inspector: Stack (the place is in the fragment, so that the daemon serves one page)
 describe("parseRoute", () => {
@@ -38,13 +38,16 @@ describe("parseRoute", () => {
 });
 
 // inspector: What it does (`acpd open` passes a code in the fragment)
-describe("openCode", () => {
+describe("openingOf", () => {
   it.each([
-    ["#code=abc", "abc"],
-    ["#code=", ""],
+    ["#code=abc", { code: "abc", place: "#/sessions" }],
+    ["#code=abc&to=%2Fsessions%2F5f0c9e", { code: "abc", place: "#/sessions/5f0c9e" }],
+    ["#code=abc&to=https%3A%2F%2Felsewhere", { code: "abc", place: "#/sessions" }],
+    ["#code=", { code: "", place: "#/sessions" }],
     ["#/sessions", undefined],
+    ["#/sessions?q=code=1", undefined],
     ["", undefined],
-  ])("%s has %s", (fragment, code) => {
-    expect(openCode(fragment)).toBe(code);
+  ])("%s has %o", (fragment, opening) => {
+    expect(openingOf(fragment)).toEqual(opening);
   });
 });

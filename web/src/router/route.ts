@@ -29,9 +29,20 @@ export function sessionHref(id: string, part = ""): string {
   return `#/sessions/${encodeURIComponent(id)}${part === "" ? "" : `/${encodeURIComponent(part)}`}`;
 }
 
-/** The single-use code that `acpd open` passes: `#code=...`. */
-export function openCode(fragment: string): string | undefined {
-  return new URLSearchParams(fragment.replace(/^#/, "")).get("code") ?? undefined;
+/** What `acpd open` passes: a single-use code, and the place that is to be shown; `#code=...&to=/sessions/ID`. */
+export interface Opening {
+  code: string;
+  /** A fragment. */
+  place: string;
+}
+
+/** Reads what `acpd open` has passed in a fragment, if it has. */
+export function openingOf(fragment: string): Opening | undefined {
+  const passed = new URLSearchParams(fragment.replace(/^#/, ""));
+  const code = passed.get("code");
+  if (code === null) return undefined;
+  const to = passed.get("to") ?? "";
+  return { code, place: to.startsWith("/") ? `#${to}` : "#/sessions" };
 }
 
 function split(text: string, by: string): [string, string] {
