@@ -253,6 +253,16 @@ export class AcpdClient {
     return this.#http.json({ method: "POST", path: agentPath(name, "/check"), signal: options.signal });
   }
 
+  /** A code that lets a page in, once: only over the Unix socket, to its owner. */
+  issueCode(options: CallOptions = {}): Promise<types.Code> {
+    return this.#http.json({ method: "POST", path: "/v1/codes", signal: options.signal });
+  }
+
+  /** A token for a code, which is used up. Needs no token. */
+  open(code: string, options: CallOptions = {}): Promise<types.Opened> {
+    return this.#http.json({ method: "POST", path: "/v1/open", json: { code }, signal: options.signal });
+  }
+
   /** Who the caller is to the daemon, and what it may do. */
   whoami(options: CallOptions = {}): Promise<types.Whoami> {
     return this.#get("/v1/whoami", options);

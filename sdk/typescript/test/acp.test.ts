@@ -229,6 +229,22 @@ describe.each<Transport>(["websocket", "http"])("over %s", (transport) => {
   });
 });
 
+// protocol: META.joins: the process of a live session answers and none is started
+test("a connection joins a session, and comes back without it", async () => {
+  const processes = async () => (await client().agents())[0]?.processes ?? 0;
+  const { sessionId } = await client().createSession({ cwd: daemon.directory });
+  const before = await processes();
+  const [connection, ear] = await Ear.open("websocket", { joins: sessionId });
+  await connection.load(sessionId);
+  await connection.request("session/set_mode", { sessionId, modeId: "plan" });
+  expect(await processes()).toBe(before);
+  cutter.block();
+  await daemon.client("chief").closeSession(sessionId);
+  cutter.unblock();
+  expect((await connection.prompt(sessionId, "and on")).stopReason).toBe("end_turn");
+  expect(ear.text()).toBe("and on");
+});
+
 // inspector: SDK: what may be done once is not done again by itself
 test("a request that is cut says that it is not known what became of it", async () => {
   const [connection, ear] = await Ear.open("websocket");

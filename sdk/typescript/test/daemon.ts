@@ -6,12 +6,13 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { access, constants, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { AcpdClient, type AcpdClientOptions } from "acpd-client";
+import { AcpdClient, type AcpdClientOptions, type Fetch } from "acpd-client";
 
 const BUILT = fileURLToPath(new URL("../../../target/debug/acpd", import.meta.url));
 const ACPD = process.env["ACPD_BIN"] ?? BUILT;
@@ -56,6 +57,11 @@ export class Daemon {
   client(token?: string, options: Partial<AcpdClientOptions> = {}): AcpdClient {
     const secret = token === undefined ? undefined : this.tokens[token];
     return new AcpdClient({ url: this.url, ...(secret === undefined ? {} : { token: secret }), ...options });
+  }
+
+  /** A client at the Unix socket. */
+  owner(): AcpdClient {
+    return new AcpdClient({ url: this.url, fetch: fetchOver(join(this.directory, "state", "acpd.sock")) });
   }
 
   /** kill -9, and gone. */
@@ -112,4 +118,15 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   const exited = once(child, "exit");
   child.kill(signal);
   await exited;
+}
+
+// Requests with and without a body of text, and answers of JSON: all that is needed over the socket here.
+function fetchOver(socketPath: string): Fetch {
+  return async (url, { method = "GET", headers, body }) => {
+    const given = Object.fromEntries(new Headers(headers));
+    const call = request(url, { socketPath, method, headers: given }).end(body ?? undefined);
+    const [answer] = (await once(call, "response")) as [IncomingMessage];
+    const text = (await answer.setEncoding("utf8").toArray()).join("");
+    return new Response(text === "" ? null : text, { status: answer.statusCode ?? 0 });
+  };
 }

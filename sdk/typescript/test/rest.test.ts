@@ -42,6 +42,7 @@ test("nothing of the document is missing", async () => {
     getStats: "stats",
     listAgents: "agents",
     listTokens: "tokens",
+    openByCode: "open",
     promptSession: "prompt",
     pruneSessions: "prune",
     reloadConfiguration: "reload",
@@ -165,6 +166,21 @@ test("the daemon", async () => {
   expect(await client.checkAgent("example")).toMatchObject({ ok: true });
   expect(await client.reload()).toMatchObject({ agents: 1 });
   expect(await client.prune({ olderThanMs: 3_600_000, dryRun: true })).toEqual({ sessions: [] });
+});
+
+// inspector: Token entry: a code is good once
+test("a code lets in, once", async () => {
+  const guarded = await Daemon.start({ looker: ["--scope", "observe"] });
+  try {
+    const { code } = await guarded.owner().issueCode();
+    await expect(guarded.client("looker").issueCode()).rejects.toMatchObject({ code: "forbidden" });
+    const { token } = await guarded.client().open(code);
+    const opened = new Client({ url: guarded.url, token });
+    expect(await opened.whoami()).toMatchObject({ scope: "admin", sees: "all" });
+    await expect(guarded.client().open(code)).rejects.toMatchObject({ code: "unauthorized" });
+  } finally {
+    await guarded.stop();
+  }
 });
 
 // contract 1.7: what the token does not include is a problem with a name

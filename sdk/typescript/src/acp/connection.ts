@@ -21,7 +21,7 @@ import { checkedKey, newKey } from "../keys.js";
 import { sessionPath } from "../paths.js";
 import { tell } from "../telling.js";
 import type { Prompt, SessionInfo, Whereabouts } from "../types.js";
-import { AcpLine } from "./line.js";
+import { AcpLine, META } from "./line.js";
 import { Link } from "./link.js";
 import type { ConnectOptions, NewAcpSession } from "./options.js";
 
@@ -29,8 +29,6 @@ import type { ConnectOptions, NewAcpSession } from "./options.js";
 const FIRST_FOR = 10_000;
 /** How long a later one is tried for, in milliseconds. */
 const RETRY_FOR = 300_000;
-/** Where acpd's own members are in ACP's messages. */
-const META = "sandboxagent.dev";
 
 /** What an operation takes. */
 export interface AcpCallOptions {

@@ -95,9 +95,12 @@ function introduction(sdk: Sdk, options: ConnectOptions): InitializeRequest {
   const { clientInfo = { name: "acpd-client", version: VERSION }, clientCapabilities = {} } = options;
   const elicitation = { ...clientCapabilities.elicitation, form: {} };
   const offered = options.onElicitation === undefined ? clientCapabilities : { ...clientCapabilities, elicitation };
-  return { protocolVersion: sdk.PROTOCOL_VERSION, clientInfo, clientCapabilities: offered };
+  const joining = options.joins === undefined ? {} : { _meta: { [META]: { joins: options.joins } } };
+  return { protocolVersion: sdk.PROTOCOL_VERSION, clientInfo, clientCapabilities: offered, ...joining };
 }
 
+/** Where acpd's own members are in ACP's messages. */
+export const META = "sandboxagent.dev";
 /** The version of this package. */
 export const VERSION = "0.1.0";
 

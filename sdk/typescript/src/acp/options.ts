@@ -28,6 +28,8 @@ export interface QuestionContext {
 export interface ConnectOptions {
   /** The name of the agent. Default: the daemon's default one. */
   readonly agent?: string;
+  /** A live session of that agent: its process answers for the agent, and none is started while it lives. */
+  readonly joins?: string;
   /** Default: `websocket` where there is a WebSocket, else `http`. */
   readonly transport?: Transport;
   /** A WebSocket for platforms without one of their own, such as that of `ws` for Node.js 20. */

@@ -38,6 +38,26 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/v1/codes": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /**
+         * `POST /v1/codes`: a code for a browser of the daemon's owner, who is let in by it once.
+         * @description Only over the Unix socket, to a caller without a token.
+         */
+        readonly post: operations["issueCode"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/v1/health": {
         readonly parameters: {
             readonly query?: never;
@@ -69,6 +89,26 @@ export interface paths {
          * @description The body is the file, `application/x-ndjson`, of any length.
          */
         readonly post: operations["importSession"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/v1/open": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /**
+         * `POST /v1/open`: a token for a code.
+         * @description The token may do what the owner of the daemon may, for 12 hours, and not after the end of the daemon.
+         */
+        readonly post: operations["openByCode"];
         readonly delete?: never;
         readonly options?: never;
         readonly head?: never;
@@ -558,6 +598,16 @@ export interface components {
          * @enum {string}
          */
         readonly Cause: "agent_exit" | "agent_crash" | "spawn_failed" | "initialize_timeout" | "protocol_error" | "client_close" | "client_terminate" | "idle_timeout" | "daemon_shutdown" | "daemon_lost" | "out_of_memory";
+        /** @description A code. */
+        readonly Code: {
+            /** @description What `POST /v1/open` takes, once. */
+            readonly code: string;
+            /**
+             * Format: date-time
+             * @description Until when, ISO 8601.
+             */
+            readonly expiresAt: string;
+        };
         /** @description The session was created. The client's parameters are not recorded: the environment of MCP servers may hold secrets. */
         readonly CreatedEvent: {
             /**
@@ -833,6 +883,16 @@ export interface components {
             readonly at: string;
             /** @description The message, raw. */
             readonly message: Record<string, unknown>;
+        };
+        /** @description A token for one browser. */
+        readonly Opened: {
+            /** @description The token: all that the owner of the daemon may do. */
+            readonly token: string;
+            /**
+             * Format: date-time
+             * @description It is refused from then on, and after the end of the daemon; ISO 8601.
+             */
+            readonly expiresAt: string;
         };
         /** @description An event of a later version. Its members depend on its kind. */
         readonly OtherEvent: {
@@ -1708,6 +1768,7 @@ export type Agents = components['schemas']['Agents'];
 export type AnsweredBy = components['schemas']['AnsweredBy'];
 export type CancelRequestedEvent = components['schemas']['CancelRequestedEvent'];
 export type Cause = components['schemas']['Cause'];
+export type Code = components['schemas']['Code'];
 export type CreatedEvent = components['schemas']['CreatedEvent'];
 export type EchoEvent = components['schemas']['EchoEvent'];
 export type ElicitationCompletedEvent = components['schemas']['ElicitationCompletedEvent'];
@@ -1728,6 +1789,7 @@ export type LastTurn = components['schemas']['LastTurn'];
 export type Limits = components['schemas']['Limits'];
 export type McpLimit = components['schemas']['McpLimit'];
 export type NotificationEvent = components['schemas']['NotificationEvent'];
+export type Opened = components['schemas']['Opened'];
 export type OtherEvent = components['schemas']['OtherEvent'];
 export type Part = components['schemas']['Part'];
 export type PermissionMode = components['schemas']['PermissionMode'];
@@ -1879,6 +1941,53 @@ export interface operations {
             };
         };
     };
+    readonly issueCode: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description the code, which is good for 60 seconds */
+            readonly 201: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Code"];
+                };
+            };
+            /** @description no token, an unknown one, or one that has expired */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the caller is not the owner of the daemon at its Unix socket */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description more requests or connections than the token may have */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     readonly getHealth: {
         readonly parameters: {
             readonly query?: never;
@@ -1964,6 +2073,78 @@ export interface operations {
             };
             /** @description more requests or connections than the token may have */
             readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    readonly openByCode: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                readonly "application/json": {
+                    /** @description A code of `POST /v1/codes`. */
+                    readonly code: string;
+                };
+            };
+        };
+        readonly responses: {
+            /** @description the token */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Opened"];
+                };
+            };
+            /** @description the body is not readable */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the code is unknown, was used, or is too old */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body did not come in time */
+            readonly 408: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body is longer than a message may be */
+            readonly 413: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
