@@ -7,11 +7,11 @@ import type { ConnectOptions } from "./acp/options.js";
 import { type AcpdError, ProtocolError, SessionRemovedError } from "./errors.js";
 import type { AcpdEvent, EventsPage } from "./events.js";
 import { type EventsEnd, follow, type FollowOptions, numberOf } from "./follow.js";
-import { baseOf, type Call, failureOf, type Fetch, Http } from "./http.js";
+import { baseOf, type Call, checkedToken, failureOf, type Fetch, Http } from "./http.js";
 import { checkedKey, newKey } from "./keys.js";
 import { itemsOf } from "./pages.js";
 import { agentPath, sessionPath } from "./paths.js";
-import { persistently } from "./retry.js";
+import { checkedPatience, persistently } from "./retry.js";
 import type * as types from "./types.js";
 
 /** Where the daemon is, and what is shown to it. */
@@ -60,9 +60,9 @@ const REPEAT_FOR = 10_000;
 export class AcpdClient {
   readonly #http: Http;
 
-  /** Throws an `ArgumentError` when `url` is no address. */
+  /** Throws an `ArgumentError` when `url` is no address or `token` no token. */
   constructor(options: AcpdClientOptions) {
-    this.#http = new Http(baseOf(options.url), options.token, options.fetch);
+    this.#http = new Http(baseOf(options.url), checkedToken(options.token), options.fetch);
   }
 
   /** Sessions, the latest change first. Pages are asked for as they are needed; `limit` is the size of one, to 500. */
@@ -153,6 +153,7 @@ export class AcpdClient {
    */
   events(sessionId: string, options: FollowOptions = {}): AsyncGenerator<AcpdEvent, EventsEnd, undefined> {
     numberOf(options.after ?? 0);
+    checkedPatience(options.retryForMs ?? 0);
     return follow(this.#http, sessionPath(sessionId), options);
   }
 

@@ -93,6 +93,13 @@ export function baseOf(url: string): string {
   return parsed.href.replace(/\/+$/, "");
 }
 
+/** The token, if it can be one; a line end of the file that it was read from is not part of it. */
+export function checkedToken(token: string | undefined): string | undefined {
+  const read = token?.trimEnd();
+  if (read === undefined || /^[!-~]+$/.test(read)) return read;
+  throw new ArgumentError("token", "visible ASCII characters are required, such as `acpd token new` prints");
+}
+
 // Node.js wants to be told that a stream is sent before the answer is read; the types of browsers do not know it yet.
 type Init = RequestInit & { duplex?: "half" };
 
@@ -114,7 +121,8 @@ function queryString(query: Query | undefined): string {
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined) asked.set(name, String(value));
   }
-  return asked.size > 0 ? `?${asked.toString()}` : "";
+  const text = asked.toString();
+  return text === "" ? text : `?${text}`;
 }
 
 async function textOf(response: Response, signal?: AbortSignal): Promise<string> {

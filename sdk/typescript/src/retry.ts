@@ -1,6 +1,6 @@
 // When something is tried again.
 
-import { AbortedError, AcpdError, isTransient, ProblemError } from "./errors.js";
+import { AbortedError, AcpdError, ArgumentError, isTransient, ProblemError } from "./errors.js";
 
 /** The first wait, in milliseconds. */
 const FIRST = 100;
@@ -20,6 +20,12 @@ export function backoff(attempt: number, chance: number): number {
 export function delayAfter(error: AcpdError, attempt: number, chance: number): number {
   const asked = error instanceof ProblemError ? (error.retryAfterMs ?? 0) : 0;
   return Math.max(asked, backoff(attempt, chance));
+}
+
+/** How long something is tried for, if that can be told so: milliseconds, from 0 to `Infinity`. */
+export function checkedPatience(retryForMs: number): number {
+  if (retryForMs >= 0) return retryForMs;
+  throw new ArgumentError("retryForMs", "milliseconds are required, from 0 to Infinity");
 }
 
 /** Waits so many milliseconds. Fails with an `AbortedError` when the signal is aborted. */
@@ -48,7 +54,7 @@ export async function persistently<Answer>(
   signal?: AbortSignal,
   told?: (error: AcpdError, wait: number) => void,
 ): Promise<Answer> {
-  const until = Date.now() + forMs;
+  const until = Date.now() + checkedPatience(forMs);
   for (let tries = 1; ; tries += 1) {
     try {
       return await attempt();

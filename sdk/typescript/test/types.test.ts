@@ -1,8 +1,14 @@
 // What the types promise, checked by the compiler.
 
-import type { SessionUpdate } from "@agentclientprotocol/sdk";
+import type {
+  PermissionOption,
+  SessionUpdate,
+  SetSessionConfigOptionResponse,
+  StopReason,
+} from "@agentclientprotocol/sdk";
 import { expectTypeOf, test } from "vitest";
 import type {
+  AcpConnection,
   AcpdClient,
   AcpdError,
   AcpdEvent,
@@ -65,6 +71,16 @@ test("errors are told apart", () => {
   expectTypeOf<NetworkError["kind"]>().toEqualTypeOf<"network">();
 });
 
+test("requests of ACP have the types of the official SDK", () => {
+  const use = async (connection: AcpConnection) => {
+    const set = connection.request("session/set_config_option", { sessionId: "", configId: "", value: "" });
+    expectTypeOf(await set).toEqualTypeOf<SetSessionConfigOptionResponse>();
+    expectTypeOf(await connection.request("_of/another")).toBeUnknown();
+    expectTypeOf((await connection.prompt("id", "text")).stopReason).toEqualTypeOf<StopReason>();
+  };
+  expectTypeOf(use).toBeFunction();
+});
+
 test("what is wrong does not compile", () => {
   const use = (client: AcpdClient) => {
     // @ts-expect-error a session needs a directory
@@ -73,6 +89,14 @@ test("what is wrong does not compile", () => {
     client.listSessions({ state: "sleeping" });
     // @ts-expect-error an option is chosen by its id
     void client.answer("id", 1, { outcome: "selected" });
+    void client.connect({
+      onPermission: ({ options }) => {
+        expectTypeOf(options).toEqualTypeOf<PermissionOption[]>();
+        return { outcome: "selected", optionId: "id" };
+      },
+      // @ts-expect-error a way that is none
+      transport: "pigeon",
+    });
     // @ts-expect-error a block of ACP has a type that is known
     void client.prompt("id", [{ type: "video" }]);
   };

@@ -34,7 +34,24 @@ test("arguments that cannot be right", async () => {
   for (const idempotencyKey of ["", "a b", "ü", "x".repeat(256)]) {
     await expect(client.prompt("id", "text", { idempotencyKey })).rejects.toThrow(/^idempotencyKey: /);
   }
+  for (const retryForMs of [-1, NaN]) {
+    expect(() => client.events("id", { retryForMs })).toThrow(/^retryForMs: /);
+    await expect(client.prompt("id", "text", { retryForMs })).rejects.toThrow(/^retryForMs: /);
+    await expect(client.connect({ retryForMs })).rejects.toThrow(/^retryForMs: /);
+  }
   expect(requests).toBe(0);
+});
+
+test("tokens that cannot be right", async () => {
+  const url = "http://127.0.0.1:1";
+  for (const token of ["", " ", "a b", "tök"]) expect(() => new AcpdClient({ url, token })).toThrow(/^token: /);
+  const headers: string[] = [];
+  const fetch = (_url: string, init: RequestInit) => {
+    headers.push(new Headers(init.headers).get("Authorization") ?? "");
+    return Promise.resolve(Response.json({}));
+  };
+  await new AcpdClient({ url, token: "acpd_from_a_file\n", fetch }).whoami();
+  expect(headers).toEqual(["Bearer acpd_from_a_file"]);
 });
 
 // inspector: SDK: every failure is a typed error
