@@ -26,6 +26,22 @@ test("the colours are the system's until others are chosen, which stay", async (
   expect(await ground()).not.toBe(dark);
 });
 
+// inspector: What it does (dark and light, a phone; axe: nothing serious)
+test("every view can be read in the dark, and on a phone", async ({ page, site, session }) => {
+  await session("title Asks\nask execute rm");
+  await session("title Broke\nexit 3");
+  await session("title Works\nhang");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.setViewportSize({ width: 360, height: 780 });
+  for (const view of ["Sessions", "New session", "Agents", "Daemon"]) {
+    await page.goto(`${site}/#/${view === "New session" ? "start" : view.toLowerCase()}`);
+    await expect(page.getByRole("heading", { level: 1, name: view })).toBeVisible();
+    await expect(page.getByText("Loading…")).toHaveCount(0);
+    await expectAccessible(page);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth), view).toBeLessThanOrEqual(360);
+  }
+});
+
 // inspector: Stack (a place that is not there is said, not shown empty)
 test("an unknown place says so and leads back", async ({ page, site }) => {
   await page.goto(`${site}/#/nothing`);

@@ -24,9 +24,16 @@ test("the list stays while the daemon is away, and goes on when it is back", asy
 
 // inspector: What it does (errors in words with what to do)
 test("a page that finds no daemon says what to do, and begins by itself when there is one", async ({ page, site }) => {
-  await page.route("**/v1/**", (route) => route.abort());
+  let asked = 0;
+  await page.route("**/v1/**", (route) => {
+    asked += 1;
+    return route.abort();
+  });
   await page.goto(site);
   await expect(page.getByRole("alert")).toContainText("acpd serve");
+  await expect(page.getByText("Reconnecting…")).toBeVisible();
+  // Two questions and then pauses, not one after the other.
+  expect(asked).toBeLessThan(20);
   await page.unroute("**/v1/**");
   await expect(page.getByRole("heading", { name: "No session yet" })).toBeVisible({ timeout: 20_000 });
 });

@@ -5,9 +5,10 @@ import { poll } from "./poll";
 
 /** How often the newest changes are asked for, in milliseconds. */
 const EVERY_MS = 2000;
-/** Sessions that are asked for at once, and how often at most behind a long silence. */
+/** Sessions that are asked for at once. */
 const PAGE = 50;
-const MOST_PAGES = 20;
+/** Changes that are looked at behind a long silence; whoever is told of as many may have missed others. */
+export const MOST_CHANGES = 500;
 
 /** Hears of sessions that have changed since the last time, the latest first, and of the newest of all. */
 export type Listener = (changed: readonly Session[], newest: Newest, signal: AbortSignal) => void | Promise<void>;
@@ -43,7 +44,7 @@ class Changes {
 async function newestSince(top: string, signal: AbortSignal): Promise<Newest> {
   const sessions: Session[] = [];
   let cursor: string | undefined;
-  for (let page = 0; page < MOST_PAGES; page += 1) {
+  while (sessions.length < MOST_CHANGES) {
     const answer = await api.sessionsPage({}, { limit: PAGE, signal, ...(cursor === undefined ? {} : { cursor }) });
     sessions.push(...answer.sessions);
     cursor = answer.nextCursor;

@@ -1,6 +1,8 @@
+import { access } from "../api/access.svelte";
 import { api } from "../api/api";
 import { inWords, isAbort } from "../api/errors";
 import type { Session, SessionsFilter, SessionState } from "acpd-client";
+import { MOST_CHANGES } from "../live/changes";
 import { type Filters, isFiltered, toQuery } from "./filters";
 import { compare, extended, type Known, type Newest, refreshed } from "./ordering";
 
@@ -20,6 +22,8 @@ class SessionFeed {
   #loaded = $state(false);
   #error = $state<string | undefined>(undefined);
   #filters: Filters | undefined;
+  /** Whose sessions these are. */
+  #token: string | undefined;
   #stop = new AbortController();
   readonly #list = $derived([...this.#known.values()].sort(compare));
 
@@ -49,8 +53,13 @@ class SessionFeed {
 
   /** Shows the list under these filters. */
   async show(filters: Filters): Promise<void> {
-    if (JSON.stringify(filters) === JSON.stringify(this.#filters) && this.#error === undefined) return;
+    const same = JSON.stringify(filters) === JSON.stringify(this.#filters) && this.#token === access.token;
+    if (!same || this.#error !== undefined) await this.#begin(filters);
+  }
+
+  async #begin(filters: Filters): Promise<void> {
     this.#filters = filters;
+    this.#token = access.token;
     this.#stop.abort();
     this.#stop = new AbortController();
     await this.#load(async (signal) => {
@@ -80,7 +89,7 @@ class SessionFeed {
   async take(changed: readonly Session[], newest: Newest, signal: AbortSignal): Promise<void> {
     const filters = this.#filters;
     if (filters === undefined) return;
-    if (this.#error !== undefined) return this.show(filters);
+    if (this.#error !== undefined || changed.length >= MOST_CHANGES) return this.#begin(filters);
     if (this.#loading) return;
     const matching = isFiltered(filters) ? await this.#matching(toQuery(filters), changed.length, signal) : newest;
     if (this.#filters === filters && !this.#loading) this.#known = refreshed(this.#known, changed, matching);
@@ -88,7 +97,7 @@ class SessionFeed {
 
   /** The newest of the list, at least as many as have changed. */
   async #matching(query: SessionsFilter, changed: number, signal: AbortSignal): Promise<Newest> {
-    const page = await api.sessionsPage(query, { limit: Math.min(Math.max(50, changed), 500), signal });
+    const page = await api.sessionsPage(query, { limit: Math.max(50, changed), signal });
     return { sessions: page.sessions, whole: page.nextCursor === undefined };
   }
 
