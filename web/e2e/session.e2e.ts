@@ -161,6 +161,15 @@ test("the transcript is narrowed, searched and jumped through", async ({ page, s
   await expectAccessible(page);
 });
 
+// inspector: Session view (a hit of a search leads to its place)
+test("an address can name an event, which is then in view", async ({ page, site, session, call }) => {
+  const id = await session("stream 60 2000");
+  await expect.poll(async () => (await call<{ state: string }>("GET", `/v1/sessions/${id}`)).state).toBe("idle");
+  await page.goto(`${site}/#/sessions/${id}?seq=3`);
+  await expect(page.getByRole("log").locator(".found")).toBeInViewport();
+  await expect(page.getByRole("log").locator(".found")).toContainText("stream 60 2000");
+});
+
 // inspector: Trace (waterfall, raw JSON beside it, pause, errors only)
 test("the trace shows events with their raw form, pauses, and narrows to errors", async ({ page, site, session, call }) => {
   const id = await session("tool Read it\nread /etc/hostname");
@@ -204,4 +213,21 @@ observer("an observer watches a question and is offered no answer", async ({ pag
   await page.getByRole("button", { name: "What can be done with this session" }).click();
   await expect(page.getByRole("button", { name: /Terminate|Close|Fork|Resume/ })).toHaveCount(0);
   await expectAccessible(page);
+});
+
+// inspector: Session view (mode and config options by the agent's own names)
+test("modes and options are set by the agent's own names", async ({ page, site, session }) => {
+  const id = await session();
+  await page.goto(`${site}/#/sessions/${id}`);
+  await page.getByRole("button", { name: /^permissions default · mode Default/ }).click();
+  const dialog = page.getByRole("dialog");
+  await expectAccessible(page);
+  await dialog.getByLabel("Mode", { exact: true }).selectOption({ label: "Plan" });
+  await expect(page.getByRole("log")).toContainText(/Mode: Plan/);
+  await dialog.getByLabel("Model", { exact: true }).selectOption({ label: "Example Large" });
+  await expect(page.getByRole("log")).toContainText(/Model: Example Large/);
+  await dialog.getByLabel("Shout").check();
+  await expect(page.getByRole("log")).toContainText(/Shout: on/);
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await expect(page.getByRole("button", { name: "permissions default · mode Plan · Model Example Large · Shout on" })).toBeVisible();
 });

@@ -102,6 +102,12 @@ export function nameOf(choices: readonly Choice[], id: string): string {
   return choices.find((each) => each.id === id)?.name ?? id;
 }
 
+/** Choices under the headings that the agent gives them, in its order; the heading of those without one is empty. */
+export function grouped(choices: readonly Choice[]): readonly { readonly group: string; readonly members: readonly Choice[] }[] {
+  const names = new Set(choices.map((each) => each.group ?? ""));
+  return [...names].map((group) => ({ group, members: choices.filter((each) => (each.group ?? "") === group) }));
+}
+
 function choice(value: unknown, idMember: string, group?: string): readonly Choice[] {
   const id = text(get(value, idMember));
   if (id === undefined) return [];

@@ -14,6 +14,8 @@ const TAGS = [
 
 const marked = new Marked({
   gfm: true,
+  // Agents write lines as they mean them.
+  breaks: true,
   renderer: {
     // The page has the first two levels.
     heading({ tokens, depth }) {
