@@ -136,7 +136,7 @@ async function textOf(response: Response, signal?: AbortSignal): Promise<string>
 function problemOf(response: Response, text: string): AcpdError {
   const { status } = response;
   const document = readRecord(text);
-  if (document === undefined || !isProblem(document)) {
+  if (document === undefined || !isProblemDocument(document)) {
     return new ProtocolError(`acpd does not answer so: status ${status}`, status);
   }
   return new ProblemError({ ...document, status }, retryAfter(response.headers.get("Retry-After")));
@@ -147,8 +147,8 @@ function retryAfter(header: string | null): number | undefined {
   return header !== null && /^\d{1,6}$/.test(header) ? Number(header) * 1000 : undefined;
 }
 
-// The members that everything here builds on; the others are what the document of REST says.
-function isProblem(value: JsonRecord): value is JsonRecord & ProblemDocument {
+/** Whether it has the members that everything here builds on; the others are what the document of REST says. */
+export function isProblemDocument(value: JsonRecord): value is JsonRecord & ProblemDocument {
   return typeof value["type"] === "string" && typeof value["detail"] === "string";
 }
 

@@ -246,6 +246,22 @@ test("a connection joins a session, and comes back without it", async () => {
   expect(ear.text()).toBe("and on");
 });
 
+// inspector: SDK: open prompts answered: what acpd does not take is not sent for ever
+test("a prompt that is too long", async () => {
+  const strict = await Daemon.start({}, '[limits]\nline_bytes = "64 KiB"\n');
+  try {
+    for (const [transport, failure] of [["http", { code: "too_large" }], ["websocket", { kind: "network" }]] as const) {
+      const connection = await strict.client().connect({ transport, WebSocket });
+      const { sessionId } = await connection.newSession({ cwd: strict.directory });
+      await expect(connection.prompt(sessionId, "x".repeat(100_000))).rejects.toMatchObject(failure);
+      expect(await connection.prompt(sessionId, "short")).toMatchObject({ stopReason: "end_turn" });
+      await connection.close();
+    }
+  } finally {
+    await strict.stop();
+  }
+});
+
 // inspector: SDK: what may be done once is not done again by itself
 test("a request that is cut says that it is not known what became of it", async () => {
   const [connection, ear] = await Ear.open("websocket");

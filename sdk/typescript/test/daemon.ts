@@ -37,13 +37,13 @@ export class Daemon {
     this.#child = child;
   }
 
-  /** Starts a daemon that gives out these tokens; without any, all may do everything. */
-  static async start(rules: Readonly<Record<string, TokenRules>> = {}): Promise<Daemon> {
+  /** Starts a daemon that gives out these tokens; without any, all may do everything. `more` is configuration. */
+  static async start(rules: Readonly<Record<string, TokenRules>> = {}, more = ""): Promise<Daemon> {
     await access(ACPD, constants.X_OK).catch(() => {
       throw new Error(`${ACPD} is no program: run \`cargo build\`, or name one in ACPD_BIN`);
     });
     const directory = await mkdtemp(join(tmpdir(), "acpd-client-"));
-    const env = await environment(directory);
+    const env = await environment(directory, more);
     const tokens: Record<string, string> = {};
     for (const [name, rule] of Object.entries(rules)) {
       const { stdout } = await promisify(execFile)(ACPD, ["token", "new", name, ...rule], { env });
@@ -81,10 +81,10 @@ export class Daemon {
   }
 }
 
-async function environment(directory: string): Promise<NodeJS.ProcessEnv> {
+async function environment(directory: string, more: string): Promise<NodeJS.ProcessEnv> {
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith("ACPD_"));
   const config = join(directory, "config.toml");
-  await writeFile(config, '[timeouts]\nstdin_grace = "200ms"\nterm_grace = "500ms"\n');
+  await writeFile(config, '[timeouts]\nstdin_grace = "200ms"\nterm_grace = "500ms"\n' + more);
   return {
     ...Object.fromEntries(kept),
     ACPD_CONFIG: config,

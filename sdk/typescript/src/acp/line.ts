@@ -6,8 +6,16 @@ import type {
   InitializeRequest,
   InitializeResponse,
 } from "@agentclientprotocol/sdk";
-import { AbortedError, AcpdError, AgentError, NetworkError } from "../errors.js";
-import type { Http } from "../http.js";
+import {
+  AbortedError,
+  AcpdError,
+  AgentError,
+  isTransient,
+  NetworkError,
+  ProblemError,
+  ProtocolError,
+} from "../errors.js";
+import { type Http, isProblemDocument } from "../http.js";
 import { isRecord } from "../records.js";
 import { dialogue } from "./dialogue.js";
 import type { Line } from "./link.js";
@@ -106,12 +114,17 @@ export const VERSION = "0.1.0";
 
 function failureOf(sdk: Sdk, connection: ClientConnection, error: unknown): AcpdError | "lost" {
   if (connection.signal.aborted || !(error instanceof sdk.RequestError)) return "lost";
-  if (isOfTransport(error.code, error.message, error.data)) return "lost";
-  return new AgentError(error.message, error.code, error.data, { cause: error });
+  const { code, message, data } = error;
+  // Over HTTP the SDK answers some requests itself, in the place of acpd, when they or their answers could not travel.
+  if (code === -32603 && message === "ACP session SSE stream closed") return "lost";
+  const refusal = code === -32603 ? problemIn(data) : undefined;
+  if (refusal !== undefined) return isTransient(refusal) ? "lost" : refusal;
+  return new AgentError(message, code, data, { cause: error });
 }
 
-// Over HTTP the SDK answers some requests itself, in the place of acpd, when they or their answers could not travel.
-function isOfTransport(code: number, message: string, data: unknown): boolean {
-  if (code !== -32603) return false;
-  return message === "ACP session SSE stream closed" || (isRecord(data) && typeof data["status"] === "number");
+// What acpd says to a POST that it does not take.
+function problemIn(data: unknown): ProblemError | ProtocolError | undefined {
+  if (!isRecord(data) || typeof data["status"] !== "number") return undefined;
+  const { status, body } = data;
+  return isRecord(body) && isProblemDocument(body) ? new ProblemError(body) : new ProtocolError(`status ${status}`, status);
 }

@@ -28,6 +28,11 @@ export interface LinkOptions<Of extends Line> {
   readonly onConnection: ((state: ConnectionState) => void) | undefined;
 }
 
+/** A line that is lost so soon behind a request, in milliseconds, may have been lost by it. */
+const AT_ONCE = 2_000;
+/** So often in a row, and it was: a message that is too long for acpd, say. */
+const TIMES = 5;
+
 export class Link<Of extends Line> {
   readonly #options: LinkOptions<Of>;
   readonly #stop = new AbortController();
@@ -50,12 +55,15 @@ export class Link<Of extends Line> {
 
   /** Does what can be done twice: it is done again on the next line when a line is lost. */
   async repeat<Answer>(does: (line: Of) => Promise<Answer>, signal?: AbortSignal): Promise<Answer> {
-    for (;;) {
+    for (let atOnce = 0; atOnce < TIMES; ) {
       const line = await this.line(signal);
+      const begun = Date.now();
       const outcome = await attempt(line, does, signal);
       if (outcome !== "lost") return outcome.answer;
+      atOnce = Date.now() - begun < AT_ONCE ? atOnce + 1 : 0;
       await this.#lose(line);
     }
+    throw new NetworkError(`the connection was lost ${TIMES} times, each time right behind this request`);
   }
 
   /** Does what may be done once: when the line is lost in the middle, that is an error. */
