@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
-use names::{BYTES, EVENTS, QUEUE_BYTES};
+use names::{BYTES, COMMITS, EVENTS, QUEUE_BYTES};
 
 /// The names of those that a daemon looks at itself.
 pub mod names {
@@ -14,9 +14,10 @@ pub mod names {
     pub const BYTES: &str = "acpd_events_appended_bytes_total";
     /// Bytes that wait for the writer.
     pub const QUEUE_BYTES: &str = "acpd_log_queue_bytes";
+    /// How long commits took.
+    pub const COMMITS: &str = "acpd_log_commit_seconds";
 }
 
-const COMMITS: &str = "acpd_log_commit_seconds";
 const FAILURES: &str = "acpd_log_commit_failures_total";
 const NOTES_LOST: &str = "acpd_log_notes_lost_total";
 const QUEUE_ENTRIES: &str = "acpd_log_queue_entries";

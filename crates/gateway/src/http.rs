@@ -205,6 +205,7 @@ fn cors(shared: Arc<Shared>) -> CorsLayer {
             header::CONTENT_TYPE,
             HeaderName::from_static("acp-connection-id"),
             HeaderName::from_static("acp-session-id"),
+            rest::CLIENT,
             HeaderName::from_static("idempotency-key"),
             HeaderName::from_static("last-event-id"),
         ])

@@ -146,7 +146,7 @@ impl Listing<'_> {
             true => projection.lost_tally(),
             false => projection.tally(last),
         });
-        Ok(SessionInfo { summary, snapshot })
+        Ok(SessionInfo { summary, prompts_waiting: 0, agent_capabilities: None, snapshot })
     }
 
     fn live_handle(&self, row: &SessionRow) -> Option<SessionHandle> {

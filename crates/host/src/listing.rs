@@ -136,11 +136,17 @@ pub struct Metadata {
 
 /// One session, with everything that a late viewer needs.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionInfo {
     /// As in a list.
     #[serde(flatten)]
     pub summary: SessionSummary,
+    /// Prompts that wait behind the one whose turn runs.
+    pub prompts_waiting: usize,
+    /// `agentCapabilities` of its agent's last answer to `initialize`, if it gave one since this process began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_capabilities: Option<Map<String, Value>>,
     // Contract 1.5.
     /// The latest of what its agent said of its state, and what is open.
     #[cfg_attr(feature = "schema", schemars(with = "acpd_record::schema::ShownSnapshot"))]
@@ -255,12 +261,14 @@ impl Host {
             Some(row) => row,
             None => self.shared.store.row(id).await?,
         };
-        self.listing().info(id, row).await
+        let info = self.listing().info(id, row).await?;
+        let agent_capabilities = self.shared.agents.capabilities_of(&info.summary.agent);
+        Ok(SessionInfo { agent_capabilities, ..info })
     }
 
     /// A live session, from memory.
     fn live_info(&self, session: &SessionHandle, glimpse: Glimpse) -> SessionInfo {
-        let Glimpse { mut meta, state, title, tally, last_seq, updated_ms, snapshot } = glimpse;
+        let Glimpse { mut meta, state, waiting, title, tally, last_seq, updated_ms, snapshot } = glimpse;
         (meta.title, meta.tally) = (title, tally);
         let row = SessionRow {
             id: session.id().to_string(),
@@ -275,7 +283,12 @@ impl Host {
             state: state.stored(),
             info: Vec::new(),
         };
-        SessionInfo { summary: summary_of(row, meta, state, Some(session)), snapshot }
+        SessionInfo {
+            summary: summary_of(row, meta, state, Some(session)),
+            prompts_waiting: waiting,
+            agent_capabilities: self.shared.agents.capabilities_of(&session.agent().spec().name),
+            snapshot,
+        }
     }
 }
 

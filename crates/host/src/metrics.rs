@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The names of those that a daemon looks at itself.
 pub mod names {
-    pub use acpd_eventlog::metric_names::{BYTES, EVENTS, QUEUE_BYTES};
+    pub use acpd_eventlog::metric_names::{BYTES, COMMITS, EVENTS, QUEUE_BYTES};
 
     /// Live sessions by state.
     pub const SESSIONS: &str = "acpd_sessions";

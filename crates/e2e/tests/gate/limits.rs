@@ -364,7 +364,11 @@ fn limits_are_told() {
     let mut daemon = scratch.serve();
     let told = ask(&daemon, "agents", "GET", "/v1/whoami").json();
     let limits = json!({"agents": ["plain", "not-yet"]});
-    assert_eq!(told, json!({"name": "agents", "scope": "control", "sees": "all", "limits": limits}));
+    let (work, may) = (scratch.work(), ["plain"]);
+    assert_eq!(
+        told,
+        json!({"name": "agents", "scope": "control", "sees": "all", "limits": limits, "agents": may, "cwd": work})
+    );
     assert_eq!(ask(&daemon, "root", "GET", "/v1/whoami").json().get("limits"), None);
     let listed = ask(&daemon, "root", "GET", "/v1/tokens").json();
     let of = |name: &str| {

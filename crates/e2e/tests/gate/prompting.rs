@@ -86,6 +86,26 @@ fn a_prompt_begins_a_turn() {
     daemon.stop();
 }
 
+// contract 1.6, contract 7.3: a client over REST may say who it is; what is no name says nothing
+#[test]
+fn a_client_names_itself() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut client = local(&daemon, &scratch);
+    let session = client.new_session();
+    let long = "n".repeat(41);
+    for (seq, (name, by)) in
+        [("inspector 7f3a", "inspector 7f3a"), ("", "REST"), ("a  b", "REST"), (&long, "REST")]
+            .iter()
+            .enumerate()
+    {
+        let told = accepted(&post(&daemon, &session, &[("Acpd-Client", name)], r#"{"prompt":"hello"}"#));
+        turn_ended(&daemon, &session, &told["turn"]);
+        assert_eq!(of_kind(&daemon, &session, "prompt")[seq]["by"], **by, "{name}");
+    }
+    daemon.stop();
+}
+
 // contract 7.3: prompts wait in line, 16 of them; the next is refused; keys of those that wait count
 #[test]
 fn prompts_wait_in_line() {
@@ -98,6 +118,11 @@ fn prompts_wait_in_line() {
         let told = accepted(&keyed(&daemon, &session, &format!("waits-{before}"), "hello"));
         assert_eq!(told, json!({"waiting": before}));
     }
+    let told = plain(&daemon, "GET", &format!("/v1/sessions/{session}"), &[]).json();
+    assert_eq!(
+        (&told["promptsWaiting"], &told["agentCapabilities"]["loadSession"]),
+        (&json!(16), &json!(true))
+    );
     let full = keyed(&daemon, &session, "one-more", "hello");
     assert_eq!((full.status, &*full.problem()), (429, "queue_full"));
     assert_eq!(accepted(&keyed(&daemon, &session, "waits-3", "hello")), json!({"waiting": 3}));

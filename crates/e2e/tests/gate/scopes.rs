@@ -3,6 +3,7 @@
 use crate::door::{ask, client, entry, plain, stream};
 use acpd_e2e::{Client, Daemon, Scratch, until};
 use serde_json::{Value, json};
+use std::path::Path;
 
 const TERMINATE: &str = "_sandboxagent/session/terminate";
 
@@ -146,14 +147,20 @@ fn a_caller_is_told_what_it_may_do() {
         ("own", "control", "own"),
         ("root", "admin", "all"),
     ] {
-        let told = ask(&daemon, who, "GET", "/v1/whoami").json();
-        assert_eq!(told, json!({"name": who, "scope": scope, "sees": sees}));
+        let mut told = ask(&daemon, who, "GET", "/v1/whoami").json();
+        // What a new session may have, for those that may begin one.
+        let (agents, cwd) = (told["agents"].take(), told["cwd"].take());
+        assert_eq!(told, json!({"name": who, "scope": scope, "sees": sees, "agents": null, "cwd": null}));
+        let begins = scope != "observe";
+        assert_eq!(agents.as_array().is_some_and(|agents| !agents.is_empty()), begins, "{agents}");
+        assert_eq!(cwd.as_str().is_some_and(|cwd| Path::new(cwd).is_dir()), begins, "{cwd}");
     }
     daemon.stop();
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
     let told = plain(&daemon, "GET", "/v1/whoami", &[]).json();
-    assert_eq!(told, json!({"scope": "admin", "sees": "all"}));
+    let work = scratch.work();
+    assert_eq!(told, json!({"scope": "admin", "sees": "all", "agents": ["example"], "cwd": work}));
     daemon.stop();
 }
 

@@ -112,6 +112,7 @@ impl Measurements {
             tokio::time::sleep(Duration::from_millis(STEP_MS)).await;
             let levels = self.levels();
             let sum = |name| self.registry.sum(name, None);
+            let (commits, commit_seconds) = self.registry.recorded(names::COMMITS);
             let totals = Counts {
                 turns: sum(names::TURNS_STARTED),
                 turns_ended: sum(names::TURNS_ENDED),
@@ -119,6 +120,8 @@ impl Measurements {
                 events: sum(names::EVENTS),
                 event_bytes: sum(names::BYTES),
                 requests: sum(REQUESTS),
+                commits,
+                commit_us: (commit_seconds * 1e6) as u64,
             };
             self.ring.lock().add(now_ms(), levels, totals);
         }

@@ -21,6 +21,7 @@ mod whoami;
 pub(super) use reload::WAITING as RELOADS_WAITING;
 pub use reload::{ReloadRequest, Reloaded};
 pub use render::Renderer as EventRenderer;
+pub(super) use sessions::CLIENT;
 
 use super::health;
 use super::problem::{Kind, Problem};

@@ -12,6 +12,7 @@ use crate::spec::AgentSpec;
 use acpd_record::PermissionMode;
 use acpd_supervisor::TaskScope;
 use parking_lot::{Mutex, RwLock};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,6 +64,11 @@ impl Agents {
     /// The agents that can be started, by name.
     pub fn specs(&self) -> Vec<Arc<AgentSpec>> {
         self.entries.read().specs.values().cloned().collect()
+    }
+
+    /// `agentCapabilities` of its last answer to `initialize`, if it ever gave one here.
+    pub(crate) fn capabilities_of(&self, agent: &str) -> Option<Map<String, Value>> {
+        self.starter.health.info(agent)?.capabilities().cloned()
     }
 
     /// The health of all, by name.

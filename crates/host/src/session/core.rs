@@ -285,6 +285,11 @@ impl SessionCore {
         }
     }
 
+    /// Prompts behind the one whose turn runs.
+    pub(crate) fn waiting(&self) -> usize {
+        self.volatile.turns.waiting()
+    }
+
     /// What a client that attaches now has to know. What is not `committed` yet cannot be read yet; it comes after.
     pub(crate) fn attached(&self, committed: u64) -> Attached {
         let open = self.log.open_questions().filter(|(number, _)| number.0 <= committed);
@@ -293,7 +298,7 @@ impl SessionCore {
             result: self.log.snapshot().lifecycle(),
             open: open.map(|(number, question)| OpenQuestion::new(number, question)).collect(),
             turn_active: self.log.running_turn().is_some(),
-            waiting: self.volatile.turns.waiting(),
+            waiting: self.waiting(),
             last_stop_reason: self.log.last_stop_reason().map(str::to_owned),
             transcript: self.volatile.handover.facts(),
         }

@@ -41,6 +41,8 @@ pub(crate) struct Glimpse {
     /// What the index knows of it.
     pub(crate) meta: SessionMeta,
     pub(crate) state: SessionState,
+    /// Prompts behind the one whose turn runs.
+    pub(crate) waiting: usize,
     pub(crate) title: Option<String>,
     pub(crate) tally: Tally,
     /// Its last event that can be read.
@@ -245,6 +247,7 @@ impl SessionHandle {
             core.log().is_live().then(|| Glimpse {
                 meta: core.meta().clone(),
                 state: core.state(),
+                waiting: core.waiting(),
                 title: core.log().snapshot().title().map(str::to_owned),
                 tally: core.log().tally(last_seq),
                 last_seq,

@@ -820,11 +820,17 @@ export interface components {
             readonly sees: components["schemas"]["Sees"];
             /** @description What its bearer may use with that scope; not there without limits. */
             readonly limits?: components["schemas"]["Limits"];
-            /** @description When it is refused from, if ever. */
+            /**
+             * Format: date-time
+             * @description When it is refused from, if ever.
+             */
             readonly expires?: string;
             /** @description Whether it is refused for that already. */
             readonly expired: boolean;
-            /** @description When a request last came with it, up to a minute early after a crash of the daemon; not there before the first. */
+            /**
+             * Format: date-time
+             * @description When a request last came with it, up to a minute early after a crash of the daemon; not there before the first.
+             */
             readonly lastUsed?: string;
         };
         /** @description All tokens that are known. */
@@ -1288,6 +1294,13 @@ export interface components {
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
             /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`. */
             readonly metadata: Record<string, unknown>;
+            /**
+             * Format: int64
+             * @description Prompts that wait behind the one whose turn runs.
+             */
+            readonly promptsWaiting: number;
+            /** @description `agentCapabilities` of its agent's last answer to `initialize`, if it gave one since this process began. */
+            readonly agentCapabilities?: Record<string, unknown>;
             /** @description The latest of what its agent said of its state, and what is open. */
             readonly snapshot: components["schemas"]["Snapshot"];
         };
@@ -1439,7 +1452,10 @@ export interface components {
         };
         /** @description A step. */
         readonly StatsStep: {
-            /** @description When it ended. */
+            /**
+             * Format: date-time
+             * @description When it ended, ISO 8601.
+             */
             readonly at: string;
             /**
              * Format: int64
@@ -1511,6 +1527,16 @@ export interface components {
              * @description HTTP requests that were answered.
              */
             readonly requests: number;
+            /**
+             * Format: int64
+             * @description Commits to the log.
+             */
+            readonly commits: number;
+            /**
+             * Format: int64
+             * @description What they took, all together, in microseconds.
+             */
+            readonly commitUs: number;
         };
         /** @description Head and tail of stderr. */
         readonly StderrInfo: {
@@ -1751,6 +1777,10 @@ export interface components {
             readonly sees: components["schemas"]["Sees"];
             /** @description What it may use with that scope; not there for a caller without limits. */
             readonly limits?: components["schemas"]["Limits"];
+            /** @description The names of the agents that it may use, the default one first. */
+            readonly agents: readonly string[];
+            /** @description A directory where acpd runs in which a session of its may work; not there for a caller that may begin none. */
+            readonly cwd?: string;
         };
     };
     responses: never;

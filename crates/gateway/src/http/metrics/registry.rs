@@ -89,6 +89,16 @@ impl Registry {
         counted + level.max(0.0).round() as u64
     }
 
+    /// How many values all series of a histogram have, and their sum.
+    pub(super) fn recorded(&self, name: &str) -> (u64, f64) {
+        let kinds = self.kinds();
+        let series = kinds.histograms.get(name).into_iter().flatten();
+        series.fold((0, 0.0), |(count, sum), (_, buckets)| {
+            let own: u64 = buckets.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+            (count + own, sum + f64::from_bits(buckets.sum.load(Ordering::Relaxed)))
+        })
+    }
+
     /// All that is counted, as Prometheus reads it.
     pub(super) fn text(&self) -> String {
         let kinds = self.kinds();

@@ -31,6 +31,8 @@ pub(crate) struct Counts {
     pub(crate) events: u64,
     pub(crate) event_bytes: u64,
     pub(crate) requests: u64,
+    pub(crate) commits: u64,
+    pub(crate) commit_us: u64,
 }
 
 impl Counts {
@@ -43,6 +45,8 @@ impl Counts {
             events: self.events.saturating_sub(before.events),
             event_bytes: self.event_bytes.saturating_sub(before.event_bytes),
             requests: self.requests.saturating_sub(before.requests),
+            commits: self.commits.saturating_sub(before.commits),
+            commit_us: self.commit_us.saturating_sub(before.commit_us),
         }
     }
 }

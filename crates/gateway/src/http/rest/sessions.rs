@@ -12,7 +12,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, HeaderName, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -157,10 +157,23 @@ async fn end(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The client in the record of what it asked for; acpd's own commands name themselves.
+/// What a client calls itself in the record of what it asks for, for those that cannot be told apart otherwise.
+pub(in super::super) const CLIENT: HeaderName = HeaderName::from_static("acpd-client");
+/// Characters of such a name at most.
+const LONGEST_NAME: usize = 40;
+
+/// The client in the record of what it asked for. acpd's own commands are known; others may say who they are, in visible
+/// ASCII and single spaces.
 pub(super) fn initiator(identity: &Identity, headers: &HeaderMap) -> String {
-    let program = headers.get(header::USER_AGENT).and_then(|program| program.to_str().ok());
-    let is_ours = program.is_some_and(|program| program.starts_with("acpd/"));
-    let by = if is_ours { "command line" } else { "REST" };
+    let said = |name: HeaderName| headers.get(name).and_then(|said| said.to_str().ok());
+    let is_name = |name: &&str| {
+        (1..=LONGEST_NAME).contains(&name.len()) && name.split(' ').all(|word| !word.is_empty())
+    };
+    let is_ours = said(header::USER_AGENT).is_some_and(|program| program.starts_with("acpd/"));
+    let by = match said(CLIENT).filter(is_name) {
+        _ if is_ours => "command line",
+        Some(name) => name,
+        None => "REST",
+    };
     identity.name().map_or_else(|| by.to_owned(), |name| format!("{by} ({name})"))
 }

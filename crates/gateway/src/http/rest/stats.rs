@@ -52,7 +52,8 @@ struct Standing {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct StatsStep {
-    /// When it ended.
+    /// When it ended, ISO 8601.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     at: String,
     /// What was there then.
     #[serde(flatten)]
@@ -79,6 +80,10 @@ struct Counted {
     event_bytes: u64,
     /// HTTP requests that were answered.
     requests: u64,
+    /// Commits to the log.
+    commits: u64,
+    /// What they took, all together, in microseconds.
+    commit_us: u64,
 }
 
 impl From<Levels> for Standing {
@@ -109,6 +114,8 @@ impl From<Step> for StatsStep {
                 events: counts.events,
                 event_bytes: counts.event_bytes,
                 requests: counts.requests,
+                commits: counts.commits,
+                commit_us: counts.commit_us,
             },
         }
     }

@@ -36,11 +36,13 @@ struct KnownToken {
     limits: Option<Arc<Limits>>,
     /// When it is refused from, if ever.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     expires: Option<String>,
     /// Whether it is refused for that already.
     expired: bool,
     /// When a request last came with it, up to a minute early after a crash of the daemon; not there before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     last_used: Option<String>,
 }
 
