@@ -7,15 +7,11 @@ import { link } from "./link.svelte";
 export const api = new AcpdClient({ url: "", fetch: send });
 
 /**
- * A token for the single-use code of `acpd open`. Throws what `fetch` throws; a refusal as a sentence of the daemon's.
- * The token of this tab is not sent: one that is old would be refused in place of the code.
+ * A token for the single-use code of `acpd open`. Throws an `AcpdError`. The token of this tab is not sent: one that is
+ * old would be refused in place of the code.
  */
 export async function exchange(code: string): Promise<string> {
-  const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }) };
-  const response = await fetch("/v1/open", init);
-  if (!response.ok) throw new Error((await problemOf(response)).detail ?? "the daemon did not take it");
-  const { token } = (await response.json()) as { token: string };
-  return token;
+  return (await new AcpdClient({ url: "" }).open(code)).token;
 }
 
 async function send(input: string, init: RequestInit): Promise<Response> {
