@@ -54,3 +54,23 @@ async function shown(page: import("@playwright/test").Page, most: number): Promi
     return found.filter((line) => line !== undefined);
   }, most);
 }
+
+// inspector: What it does (reconnects; shows what it has while it loads)
+stepsTest("a session that is opened while the daemon is away is shown when it is back", async ({ page, site, session, daemon }) => {
+  const id = await session(steps({ chunks: 1, text: "here again" }), { agent: "steps" });
+  await page.goto(`${site}/#/sessions`);
+  await expect(page.getByRole("table", { name: "Sessions" })).toBeVisible();
+  // The view is loaded when it is first shown; what comes from the daemon afterwards is under test.
+  await page.goto(`${site}/#/sessions/${id}`);
+  await expect(page.getByRole("log")).toContainText("here again");
+  await page.goto(`${site}/#/sessions`);
+  await daemon.stop("SIGKILL");
+  await page.goto(`${site}/#/sessions/${id}`);
+  await expect(page.getByText("The daemon is away; this goes on when it is back.")).toBeVisible();
+  const again = await startDaemon({ home: daemon.home, listen: new URL(daemon.url).host });
+  try {
+    await expect(page.getByRole("log")).toContainText("here again");
+  } finally {
+    await again.stop();
+  }
+});

@@ -4,7 +4,7 @@ import { type Step, steps, stepsTest } from "./steps";
 
 /** `ACPD_WEB_FULL=1`: the sizes and bounds of the design, on a machine that does nothing else. */
 const isFull = process.env["ACPD_WEB_FULL"] === "1";
-const EVENTS = isFull ? 10_000 : 2000;
+const EVENTS = isFull ? 10_000 : 1000;
 
 interface Measured {
   openMs: number;

@@ -23,6 +23,32 @@ test("prompts are written, wait their turn, and are cancelled", async ({ page, s
   await expectAccessible(page);
 });
 
+// contract 7.3, prompt: a prompt that waits is gone if the session ends before
+test("a prompt whose session ends before its turn can be written again", async ({ page, site, session, call }) => {
+  const id = await session("hang");
+  await page.goto(`${site}/#/sessions/${id}`);
+  const prompt = page.getByRole("textbox", { name: "Prompt" });
+  await prompt.fill("not lost");
+  await page.getByRole("button", { name: "Put in line" }).click();
+  const waiting = page.getByRole("list", { name: "What waits" });
+  await expect(waiting).toContainText("waits, 1 before it");
+  await call("POST", `/v1/sessions/${id}/close`);
+  await expect(waiting).toContainText("The session ended before it began.");
+  await page.getByRole("button", { name: "Resume" }).click();
+  await waiting.getByRole("button", { name: "Write it again" }).click();
+  await expect(prompt).toHaveValue("not lost");
+  await expect(waiting).toHaveCount(0);
+});
+
+// inspector: What it does (says what it cannot show)
+test("a session that is not there says so, and offers no prompt", async ({ page, site }) => {
+  await page.goto(`${site}/#/sessions/nowhere`);
+  await expect(page.getByRole("alert")).toContainText("There is no session of that id.");
+  await expect(page.getByRole("textbox", { name: "Prompt" })).toHaveCount(0);
+  await page.getByRole("link", { name: "To the sessions", exact: true }).click();
+  await expect(page.getByRole("heading", { level: 1, name: "Sessions" })).toBeVisible();
+});
+
 // inspector: Session view (images by paste; images of agents never loaded by themselves)
 test("an image is pasted, shown and sent", async ({ page, site, session, call }) => {
   const id = await session();
@@ -53,6 +79,8 @@ stepsTest("markdown of an agent loads nothing and runs nothing", async ({ page, 
   await page.goto(`${site}/#/sessions/${id}`);
   const log = page.getByRole("log");
   await expect(log.getByRole("link", { name: "Image: picture" })).toHaveAttribute("href", "https://example.invalid/a.png");
+  await expect(log).toContainText('<img src="https://example.invalid/b.png"');
+  await expect(log).toContainText("<script>document.title=2</script>");
   await expect(log.getByRole("link", { name: "good" })).toHaveAttribute("rel", /noopener/);
   await expect(log.getByText("bad", { exact: false }).first()).toBeVisible();
   await expect(log.locator("a[href^='javascript']")).toHaveCount(0);
@@ -213,6 +241,20 @@ observer("an observer watches a question and is offered no answer", async ({ pag
   await page.getByRole("button", { name: "What can be done with this session" }).click();
   await expect(page.getByRole("button", { name: /Terminate|Close|Fork|Resume/ })).toHaveCount(0);
   await expectAccessible(page);
+});
+
+// inspector: Session view (copy as markdown)
+test("a message and the whole session are copied as markdown", async ({ page, context, site, session }) => {
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const id = await session("# A **title** here");
+  await page.goto(`${site}/#/sessions/${id}`);
+  await page.getByRole("log").locator(".agent").hover();
+  await page.getByRole("log").locator(".agent").getByRole("button", { name: /^Copy/ }).click();
+  const copied = () => page.evaluate(() => navigator.clipboard.readText());
+  await expect.poll(copied).toBe("# A **title** here");
+  await page.getByRole("button", { name: "What can be done with this session" }).click();
+  await page.getByRole("button", { name: "Copy as markdown" }).click();
+  await expect.poll(copied).toContain("## ");
 });
 
 // inspector: Session view (mode and config options by the agent's own names)

@@ -1,9 +1,12 @@
 import { AbortedError, type AcpdClient, type AcpdError, type SessionInfo } from "acpd-client";
+import { isAway } from "../api/errors";
 import type { LoggedEvent } from "./fold/transcript";
 import { Transcript } from "./fold/transcript";
 
 /** How often a session that has ended is looked at: another client may take it up. */
 const LOOK_MS = 4000;
+/** How often a daemon that is away is asked at first. */
+const AGAIN_MS = 1000;
 /** While a long session is read, it is shown so often. */
 const SHOW_MS = 200;
 
@@ -64,7 +67,7 @@ export class Feed {
 
   async #run(): Promise<void> {
     try {
-      await this.#refresh();
+      await this.#begin();
       while (!this.#stop.signal.aborted && (await this.#follow())) await this.#untilItGoesOn();
     } catch (error) {
       if (error instanceof AbortedError) return;
@@ -89,7 +92,7 @@ export class Feed {
         this.#isCaughtUp = true;
         this.#state = { state: reason };
         this.#show();
-        if (reason === "ended") await this.#refresh();
+        if (reason === "ended") await this.#refresh().catch(() => undefined);
         return reason === "ended";
       }
       this.#take(next.value);
@@ -123,20 +126,38 @@ export class Feed {
     });
   }
 
+  /** Asks for the session until there is a daemon to answer. */
+  async #begin(): Promise<void> {
+    for (;;) {
+      try {
+        return await this.#refresh();
+      } catch (error) {
+        if (!isAway(error)) throw error;
+        this.#state = { state: "waiting" };
+        await this.#pause(AGAIN_MS);
+      }
+    }
+  }
+
   async #refresh(): Promise<void> {
     this.#info = await this.client.getSession(this.id, { signal: this.#stop.signal });
   }
 
   async #untilItGoesOn(): Promise<void> {
-    while (!this.#stop.signal.aborted && this.#info?.ended === true) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, document.hidden ? LOOK_MS * 5 : LOOK_MS);
-        this.#wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
+    do {
+      await this.#pause(document.hidden ? LOOK_MS * 5 : LOOK_MS);
       await this.#refresh().catch(() => undefined);
-    }
+    } while (!this.#stop.signal.aborted && this.#info?.ended !== false);
+  }
+
+  /** Waits so long, or until it is woken. */
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 }

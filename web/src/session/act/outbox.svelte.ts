@@ -1,5 +1,6 @@
 import type { AcpdClient } from "acpd-client";
 import { inWords } from "../../api/errors";
+import { newKey } from "../../start/key";
 import type { Turn } from "../fold/transcript";
 
 /** An image that goes with a prompt, base64. */
@@ -34,7 +35,7 @@ export class Outbox {
 
   /** Sends a prompt; gives whether it was accepted. */
   async send(text: string, images: readonly Attachment[]): Promise<boolean> {
-    const entry: Waiting = { key: crypto.randomUUID(), text, images, state: "sending", note: "" };
+    const entry: Waiting = { key: newKey(), text, images, state: "sending", note: "" };
     this.#waiting = [...this.#waiting, entry];
     try {
       const accepted = await this.client.prompt(this.id, blocks(text, images), { idempotencyKey: entry.key });

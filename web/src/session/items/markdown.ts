@@ -12,6 +12,9 @@ const TAGS = [
   "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
 ];
 
+/** Tags that agents use in tables and texts, and that do nothing but that. */
+const HARMLESS = /^<\/?(?:br|sub|sup|kbd)\s*\/?>$/i;
+
 const marked = new Marked({
   gfm: true,
   // Agents write lines as they mean them.
@@ -25,6 +28,12 @@ const marked = new Marked({
     image({ href, text }) {
       const name = escaped(text === "" ? href : text);
       return `<a href="${escaped(href)}">Image: ${name}</a>`;
+    },
+    // What looks like HTML is what the agent wrote: it is shown, not obeyed.
+    html({ text, block }) {
+      if (HARMLESS.test(text)) return text;
+      const shown = escaped(text.trimEnd()).replaceAll("\n", "<br>");
+      return block === true ? `<p>${shown}</p>\n` : shown;
     },
     checkbox({ checked }) {
       return checked ? "☑ " : "☐ ";
