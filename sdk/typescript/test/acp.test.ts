@@ -248,17 +248,13 @@ test("a connection joins a session, and comes back without it", async () => {
 
 // inspector: SDK: open prompts answered: what acpd does not take is not sent for ever
 test("a prompt that is too long", async () => {
-  const strict = await Daemon.start({}, '[limits]\nline_bytes = "64 KiB"\n');
-  try {
-    for (const [transport, failure] of [["http", { code: "too_large" }], ["websocket", { kind: "network" }]] as const) {
-      const connection = await strict.client().connect({ transport, WebSocket });
-      const { sessionId } = await connection.newSession({ cwd: strict.directory });
-      await expect(connection.prompt(sessionId, "x".repeat(100_000))).rejects.toMatchObject(failure);
-      expect(await connection.prompt(sessionId, "short")).toMatchObject({ stopReason: "end_turn" });
-      await connection.close();
-    }
-  } finally {
-    await strict.stop();
+  const strict = await Daemon.forTest({}, '[limits]\nline_bytes = "64 KiB"\n');
+  for (const [transport, failure] of [["http", { code: "too_large" }], ["websocket", { kind: "network" }]] as const) {
+    const connection = await strict.client().connect({ transport, WebSocket });
+    const { sessionId } = await connection.newSession({ cwd: strict.directory });
+    await expect(connection.prompt(sessionId, "x".repeat(100_000))).rejects.toMatchObject(failure);
+    expect(await connection.prompt(sessionId, "short")).toMatchObject({ stopReason: "end_turn" });
+    await connection.close();
   }
 });
 
@@ -276,7 +272,7 @@ test("a request that is cut says that it is not known what became of it", async 
 
 // inspector: SDK: a daemon that stays away is given up in time
 test("a daemon that does not come back", async () => {
-  const other = await Daemon.start();
+  const other = await Daemon.forTest();
   const connection = await other.client().connect({ retryForMs: 300 });
   const { sessionId } = await connection.newSession({ cwd: other.directory });
   const pending = expect(connection.prompt(sessionId, "hang")).rejects.toMatchObject({ kind: "network" });
@@ -284,5 +280,4 @@ test("a daemon that does not come back", async () => {
   await pending;
   expect(await connection.closed).toMatchObject({ kind: "network" });
   await expect(connection.prompt(sessionId, "hello")).rejects.toMatchObject({ kind: "network" });
-  await other.stop();
 });

@@ -3,26 +3,31 @@
 //
 // Boundary: knows acpd as a program only. Everything that it writes is in a directory of its own.
 
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessByStdio, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { access, constants, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { onTestFinished } from "vitest";
 import { AcpdClient, type AcpdClientOptions, type Fetch } from "acpd-client";
 
 const BUILT = fileURLToPath(new URL("../../../target/debug/acpd", import.meta.url));
 const ACPD = process.env["ACPD_BIN"] ?? BUILT;
+
+type Serving = ChildProcessByStdio<null, Readable, Readable>;
 
 /** What is told of a token that is to be made, such as `["--scope", "observe"]`. */
 type TokenRules = readonly string[];
 
 export class Daemon {
   readonly #env: NodeJS.ProcessEnv;
-  #child: ChildProcess;
+  /** The one that runs, also while it starts. */
+  #child: Serving;
 
   private constructor(
     /** A directory for the test; it holds the state, too. */
@@ -31,7 +36,7 @@ export class Daemon {
     readonly url: string,
     readonly tokens: Readonly<Record<string, string>>,
     env: NodeJS.ProcessEnv,
-    child: ChildProcess,
+    child: Serving,
   ) {
     this.#env = env;
     this.#child = child;
@@ -49,8 +54,15 @@ export class Daemon {
       const { stdout } = await promisify(execFile)(ACPD, ["token", "new", name, ...rule], { env });
       tokens[name] = stdout.trim();
     }
-    const { child, url } = await serve(env, "127.0.0.1:0");
-    return new Daemon(directory, url, tokens, env, child);
+    const child = serve(env, "127.0.0.1:0");
+    return new Daemon(directory, await address(child), tokens, env, child);
+  }
+
+  /** Starts one for a test, at whose end it is stopped, however that ends. */
+  static async forTest(...how: Parameters<typeof Daemon.start>): Promise<Daemon> {
+    const daemon = await Daemon.start(...how);
+    onTestFinished(() => daemon.stop());
+    return daemon;
   }
 
   /** A client, under a token if one is named. */
@@ -71,8 +83,8 @@ export class Daemon {
 
   /** Starts it again, where it was. */
   async restart(): Promise<void> {
-    const { child } = await serve(this.#env, new URL(this.url).host);
-    this.#child = child;
+    this.#child = serve(this.#env, new URL(this.url).host);
+    await address(this.#child);
   }
 
   async stop(): Promise<void> {
@@ -93,18 +105,20 @@ async function environment(directory: string, more: string): Promise<NodeJS.Proc
   };
 }
 
-async function serve(env: NodeJS.ProcessEnv, listen: string): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn(ACPD, ["serve", "--listen", listen], { env, stdio: ["ignore", "pipe", "pipe"] });
+function serve(env: NodeJS.ProcessEnv, listen: string): Serving {
+  return spawn(ACPD, ["serve", "--listen", listen], { env, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** Where it listens; it is ended when it does not. */
+async function address(child: Serving): Promise<string> {
   const complaints: string[] = [];
   child.stderr.setEncoding("utf8").on("data", (text: string) => complaints.push(text));
   const exited = once(child, "exit").then(() => undefined);
   const line = await Promise.race([firstLine(child.stdout), exited]);
   const url = /^listening on (http:\S+)$/.exec(line ?? "")?.[1];
-  if (url === undefined) {
-    await end(child, "SIGKILL");
-    throw new Error(`no daemon: ${line ?? ""}\n${complaints.join("")}`);
-  }
-  return { child, url };
+  if (url !== undefined) return url;
+  await end(child, "SIGKILL");
+  throw new Error(`no daemon: ${line ?? ""}\n${complaints.join("")}`);
 }
 
 async function firstLine(output: NodeJS.ReadableStream): Promise<string> {

@@ -110,13 +110,13 @@ test("events of what is not there, or not yet there", async () => {
 
 // inspector: SDK: a daemon that stays away is given up in time
 test("a daemon that is away", async () => {
-  const gone = await Daemon.start();
+  const gone = await Daemon.forTest();
   const states: ConnectionState[] = [];
   const { sessionId } = await gone.client().createSession({ cwd: gone.directory });
   const events = gone.client().events(sessionId, { retryForMs: 400, onConnection: (state) => states.push(state) });
   await events.next();
   await events.next();
-  await gone.stop();
+  await gone.kill();
   await expect(drained(events)).rejects.toMatchObject({ kind: "network" });
   expect(states.map(({ state }) => state)).toEqual(expect.arrayContaining(["open", "waiting"]));
 });

@@ -170,29 +170,21 @@ test("the daemon", async () => {
 
 // inspector: Token entry: a code is good once
 test("a code lets in, once", async () => {
-  const guarded = await Daemon.start({ looker: ["--scope", "observe"] });
-  try {
-    const { code } = await guarded.owner().issueCode();
-    await expect(guarded.client("looker").issueCode()).rejects.toMatchObject({ code: "forbidden" });
-    const { token } = await guarded.client().open(code);
-    const opened = new Client({ url: guarded.url, token });
-    expect(await opened.whoami()).toMatchObject({ scope: "admin", sees: "all" });
-    await expect(guarded.client().open(code)).rejects.toMatchObject({ code: "unauthorized" });
-  } finally {
-    await guarded.stop();
-  }
+  const guarded = await Daemon.forTest({ looker: ["--scope", "observe"] });
+  const { code } = await guarded.owner().issueCode();
+  await expect(guarded.client("looker").issueCode()).rejects.toMatchObject({ code: "forbidden" });
+  const { token } = await guarded.client().open(code);
+  const opened = new Client({ url: guarded.url, token });
+  expect(await opened.whoami()).toMatchObject({ scope: "admin", sees: "all" });
+  await expect(guarded.client().open(code)).rejects.toMatchObject({ code: "unauthorized" });
 });
 
 // contract 1.7: what the token does not include is a problem with a name
 test("a token and its scope", async () => {
-  const guarded = await Daemon.start({ looker: ["--scope", "observe"] });
-  try {
-    const looker = guarded.client("looker");
-    expect(await looker.whoami()).toMatchObject({ name: "looker", scope: "observe" });
-    const refused = looker.createSession({ cwd: guarded.directory }).catch((error: unknown) => error);
-    expect(isProblem(await refused, "forbidden")).toBe(true);
-    await expect(guarded.client().whoami()).rejects.toMatchObject({ code: "unauthorized", status: 401 });
-  } finally {
-    await guarded.stop();
-  }
+  const guarded = await Daemon.forTest({ looker: ["--scope", "observe"] });
+  const looker = guarded.client("looker");
+  expect(await looker.whoami()).toMatchObject({ name: "looker", scope: "observe" });
+  const refused = looker.createSession({ cwd: guarded.directory }).catch((error: unknown) => error);
+  expect(isProblem(await refused, "forbidden")).toBe(true);
+  await expect(guarded.client().whoami()).rejects.toMatchObject({ code: "unauthorized", status: 401 });
 });
