@@ -16,6 +16,8 @@ const step = (at: number, sessions: number) => ({
   events: 10,
   eventBytes: 2048,
   requests: 5,
+  commits: 4,
+  commitUs: 1000,
 });
 
 // inspector: Daemon view (the last hour as small charts, with text for screen readers)
@@ -31,6 +33,7 @@ test("the last hour is drawn, and told", async ({ page, site }) => {
   await expect(page.getByText("Version").locator("..")).toContainText(/\d+\.\d+/);
   await expect(page.getByRole("img", { name: /^Live sessions in the last hour: all: now 5, at most 5 at \d\d:\d\d, at least 2/ })).toBeVisible();
   await expect(page.getByRole("img", { name: /^Turns in the last hour: 12 per minute since/ })).toBeVisible();
+  await expect(page.getByRole("img", { name: /^Commits to the log in the last hour: 0.25 ms each since/ })).toBeVisible();
   await expectAccessible(page);
   await page.getByRole("img", { name: /^Live sessions/ }).hover({ position: { x: 5, y: 20 } });
   await expect(page.getByRole("figure").filter({ hasText: "Live sessions" })).toContainText(/at \d\d:\d\d.*2/s);

@@ -31,6 +31,8 @@ test("a session begins as it was described", async ({ page, site, daemon, call }
 test("what is wrong is said where it is, and begins nothing", async ({ page, site, daemon, call }) => {
   await page.goto(`${site}/#/start`);
   const directory = page.getByLabel("Directory");
+  await expect(directory).toHaveValue(daemon.home);
+  await directory.fill("");
   await page.getByLabel("First prompt").fill("hello");
   await page.getByRole("button", { name: "Start with this prompt" }).click();
   await expect(directory).toBeFocused();

@@ -1,5 +1,5 @@
 import type { Stats, StatsStep } from "acpd-client";
-import { bytes, count } from "../ui/format";
+import { bytes, count, duration } from "../ui/format";
 import type { Tone } from "../ui/tone";
 
 /** A line of a chart. `name` is empty where it is the only one. */
@@ -21,6 +21,7 @@ export interface Chart {
 
 const MINUTE_MS = 60_000;
 const SECOND_MS = 1000;
+const US_PER_MS = 1000;
 
 /** The charts of a daemon whose steps are this long. */
 export function chartsOf({ stepMs }: Stats): readonly Chart[] {
@@ -42,6 +43,7 @@ export function chartsOf({ stepMs }: Stats): readonly Chart[] {
     { title: "Requests", words: (value) => `${count(value)} per second`, lines: only((step) => perSecond(step.requests)) },
     { title: "Agent processes", words: count, lines: only((step) => step.agentProcesses) },
     { title: "Memory", words: bytes, binary: true, lines: only((step) => step.memoryBytes) },
+    { title: "Commits to the log", words: (value) => `${duration(value)} each`, lines: only((step) => (step.commits === 0 ? undefined : step.commitUs / step.commits / US_PER_MS)) },
     { title: "Waiting to be written", words: bytes, binary: true, lines: only((step) => step.queueBytes) },
   ];
 }

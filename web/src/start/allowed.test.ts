@@ -1,23 +1,17 @@
 import { describe, expect, it } from "vitest";
 import type { Limits, Whoami } from "acpd-client";
-import { directoryOf, directoryProblem, mayUse, modesFor } from "./allowed";
+import { directoryProblem, firstDirectory, modesFor } from "./allowed";
 
-const who = (limits?: Limits): Whoami => ({ scope: "control", sees: "own", ...(limits === undefined ? {} : { limits }) });
+const who = (limits?: Limits): Whoami => ({ scope: "control", sees: "own", agents: ["example"], cwd: "/home/acpd", ...(limits === undefined ? {} : { limits }) });
 
 // contract 7.2: limits of a token; inspector: Start view
 describe("what a token may begin", () => {
   it("is everything without limits", () => {
     expect(modesFor(who())).toHaveLength(4);
-    expect(mayUse(who(), "any")).toBe(true);
-    expect(mayUse(undefined, "any")).toBe(true);
-    expect(directoryOf(who())).toBe("/");
   });
 
   it("is what its limits name", () => {
-    const limited = who({ agents: ["a"], roots: ["/srv"], permissionModes: ["deny"] });
-    expect(modesFor(limited).map((mode) => mode.value)).toEqual(["deny"]);
-    expect([mayUse(limited, "a"), mayUse(limited, "b")]).toEqual([true, false]);
-    expect(directoryOf(limited)).toBe("/srv");
+    expect(modesFor(who({ permissionModes: ["deny"] })).map((mode) => mode.value)).toEqual(["deny"]);
   });
 
   it.each([
@@ -31,5 +25,14 @@ describe("what a token may begin", () => {
     ["/x", ["/"], undefined],
   ])("%s under roots %o: %s", (cwd, roots, problem) => {
     expect(directoryProblem(cwd, who(roots === undefined ? undefined : { roots }))).toBe(problem);
+  });
+
+  it.each([
+    [[], undefined, "/home/acpd"],
+    [["/a", "/b"], undefined, "/a"],
+    [["/a", "/srv/b"], ["/srv"], "/srv/b"],
+    [["/a"], ["/srv"], "/home/acpd"],
+  ])("after %o under roots %o begins in %s", (used, roots, cwd) => {
+    expect(firstDirectory(used, who(roots === undefined ? undefined : { roots }))).toBe(cwd);
   });
 });

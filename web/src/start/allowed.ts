@@ -14,22 +14,21 @@ export function modesFor(who: Whoami | undefined): typeof MODES {
   return allowed === undefined ? MODES : MODES.filter((mode) => allowed.includes(mode.value));
 }
 
-/** Whether the pages may begin sessions of this agent. */
-export function mayUse(who: Whoami | undefined, agent: string): boolean {
-  return who?.limits?.agents?.includes(agent) ?? true;
-}
-
-/** A directory that is there, for a session that needs none in particular. */
-export function directoryOf(who: Whoami | undefined): string {
-  return who?.limits?.roots?.[0] ?? "/";
-}
-
 /** What is wrong with a directory that was entered; undefined when the daemon has to say. */
 export function directoryProblem(cwd: string, who: Whoami | undefined): string | undefined {
   const path = cwd.trim();
   if (path === "") return "Name a directory where acpd runs.";
   if (!path.startsWith("/")) return "Give the whole path, from /.";
+  if (isWithin(path, who)) return undefined;
+  return `Sessions of this token work in ${who?.limits?.roots?.join(", ") ?? "no directory"} only.`;
+}
+
+/** The directory that a form begins with: the one that was used last, if it is still allowed, else one that is there. */
+export function firstDirectory(used: readonly string[], who: Whoami): string {
+  return used.find((path) => isWithin(path, who)) ?? who.cwd ?? "";
+}
+
+function isWithin(path: string, who: Whoami | undefined): boolean {
   const roots = who?.limits?.roots;
-  if (roots === undefined || roots.some((root) => path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`))) return undefined;
-  return `Sessions of this token work in ${roots.join(", ")} only.`;
+  return roots === undefined || roots.some((root) => path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`));
 }

@@ -16,9 +16,9 @@ export function age(ms: number): string {
   return `${Math.floor(ms / DAY)} d`;
 }
 
-/** How long something took, from milliseconds: `85 ms`, `1.4 s`, `2 min 5 s`, `3 h 2 min`, `2 d 4 h`. */
+/** How long something took, from milliseconds: `0.25 ms`, `85 ms`, `1.4 s`, `2 min 5 s`, `3 h 2 min`, `2 d 4 h`. */
 export function duration(ms: number): string {
-  if (ms < SECOND) return `${Math.round(ms)} ms`;
+  if (ms < SECOND) return `${ms < 10 ? Number(ms.toPrecision(2)) : Math.round(ms)} ms`;
   if (ms < MINUTE) return `${trimmed(ms / SECOND, ms < 10 * SECOND ? 1 : 0)} s`;
   if (ms < HOUR) return pair(ms, MINUTE, "min", SECOND, "s");
   if (ms < DAY) return pair(ms, HOUR, "h", MINUTE, "min");
