@@ -19,7 +19,7 @@ use std::path::Path;
 pub(crate) struct Options {
     /// Build, and compare with the file that is there instead of writing it
     #[arg(long)]
-    check: bool,
+    pub(crate) check: bool,
 }
 
 const FILE: &str = "crates/inspector/pages.tar";
@@ -27,9 +27,8 @@ const BUILT: &str = "web/dist";
 /// It is read by people too, and by programs that take no compression.
 const FIRST: &str = "index.html";
 const COMPRESSED: &str = ".gz";
-/// In the order in which they are built: the pages use the SDK.
-const BUILDS: [(&str, &[&str]); 2] =
-    [("sdk/typescript", &["npm ci", "npm run build"]), ("web", &["npm ci", "npm run build"])];
+/// The pages are built with the sources of the SDK, which have a dependency.
+const BUILDS: [(&str, &[&str]); 2] = [("sdk/typescript", &["npm ci"]), ("web", &["npm ci", "npm run build"])];
 
 /// The content of each file, by its path below the directory.
 type Files = BTreeMap<String, Vec<u8>>;

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How long the rest of the output may take after the command has ended.
 const REST: Duration = Duration::from_secs(5);
 
-/// Tests that `cargo test` and `node --test` reported.
+/// Tests that `cargo test`, `node --test`, vitest, pytest and Playwright reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) passed: u64,
@@ -26,11 +26,17 @@ impl Counts {
     /// Adds a line like `test result: ok. 3 passed; 0 failed; ...`, or `# pass 3`; others change nothing.
     fn add_line(&mut self, line: &str) {
         let line = line.find("test result: ").map_or(line, |at| &line[at..]);
-        let words: Vec<&str> = line.split([' ', ';']).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = line.split([' ', ';', ',']).filter(|word| !word.is_empty()).collect();
         let (passed, failed) = match *words {
             ["#", "pass", count] => (count, "0"),
             ["#", "fail" | "cancelled", count] => ("0", count),
             ["test", "result:", _, passed, "passed", failed, "failed", ..] => (passed, failed),
+            // vitest, pytest, Playwright.
+            ["Tests", failed, "failed", "|", passed, "passed", ..]
+            | [failed, "failed", passed, "passed", .., "in", _] => (passed, failed),
+            ["Tests", passed, "passed", ..] | [passed, "passed", .., "in", _] => (passed, "0"),
+            [passed, "passed", time] if time.starts_with('(') => (passed, "0"),
+            [failed, "failed"] => ("0", failed),
             _ => return,
         };
         self.passed += passed.parse().unwrap_or(0);
@@ -106,10 +112,13 @@ mod tests {
     fn tests_are_counted_from_both_streams_and_both_runners() {
         let script = "echo 'test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'
             echo 'test result: FAILED. 4 passed; 2 failed; 0 ignored' >&2; echo 'running 7 tests, 9 passed'
-            echo '# Subtest: # pass 9'; echo 'ok 1 - # pass 9'; echo '# pass 20'; echo '# cancelled 2'";
+            echo '# Subtest: # pass 9'; echo 'ok 1 - # pass 9'; echo '# pass 20'; echo '# cancelled 2'
+            echo ' Test Files  9 passed (9)'; echo '      Tests  100 passed (100)'
+            echo '      Tests  1 failed | 200 passed (201)'
+            echo '  1 failed'; echo '  1000 passed (1.2m)'; echo '2000 passed, 1 skipped in 12.34s'; echo '1 failed, 1 passed in 2s'";
         let mut counts = Counts::default();
         run(shell(script), &mut counts).expect("the shell succeeds");
-        assert_eq!(counts, Counts { passed: 27, failed: 4 });
+        assert_eq!(counts, Counts { passed: 27 + 100 + 200 + 1000 + 2000 + 1, failed: 4 + 1 + 1 + 1 });
     }
 
     #[test]

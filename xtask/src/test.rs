@@ -8,7 +8,7 @@ pub(crate) mod needs;
 mod rest;
 
 use crate::run::{self, Counts};
-use crate::{BAD, GOOD, tidy};
+use crate::{BAD, GOOD, inspector, tidy};
 use anstyle::{AnsiColor, Style};
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -46,6 +46,10 @@ enum Step {
     Interop,
     /// REST against its own description, by requests that a tool makes up
     Rest,
+    /// The client packages under sdk/
+    Sdk,
+    /// The inspector's pages: built anew and compared with what is packed, then in a browser
+    Web,
 }
 
 const HEAD: Style = AnsiColor::Cyan.on_default().bold();
@@ -68,6 +72,8 @@ impl Step {
             // Of this program.
             Self::Tidy | Self::Rest => return Vec::new(),
             Self::Interop => return peers(root).iter().flat_map(|dir| peer_commands(dir, root)).collect(),
+            Self::Sdk => return sdk_commands(root),
+            Self::Web => return ["npm test", "npm run e2e"].map(|line| beside(line, "web", root)).into(),
         };
         match self {
             // One more than there are processors, because many wait for processes and timers.
@@ -87,7 +93,8 @@ impl Step {
 /// The steps to run: all, or those asked for and what they stand on.
 fn selected(only: &[Step]) -> Vec<Step> {
     // A stale binary would make the end-to-end tests lie.
-    let brings_build = |step: &Step| matches!(step, Step::Test | Step::Interop | Step::Rest);
+    let brings_build =
+        |step: &Step| matches!(step, Step::Test | Step::Interop | Step::Rest | Step::Sdk | Step::Web);
     let is_selected = |step: &Step| {
         only.is_empty() || only.contains(step) || (*step == Step::Build && only.iter().any(brings_build))
     };
@@ -110,9 +117,24 @@ fn peer_commands(dir: &Path, root: &Path) -> Vec<Command> {
     let mut commands = of("Cargo.toml", &["cargo fmt --all --check", CLIPPY, TEST]);
     commands.extend(of("package.json", &["npm ci", "npm test"]));
     for command in &mut commands {
-        command.env("PATH", needs::path(root));
+        // Half of what a peer is built of is built already.
+        command.env("PATH", needs::path(root)).env("CARGO_TARGET_DIR", target_directory(root));
     }
     commands
+}
+
+/// A command in a directory that is no part of the workspace, with the tools that were fetched and the daemon that was built.
+fn beside(line: &str, dir: &str, root: &Path) -> Command {
+    let mut command = run::line(line, &root.join(dir));
+    command.env("PATH", needs::path(root)).env("ACPD_BIN", target_directory(root).join("debug/acpd"));
+    command
+}
+
+fn sdk_commands(root: &Path) -> Vec<Command> {
+    let mut python = beside("python3 check.py", "sdk/python", root);
+    python.arg(target_directory(root).join("sdk-python"));
+    let typescript = ["npm ci", "npm test"].map(|line| beside(line, "sdk/typescript", root));
+    typescript.into_iter().chain([python]).collect()
 }
 
 /// Runs the command; true when everything passed.
@@ -148,6 +170,10 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
 fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
     let before = *counts;
     let head = format!("\n{HEAD}[{}]{HEAD:#}", step.name());
+    if step == Step::Web {
+        anstream::println!("{head} cargo xtask inspector --check");
+        ensure!(inspector::run(&inspector::Options { check: true }, root)?, "the packed pages are stale");
+    }
     for command in step.commands(root) {
         anstream::println!("{head} {command:?}");
         run::run(command, counts)?;
@@ -184,7 +210,7 @@ fn table(rows: &[(Step, Option<Duration>, bool)]) -> String {
 
 /// The last line of a run in which everything passed.
 fn closing(steps: &[Step], counts: Counts) -> String {
-    if steps.iter().any(|step| matches!(step, Step::Test | Step::Interop)) {
+    if steps.iter().any(|step| matches!(step, Step::Test | Step::Interop | Step::Sdk | Step::Web)) {
         format!("{} passed, {} failed", counts.passed, counts.failed)
     } else {
         "passed; no step that runs tests was selected".to_owned()
@@ -208,7 +234,7 @@ mod tests {
     #[test]
     fn a_selection_keeps_the_order_and_test_brings_the_binaries() {
         let names: Vec<String> = selected(&[]).into_iter().map(Step::name).collect();
-        assert_eq!(names, ["fmt", "tidy", "clippy", "build", "test", "doc", "interop", "rest"]);
+        assert_eq!(names, ["fmt", "tidy", "clippy", "build", "test", "doc", "interop", "rest", "sdk", "web"]);
         assert_eq!(selected(&[Step::Clippy, Step::Fmt]), [Step::Fmt, Step::Clippy]);
         assert_eq!(selected(&[Step::Test]), [Step::Build, Step::Test]);
     }

