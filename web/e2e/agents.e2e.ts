@@ -27,7 +27,8 @@ test("an agent that does not start says why", async ({ page, site }) => {
   const broken = page.getByRole("region", { name: "broken" });
   await expect(broken.getByRole("status")).toContainText("It does not work");
   await expect(broken.getByRole("region", { name: "What it wrote to stderr" })).toContainText("out of paper");
-  await expect(broken.getByText("Failing")).toBeVisible({ timeout: 10_000 });
-  await expect(broken.getByText("Last error")).toBeVisible();
   await expectAccessible(page);
+  await page.reload();
+  await expect(broken.getByText("Failing")).toBeVisible();
+  await expect(broken.getByText("Last error")).toBeVisible();
 });

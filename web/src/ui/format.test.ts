@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { age, bytes, cost, count, counted, duration } from "./format";
+import { age, bytes, cost, count, counted, duration, since } from "./format";
 
 // inspector: Sessions view (age, turn duration, tokens and cost)
 describe("format", () => {
@@ -54,6 +54,11 @@ describe("format", () => {
     [{ USD: 1, credits: 2 }, "$1.00 + 2 credits"],
     [{}, ""],
   ])("a cost of %o", (costs, text) => expect(cost(costs)).toBe(text));
+
+  it.each([
+    [0, "now"],
+    [60_000, "1 min ago"],
+  ])("%i since then", (ms, text) => expect(since(ms)).toBe(text));
 
   it("counts with a noun", () => {
     expect([counted(1, "session"), counted(1200, "session"), counted(2, "entry", "entries")]).toEqual(["1 session", "1,200 sessions", "2 entries"]);

@@ -16,6 +16,12 @@ export function age(ms: number): string {
   return `${Math.floor(ms / DAY)} d`;
 }
 
+/** The same in a sentence: `now`, `12 s ago`. */
+export function since(ms: number): string {
+  const text = age(ms);
+  return text === "now" ? text : `${text} ago`;
+}
+
 /** How long something took, from milliseconds: `0.25 ms`, `85 ms`, `1.4 s`, `2 min 5 s`, `3 h 2 min`, `2 d 4 h`. */
 export function duration(ms: number): string {
   if (ms < SECOND) return `${ms < 10 ? Number(ms.toPrecision(2)) : Math.round(ms)} ms`;
