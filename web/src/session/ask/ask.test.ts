@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { QuestionItem } from "../fold/items";
 import { fields, filled, type Value } from "./fields";
-import { author, outcome, tone } from "./words";
+import { author, outcome, pending, tone } from "./words";
 
 const SCHEMA = {
   type: "object",
@@ -81,4 +81,11 @@ describe("words", () => {
   });
 
   it("waits while nothing answered", () => expect(tone(question())).toBe("wait"));
+
+  it.each([
+    ["permission", "waits for an answer"],
+    ["fields", "waits for an answer"],
+    ["url", "waits for the client that it is put to"],
+    ["file", "waits for the client that it is put to"],
+  ] as const)("%s %s", (form, expected) => expect(pending({ ...question(), form })).toBe(expected));
 });

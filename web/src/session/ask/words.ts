@@ -40,6 +40,11 @@ export function author(by: AnsweredBy): string {
   }
 }
 
+/** What a question waits for: some are put to one client alone. */
+export function pending(question: QuestionItem): string {
+  return question.form === "permission" || question.form === "fields" ? "waits for an answer" : "waits for the client that it is put to";
+}
+
 /** The tone of a question: waiting, refused, or over. */
 export function tone(question: QuestionItem): Tone {
   const { answer } = question;

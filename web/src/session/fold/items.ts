@@ -183,7 +183,7 @@ export type Item =
   | StallItem
   | NoteItem;
 
-/** Whether a question still waits for an answer of a client. */
+/** Whether a question still waits for an answer, of any client or of the one that it is put to. */
 export function isOpen(item: QuestionItem): boolean {
   return item.answer === undefined && !item.unasked;
 }

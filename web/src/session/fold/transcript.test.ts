@@ -132,6 +132,17 @@ it("tells of a silence, and that it is over", () => {
   expect(transcript.items.at(-1)).toMatchObject({ type: "stall", goesOnAt: 9 });
 });
 
+// docs/protocol.md, Questions: an address goes to one client
+it.each([
+  ["permission_requested", {}, 1],
+  ["elicitation_requested", { mode: "form" }, 1],
+  ["elicitation_requested", { mode: "url" }, 0],
+  ["file_forwarded", {}, 0],
+])("%s %j: %i to be answered by any client", (kind, params, count) => {
+  expect(folded(events({ kind, request: 1, message: { params } })).openQuestions().length).toBe(count);
+  expect(folded(events({ kind, request: 1, unasked: true, message: { params } })).openQuestions()).toEqual([]);
+});
+
 // inspector: Session view (an agent says what it likes)
 it.each([
   ["an update without a body", { kind: "update" }],

@@ -91,7 +91,7 @@ export class Transcript {
     return this.runs.at(-1)?.info !== undefined;
   }
 
-  /** The questions that wait for an answer, the oldest first. */
+  /** The questions that wait for an answer which any client may give, the oldest first. */
   openQuestions(): readonly QuestionItem[] {
     return [...this.open].flatMap((index) => {
       const item = this.draft.items[index];
@@ -264,9 +264,11 @@ export class Transcript {
     const params = object(get(event, "message", "params"));
     const request = number(event["request"]) ?? when.seq;
     const unasked = event["unasked"] === true;
-    const index = this.show({ ...when, key: this.draft.key(when), type: "question", request, unasked, ...asked(kind, params) });
+    const told = asked(kind, params);
+    const index = this.show({ ...when, key: this.draft.key(when), type: "question", request, unasked, ...told });
     this.questions.set(request, index);
-    if (!unasked && kind !== "file_forwarded") this.open.add(index);
+    // An address to open, and a file, are asked of one client alone.
+    if (!unasked && (told.form === "permission" || told.form === "fields")) this.open.add(index);
     const callId = text(get(params, "toolCall", "toolCallId"));
     if (callId !== undefined) this.tools.waits(callId, request);
   }
