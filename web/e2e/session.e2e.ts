@@ -26,12 +26,14 @@ test("prompts are written, wait their turn, and are cancelled", async ({ page, s
 // contract 7.3, prompt: a prompt that waits is gone if the session ends before
 test("a prompt whose session ends before its turn can be written again", async ({ page, site, session, call }) => {
   const id = await session("hang");
+  await call("POST", `/v1/sessions/${id}/prompt`, { prompt: "of another client" });
   await page.goto(`${site}/#/sessions/${id}`);
+  await expect(page.getByText("1 of other clients waits in line.")).toBeVisible();
   const prompt = page.getByRole("textbox", { name: "Prompt" });
   await prompt.fill("not lost");
   await page.getByRole("button", { name: "Put in line" }).click();
   const waiting = page.getByRole("list", { name: "What waits" });
-  await expect(waiting).toContainText("waits, 1 before it");
+  await expect(waiting).toContainText("waits, 2 before it");
   await call("POST", `/v1/sessions/${id}/close`);
   await expect(waiting).toContainText("The session ended before it began.");
   await page.getByRole("button", { name: "Resume" }).click();

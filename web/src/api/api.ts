@@ -2,6 +2,7 @@ import { AcpdClient, type ProblemDocument } from "acpd-client";
 import { access } from "./access.svelte";
 import { fromDaemon, refusal } from "./errors";
 import { link } from "./link.svelte";
+import { tab } from "./tab";
 
 /** The one way from the pages to the daemon that they come from: with their token, and an ear for how it goes. */
 export const api = new AcpdClient({ url: "", fetch: send });
@@ -16,6 +17,7 @@ export async function exchange(code: string): Promise<string> {
 
 async function send(input: string, init: RequestInit): Promise<Response> {
   const headers = new Headers(init.headers);
+  headers.set("Acpd-Client", tab);
   if (access.token !== undefined) headers.set("Authorization", `Bearer ${access.token}`);
   try {
     const response = await fetch(input, { ...init, headers });

@@ -5,6 +5,8 @@ import { Transcript } from "./fold/transcript";
 
 /** How often a session that has ended is looked at: another client may take it up. */
 const LOOK_MS = 4000;
+/** Events behind which the daemon says something else of the session. */
+const TELLING = new Set(["run_started", "prompt", "turn_ended"]);
 /** How often a daemon that is away is asked at first. */
 const AGAIN_MS = 1000;
 /** While a long session is read, it is shown so often. */
@@ -50,7 +52,7 @@ export class Feed {
     return this.#state;
   }
 
-  /** What the daemon says of the session; refreshed when a run begins or ends. */
+  /** What the daemon says of the session; refreshed when a turn or a run begins or ends. */
   get info(): SessionInfo | undefined {
     return this.#info;
   }
@@ -107,7 +109,7 @@ export class Feed {
   #take(event: LoggedEvent): void {
     this.events.push(event);
     this.transcript.apply(event);
-    if (event.kind === "run_started" && this.#isCaughtUp) void this.#refresh().catch(() => undefined);
+    if (TELLING.has(event.kind) && this.#isCaughtUp) void this.#refresh().catch(() => undefined);
     if (!this.#isCaughtUp && event.seq >= (this.#info?.eventCount ?? 0)) {
       this.#isCaughtUp = true;
       this.#state = { state: "live" };

@@ -10,7 +10,6 @@ import { ability, type Ability, type Action } from "./abilities";
 /** What can be done with a session, done, and what came of it. */
 export class Actions {
   #refused = $state.raw<Readonly<Partial<Record<Action, string>>>>({});
-  #capabilities = $state.raw<unknown>(undefined);
   #busy = $state<Action>();
   #error = $state("");
 
@@ -28,13 +27,6 @@ export class Actions {
     return this.#busy;
   }
 
-  /** Asks what the agent supports, if the caller may know. */
-  async learn(agent: string): Promise<void> {
-    if (!access.may("admin")) return;
-    const all = await api.agents().catch(() => []);
-    this.#capabilities = all.find((each) => each.name === agent)?.capabilities;
-  }
-
   can(action: Action): Ability {
     // What the transcript says changes with the frame.
     void this.feed.frame;
@@ -47,7 +39,7 @@ export class Actions {
       isEnded: transcript.isEnded,
       isTerminated: transcript.runs.at(-1)?.info?.reason === "terminated",
       isTurnActive: transcript.activeTurn !== undefined,
-      capabilities: this.#capabilities,
+      capabilities: info?.agentCapabilities,
       refused: this.#refused,
     });
   }

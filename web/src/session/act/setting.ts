@@ -1,7 +1,8 @@
 import type { AcpConnection, AcpdClient } from "acpd-client";
+import { tab } from "../../api/tab";
 
-/** How the pages call themselves: what they set is told under this name. */
-const CLIENT = { name: "inspector", title: "acpd inspector", version: "1" };
+/** What is set is told under the name of this tab. */
+const CLIENT = { name: tab, title: "acpd inspector", version: "1" };
 
 /** A change of what a session is set to. */
 export type Setting =

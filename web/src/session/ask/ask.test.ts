@@ -71,13 +71,14 @@ describe("words", () => {
 
   it.each([
     [{ at: 0, by: { kind: "client", name: "REST" }, outcome: "selected", option: option("allow_always") }, "Yes, always", "by REST", "good"],
+    [{ at: 0, by: { kind: "client", name: "inspector-1 (token)" }, outcome: "selected", option: option("allow_once") }, "Yes, always", "by you", "good"],
     [{ at: 0, by: { kind: "mode", name: "deny" }, outcome: "selected", option: option("reject_once") }, "Yes, always", "by the permission mode deny", "bad"],
     [{ at: 0, by: { kind: "cause", name: "cancel" }, outcome: "cancelled" }, "Not answered", "because the turn was cancelled", "still"],
     [{ at: 0, by: { kind: "client", name: "phone" }, outcome: "accept", content: {} }, "Filled in", "by phone", "good"],
     [{ at: 0, by: { kind: "cause", name: "of_later" }, outcome: "decline" }, "Declined", "because of later", "still"],
     [{ at: 0, by: { kind: "unknown" }, outcome: "hologram" }, "hologram", "", "still"],
   ] as const)("%j", (answer, what, who, colour) => {
-    expect([outcome(answer), author(answer.by), tone(question(answer))]).toEqual([what, who, colour]);
+    expect([outcome(answer), author(answer.by, (client) => client === "inspector-1 (token)"), tone(question(answer))]).toEqual([what, who, colour]);
   });
 
   it("waits while nothing answered", () => expect(tone(question())).toBe("wait"));

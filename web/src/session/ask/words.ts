@@ -26,11 +26,11 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   cancelled: "Not answered",
 };
 
-/** Who or what answered: `by REST`, `by the mode acceptEdits`, `because the turn was cancelled`. */
-export function author(by: AnsweredBy): string {
+/** Who or what answered: `by you`, `by REST`, `by the mode acceptEdits`, `because the turn was cancelled`. */
+export function author(by: AnsweredBy, isOwn: (client: string) => boolean): string {
   switch (by.kind) {
     case "client":
-      return `by ${by.name}`;
+      return isOwn(by.name) ? "by you" : `by ${by.name}`;
     case "mode":
       return `by the permission mode ${by.name}`;
     case "cause":
