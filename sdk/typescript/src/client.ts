@@ -7,7 +7,7 @@ import type { ConnectOptions } from "./acp/options.js";
 import { type AcpdError, ProtocolError, SessionRemovedError } from "./errors.js";
 import type { AcpdEvent, EventsPage } from "./events.js";
 import { type EventsEnd, follow, type FollowOptions, numberOf } from "./follow.js";
-import { baseOf, type Call, checkedToken, failureOf, type Fetch, Http } from "./http.js";
+import { baseOf, type Call, checkedName, checkedToken, failureOf, type Fetch, Http } from "./http.js";
 import { checkedKey, newKey } from "./keys.js";
 import { itemsOf } from "./pages.js";
 import { agentPath, sessionPath } from "./paths.js";
@@ -20,6 +20,8 @@ export interface AcpdClientOptions {
   readonly url: string;
   /** A token, where the daemon wants one. */
   readonly token?: string;
+  /** Whose prompts, answers and ends these are, in events: 1 to 40 visible ASCII characters. Default: `REST`. */
+  readonly name?: string;
   /** Stands in for the platform's `fetch`, as where a proxy or a Unix socket is in between. */
   readonly fetch?: Fetch;
 }
@@ -60,9 +62,10 @@ const REPEAT_FOR = 10_000;
 export class AcpdClient {
   readonly #http: Http;
 
-  /** Throws an `ArgumentError` when `url` is no address or `token` no token. */
+  /** Throws an `ArgumentError` when `url` is no address, `token` no token or `name` no name. */
   constructor(options: AcpdClientOptions) {
-    this.#http = new Http(baseOf(options.url), checkedToken(options.token), options.fetch);
+    const { url, token, fetch, name } = options;
+    this.#http = new Http(baseOf(url), checkedToken(token), fetch, checkedName(name));
   }
 
   /** Sessions, the latest change first. Pages are asked for as they are needed; `limit` is the size of one, to 500. */

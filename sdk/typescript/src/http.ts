@@ -32,10 +32,12 @@ export class Http {
   readonly base: string;
   readonly token: string | undefined;
   readonly fetch: Fetch;
+  readonly #name: string | undefined;
 
-  constructor(base: string, token?: string, send?: Fetch) {
+  constructor(base: string, token?: string, send?: Fetch, name?: string) {
     this.base = base;
     this.token = token;
+    this.#name = name;
     // A browser's `fetch` must be called as a function of its window.
     this.fetch = send ?? ((input, init) => globalThis.fetch(input, init));
   }
@@ -68,7 +70,7 @@ export class Http {
     const { signal } = call;
     if (signal?.aborted) throw new AbortedError(signal);
     try {
-      return await this.fetch(this.base + call.path + queryString(call.query), requestOf(call, this.token));
+      return await this.fetch(this.base + call.path + queryString(call.query), requestOf(call, this.token, this.#name));
     } catch (error) {
       throw failureOf(error, signal);
     }
@@ -100,11 +102,18 @@ export function checkedToken(token: string | undefined): string | undefined {
   throw new ArgumentError("token", "visible ASCII characters are required, such as `acpd token new` prints");
 }
 
+/** What a client calls itself, if the daemon takes it. */
+export function checkedName(name: string | undefined): string | undefined {
+  if (name === undefined || (name.length <= 40 && /^[!-~]+( [!-~]+)*$/.test(name))) return name;
+  throw new ArgumentError("name", "1 to 40 visible ASCII characters and single spaces are required");
+}
+
 // Node.js wants to be told that a stream is sent before the answer is read; the types of browsers do not know it yet.
 type Init = RequestInit & { duplex?: "half" };
 
-function requestOf(call: Call, token: string | undefined): Init {
+function requestOf(call: Call, token: string | undefined, name: string | undefined): Init {
   const headers = new Headers({ Accept: "application/json", ...call.headers });
+  if (name !== undefined) headers.set("Acpd-Client", name);
   if (token !== undefined) headers.set("Authorization", `Bearer ${token}`);
   const init: Init = { method: call.method, headers, cache: "no-store" };
   if (call.signal !== undefined) init.signal = call.signal;

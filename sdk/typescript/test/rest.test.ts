@@ -27,6 +27,14 @@ const until = async (sessionId: string, kind: string, after = 0) => {
   throw new Error(`no ${kind}`);
 };
 
+// contract 1.6: events say whose a prompt is
+test("a client has a name", async () => {
+  const named = new Client({ url: daemon.url, name: "inspector 7f3a" });
+  const { sessionId } = await create();
+  await named.prompt(sessionId, "hello");
+  expect(await until(sessionId, "prompt")).toMatchObject({ by: "inspector 7f3a" });
+});
+
 // contract 7.3: each operation of the document has its method
 test("nothing of the document is missing", async () => {
   const document = await readFile(new URL("../../../docs/openapi.json", import.meta.url), "utf8");

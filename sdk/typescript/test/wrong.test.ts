@@ -24,6 +24,10 @@ test.each(["", "127.0.0.1:2273", "ftp://host", "http://host?x=1", "http://user@h
   expect(() => new AcpdClient({ url })).toThrow(/^url: /);
 });
 
+test.each(["", " ", "a  b", "ü", "x".repeat(41)])("the name %j", (name) => {
+  expect(() => new AcpdClient({ url: "http://127.0.0.1:1", name })).toThrow(/^name: /);
+});
+
 // inspector: SDK: and nothing is sent
 test("arguments that cannot be right", async () => {
   let requests = 0;
