@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Limits, Whoami } from "acpd-client";
 import { directoryProblem, firstDirectory, modesFor } from "./allowed";
 
-const who = (limits?: Limits): Whoami => ({ scope: "control", sees: "own", agents: ["example"], cwd: "/home/acpd", ...(limits === undefined ? {} : { limits }) });
+const who = (limits?: Limits): Whoami => ({ scope: "control", sees: "own", agents: ["example"], cwd: "/var/lib/acpd", ...(limits === undefined ? {} : { limits }) });
 
 // contract 7.2: limits of a token; inspector: Start view
 describe("what a token may begin", () => {
@@ -28,10 +28,10 @@ describe("what a token may begin", () => {
   });
 
   it.each([
-    [[], undefined, "/home/acpd"],
+    [[], undefined, "/var/lib/acpd"],
     [["/a", "/b"], undefined, "/a"],
     [["/a", "/srv/b"], ["/srv"], "/srv/b"],
-    [["/a"], ["/srv"], "/home/acpd"],
+    [["/a"], ["/srv"], "/var/lib/acpd"],
   ])("after %o under roots %o begins in %s", (used, roots, cwd) => {
     expect(firstDirectory(used, who(roots === undefined ? undefined : { roots }))).toBe(cwd);
   });
