@@ -8,7 +8,7 @@ export default defineConfig({
   testMatch: "*.e2e.ts",
   outputDir: "node_modules/.cache/e2e",
   fullyParallel: false,
-  workers: process.env["E2E_WORKERS"] === undefined ? 1 : Number(process.env["E2E_WORKERS"]),
+  workers: 2,
   forbidOnly: true,
   reporter: [["line"]],
   timeout: 30_000,
