@@ -73,4 +73,13 @@ test("a long list scrolls, with few rows drawn", async ({ page, site, daemon }) 
   expect(Math.max(0, ...tasks)).toBeLessThanOrEqual(LONG_MS);
   await page.keyboard.press("Home");
   await expect(first).toBeVisible();
+
+  // A step back finds the list where it was left.
+  const row = page.locator('[aria-rowindex="300"]');
+  await page.evaluate(() => scrollTo(0, 299 * 60));
+  await row.getByRole("link").click();
+  await expect(page).toHaveURL(/#\/sessions\/.+/);
+  await expect(page.getByRole("heading", { level: 1 })).toBeFocused();
+  await page.goBack();
+  await expect(row).toBeInViewport();
 });
