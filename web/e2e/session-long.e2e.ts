@@ -13,7 +13,7 @@ interface Measured {
 
 // inspector: Budget (10,000 events open at the end in < 500 ms and scroll without a long task > 50 ms)
 stepsTest(`${EVENTS} events open at their end, and scroll`, async ({ page, site, session, call }) => {
-  stepsTest.setTimeout(120_000);
+  stepsTest.setTimeout(isFull ? 60_000 : 30_000);
   const id = await session(steps(...mixed(EVENTS)), { agent: "steps" });
   await expect.poll(async () => (await call<{ state: string }>("GET", `/v1/sessions/${id}`)).state, { timeout: 60_000 }).toBe("idle");
   await page.addInitScript(() => {

@@ -8,7 +8,7 @@ import { Marked } from "marked";
 import type { TextItem } from "../fold/items";
 
 const TAGS = [
-  "a", "b", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "i", "kbd", "li", "ol", "p", "pre", "s", "strong",
+  "a", "b", "blockquote", "br", "code", "del", "em", "h2", "h3", "h4", "h5", "h6", "hr", "i", "kbd", "li", "ol", "p", "pre", "s", "strong",
   "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
 ];
 
@@ -20,9 +20,9 @@ const marked = new Marked({
   // Agents write lines as they mean them.
   breaks: true,
   renderer: {
-    // The page has the first two levels.
+    // The page has the first level.
     heading({ tokens, depth }) {
-      const level = Math.min(6, depth + 2);
+      const level = Math.min(6, depth + 1);
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
     },
     image({ href, text }) {
