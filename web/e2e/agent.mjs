@@ -4,7 +4,11 @@
  * `{"chunks": N, "every": MS, "text": "..."}` streams, `{"wait": true}` waits for the cancellation. `#` in a text is a number.
  */
 
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+
+/** The steps of prompts that say what people would, from a file. */
+const SCENES = process.argv[2] === undefined ? {} : JSON.parse(readFileSync(process.argv[2], "utf8"));
 
 const waiting = new Map();
 const turns = new Map();
@@ -34,13 +38,15 @@ const ANSWERS = {
   "session/prompt": async ({ sessionId, prompt }) => {
     const turn = { isCancelled: false, stop: () => {} };
     turns.set(sessionId, turn);
-    for (const step of JSON.parse(prompt[0].text)) {
+    for (const step of stepsOf(prompt[0].text)) {
       if (turn.isCancelled) break;
       await perform(sessionId, turn, step);
     }
     return { stopReason: turn.isCancelled ? "cancelled" : "end_turn" };
   },
 };
+
+const stepsOf = (text) => SCENES[text] ?? JSON.parse(text);
 
 async function perform(sessionId, turn, step) {
   if (step.update) update(sessionId, step.update);

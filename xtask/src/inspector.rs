@@ -4,7 +4,7 @@
 //! order of their names. With `--check` nothing is written, and files that differ are named. Not here: what the pages are.
 
 use crate::run::{self, Counts};
-use crate::test::needs;
+use crate::test;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use flate2::Compression;
@@ -33,15 +33,27 @@ const BUILDS: [(&str, &[&str]); 2] = [("sdk/typescript", &["npm ci"]), ("web", &
 /// The content of each file, by its path below the directory.
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Runs the command; true when the file is up to date.
-pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
+/// Builds the pages into [`BUILT`].
+fn build(root: &Path) -> Result<()> {
     for (place, lines) in BUILDS {
         for line in lines {
-            let mut command = run::line(line, &root.join(place));
-            command.env("PATH", needs::path(root));
-            run::run(command, &mut Counts::default())?;
+            run::run(test::beside(line, place, root), &mut Counts::default())?;
         }
     }
+    Ok(())
+}
+
+/// `cargo xtask images`: pictures of every view, in `docs/images`.
+pub(crate) fn pictures(root: &Path) -> Result<()> {
+    build(root)?;
+    let daemon = run::line("cargo build --locked", root);
+    let pictures = test::beside("npm run images", "web", root);
+    [daemon, pictures].into_iter().try_for_each(|command| run::run(command, &mut Counts::default()))
+}
+
+/// Runs the command; true when the file is up to date.
+pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
+    build(root)?;
     let built = files(&root.join(BUILT))?;
     ensure!(built.contains_key(FIRST), "{BUILT} has no {FIRST}");
     let file = root.join(FILE);

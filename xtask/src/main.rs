@@ -36,6 +36,8 @@ enum Command {
     Openapi,
     /// Build the inspector's pages, and pack them into the file that acpd is built with
     Inspector(inspector::Options),
+    /// Make the pictures of the inspector in docs/images, with Chromium
+    Images,
     /// Measure a release build next to the bare agent, and fail when a limit is missed
     Bench(bench::Options),
 }
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Conformance => conformance::run(root).map(|()| true),
         Command::Openapi => openapi::run(root).map(|()| true),
         Command::Inspector(options) => inspector::run(&options, root),
+        Command::Images => inspector::pictures(root).map(|()| true),
         Command::Bench(options) => bench::run(&options, root),
     };
     match passed {

@@ -4,7 +4,7 @@
 //! steps and one line that counts the tests. Invariant: the line `N passed, 0 failed` appears only when every
 //! selected step passed. CI has no other definition of "passes" than this.
 
-pub(crate) mod needs;
+mod needs;
 mod rest;
 
 use crate::run::{self, Counts};
@@ -76,9 +76,9 @@ impl Step {
             Self::Web => return ["npm test", "npm run e2e"].map(|line| beside(line, "web", root)).into(),
         };
         match self {
-            // One more than there are processors, because many wait for processes and timers.
+            // More than there are processors, because many wait for processes and timers.
             Self::Test => {
-                let threads = std::thread::available_parallelism().map_or(1, |count| count.get()) + 1;
+                let threads = std::thread::available_parallelism().map_or(1, |count| count.get()) + 2;
                 command.env("RUST_TEST_THREADS", threads.to_string());
             }
             Self::Doc => {
@@ -124,7 +124,7 @@ fn peer_commands(dir: &Path, root: &Path) -> Vec<Command> {
 }
 
 /// A command in a directory that is no part of the workspace, with the tools that were fetched and the daemon that was built.
-fn beside(line: &str, dir: &str, root: &Path) -> Command {
+pub(crate) fn beside(line: &str, dir: &str, root: &Path) -> Command {
     let mut command = run::line(line, &root.join(dir));
     command.env("PATH", needs::path(root)).env("ACPD_BIN", target_directory(root).join("debug/acpd"));
     command
