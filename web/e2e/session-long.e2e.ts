@@ -39,10 +39,13 @@ stepsTest("a stream is followed at its end, and left alone when scrolled up", as
   const id = await session(undefined, { agent: "steps" });
   await page.goto(`${site}/#/sessions/${id}`);
   await expect(page.getByText("Waits for a prompt")).toBeVisible();
-  await call("POST", `/v1/sessions/${id}/prompt`, { prompt: steps({ chunks: isFull ? 1500 : 400, every: 4, text: "words # of a text that goes on and on, " }, { chunks: 1, text: "\n\nthe last words" }) });
+  await call("POST", `/v1/sessions/${id}/prompt`, { prompt: steps({ chunks: isFull ? 2000 : 400, every: isFull ? 3 : 4, text: "words # of a text that goes on and on, " }, { chunks: 1, text: "\n\nthe last words" }) });
   const log = page.getByRole("log");
   await expect(log).toContainText(/words \d\d+ of a text/);
+  const count = async () => (await call<{ eventCount: number }>("GET", `/v1/sessions/${id}`)).eventCount;
+  const before = await count();
   const frames = await frameTimes(page, isFull ? 4000 : 300);
+  const rate = Math.round(((await count()) - before) / (isFull ? 4 : 0.3));
   expect(await log.evaluate((element) => element.scrollHeight - element.scrollTop - element.clientHeight)).toBeLessThan(60);
   await log.hover();
   await page.mouse.wheel(0, -400);
@@ -51,7 +54,7 @@ stepsTest("a stream is followed at its end, and left alone when scrolled up", as
   expect(Math.abs((await log.evaluate((element) => element.scrollTop)) - kept)).toBeLessThan(80);
   await page.getByRole("button", { name: "To the end" }).click();
   await expect(log).toContainText("the last words");
-  if (isFull) console.log(`streaming: ${frames.length} frames in 4 s, ${frames.filter((ms) => ms > 25).length} over 25 ms, longest ${Math.round(Math.max(...frames))} ms`);
+  if (isFull) console.log(`streaming ${rate} updates/s: ${frames.length} frames in 4 s, ${frames.filter((ms) => ms > 25).length} over 25 ms, longest ${Math.round(Math.max(...frames))} ms`);
 });
 
 /** So many events of the kinds that a session has. */
