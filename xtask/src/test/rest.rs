@@ -22,9 +22,11 @@ const READING: u32 = 25;
 const ALL: u32 = 30;
 
 /// Nothing tells which event of a session asks something, and the first to cancel a turn closes it; no lines that are made up
-/// are an export; a text that is made up has no word; and directories and agents that are made up are not there. Tests of acpd's
+/// are an export; a code is given to the owner at the Unix socket; a text that is made up has no word; and directories and agents that are made up are not there. Tests of acpd's
 /// own show these operations.
-const NOT_MADE_UP: [&str; 6] = [
+const NOT_MADE_UP: [&str; 8] = [
+    "POST /v1/codes",
+    "POST /v1/open",
     "POST /v1/prune",
     "POST /v1/sessions/{id}/answer",
     "POST /v1/import",
