@@ -133,12 +133,12 @@ pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
 
 /// For a table.
 fn shown(brief: SessionBrief) -> Session {
-    let SessionBrief { id, agent, cwd, title, state, reason, open_questions, updated_ms } = brief;
+    let SessionBrief { id, agent, cwd, known_as, state, reason, open_questions, updated_ms } = brief;
     Session {
         session_id: id,
         agent,
         cwd,
-        title,
+        title: known_as,
         ended: state == acpd_host::SessionState::Ended,
         state: state.as_str().to_owned(),
         updated_at: Moment::of_ms(updated_ms),

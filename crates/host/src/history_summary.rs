@@ -21,6 +21,10 @@ pub struct HistorySummary {
     /// What its turns have used, as far as its agent tells; those of the source of a fork do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ShownUsage>,
+    /// The words that it began with: at most 80 characters of its first prompt's text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub first_prompt: Option<Box<str>>,
     /// How its last turn ended, if one has; that of the source of a fork does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<LastTurnSummary>,
@@ -56,6 +60,7 @@ impl HistorySummary {
             updated_at: iso8601(row.updated_ms),
             event_count: row.last_seq,
             usage: None,
+            first_prompt: None,
             last_turn: None,
             open_questions: 0,
         };
@@ -64,8 +69,9 @@ impl HistorySummary {
     }
 
     /// What its log says of its turns.
-    pub(crate) fn take(&mut self, Tally { usage, last_turn, open_questions }: Tally) {
+    pub(crate) fn take(&mut self, Tally { usage, first_prompt, last_turn, open_questions }: Tally) {
         self.usage = usage.shown();
+        self.first_prompt = first_prompt;
         self.last_turn = last_turn.map(Into::into);
         self.open_questions = open_questions;
     }

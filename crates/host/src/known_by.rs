@@ -1,4 +1,4 @@
-//! Words of what people know a session by: its title, its directory, its agent's name, its id.
+//! Words of what people know a session by: its title or first prompt, its directory, its agent's name, its id.
 //!
 //! Pure. A list can be of many sessions of which few are meant: most rows are told apart by their bytes.
 
@@ -28,7 +28,7 @@ fn is_meant(words: &[Word], row: RowText<'_>) -> bool {
     let mut rest = words.iter().filter(|word| !known_by.iter().any(|text| text.contains(&word.text)));
     let Some(first) = rest.next() else { return true };
     // It takes the most to read.
-    let title = plain(&SessionMeta::brief(row.info).title.unwrap_or_default());
+    let title = plain(&SessionMeta::brief(row.info).known_as().unwrap_or_default());
     title.contains(&first.text) && rest.all(|word| title.contains(&word.text))
 }
 

@@ -3,6 +3,7 @@
 //! What a session is doing is not all in its row: one that is live here is asked.
 
 use crate::error::HostError;
+use crate::history_summary::HistorySummary;
 use crate::known_by::known_by;
 use crate::listing::{SessionInfo, SessionState, SessionSummary, summary_of};
 use crate::recovery::Recovery;
@@ -164,8 +165,8 @@ pub struct SessionBrief {
     pub agent: String,
     /// Its working directory.
     pub cwd: String,
-    /// Its title, if its agent gave one.
-    pub title: Option<String>,
+    /// Its title, else the words that it began with.
+    pub known_as: Option<String>,
     /// What it is doing.
     pub state: SessionState,
     /// How its last run ended, in a word.
@@ -178,10 +179,11 @@ pub struct SessionBrief {
 
 impl SessionBrief {
     fn of_ended(row: SessionRow) -> Self {
-        let brief = SessionMeta::brief(&row.info);
+        let mut brief = SessionMeta::brief(&row.info);
+        let end = brief.termination_info.take();
         Self {
-            title: brief.title.map(Into::into),
-            reason: brief.termination_info.and_then(|end| end.reason).map(Into::into),
+            known_as: brief.known_as().map(Into::into),
+            reason: end.and_then(|end| end.reason).map(Into::into),
             id: row.id,
             agent: row.agent,
             cwd: row.cwd,
@@ -196,7 +198,8 @@ impl SessionBrief {
         let end: Option<BriefEnd<'_>> =
             termination.as_ref().and_then(|info| serde_json::from_str(info.get()).ok());
         let reason = end.and_then(|end| end.reason).map(Into::into);
-        let open_questions = history.open_questions;
-        Self { id, agent, cwd, title, state, reason, open_questions, updated_ms: position.0 }
+        let HistorySummary { open_questions, first_prompt, .. } = history;
+        let known_as = title.or_else(|| first_prompt.map(Into::into));
+        Self { id, agent, cwd, known_as, state, reason, open_questions, updated_ms: position.0 }
     }
 }

@@ -26,6 +26,7 @@ sources![
     "checkpoint.rs",
     "event.rs",
     "export.rs",
+    "first_prompt.rs",
     "ids.rs",
     "json.rs",
     "keys.rs",

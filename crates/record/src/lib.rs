@@ -10,6 +10,7 @@
 mod checkpoint;
 mod event;
 mod export;
+mod first_prompt;
 mod ids;
 mod json;
 mod keys;

@@ -81,6 +81,22 @@ pub struct BriefMeta<'a> {
     /// How its last run ended.
     #[serde(borrow, default)]
     pub termination_info: Option<BriefEnd<'a>>,
+    #[serde(borrow, default)]
+    tally: BriefTally<'a>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BriefTally<'a> {
+    #[serde(borrow, default)]
+    first_prompt: Option<Cow<'a, str>>,
+}
+
+impl<'a> BriefMeta<'a> {
+    /// What people know it by: its title, else the words that it began with.
+    pub fn known_as(self) -> Option<Cow<'a, str>> {
+        self.title.or(self.tally.first_prompt)
+    }
 }
 
 /// How a run ended, in a word.

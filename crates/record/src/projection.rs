@@ -1,6 +1,7 @@
 //! What a session is, computed from its events.
 
 use crate::event::Event;
+use crate::first_prompt::first_words;
 use crate::ids::{ConnectionId, QuestionNumber, RunNumber, TurnNumber};
 use crate::json::Json;
 use crate::keys::{KeyedTurn, Keys, RequestKey};
@@ -81,6 +82,7 @@ pub struct Projection {
     last_at_ms: i64,
     prompted_via: Option<ConnectionId>,
     last_stop_reason: Option<Box<str>>,
+    first_prompt: Option<Box<str>>,
     last_turn: Option<LastTurn>,
     meter: Meter,
     snapshot: Snapshot,
@@ -196,6 +198,9 @@ impl Projection {
         self.questions.forget_settled();
         if let Some(key) = &prompt.idempotency_key {
             self.keys.prompted(RequestKey::stored(key, prompt.prompt), prompt.turn, at.seq);
+        }
+        if self.first_prompt.is_none() {
+            self.first_prompt = first_words(prompt.prompt);
         }
         self.turns = prompt.turn;
         self.prompted_via.clone_from(&prompt.via);
@@ -343,6 +348,7 @@ impl Projection {
     pub fn tally(&self, until: u64) -> Tally {
         Tally {
             usage: self.usage().clone(),
+            first_prompt: self.first_prompt.clone(),
             last_turn: self.last_turn.clone(),
             open_questions: self.open_to_people(until),
         }

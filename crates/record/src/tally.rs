@@ -12,6 +12,9 @@ pub struct Tally {
     /// What it has used.
     #[serde(default, skip_serializing_if = "Usage::is_empty")]
     pub usage: Usage,
+    /// The words that it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_prompt: Option<Box<str>>,
     /// The last turn that is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<LastTurn>,

@@ -1,5 +1,6 @@
 import type { Session, SessionState } from "acpd-client";
 import { standing } from "../sessions/standing";
+import { titleOf } from "../sessions/title";
 
 /** Something that a person may want to be called for. */
 export interface News {
@@ -19,5 +20,5 @@ function isNews(before: SessionState | undefined, now: SessionState): boolean {
 
 function told(session: Session): News {
   const { text, more } = standing(session);
-  return { sessionId: session.sessionId, title: `${text}: ${session.title ?? "Untitled"}`, body: `${more}\n${session.agent} in ${session.cwd}` };
+  return { sessionId: session.sessionId, title: `${text}: ${titleOf(session)}`, body: `${more}\n${session.agent} in ${session.cwd}` };
 }

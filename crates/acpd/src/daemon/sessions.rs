@@ -33,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) agent: String,
     pub(crate) cwd: String,
     pub(crate) title: Option<String>,
+    /// The words that it began with.
+    pub(crate) first_prompt: Option<String>,
     pub(crate) ended: bool,
     pub(crate) created_at: Moment,
     pub(crate) updated_at: Moment,
@@ -68,6 +70,11 @@ impl Session {
     pub(crate) fn read(raw: Box<RawValue>) -> Result<Self, serde_json::Error> {
         let session: Self = serde_json::from_str(raw.get())?;
         Ok(Self { raw: Some(raw), ..session })
+    }
+
+    /// What people know it by: its title, else the words that it began with.
+    pub(crate) fn known_as(&self) -> Option<&str> {
+        self.title.as_deref().or(self.first_prompt.as_deref())
     }
 
     /// Why it ended: `completed`, `error` or `terminated`.

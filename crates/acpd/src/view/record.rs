@@ -48,6 +48,7 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     fact("state", Some(state(session).text));
     fact("agent", text(&session.agent));
     fact("title", of(&session.title));
+    fact("first prompt", of(&session.first_prompt).filter(|_| session.title.is_none()));
     fact("cwd", text(&session.cwd));
     fact("model", of(&session.model));
     fact("mode", of(&session.mode));

@@ -32,7 +32,7 @@ pub(crate) fn list(
 ) -> Vec<String> {
     let ids: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
     let row = |(session, id): (&Session, String)| {
-        let [agent, title, cwd] = known_by(&session.agent, session.title.as_deref(), &session.cwd);
+        let [agent, title, cwd] = known_by(&session.agent, session.known_as(), &session.cwd);
         [id.into(), state(session), age(session.updated_at, now).into(), agent, title, cwd]
     };
     let rows: Vec<[Cell; 6]> = sessions.iter().zip(short_ends(&ids)).map(row).collect();
@@ -138,7 +138,7 @@ pub(crate) fn top(
             grouped(session.event_count).into(),
             rate.into(),
             line(&session.agent, 40).into(),
-            line(session.title.as_deref().unwrap_or(&session.cwd), TEXT).into(),
+            line(session.known_as().unwrap_or(&session.cwd), TEXT).into(),
         ]
     };
     let rows: Vec<[Cell; 7]> = sessions.iter().zip(short_ends(&ids)).map(row).collect();

@@ -2,6 +2,7 @@
 
 use crate::cli::{done, fails, front_end, ids, json, leave, run, start, state, stdio};
 use acpd_e2e::{Exit, Scratch};
+use serde_json::{Value, json};
 
 // contract 6, contract 1.3: list with its filters, pages and limit; show; for people and as JSON
 #[test]
@@ -171,4 +172,29 @@ fn a_closed_pipe_is_no_failure() {
     assert!(events.next_line().is_some());
     assert_eq!(events.close_output(), (Exit::Code(0), String::new()));
     daemon.stop();
+}
+
+// contract 7.3: a session without a title is known by the words that it began with, and found by them, with and without a
+// daemon; a title goes before
+#[test]
+fn a_session_is_known_by_what_it_began_with() {
+    let scratch = Scratch::new();
+    scratch.config_file();
+    let mut daemon = scratch.serve();
+    done(&scratch, &["run", "hello\n hello"]);
+    done(&scratch, &["run", "--title", "Greeting", "hello"]);
+    let check = || {
+        let told = json(&scratch, &["sessions", "list"]);
+        let first =
+            |at: usize| (told["sessions"][at]["title"].clone(), told["sessions"][at]["firstPrompt"].clone());
+        assert_eq!(first(0), (json!("Greeting"), json!("hello")));
+        assert_eq!(first(1), (Value::Null, json!("hello hello")));
+        let list = done(&scratch, &["sessions", "list", "-q", "hello"]);
+        assert!(list.lines().count() == 2 && list.contains("hello hello"), "{list}");
+        let id = told["sessions"][1]["sessionId"].as_str().expect("an id").to_owned();
+        assert!(done(&scratch, &["sessions", "show", &id]).contains("hello hello"));
+    };
+    check();
+    daemon.stop();
+    check();
 }

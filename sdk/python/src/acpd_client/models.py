@@ -1585,6 +1585,10 @@ class Session(Model):
     """
     What its turns have used, as far as its agent tells; those of the source of a fork do not count.
     """
+    first_prompt: Annotated[str | None, Field(alias="firstPrompt")] = None
+    """
+    The words that it began with: at most 80 characters of its first prompt's text.
+    """
     last_turn: Annotated[LastTurn | None, Field(alias="lastTurn")] = None
     """
     How its last turn ended, if one has; that of the source of a fork does not count.
@@ -1659,6 +1663,10 @@ class SessionInfo(Model):
     usage: Usage | None = None
     """
     What its turns have used, as far as its agent tells; those of the source of a fork do not count.
+    """
+    first_prompt: Annotated[str | None, Field(alias="firstPrompt")] = None
+    """
+    The words that it began with: at most 80 characters of its first prompt's text.
     """
     last_turn: Annotated[LastTurn | None, Field(alias="lastTurn")] = None
     """

@@ -1226,6 +1226,8 @@ export interface components {
             readonly eventCount: number;
             /** @description What its turns have used, as far as its agent tells; those of the source of a fork do not count. */
             readonly usage?: components["schemas"]["Usage"];
+            /** @description The words that it began with: at most 80 characters of its first prompt's text. */
+            readonly firstPrompt?: string;
             /** @description How its last turn ended, if one has; that of the source of a fork does not count. */
             readonly lastTurn?: components["schemas"]["LastTurn"];
             /**
@@ -1277,6 +1279,8 @@ export interface components {
             readonly eventCount: number;
             /** @description What its turns have used, as far as its agent tells; those of the source of a fork do not count. */
             readonly usage?: components["schemas"]["Usage"];
+            /** @description The words that it began with: at most 80 characters of its first prompt's text. */
+            readonly firstPrompt?: string;
             /** @description How its last turn ended, if one has; that of the source of a fork does not count. */
             readonly lastTurn?: components["schemas"]["LastTurn"];
             /**
