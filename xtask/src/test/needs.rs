@@ -49,7 +49,7 @@ fn needs(steps: &[Step], channel: Version) -> Vec<Need> {
     let all: [(_, &'static [Step], _, _, _); 11] = [
         ("rustc as new as rust-toolchain.toml says", CARGO, "rustc --version", channel, toolchain),
         ("rustfmt", &[Fmt, Interop], "cargo fmt --version", ANY, rustup("component add rustfmt")),
-        ("clippy", &[Clippy, Interop], "cargo clippy --version", ANY, rustup("component add clippy")),
+        ("clippy", &[Clippy], "cargo clippy --version", ANY, rustup("component add clippy")),
         ("a C compiler (SQLite is built from source)", CARGO, "cc --version", ANY, Get::Apt("gcc libc6-dev")),
         ("git", &[Tidy], "git --version", ANY, Get::Apt("git")),
         ("openssl (the guide's line that makes a certificate is tested)", &[Test, Sdk], "openssl version", ANY, Get::Apt("openssl")),
@@ -243,7 +243,7 @@ mod tests {
         let needs = needs(&[Step::Interop], CHANNEL);
         let of = |policy: &str| {
             let plan = plan(&needs.iter().collect::<Vec<_>>(), candidate(policy));
-            assert_eq!(plan.rustup.len(), 3);
+            assert_eq!(plan.rustup.len(), 2);
             (plan.packages.into_iter().collect::<Vec<_>>().join(" "), plan.fetches_node)
         };
         let trixie = of("nodejs:\n  Installed: (none)\n  Candidate: 20.19.2+dfsg-1\n");

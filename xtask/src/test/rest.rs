@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Seconds for what only reads, and for everything.
-const READING: u32 = 25;
-const ALL: u32 = 30;
+const READING: u32 = 16;
+const ALL: u32 = 20;
 
 /// Nothing tells which event of a session asks something, and the first to cancel a turn closes it; no lines that are made up
 /// are an export; a code is given to the owner at the Unix socket; a text that is made up has no word; and directories and agents that are made up are not there. Tests of acpd's
