@@ -18,6 +18,7 @@ mod pages;
 mod problem;
 mod pulse;
 mod rest;
+mod secret;
 mod settings;
 mod sse;
 mod timer;
@@ -35,6 +36,7 @@ pub use tokens::{TokenHash, Tokens, hash_token};
 
 use acp::Acp;
 use acpd_host::{Host, Pending};
+use acpd_inspector::Pages;
 use axum::routing::get;
 use axum::{Router, middleware};
 use http::{HeaderName, Method, StatusCode, header};
@@ -85,16 +87,17 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// A door to `host` for the bearers of `tokens`, and the requests for another reading of the configuration, which are
-    /// to be answered; streams end when `stop` is cancelled.
+    /// A door to `host` for the bearers of `tokens`, with `pages` for browsers, and the requests for another reading of the
+    /// configuration, which are to be answered; streams end when `stop` is cancelled.
     pub fn new(
         host: Host,
         tokens: Tokens,
         settings: HttpSettings,
+        pages: Pages,
         measurements: Option<Measurements>,
         stop: CancellationToken,
     ) -> (Self, mpsc::Receiver<ReloadRequest>) {
-        let (shared, reloads) = Shared::new(host, tokens, settings, measurements, stop);
+        let (shared, reloads) = Shared::new(host, tokens, settings, pages, measurements, stop);
         (Self { shared: Arc::new(shared) }, reloads)
     }
 

@@ -33,7 +33,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let config = load(&args)?;
     check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
     let told = hook_specs(&config).map_err(Failure::Usage)?;
-    pages().map_err(Failure::Usage)?;
+    let pages = pages().map_err(Failure::Usage)?;
     // Before the first child: each inherits what is set then.
     raise_open_files();
     let mut stops = StopSignals::without_hangup()?;
@@ -61,7 +61,7 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let (quit, stop) = (CancellationToken::new(), CancellationToken::new());
     let settings = http_settings(&config);
     let (server, mut asked) =
-        HttpServer::new(local.host.clone(), tokens.clone(), settings, Some(measured), stop.clone());
+        HttpServer::new(local.host.clone(), tokens.clone(), settings, pages, Some(measured), stop.clone());
     for name in config.agents.keys() {
         local.host.agents().keep_spare(name);
     }
@@ -236,8 +236,6 @@ fn pages() -> Result<Pages, String> {
 
 fn http_settings(config: &Config) -> HttpSettings {
     HttpSettings {
-        // It was looked at when the daemon started.
-        pages: pages().unwrap_or_default(),
         default_agent: config.server.default_agent.clone(),
         allowed_hosts: config.server.allowed_hosts.clone(),
         allowed_origins: config.server.allowed_origins.clone(),

@@ -1,4 +1,5 @@
-//! What a client takes as an answer: the headers `Accept` and `Accept-Encoding` (RFC 9110, 12.5.1 and 12.5.3), for everything that has more than one form.
+//! What a client takes as an answer: the headers `Accept` and `Accept-Encoding` (RFC 9110, 12.5.1 and 12.5.3), for
+//! everything that has more than one form.
 
 use http::{HeaderMap, HeaderName, header};
 

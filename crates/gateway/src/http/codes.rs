@@ -2,7 +2,8 @@
 //!
 //! Only their hashes are kept. Not here: what a browser is given for one, see [`Tokens::admit`](super::tokens::Tokens::admit).
 
-use super::tokens::{TokenHash, hash_token, secret};
+use super::secret::secret;
+use super::tokens::{TokenHash, hash_token};
 use parking_lot::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,7 +20,7 @@ pub(crate) struct Codes(Mutex<Vec<(TokenHash, Instant)>>);
 impl Codes {
     /// A new code.
     pub(super) fn issue(&self) -> String {
-        let code = secret();
+        let code = secret::<32>();
         let mut codes = self.0.lock();
         if codes.len() == MOST {
             codes.remove(0);

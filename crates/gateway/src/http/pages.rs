@@ -33,7 +33,8 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>, request: Request, ne
     let (path, headers) = (request.uri().path(), request.headers());
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let is_wanted = path != FIRST || accept::prefers(headers, "text/html", "application/json");
-    match shared.settings().pages.get(path).filter(|_| is_read && is_wanted) {
+    let page = if is_read && is_wanted { shared.inspector.pages.get(path) } else { None };
+    match page {
         Some(page) => answer(page, headers),
         None => next.run(request).await,
     }

@@ -19,8 +19,6 @@ use tokio_util::sync::CancellationToken;
 /// What can be set; `[server]`, `[limits]` and `[timeouts]` of the configuration.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
-    /// The inspector.
-    pub pages: Pages,
     /// The agent of clients that name none.
     pub default_agent: String,
     /// Names that acpd may be called by, beside the address it listens on.
@@ -41,6 +39,13 @@ pub struct HttpSettings {
     pub keep: Keep,
 }
 
+/// What browsers get.
+pub(super) struct Inspector {
+    pub(super) pages: Pages,
+    /// By which they are let in.
+    pub(super) codes: Codes,
+}
+
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) host: Host,
@@ -52,8 +57,7 @@ pub(crate) struct Shared {
     pub(super) bodies: BodyBudget,
     /// Whether acpd itself runs, for all that waits for clients.
     pub(super) pulse: Arc<Pulse>,
-    /// By which browsers are let in.
-    pub(super) codes: Codes,
+    pub(super) inspector: Inspector,
     /// Requests that were refused, as far as they were told.
     pub(super) refusals: Refusals,
     /// For the daemon, which reads its configuration anew.
@@ -68,6 +72,7 @@ impl Shared {
         host: Host,
         tokens: Tokens,
         settings: HttpSettings,
+        pages: Pages,
         measurements: Option<Measurements>,
         stop: CancellationToken,
     ) -> (Self, mpsc::Receiver<ReloadRequest>) {
@@ -83,7 +88,7 @@ impl Shared {
             measurements,
             bodies,
             pulse,
-            codes: Codes::default(),
+            inspector: Inspector { pages, codes: Codes::default() },
             refusals,
             reloads,
             settings,

@@ -3,6 +3,7 @@
 //! Can be replaced while requests come in; one that is taken out is revoked, and what it has open ends. A token itself
 //! is never stored, logged or shown.
 
+use super::secret::secret;
 use crate::identity::Identity;
 use acpd_host::now_ms;
 use data_encoding::HEXLOWER;
@@ -20,18 +21,10 @@ pub type TokenHash = [u8; 32];
 /// How often it is looked for tokens whose time is over; requests are refused at once.
 const EXPIRY_LOOK: Duration = Duration::from_secs(1);
 
-/// How long the token of a browser is good, in milliseconds: a day's work.
-pub(super) const BROWSER_MS: i64 = 12 * 60 * 60 * 1000;
+/// How long the token of a browser is good: a day's work.
+pub(super) const BROWSER_GOOD_FOR: Duration = Duration::from_secs(12 * 60 * 60);
 /// Browsers that are let in at a time; with another one, what the first has open ends.
 const BROWSERS: usize = 32;
-
-/// What nobody can guess: 256 random bits in hexadecimal digits.
-#[expect(clippy::expect_used, reason = "without random bytes nothing here is safe")]
-pub(super) fn secret() -> String {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).expect("the system has random bytes");
-    HEXLOWER.encode(&bytes)
-}
 
 /// The hash of a token, as it is stored.
 pub fn hash_token(token: &str) -> TokenHash {
@@ -90,7 +83,7 @@ impl Tokens {
 
     /// Knows one more until its time is over, whatever else is known: its token.
     pub(super) fn admit(&self, browser: Identity) -> String {
-        let token = secret();
+        let token = secret::<32>();
         let mut known = self.0.write();
         let now = now_ms();
         let mut browsers: Vec<_> =

@@ -5,6 +5,7 @@
 
 use super::super::metrics::count_stalls;
 use super::super::problem::{Kind, Problem};
+use super::super::secret::secret;
 use super::{ARRIVALS, Acp};
 use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
 use crate::identity::{ConnectionPermit, Identity};
@@ -115,11 +116,9 @@ pub(super) fn unknown() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, Kind::ConnectionNotFound, detail)
 }
 
-/// 128 random bits, in hexadecimal digits.
+/// An id for a connection.
 pub(super) fn fresh_id() -> String {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the system has random bytes");
-    format!("{:032x}", u128::from_be_bytes(bytes))
+    secret::<16>()
 }
 
 /// Starts to serve a new client, which does not know its id yet; the receiver gets the answer to its first request.

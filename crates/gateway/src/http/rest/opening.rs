@@ -1,9 +1,10 @@
 //! Letting a browser in: the owner of the daemon asks for a code over the Unix socket, and a page changes it for a token.
 
+use super::super::Peer;
 use super::super::codes::GOOD_FOR;
 use super::super::problem::{Kind, Problem};
 use super::super::settings::Shared;
-use super::super::{Peer, tokens};
+use super::super::tokens::BROWSER_GOOD_FOR;
 use super::body;
 use crate::identity::{Identity, Scope};
 use acpd_host::{iso8601, now_ms};
@@ -13,6 +14,7 @@ use axum::{Extension, Json};
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A code.
 #[derive(Serialize)]
@@ -60,10 +62,13 @@ pub(super) async fn issue(
         let detail = "a code is given over the Unix socket only, to a caller without a token: acpd open";
         return Err(Problem::new(StatusCode::FORBIDDEN, Kind::Forbidden, detail));
     }
-    let code = shared.codes.issue();
-    let good_for = i64::try_from(GOOD_FOR.as_millis()).unwrap_or(i64::MAX);
-    let expires_at = iso8601(now_ms().saturating_add(good_for));
-    Ok((StatusCode::CREATED, Json(Code { code, expires_at })))
+    let code = shared.inspector.codes.issue();
+    Ok((StatusCode::CREATED, Json(Code { code, expires_at: iso8601(in_ms(GOOD_FOR)) })))
+}
+
+/// When a span from now on is over, in milliseconds since 1970.
+fn in_ms(span: Duration) -> i64 {
+    now_ms().saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// `POST /v1/open`: a token for a code.
@@ -74,12 +79,12 @@ pub(super) async fn open(
 ) -> Result<Json<Opened>, Problem> {
     let read = body::read(&shared, &headers, body).await?;
     let OpenBody { code } = body::parse(&read)?;
-    if !shared.codes.take(&code) {
+    if !shared.inspector.codes.take(&code) {
         let detail = "code: it is none of this daemon's, or was used, or is more than a minute old; \
                       acpd open gives another";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail));
     }
-    let expires_ms = now_ms().saturating_add(tokens::BROWSER_MS);
+    let expires_ms = in_ms(BROWSER_GOOD_FOR);
     let owner = Identity::local(shared.settings().local).expiring(Some(expires_ms));
     let token = shared.tokens.admit(owner);
     tracing::info!("a browser of the owner's was let in");

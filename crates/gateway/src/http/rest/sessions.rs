@@ -166,9 +166,8 @@ const LONGEST_NAME: usize = 40;
 /// ASCII and single spaces.
 pub(super) fn initiator(identity: &Identity, headers: &HeaderMap) -> String {
     let said = |name: HeaderName| headers.get(name).and_then(|said| said.to_str().ok());
-    let is_name = |name: &&str| {
-        (1..=LONGEST_NAME).contains(&name.len()) && name.split(' ').all(|word| !word.is_empty())
-    };
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_name = |name: &&str| name.len() <= LONGEST_NAME && name.split(' ').all(is_word);
     let is_ours = said(header::USER_AGENT).is_some_and(|program| program.starts_with("acpd/"));
     let by = match said(CLIENT).filter(is_name) {
         _ if is_ours => "command line",
