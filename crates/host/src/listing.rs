@@ -252,16 +252,13 @@ impl Host {
     /// # Errors
     /// When there is none of that id, or the log cannot be read.
     pub async fn session_info(&self, id: &SessionId, found: Found) -> Result<SessionInfo, HostError> {
-        if let Some(session) = self.shared.sessions.live.get(id)
-            && let Some(glimpse) = session.look()
-        {
-            return Ok(self.live_info(&session, glimpse));
-        }
-        let row = match found.row {
-            Some(row) => row,
-            None => self.shared.store.row(id).await?,
+        let live = self.shared.sessions.live.get(id);
+        let glimpse = live.as_ref().and_then(SessionHandle::look);
+        let info = match (live, glimpse, found.row) {
+            (Some(session), Some(glimpse), _) => self.live_info(&session, glimpse),
+            (_, _, Some(row)) => self.listing().info(id, row).await?,
+            (_, _, None) => self.listing().info(id, self.shared.store.row(id).await?).await?,
         };
-        let info = self.listing().info(id, row).await?;
         let agent_capabilities = self.shared.agents.capabilities_of(&info.summary.agent);
         Ok(SessionInfo { agent_capabilities, ..info })
     }
@@ -286,7 +283,7 @@ impl Host {
         SessionInfo {
             summary: summary_of(row, meta, state, Some(session)),
             prompts_waiting: waiting,
-            agent_capabilities: self.shared.agents.capabilities_of(&session.agent().spec().name),
+            agent_capabilities: None,
             snapshot,
         }
     }

@@ -55,8 +55,9 @@ pub(super) async fn show(
 ) -> Json<Whoami> {
     let (sees, limits) = (Sees::of(&identity), identity.limits());
     let default = &shared.settings().default_agent;
-    let known = shared.host.agents().health().into_iter().map(|health| health.name);
-    let mut agents: Vec<String> = known.filter(|agent| identity.may_use(agent)).collect();
+    let known = shared.host.agents().specs();
+    let mut agents: Vec<String> =
+        known.iter().map(|spec| spec.name.clone()).filter(|agent| identity.may_use(agent)).collect();
     agents.sort_by_key(|agent| agent != default);
     let cwd = identity.may(Scope::Control).then(|| some_directory(limits.as_deref())).flatten();
     Json(Whoami { name: identity.name().cloned(), scope: identity.scope(), sees, limits, agents, cwd })
