@@ -32,7 +32,8 @@ pub(crate) async fn open(args: Open) -> Result<(), Failure> {
         Some(id) => Some(daemon.session(id).await?.session_id),
         None => None,
     };
-    let (page, code) = match state_dir(&daemon) {
+    let dir = state_dir(&daemon);
+    let (page, code) = match dir {
         Some(dir) => (page_of(dir)?, Some(daemon.ask::<Code>(Method::POST, "/v1/codes").await?)),
         None => (daemon.address().to_string(), None),
     };
@@ -41,26 +42,19 @@ pub(crate) async fn open(args: Open) -> Result<(), Failure> {
         let told = json!({"url": url, "expiresAt": code.map(|code| code.expires_at)});
         return print(&told.to_string()).map(drop);
     }
-    let opened = match (args.print, state_dir(&daemon)) {
-        (true, _) => None,
-        (false, dir) => Some(browser::show(&url, dir)),
-    };
-    match opened {
-        Some(Ok(())) => print(&format!("opened {page} in the browser")).map(drop)?,
-        Some(Err(why)) => {
-            print(&url)?;
-            print_remark(&format!("{why}; open this address in a browser{}", within(code.is_some())));
-        }
-        None => print(&url).map(drop)?,
+    if args.print {
+        print(&url)?;
+    } else if let Err(why) = browser::show(&url, dir) {
+        print(&url)?;
+        let within = if code.is_some() { " within a minute, once" } else { "" };
+        print_remark(&format!("{why}; open this address in a browser{within}"));
+    } else {
+        print(&format!("opened {page} in the browser"))?;
     }
     if code.is_none() {
         print_remark("it asks for a token there, unless none is needed");
     }
     Ok(())
-}
-
-fn within(is_by_code: bool) -> &'static str {
-    if is_by_code { " within a minute, once" } else { "" }
 }
 
 /// The state directory that the daemon serves, if it is one of this machine's.

@@ -9,17 +9,13 @@ const ALONE: usize = 8;
 
 /// The shortest end of each that no other one has, as an end or as a beginning.
 pub(super) fn short_ends(ids: &[&str]) -> Vec<String> {
-    let backwards: Vec<String> = ids.iter().map(|id| backwards(id)).collect();
+    let backwards: Vec<String> = ids.iter().map(|id| id.chars().rev().collect()).collect();
     let mut ends = backwards.clone();
     ends.sort_unstable();
     ends.dedup();
     let mut begins: Vec<&str> = ids.to_vec();
     begins.sort_unstable();
     ids.iter().zip(&backwards).map(|(id, end)| shown(shortest(end, id, &ends, &begins))).collect()
-}
-
-fn backwards(id: &str) -> String {
-    id.chars().rev().collect()
 }
 
 /// `id` is `end` backwards; the lists are sorted.

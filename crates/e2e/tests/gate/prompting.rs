@@ -94,10 +94,15 @@ fn a_client_names_itself() {
     let mut client = local(&daemon, &scratch);
     let session = client.new_session();
     let long = "n".repeat(41);
-    for (seq, (name, by)) in
-        [("inspector 7f3a", "inspector 7f3a"), ("", "REST"), ("a  b", "REST"), (&long, "REST")]
-            .iter()
-            .enumerate()
+    for (seq, (name, by)) in [
+        ("inspector 7f3a", "inspector 7f3a"),
+        ("", "REST"),
+        ("a  b", "REST"),
+        ("a\tb", "REST"),
+        (&long, "REST"),
+    ]
+    .iter()
+    .enumerate()
     {
         let told = accepted(&post(&daemon, &session, &[("Acpd-Client", name)], r#"{"prompt":"hello"}"#));
         turn_ended(&daemon, &session, &told["turn"]);
