@@ -4,6 +4,7 @@
 //! here that must work when nothing of the product builds. Not here: anything the product needs at run time.
 
 mod bench;
+mod book;
 mod conformance;
 mod inspector;
 mod openapi;
@@ -11,6 +12,7 @@ mod run;
 mod test;
 mod tidy;
 mod tree;
+mod venv;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Parser, Subcommand};
@@ -38,6 +40,8 @@ enum Command {
     Inspector(inspector::Options),
     /// Make the pictures of the inspector in docs/images, with Chromium
     Images,
+    /// Build the book into target/book, and run every command and sample of its pages and of the README
+    Book(book::Options),
     /// Measure a release build next to the bare agent, and fail when a limit is missed
     Bench(bench::Options),
 }
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         Command::Openapi => openapi::run(root).map(|()| true),
         Command::Inspector(options) => inspector::run(&options, root),
         Command::Images => inspector::pictures(root).map(|()| true),
+        Command::Book(options) => book::run(&options, root),
         Command::Bench(options) => bench::run(&options, root),
     };
     match passed {

@@ -7,6 +7,8 @@
 mod needs;
 mod rest;
 
+pub(crate) use needs::path;
+
 use crate::run::{self, Counts};
 use crate::{BAD, GOOD, inspector, tidy};
 use anstyle::{AnsiColor, Style};
@@ -119,7 +121,7 @@ fn peer_commands(dir: &Path, root: &Path) -> Vec<Command> {
     commands.extend(of("package.json", &["npm ci", "npm test"]));
     for command in &mut commands {
         // Half of what a peer is built of is built already.
-        command.env("PATH", needs::path(root)).env("CARGO_TARGET_DIR", target_directory(root));
+        command.env("PATH", path(root)).env("CARGO_TARGET_DIR", target_directory(root));
     }
     commands
 }
@@ -127,7 +129,7 @@ fn peer_commands(dir: &Path, root: &Path) -> Vec<Command> {
 /// A command in a directory that is no part of the workspace, with the tools that were fetched and the daemon that was built.
 pub(crate) fn beside(line: &str, dir: &str, root: &Path) -> Command {
     let mut command = run::line(line, &root.join(dir));
-    command.env("PATH", needs::path(root)).env("ACPD_BIN", target_directory(root).join("debug/acpd"));
+    command.env("PATH", path(root)).env("ACPD_BIN", target_directory(root).join("debug/acpd"));
     command
 }
 
@@ -219,7 +221,7 @@ fn closing(steps: &[Step], counts: Counts) -> String {
 }
 
 /// Where cargo builds, and where the steps put what is not kept by git either.
-fn target_directory(root: &Path) -> PathBuf {
+pub(crate) fn target_directory(root: &Path) -> PathBuf {
     root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 

@@ -187,7 +187,7 @@ fn own_tools(root: &Path) -> PathBuf {
 }
 
 /// Where programs are looked for: a Node.js of our own, if it was fetched, goes before the machine's.
-pub(super) fn path(root: &Path) -> OsString {
+pub(crate) fn path(root: &Path) -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let own = Some(own_tools(root)).filter(|dir| dir.join("node").is_file());
     // A directory whose name cannot stand in PATH is none to look in.

@@ -9,6 +9,7 @@ mod sessions;
 
 use crate::openapi;
 use crate::run::{self, Counts};
+use crate::venv;
 use acpd_testkit::{Daemon, Exit, Http, Scratch, acpd};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -73,7 +74,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     // Beside the build, which is not kept by git either.
     let place = super::target_directory(root).join("rest");
     fs::create_dir_all(&place)?;
-    let programs = install(&place)?;
+    let programs = venv::install(&place, REQUIREMENTS)?;
     // Generators of clients refuse what is not.
     let mut valid = run::command(programs.join("openapi-spec-validator"));
     valid.args(["--schema", "3.1", openapi::FILE]).current_dir(root);
@@ -163,25 +164,6 @@ fn untold<'a>(metrics: &'a str, page: &str) -> Vec<&'a str> {
     let names = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let is_told = |name: &str| page.contains(&format!("`{name}`")) || page.contains(&format!("`{name}{{"));
     names.filter(|name| !is_told(name)).collect()
-}
-
-/// The programs in an environment of their own, made when it is not there or others were asked for before.
-fn install(place: &Path) -> Result<PathBuf> {
-    let (environment, stamp) = (place.join("venv"), place.join("venv/installed.txt"));
-    let programs = environment.join("bin");
-    if fs::read_to_string(&stamp).ok().as_deref() == Some(REQUIREMENTS) {
-        return Ok(programs);
-    }
-    fs::write(place.join("requirements.txt"), REQUIREMENTS)?;
-    let mut venv = run::line("python3 -m venv --clear", place);
-    venv.arg(&environment);
-    perform(venv)?;
-    let mut pip = run::command(programs.join("python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]);
-    pip.args(["-r", "requirements.txt"]).current_dir(place);
-    perform(pip)?;
-    fs::write(&stamp, REQUIREMENTS)?;
-    Ok(programs)
 }
 
 #[cfg(test)]

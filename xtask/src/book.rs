@@ -1,0 +1,203 @@
+//! `cargo xtask book`: builds the book of `docs/`, and runs every command and sample of its pages and of the README.
+//!
+//! CONTRIBUTING.md has the rules by which samples are run. Invariant: a page meets no daemon and no agent of the machine, and
+//! leaves no process and no file. Not here: what pages say.
+
+mod matching;
+mod names;
+mod page;
+mod programs;
+mod running;
+mod sandbox;
+mod shell;
+mod steering;
+
+use crate::run;
+use crate::test::target_directory;
+use crate::{BAD, venv};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use page::Step;
+use programs::Programs;
+use running::{Counts, Failure};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// What the command line says.
+#[derive(Args, Default)]
+pub(crate) struct Options {
+    /// Run the samples of this page only, and do not build the book
+    #[arg(long, value_name = "FILE")]
+    page: Vec<String>,
+}
+
+/// How many pages run at once: their samples wait more than they compute.
+const AT_ONCE: usize = 2;
+const REQUIREMENTS: &str = "docs/requirements.txt";
+/// Of what a failed sample printed.
+const LONGEST_OUTPUT: usize = 60;
+
+/// What one of the threads does.
+enum Job {
+    Build,
+    Page(String, Vec<Step>),
+}
+
+/// Runs the command; true when all is well. Samples run against `ACPD_BIN`, or what is built here.
+pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
+    let acpd = match std::env::var_os("ACPD_BIN") {
+        Some(file) => PathBuf::from(file),
+        None => {
+            run::run(run::line("cargo build --quiet --locked", root), &mut run::Counts::default())?;
+            target_directory(root).join("debug/acpd")
+        }
+    };
+    ensure!(acpd.is_file(), "{} is not there", acpd.display());
+    let builds = options.page.is_empty();
+    let pages = if builds { pages(root)? } else { options.page.clone() };
+    let read = |page: String| {
+        let text = std::fs::read_to_string(root.join(&page)).with_context(|| page.clone())?;
+        let steps = page::steps(&text).with_context(|| page.clone())?;
+        Ok((page, steps))
+    };
+    let mut pages: Vec<(String, Vec<Step>)> = pages.into_iter().map(read).collect::<Result<_>>()?;
+    pages.retain(|(_, steps)| !steps.is_empty());
+    let programs = Programs::new(&pages, root)?;
+    // The longest first.
+    pages.sort_by_key(|(_, steps)| std::cmp::Reverse(steps.len()));
+    let build = builds.then_some(Job::Build);
+    let jobs = pages.into_iter().map(|(page, steps)| Job::Page(page, steps));
+    let jobs = Mutex::new(build.into_iter().chain(jobs).collect::<VecDeque<_>>());
+    let all = Mutex::new((Vec::new(), 0, true));
+    let next = || jobs.lock().expect("no thread panics with it").pop_front();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(job) = next() {
+                    let (good, not_run, count) = perform(job, &acpd, &programs, root);
+                    let mut all = all.lock().expect("no thread panics with it");
+                    all.0.extend(not_run);
+                    all.1 += count;
+                    all.2 &= good;
+                }
+            });
+        }
+    });
+    let (mut not_run, count, good) = all.into_inner().expect("the threads have ended");
+    not_run.sort();
+    for line in &not_run {
+        anstream::println!("not run: {line}");
+    }
+    anstream::println!("{count} samples run or checked, {} not run", not_run.len());
+    Ok(good)
+}
+
+/// The README and the pages of the book, but for those that are generated or records.
+fn pages(root: &Path) -> Result<Vec<String>> {
+    let mut pages = vec!["README.md".to_owned()];
+    for entry in std::fs::read_dir(root.join("docs"))? {
+        let name = entry?.file_name().into_string().ok().context("a name that is not UTF-8")?;
+        pages.extend(name.ends_with(".md").then(|| format!("docs/{name}")));
+    }
+    Ok(pages)
+}
+
+/// Whether it went well, what was not run, and how many samples were.
+fn perform(job: Job, acpd: &Path, programs: &Programs, root: &Path) -> (bool, Vec<String>, usize) {
+    let started = now();
+    let seconds = || format!("{:.1} s", started.elapsed().as_secs_f64());
+    match job {
+        Job::Build => match build(root) {
+            Ok(()) => anstream::println!("book: built in {}", seconds()),
+            Err(error) => {
+                anstream::println!("{BAD}book: {error:#}{BAD:#}");
+                return (false, Vec::new(), 0);
+            }
+        },
+        Job::Page(page, steps) => match running::run(&page, &steps, acpd, programs) {
+            Ok((counts, failure)) => {
+                let not_run = counts.not_run.iter().map(|(line, reason)| format!("{page}:{line}: {reason}"));
+                anstream::println!("{}", line(&page, &counts, &seconds()));
+                if let Some(failure) = &failure {
+                    anstream::println!("{}", told(&page, failure));
+                }
+                return (failure.is_none(), not_run.collect(), counts.run + counts.checked);
+            }
+            Err(error) => {
+                anstream::println!("{BAD}{page}: {error:#}{BAD:#}");
+                return (false, Vec::new(), 0);
+            }
+        },
+    }
+    (true, Vec::new(), 0)
+}
+
+fn line(page: &str, counts: &Counts, seconds: &str) -> String {
+    format!(
+        "{page}: {} run, {} checked, {} not run, {seconds}",
+        counts.run,
+        counts.checked,
+        counts.not_run.len()
+    )
+}
+
+fn told(page: &str, failure: &Failure) -> String {
+    let Failure { line, command, why, output } = failure;
+    let lines: Vec<&str> = output.lines().collect();
+    let left = lines.len().saturating_sub(LONGEST_OUTPUT);
+    let mut text = format!("{BAD}{page}:{line}: {command}{BAD:#}\n  {why}");
+    if left > 0 {
+        text.push_str(&format!("\n  | ({left} lines)"));
+    }
+    for line in &lines[left..] {
+        text.push_str("\n  | ");
+        text.push_str(line);
+    }
+    text
+}
+
+/// Builds the pages into `target/book`; what Sphinx warns of is an error.
+fn build(root: &Path) -> Result<()> {
+    let requirements = std::fs::read_to_string(root.join(REQUIREMENTS))?;
+    let target = target_directory(root);
+    let programs = venv::install(&target.join("book-tools"), &requirements)?;
+    let mut sphinx = run::command(programs.join("python"));
+    sphinx.args([
+        "-B",
+        "-m",
+        "sphinx",
+        "--builder",
+        "html",
+        "--quiet",
+        "--fail-on-warning",
+        "--keep-going",
+        "--fresh-env",
+    ]);
+    sphinx.arg("--doctree-dir").arg(target.join("book-tools/doctrees"));
+    sphinx.arg(root.join("docs")).arg(target.join("book")).current_dir(root);
+    run::run(sphinx, &mut run::Counts::default())
+}
+
+fn now() -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "it only shows how long pages take")]
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_with_its_place_and_the_end_of_what_was_printed() {
+        let output = (1..=62).map(|line| format!("{line}\n")).collect();
+        let failure = Failure { line: 7, command: "false".into(), why: "ended with 1".into(), output };
+        let told = anstream::adapter::strip_str(&told("docs/a.md", &failure)).to_string();
+        assert!(told.starts_with("docs/a.md:7: false\n  ended with 1\n  | (2 lines)\n  | 3\n"), "{told}");
+        assert!(told.ends_with("\n  | 62"));
+        let not_run = vec![(3, "a".to_owned())];
+        let counts = Counts { run: 2, checked: 1, not_run };
+        assert_eq!(line("docs/a.md", &counts, "1.0 s"), "docs/a.md: 2 run, 1 checked, 1 not run, 1.0 s");
+    }
+}

@@ -1,0 +1,32 @@
+# The shell of a page: reads `MODE FILE`, runs the block in FILE, writes its status. It ends where a block fails.
+# What a block prints is in FILE.out; the line of the command that runs, in the file AT.
+set -euo pipefail -o functrace
+__serve() {
+  local __line
+  exec {__served}< <(exec acpd serve "$@" 2>>"$__log")
+  read -r -t 30 __line <&"$__served" || { cat "$__log" >&2; return 1; }
+  printf '%s\n' "$__line"
+}
+__log=$1 __at=$2
+while read -r __mode __file; do
+  __status=0
+  trap '[[ ${BASH_SOURCE[0]} != "$__file" ]] || printf "%s" "$LINENO" >"$__at"' DEBUG
+  case $__mode in
+    here) . "$__file" </dev/null >"$__file.out" 2>&1 ;;
+    apart)
+      set +e
+      (set -e; . "$__file") </dev/null >"$__file.out" 2>&1
+      __status=$?
+      set -e
+      ;;
+    typed)
+      set +e
+      TERM=xterm-256color SHELL=$BASH script --quiet --return --flush /dev/null \
+        --command "stty cols 100 rows 40; exec bash -euo pipefail '$__file'" <"$__file.keys" >"$__file.out" 2>&1
+      __status=$?
+      set -e
+      ;;
+  esac
+  trap - DEBUG
+  echo "$__status"
+done
