@@ -11,13 +11,15 @@ test("an agent says what it supports, and a check says whether it works", async 
   await page.goto(`${site}/#/agents`);
   const example = page.getByRole("region", { name: "example" });
   await expect(example.getByText("Default")).toBeVisible();
-  await expect(example.getByText("Version").locator("..")).toContainText("told by a check");
+  await expect(example.getByText("Version").locator("..")).toContainText("told when it has run or was checked");
   await expectAccessible(page);
   await page.getByRole("button", { name: "Check example" }).click();
   await expect(example.getByRole("status")).toContainText("It works");
   await expect(example.getByText("Version").locator("..")).toContainText(/Example \d/);
   await expect(example.getByRole("listitem").filter({ hasText: "Fork" })).toContainText("yes");
   await expect(example.getByRole("listitem").filter({ hasText: "MCP over HTTP" })).toContainText("no");
+  await page.reload();
+  await expect(example.getByText("Version").locator(".."), "the daemon remembers").toContainText(/Example \d/);
 });
 
 // inspector: Agents view (health, last error)

@@ -25,6 +25,10 @@ pub struct HistorySummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub first_prompt: Option<Box<str>>,
+    /// When the turn that runs began, ISO 8601.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub turn_started_at: Option<String>,
     /// How its last turn ended, if one has; that of the source of a fork does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<LastTurnSummary>,
@@ -61,6 +65,7 @@ impl HistorySummary {
             event_count: row.last_seq,
             usage: None,
             first_prompt: None,
+            turn_started_at: None,
             last_turn: None,
             open_questions: 0,
         };
@@ -69,9 +74,11 @@ impl HistorySummary {
     }
 
     /// What its log says of its turns.
-    pub(crate) fn take(&mut self, Tally { usage, first_prompt, last_turn, open_questions }: Tally) {
+    pub(crate) fn take(&mut self, tally: Tally) {
+        let Tally { usage, first_prompt, turn_began_ms, last_turn, open_questions } = tally;
         self.usage = usage.shown();
         self.first_prompt = first_prompt;
+        self.turn_started_at = turn_began_ms.map(iso8601);
         self.last_turn = last_turn.map(Into::into);
         self.open_questions = open_questions;
     }

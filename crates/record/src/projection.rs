@@ -349,6 +349,7 @@ impl Projection {
         Tally {
             usage: self.usage().clone(),
             first_prompt: self.first_prompt.clone(),
+            turn_began_ms: self.running_turn().map(|turn| turn.began_ms),
             last_turn: self.last_turn.clone(),
             open_questions: self.open_to_people(until),
         }

@@ -15,6 +15,9 @@ pub struct Tally {
     /// The words that it began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_prompt: Option<Box<str>>,
+    /// When the turn that runs began, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_began_ms: Option<i64>,
     /// The last turn that is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_turn: Option<LastTurn>,

@@ -44,6 +44,7 @@ pub(crate) struct Session {
     pub(crate) native_session_id: Option<String>,
     pub(crate) state: String,
     pub(crate) usage: Option<ShownUsage>,
+    pub(crate) turn_started_at: Option<Moment>,
     pub(crate) last_turn: Option<LastTurn>,
     /// Questions of its agent that wait for an answer.
     pub(crate) open_questions: u64,

@@ -56,6 +56,7 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     fact("changed", Some(time(session.updated_at)));
     fact("events", Some(grouped(session.event_count)));
     fact("questions", (session.open_questions > 0).then(|| open(session.open_questions)));
+    fact("turn", session.turn_started_at.map(|at| format!("running for {}", age(at, now))));
     fact("last turn", session.last_turn.as_ref().map(|turn| last_turn(turn, now)));
     fact("tokens", session.usage.as_ref().map(tokens));
     fact("cost", session.usage.as_ref().map(cost));
@@ -197,6 +198,7 @@ mod tests {
                 "tokens": {"cachedRead": 3, "input": 12_345, "total": 12_348, "x\u{1b}[2J": 0},
                 "cost": {"USD": 0.00412, "credits": 2.0},
             },
+            "turnStartedAt": "2026-11-21T11:59:20Z",
             "lastTurn": {"stopReason": "end_turn", "durationMs": 72_000, "endedAt": "2026-11-21T11:59:00Z"},
         });
         let mut session: Session = serde_json::from_value(session).expect("a session");
@@ -205,6 +207,7 @@ mod tests {
         for part in [
             "state       waiting: 2\n",
             "questions   2 open\n",
+            "turn        running for 40s\n",
             "last turn   end_turn after 1 m 12 s, 2026-11-21 11:59:00 UTC (1m ago)\n",
             "tokens      3 cached read, 12,345 input, 0 x␛[2 j, 12,348 total\n",
             "cost        0.0041 USD, 2.00 credits",

@@ -32,6 +32,8 @@ async fn an_agent_stands_as_its_processes_do() {
     let running = health(&host, "a");
     assert_eq!((&running["status"], &running["processes"]), (&json!("running"), &json!(2)));
     assert_eq!(running["capabilities"]["loadSession"], true, "{running}");
+    assert_eq!(running["agentInfo"]["name"], "example", "{running}");
+    assert!(running["authMethods"].is_array(), "{running}");
     assert_eq!(running.get("lastError"), None);
     let uptime = running["uptimeMs"].as_u64().unwrap();
     assert!(u128::from(uptime) < PATIENCE.as_millis());

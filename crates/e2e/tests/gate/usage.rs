@@ -102,6 +102,8 @@ fn what_was_used_survives_a_kill() {
     let before = show(&daemon, &session);
     assert_eq!(before["usage"]["cost"], json!({"USD": 0.75}));
     assert_eq!(before["lastTurn"]["stopReason"], "end_turn", "the one that runs is not over");
+    assert!(before["turnStartedAt"].as_str() >= before["lastTurn"]["endedAt"].as_str(), "{before}");
+    assert_eq!(listed(&daemon, &session)["turnStartedAt"], before["turnStartedAt"]);
     assert_eq!(listed(&daemon, &asked)["openQuestions"], 1);
     daemon.kill();
     let looked_at = |id: &str| -> Value {
@@ -113,6 +115,7 @@ fn what_was_used_survives_a_kill() {
     let [lost, unanswered] = [&session, &asked].map(|id| looked_at(id));
     assert_eq!(lost["usage"], before["usage"]);
     assert!(lost["lastTurn"].get("stopReason").is_none(), "{lost}");
+    assert_eq!(lost.get("turnStartedAt"), None, "it ended with its daemon");
     assert_eq!(
         (&unanswered["openQuestions"], &unanswered["usage"]),
         (&json!(0), &json!({"cost": {"USD": 0.2}}))

@@ -51,7 +51,11 @@ pub struct AgentHealth {
     pub last_error_at: Option<String>,
     /// Its processes that run, spares and those that are being started among them.
     pub processes: usize,
-    /// `agentCapabilities` of its last answer to `initialize`, if it ever gave one here.
+    /// `agentInfo` of its last answer to `initialize`, if it gave one since this process began: its name and version.
+    pub agent_info: Option<Map<String, Value>>,
+    /// `authMethods` of that answer.
+    pub auth_methods: Option<Vec<Value>>,
+    /// `agentCapabilities` of that answer.
     pub capabilities: Option<Map<String, Value>>,
 }
 
@@ -132,6 +136,7 @@ impl HealthRecords {
         let never = HealthRecord::default();
         let health = all.get(agent).unwrap_or(&never);
         let oldest = health.running.values().min();
+        let said = |member: &str| health.info.as_ref()?.said(member);
         AgentHealth {
             name: agent.to_owned(),
             status: match (health.running.is_empty(), health.failed) {
@@ -144,7 +149,9 @@ impl HealthRecords {
             last_error: health.last_error.as_ref().map(|(message, _)| message.clone()),
             last_error_at: health.last_error.as_ref().map(|(_, at)| iso8601(*at)),
             processes: health.running.len(),
-            capabilities: health.info.as_ref().and_then(|info| info.capabilities()).cloned(),
+            agent_info: said("agentInfo").and_then(Value::as_object).cloned(),
+            auth_methods: said("authMethods").and_then(Value::as_array).cloned(),
+            capabilities: said("agentCapabilities").and_then(Value::as_object).cloned(),
         }
     }
 }

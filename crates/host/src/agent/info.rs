@@ -100,6 +100,11 @@ impl AgentInfo {
         Ok(Self { prompt: said.agent_capabilities.prompt_capabilities, result, said })
     }
 
+    /// A member of its answer to `initialize`, as it said it.
+    pub(crate) fn said(&self, member: &str) -> Option<&Value> {
+        self.result.get(member)
+    }
+
     /// Its capabilities, as it said them.
     pub(crate) fn capabilities(&self) -> Option<&Map<String, Value>> {
         self.result.get("agentCapabilities")?.as_object()

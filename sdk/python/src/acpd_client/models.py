@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from acpd_client._base import OPEN, Model
 from pydantic import AwareDatetime, Field, JsonValue
 from typing_extensions import TypeAliasType
-
-from acpd_client._base import OPEN, Model
 
 __all__ = [
     "Agent",
@@ -1131,9 +1130,17 @@ class Agent(Model):
     """
     Its processes that run, spares and those that are being started among them.
     """
+    agent_info: Annotated[dict[str, JsonValue] | None, Field(alias="agentInfo")] = None
+    """
+    `agentInfo` of its last answer to `initialize`, if it gave one since this process began: its name and version.
+    """
+    auth_methods: Annotated[list[JsonValue] | None, Field(alias="authMethods")] = None
+    """
+    `authMethods` of that answer.
+    """
     capabilities: dict[str, JsonValue] | None = None
     """
-    `agentCapabilities` of its last answer to `initialize`, if it ever gave one here.
+    `agentCapabilities` of that answer.
     """
 
 
@@ -1589,6 +1596,10 @@ class Session(Model):
     """
     The words that it began with: at most 80 characters of its first prompt's text.
     """
+    turn_started_at: Annotated[AwareDatetime | None, Field(alias="turnStartedAt")] = None
+    """
+    When the turn that runs began, ISO 8601.
+    """
     last_turn: Annotated[LastTurn | None, Field(alias="lastTurn")] = None
     """
     How its last turn ended, if one has; that of the source of a fork does not count.
@@ -1667,6 +1678,10 @@ class SessionInfo(Model):
     first_prompt: Annotated[str | None, Field(alias="firstPrompt")] = None
     """
     The words that it began with: at most 80 characters of its first prompt's text.
+    """
+    turn_started_at: Annotated[AwareDatetime | None, Field(alias="turnStartedAt")] = None
+    """
+    When the turn that runs began, ISO 8601.
     """
     last_turn: Annotated[LastTurn | None, Field(alias="lastTurn")] = None
     """

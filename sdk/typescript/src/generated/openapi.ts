@@ -475,7 +475,11 @@ export interface components {
              * @description Its processes that run, spares and those that are being started among them.
              */
             readonly processes: number;
-            /** @description `agentCapabilities` of its last answer to `initialize`, if it ever gave one here. */
+            /** @description `agentInfo` of its last answer to `initialize`, if it gave one since this process began: its name and version. */
+            readonly agentInfo?: Record<string, unknown>;
+            /** @description `authMethods` of that answer. */
+            readonly authMethods?: readonly unknown[];
+            /** @description `agentCapabilities` of that answer. */
             readonly capabilities?: Record<string, unknown>;
         };
         /** @description What a check of an agent has shown. */
@@ -1228,6 +1232,11 @@ export interface components {
             readonly usage?: components["schemas"]["Usage"];
             /** @description The words that it began with: at most 80 characters of its first prompt's text. */
             readonly firstPrompt?: string;
+            /**
+             * Format: date-time
+             * @description When the turn that runs began, ISO 8601.
+             */
+            readonly turnStartedAt?: string;
             /** @description How its last turn ended, if one has; that of the source of a fork does not count. */
             readonly lastTurn?: components["schemas"]["LastTurn"];
             /**
@@ -1281,6 +1290,11 @@ export interface components {
             readonly usage?: components["schemas"]["Usage"];
             /** @description The words that it began with: at most 80 characters of its first prompt's text. */
             readonly firstPrompt?: string;
+            /**
+             * Format: date-time
+             * @description When the turn that runs began, ISO 8601.
+             */
+            readonly turnStartedAt?: string;
             /** @description How its last turn ended, if one has; that of the source of a fork does not count. */
             readonly lastTurn?: components["schemas"]["LastTurn"];
             /**
