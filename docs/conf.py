@@ -11,6 +11,7 @@ myst_heading_anchors = 4
 suppress_warnings = ["misc.highlighting_failure"]
 html_theme = "furo"
 html_theme_options = {"top_of_page_buttons": []}
+smartquotes = False
 html_copy_source = False
 html_show_copyright = False
 exclude_patterns = ["schema"]

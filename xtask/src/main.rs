@@ -34,7 +34,7 @@ enum Command {
     Tidy,
     /// Write docs/conformance.md: which tests show each requirement
     Conformance,
-    /// Write docs/openapi.json and docs/schema as the code says
+    /// Write docs/openapi.json, docs/schema and docs/reference as the code says
     Openapi,
     /// Build the inspector's pages, and pack them into the file that acpd is built with
     Inspector(inspector::Options),

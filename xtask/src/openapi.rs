@@ -1,5 +1,6 @@
 //! `cargo xtask openapi`: writes `docs/openapi.json`, the description of REST, which the daemon serves as it lies there, and
-//! `docs/schema`: the schemas of events, of the lines of `acpd run --format json` and of what hooks are told.
+//! `docs/schema`: the schemas of events, of the lines of `acpd run --format json`, of what hooks are told and of the
+//! configuration; and `docs/reference`: the pages of the book that say what commands and keys there are.
 //!
 //! Not here: making them, which are tests of the crates whose types they are, so that the product is built without what makes
 //! them. The same tests fail while a file is another.

@@ -7,6 +7,8 @@ mod chat;
 mod config;
 mod daemon;
 mod operate;
+#[cfg(test)]
+mod reference;
 mod run;
 mod sessions;
 #[cfg(test)]

@@ -9,6 +9,8 @@
 mod amounts;
 mod check;
 mod client;
+#[cfg(test)]
+mod described;
 pub(crate) mod edit;
 mod error;
 mod explain;
@@ -18,6 +20,8 @@ mod load;
 mod moment;
 mod origin;
 mod overlay;
+#[cfg(test)]
+mod reference;
 mod sections;
 mod values;
 

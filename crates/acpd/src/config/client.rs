@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 /// `[client]`
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Client {
     /// The URL of the daemon that commands talk to, as with `--connect`. Default: the daemon that serves the state
@@ -16,9 +17,11 @@ pub struct Client {
     pub connect: Option<String>,
     /// A file with the token for the daemon of `connect`. A relative path begins at the file's directory. Default none.
     #[serde(deserialize_with = "file")]
+    #[cfg_attr(test, schemars(with = "Option<super::described::Place>"))]
     pub token_file: Option<PathBuf>,
     /// A PEM file with the certificates to trust for the daemon of `connect`. Default those of the system.
     #[serde(deserialize_with = "file")]
+    #[cfg_attr(test, schemars(with = "Option<super::described::Place>"))]
     pub ca: Option<PathBuf>,
 }
 

@@ -23,6 +23,7 @@ pub struct Hook {
 
 /// What hooks are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HookEvent {
     /// The agent asks its user something.
@@ -112,16 +113,25 @@ impl Serialize for Hook {
     }
 }
 
-/// A hook as it is written.
+/// `[[hooks]]`
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("oneOf" = [{ "required": ["url"] }, { "required": ["command"] }])))]
 #[serde(deny_unknown_fields)]
-struct Written {
+pub(super) struct Written {
+    /// What is told, at least one. Required.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     on: Vec<HookEvent>,
+    /// Where a POST goes: https, or http to this machine. Either this or `command`.
     url: Option<HookUrl>,
+    /// A program and its arguments, which gets the body on its stdin; no shell reads them. Either this or `url`.
     #[serde(default, deserialize_with = "super::values::arguments")]
     command: Vec<String>,
+    /// The variable with the key of the signature, which begins with `ACPD_`. Default none: nothing is signed.
     #[serde(default, deserialize_with = "secret_variable")]
+    #[cfg_attr(test, schemars(extend("pattern" = "^ACPD_.")))]
     secret_env: Option<String>,
+    /// Whether prompts, answers and what questions are about are told, too. Default false.
     #[serde(default)]
     content: bool,
 }

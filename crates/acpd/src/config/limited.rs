@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The MCP servers that the bearer of a token may bring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mcp {
     /// Any, commands too.

@@ -15,6 +15,8 @@ use super::amounts::{
     MIB, Wait, bounded, content_bytes, kept_bytes, kept_for, kept_size, kept_span, line_bytes, size, span,
 };
 use super::client::Client;
+#[cfg(test)]
+use super::described::{Bytes, BytesOrNever, ListenAddress, Moment, Place, Span, SpanOrNever};
 use super::hooks::Hook;
 use super::limited::{self, Mcp};
 use super::moment::some_moment;
@@ -27,6 +29,7 @@ use crate::nearest::nearest;
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// `[server]`: where the daemon listens and which agent is the default.
@@ -47,11 +50,14 @@ pub struct Config {
     pub client: Client,
     /// `[agents.NAME]`: the agents by name, without the built-in `example` unless the file has one of that name.
     #[serde(deserialize_with = "named")]
+    #[cfg_attr(test, schemars(extend("propertyNames" = { "pattern": "^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$" })))]
     pub agents: BTreeMap<String, Agent>,
     /// `[tokens.NAME]`: access to the daemon, by name.
     #[serde(deserialize_with = "named")]
+    #[cfg_attr(test, schemars(extend("propertyNames" = { "pattern": "^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$" })))]
     pub tokens: BTreeMap<String, Token>,
     /// `[[hooks]]`: who is told of what happens.
+    #[cfg_attr(test, schemars(with = "Vec<super::hooks::Written>"))]
     pub hooks: Vec<Hook>,
     /// The file that was read; `None` when there was none. Not a key.
     #[serde(skip)]
@@ -76,10 +82,12 @@ impl Config {
 
 /// `[server]`
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Server {
     /// Address and port of the daemon; `localhost` may stand for 127.0.0.1. Default `127.0.0.1:2273`.
     #[serde(deserialize_with = "address")]
+    #[cfg_attr(test, schemars(with = "ListenAddress"))]
     pub listen: SocketAddr,
     /// The agent of a client that names none: a configured one or `example`. Default `example`.
     #[serde(deserialize_with = "name")]
@@ -94,9 +102,11 @@ pub struct Server {
     /// A PEM file with the certificate chain; with `tls_key` the daemon speaks TLS. A relative path begins at the
     /// file's directory. Default none.
     #[serde(deserialize_with = "file")]
+    #[cfg_attr(test, schemars(with = "Option<Place>"))]
     pub tls_cert: Option<PathBuf>,
     /// A PEM file with the private key of `tls_cert`. Default none.
     #[serde(deserialize_with = "file")]
+    #[cfg_attr(test, schemars(with = "Option<Place>"))]
     pub tls_key: Option<PathBuf>,
 }
 
@@ -115,22 +125,26 @@ impl Default for Server {
 
 /// `[storage]`
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Storage {
     /// The state directory, absolute once loaded. In the file, `~/` is the home directory and a relative path
     /// begins at the file's directory. Default `$XDG_STATE_HOME/acpd`, else `~/.local/state/acpd`.
     #[serde(deserialize_with = "path")]
+    #[cfg_attr(test, schemars(with = "Place"))]
     pub path: PathBuf,
     /// What an event that was shown survives. Default `process`.
     pub durability: Durability,
-    /// Whether what is said in sessions can be searched for. Default true; without, the index is dropped.
+    /// Whether what is said in sessions can be searched for; without, the index is dropped. Default true.
     pub search: bool,
     /// Ended sessions that have not changed for longer are removed; a duration such as `30d`. Default `never`.
     #[serde(deserialize_with = "kept_for", serialize_with = "kept_span")]
+    #[cfg_attr(test, schemars(with = "SpanOrNever"))]
     pub keep_for: Option<Duration>,
     /// The oldest ended sessions are removed while the stored blocks of all of them take more, in bytes: from 1 MiB on, as a
     /// number or as `"8 GiB"`. Default `never`.
     #[serde(deserialize_with = "kept_bytes", serialize_with = "kept_size")]
+    #[cfg_attr(test, schemars(with = "BytesOrNever"))]
     pub keep_bytes: Option<u64>,
 }
 
@@ -143,6 +157,7 @@ impl Default for Storage {
 
 /// What an event that a client has seen survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// The death of acpd, by SIGKILL too.
@@ -154,18 +169,22 @@ pub enum Durability {
 
 /// `[timeouts]`; each is a duration such as `250ms`, `1s`, `5m`, `2h`, at most 366 days.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
     /// How long an agent may take to answer `initialize`; `never` allowed. Default 60 s.
     pub initialize: Wait,
     /// From closing an agent's stdin to SIGTERM. Default 3 s.
     #[serde(deserialize_with = "bounded", serialize_with = "span")]
+    #[cfg_attr(test, schemars(with = "Span"))]
     pub stdin_grace: Duration,
     /// From SIGTERM to SIGKILL. Default 5 s.
     #[serde(deserialize_with = "bounded", serialize_with = "span")]
+    #[cfg_attr(test, schemars(with = "Span"))]
     pub term_grace: Duration,
     /// How long an agent may ignore `session/cancel` before acpd answers the prompt itself. Default 10 s.
     #[serde(deserialize_with = "bounded", serialize_with = "span")]
+    #[cfg_attr(test, schemars(with = "Span"))]
     pub cancel: Duration,
     /// How long a permission request waits for a person before a reject option is chosen. Default `never`.
     pub permission: Wait,
@@ -176,9 +195,11 @@ pub struct Timeouts {
     /// How long a client may take nothing of what waits for it before it is closed, with a reason; nothing is lost when
     /// it comes back. Default 30 s.
     #[serde(deserialize_with = "bounded", serialize_with = "span")]
+    #[cfg_attr(test, schemars(with = "Span"))]
     pub viewer_stall: Duration,
     /// How long an ACP connection over HTTP is kept while its events are not read. Default 5 min.
     #[serde(deserialize_with = "bounded", serialize_with = "span")]
+    #[cfg_attr(test, schemars(with = "Span"))]
     pub connection_idle: Duration,
 }
 
@@ -200,16 +221,19 @@ impl Default for Timeouts {
 
 /// `[terminal]`
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Terminal {
     /// From SIGTERM to SIGKILL for a command. Default 5 s.
     #[serde(deserialize_with = "bounded", serialize_with = "span")]
+    #[cfg_attr(test, schemars(with = "Span"))]
     pub graceful_shutdown_timeout: Duration,
-    /// How long a command may run. Default `never`: no limit.
+    /// How long a command may run. Default `never`.
     pub default_execution_timeout: Wait,
     /// How much output is kept for a command that asks for no limit of its own, in bytes: 1 to 256 MiB,
     /// as a number or as `"1 MiB"`. Default 1 MiB.
     #[serde(deserialize_with = "content_bytes", serialize_with = "size")]
+    #[cfg_attr(test, schemars(with = "Bytes"))]
     pub output_byte_limit: u64,
     /// `[terminal.command_timeouts]`: how long a command may run, by the name of its program.
     pub command_timeouts: BTreeMap<String, Wait>,
@@ -228,6 +252,7 @@ impl Default for Terminal {
 
 /// `[files]`
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Files {
     /// Serve only the files in a session's directories, wherever links lead. Default true.
@@ -235,6 +260,7 @@ pub struct Files {
     /// The longest content that is read or written at once, in bytes: 1 to 256 MiB, as a number or as `"1 MiB"`.
     /// Default 16 MiB.
     #[serde(deserialize_with = "content_bytes", serialize_with = "size")]
+    #[cfg_attr(test, schemars(with = "Bytes"))]
     pub max_bytes: u64,
     /// Ask a client that serves files itself, such as an editor with unsaved changes, instead. Default false.
     pub forward: bool,
@@ -248,11 +274,13 @@ impl Default for Files {
 
 /// `[limits]`
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// The longest line that an agent or a client may send, in bytes: 4 KiB to 1 GiB, as a number or as
     /// `"64 MiB"`. Default 64 MiB.
     #[serde(deserialize_with = "line_bytes", serialize_with = "size")]
+    #[cfg_attr(test, schemars(with = "Bytes"))]
     pub line_bytes: usize,
     /// Live sessions that the bearer of one token may have created, unless its entry says otherwise; also for those who
     /// need no token. Default 4096.
@@ -277,6 +305,7 @@ impl Default for Limits {
 
 /// `[compat]`; everything is off by default.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Compat {
     /// Advertise the first draft's `session: {"stop": {}}` in the root of the agent capabilities, which the
@@ -306,9 +335,10 @@ impl Serialize for Variables {
 
 /// `[agents.NAME]`
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
-    /// The program, by path or to be found in `PATH`. No shell reads it. Required.
+    /// The program, found in `PATH` or by its path, which may begin with `~/`. No shell reads it. Required.
     #[serde(deserialize_with = "command")]
     pub command: String,
     /// Its arguments. Default none.
@@ -325,9 +355,10 @@ pub struct Agent {
     pub permission_mode: PermissionMode,
     /// How many initialized processes are kept ready for new sessions: 0 or 1, and 0 with `share_process`. Default 0.
     #[serde(default, deserialize_with = "spare")]
+    #[cfg_attr(test, schemars(range(max = 1)))]
     pub spare: u8,
     /// Where the agent can neither resume nor load a session, go on in a new one of its own and give it a transcript of
-    /// the history with the next prompt. Default false: the session can only be read then.
+    /// the history with the next prompt; without, the session can only be read. Default false.
     #[serde(default)]
     pub resume_with_transcript: bool,
     /// Log what its processes write to stderr, in `logs/NAME.log` in the state directory. Default false.
@@ -369,6 +400,7 @@ fn yes() -> bool {
 
 /// `[tokens.NAME]`
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Token {
     /// `sha256:` and 64 hexadecimal digits: the hash of the token, never the token. Required.
@@ -382,6 +414,7 @@ pub struct Token {
     pub sees: Sees,
     /// When it is refused from: a date, at midnight UTC, or a date with a time. Default never.
     #[serde(default, deserialize_with = "some_moment")]
+    #[cfg_attr(test, schemars(with = "Option<Moment>"))]
     pub expires: Option<Timestamp>,
     /// The agents that a bearer with the scope control may use. Default any.
     #[serde(default, deserialize_with = "limited::agents")]
@@ -395,13 +428,13 @@ pub struct Token {
     /// The MCP servers that it may bring. Default `any`.
     #[serde(default)]
     pub mcp: Mcp,
-    /// Instead of `sessions` in `[limits]`.
+    /// Instead of `sessions` in `[limits]`. Default as there.
     #[serde(default, deserialize_with = "some_count")]
     pub sessions: Option<NonZeroU32>,
-    /// Instead of `connections` in `[limits]`.
+    /// Instead of `connections` in `[limits]`. Default as there.
     #[serde(default, deserialize_with = "some_count")]
     pub connections: Option<NonZeroU32>,
-    /// Instead of `requests_per_second` in `[limits]`.
+    /// Instead of `requests_per_second` in `[limits]`. Default as there.
     #[serde(default, deserialize_with = "some_count")]
     pub requests_per_second: Option<NonZeroU32>,
 }
@@ -428,6 +461,7 @@ impl fmt::Debug for TokenHash {
 
 /// What the bearer of a token may do; each scope includes the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// List, inspect and watch.
@@ -441,6 +475,7 @@ pub enum Scope {
 
 /// Whose sessions the bearer of a token sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ValueEnum)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Sees {
     /// Those created under the token.
