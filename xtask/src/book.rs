@@ -14,7 +14,7 @@ mod steering;
 
 use crate::run;
 use crate::test::target_directory;
-use crate::{BAD, venv};
+use crate::{BAD, tree, venv};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use page::Step;
@@ -177,7 +177,23 @@ fn build(root: &Path) -> Result<()> {
     ]);
     sphinx.arg("--doctree-dir").arg(target.join("book-tools/doctrees"));
     sphinx.arg(root.join("docs")).arg(target.join("book")).current_dir(root);
-    run::run(sphinx, &mut run::Counts::default())
+    run::run(sphinx, &mut run::Counts::default())?;
+    for entry in std::fs::read_dir(target.join("book"))? {
+        let file = entry?.path();
+        if file.extension().is_some_and(|kind| kind == "html") {
+            let loaded = loaded(&std::fs::read_to_string(&file)?).join(", ");
+            ensure!(loaded.is_empty(), "{} loads what is elsewhere: {loaded}", file.display());
+        }
+    }
+    Ok(())
+}
+
+/// What a page has a browser load from elsewhere.
+fn loaded(html: &str) -> Vec<String> {
+    let load = tree::pattern(
+        r#"<(?:link|script|img|iframe|source|video)\b[^>]*?\b(?:href|src|srcset)="((?:https?:)?//[^"]*)""#,
+    );
+    load.captures_iter(html).map(|found| found[1].to_owned()).collect()
 }
 
 fn now() -> Instant {
@@ -188,6 +204,16 @@ fn now() -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // inspector: nothing loaded from elsewhere
+    #[test]
+    fn what_a_page_loads_from_elsewhere_is_found() {
+        let good = r#"<a href="https://a.example">a</a><img src="_images/a.png"><script src="_static/a.js?v=//"></script>"#;
+        assert!(loaded(good).is_empty());
+        let bad =
+            r#"<link rel="stylesheet" href="https://a.example/b.css"><script async src="//a.example/c.js">"#;
+        assert_eq!(loaded(bad), ["https://a.example/b.css", "//a.example/c.js"]);
+    }
 
     #[test]
     fn a_failure_is_told_with_its_place_and_the_end_of_what_was_printed() {

@@ -3,8 +3,8 @@
 //! All TypeScript is compiled at once, which is what takes time. Not here: running it.
 
 use super::page::{Act, Language, Step};
-use crate::run;
-use crate::test::{path, target_directory};
+use crate::run::{self, Counts};
+use crate::test::{beside, path, target_directory};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,6 +19,9 @@ const SETTINGS: &str = r#"{ "compilerOptions": {
     "strict": true, "exactOptionalPropertyTypes": true, "noUncheckedIndexedAccess": true, "noImplicitOverride": true,
     "moduleDetection": "force", "skipLibCheck": true, "noEmitOnError": true, "outDir": "built" },
     "include": ["*.ts"] }"#;
+
+/// The environment that the tests of `sdk/python` have, made if it is not there.
+const INSTALL: &str = "import check, pathlib, sys; check.install(pathlib.Path(sys.argv[1]).absolute())";
 
 /// The programs of all pages, compiled.
 pub(super) struct Programs {
@@ -37,6 +40,11 @@ impl Programs {
         if !typed.is_empty() {
             programs.compile(&typed)?;
         }
+        if pages.iter().any(|(_, steps)| steps.iter().any(|step| is(step, Language::Python))) {
+            let mut install = beside("python3 -B -c", "sdk/python", root);
+            install.arg(INSTALL).arg(target_directory(root).join("sdk-python"));
+            run::run(install, &mut Counts::default())?;
+        }
         Ok(programs)
     }
 
@@ -48,6 +56,9 @@ impl Programs {
         let package = place.join("node_modules/acpd-client");
         fs::create_dir_all(&package)?;
         let installed = sdk.join("node_modules");
+        if !installed.exists() {
+            run::run(beside("npm ci", "sdk/typescript", &self.root), &mut Counts::default())?;
+        }
         for name in ["@agentclientprotocol", "@types"] {
             symlink(installed.join(name), place.join("node_modules").join(name))?;
         }
@@ -60,8 +71,7 @@ impl Programs {
         };
         let mut build = tsc();
         build.arg("-p").arg(sdk.join("tsconfig.build.json")).arg("--outDir").arg(package.join("dist"));
-        printed(build)
-            .context("the package for TypeScript is not built; `npm ci` in sdk/typescript first")?;
+        printed(build).context("the package for TypeScript is not built")?;
         fs::write(place.join("package.json"), r#"{ "type": "module" }"#)?;
         fs::write(place.join("tsconfig.json"), SETTINGS)?;
         for (at, (page, step)) in samples.iter().enumerate() {
