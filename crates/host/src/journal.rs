@@ -1,4 +1,4 @@
-//! The log lines of a host about its sessions, one function for each (docs/operations.md has the table).
+//! The log lines of a host about its sessions, one function for each (docs/monitoring.md has the table).
 //!
 //! The ids by which a line is found again are those of the span that it is written in ([`spans`](crate::spans)); what is
 //! said here of sessions without a span, or of another session than that of the span, has no span. Invariants: nothing of what is said in a session is told, and

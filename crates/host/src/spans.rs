@@ -1,5 +1,5 @@
 //! What the lines of a host's log belong to: spans, whose fields stand in every line that is written inside them
-//! (docs/operations.md has the fields).
+//! (docs/monitoring.md has the fields).
 //!
 //! A run has one, which lasts as long as it does, made before any line of it can be written: an agent process that serves
 //! one session is started in the span of its run, which is told the session when that begins. What is done for a session
