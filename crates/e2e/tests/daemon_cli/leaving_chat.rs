@@ -37,6 +37,21 @@ fn a_turn_is_not_cancelled_without_a_word() {
     assert_eq!(ids(&scratch, &[]).len(), 2);
 }
 
+// contract 7.1: Ctrl-D at a question is no answer to it: it leaves another client's turn alone
+#[test]
+fn a_question_is_left_to_others() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let id = done(&scratch, &["run", "--detach", "--keep-open", "ask edit"]).trim_end().to_owned();
+    let mut attached = PseudoTerminal::new().start(&scratch, &["attach", &id]);
+    attached.wait_for("esc cancels");
+    attached.press(END_OF_INPUT);
+    let (shown, status) = end(attached);
+    assert!(shown.contains("lives on"), "{status:?}: {shown}");
+    answers_from_elsewhere(&scratch);
+    daemon.stop();
+}
+
 // contract 7.1: what else can be typed is told, and /quit does what Ctrl-D does
 #[test]
 fn a_chat_says_what_can_be_typed() {

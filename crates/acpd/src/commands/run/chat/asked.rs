@@ -127,7 +127,8 @@ impl Room<'_> {
             // A form is filled in the line.
             (Asked::Form(_), Some(Key::Escape)) => self.settle(declined()).await?,
             (Asked::Form(_), _) | (_, Some(Key::Suspend | Key::Quit)) => return Ok(Some(stroke)),
-            (_, Some(Key::Interrupt)) => return Ok(Some(Stroke::Interrupt)),
+            // Ctrl-D leaves here as everywhere: that is no answer, and cancels nothing.
+            (_, Some(Key::Interrupt)) => return Ok(Some(stroke)),
             // A letter may be the first of a line: it answers with Enter behind it.
             (_, Some(Key::Letter(_)) | None) => return Ok(Some(stroke)),
             _ if !self.editor.text().is_empty() => return Ok(Some(stroke)),
