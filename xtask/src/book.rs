@@ -12,9 +12,9 @@ mod sandbox;
 mod shell;
 mod steering;
 
+use crate::outside::target_directory;
 use crate::run;
-use crate::test::target_directory;
-use crate::{BAD, tree, venv};
+use crate::{BAD, inspector, tree, venv};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use page::Step;
@@ -30,7 +30,10 @@ use std::time::Instant;
 pub(crate) struct Options {
     /// Run the samples of this page only, and do not build the book
     #[arg(long, value_name = "FILE")]
-    page: Vec<String>,
+    pub(crate) page: Vec<String>,
+    /// The daemon is built.
+    #[arg(skip)]
+    pub(crate) is_built: bool,
 }
 
 /// How many pages run at once: their samples wait more than they compute.
@@ -50,11 +53,13 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
     let acpd = match std::env::var_os("ACPD_BIN") {
         Some(file) => PathBuf::from(file),
         None => {
-            run::run(run::line("cargo build --quiet --locked", root), &mut run::Counts::default())?;
+            if !options.is_built {
+                run::run(run::line("cargo build --quiet --locked", root), &mut run::Counts::default())?;
+            }
             target_directory(root).join("debug/acpd")
         }
     };
-    ensure!(acpd.is_file(), "{} is not there", acpd.display());
+    let acpd = acpd.canonicalize().with_context(|| acpd.display().to_string())?;
     let builds = options.page.is_empty();
     let pages = if builds { pages(root)? } else { options.page.clone() };
     let read = |page: String| {
@@ -163,6 +168,10 @@ fn build(root: &Path) -> Result<()> {
     let requirements = std::fs::read_to_string(root.join(REQUIREMENTS))?;
     let target = target_directory(root);
     let programs = venv::install(&target.join("book-tools"), &requirements)?;
+    let book = target.join("book");
+    if book.exists() {
+        std::fs::remove_dir_all(&book)?;
+    }
     let mut sphinx = run::command(programs.join("python"));
     sphinx.args([
         "-B",
@@ -176,14 +185,11 @@ fn build(root: &Path) -> Result<()> {
         "--fresh-env",
     ]);
     sphinx.arg("--doctree-dir").arg(target.join("book-tools/doctrees"));
-    sphinx.arg(root.join("docs")).arg(target.join("book")).current_dir(root);
+    sphinx.arg(root.join("docs")).arg(&book).current_dir(root);
     run::run(sphinx, &mut run::Counts::default())?;
-    for entry in std::fs::read_dir(target.join("book"))? {
-        let file = entry?.path();
-        if file.extension().is_some_and(|kind| kind == "html") {
-            let loaded = loaded(&std::fs::read_to_string(&file)?).join(", ");
-            ensure!(loaded.is_empty(), "{} loads what is elsewhere: {loaded}", file.display());
-        }
+    for (path, content) in inspector::files(&book)?.iter().filter(|(path, _)| path.ends_with(".html")) {
+        let loaded = loaded(&String::from_utf8_lossy(content)).join(", ");
+        ensure!(loaded.is_empty(), "{path} loads what is elsewhere: {loaded}");
     }
     Ok(())
 }

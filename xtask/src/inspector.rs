@@ -3,8 +3,8 @@
 //! Invariant: the file depends on `web/`, `sdk/typescript` and their locks only: no times, no names of a machine, files in
 //! order of their names. With `--check` nothing is written, and files that differ are named. Not here: what the pages are.
 
+use crate::outside;
 use crate::run::{self, Counts};
-use crate::test;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use flate2::Compression;
@@ -31,13 +31,13 @@ const COMPRESSED: &str = ".gz";
 const BUILDS: [(&str, &[&str]); 2] = [("sdk/typescript", &["npm ci"]), ("web", &["npm ci", "npm run build"])];
 
 /// The content of each file, by its path below the directory.
-type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 /// Builds the pages into [`BUILT`].
 fn build(root: &Path) -> Result<()> {
     for (place, lines) in BUILDS {
         for line in lines {
-            run::run(test::beside(line, place, root), &mut Counts::default())?;
+            run::run(outside::beside(line, place, root), &mut Counts::default())?;
         }
     }
     Ok(())
@@ -47,7 +47,7 @@ fn build(root: &Path) -> Result<()> {
 pub(crate) fn pictures(root: &Path) -> Result<()> {
     build(root)?;
     let daemon = run::line("cargo build --locked", root);
-    let pictures = test::beside("npm run images", "web", root);
+    let pictures = outside::beside("npm run images", "web", root);
     [daemon, pictures].into_iter().try_for_each(|command| run::run(command, &mut Counts::default()))
 }
 
@@ -74,7 +74,8 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
     Ok(true)
 }
 
-fn files(directory: &Path) -> Result<Files> {
+/// All files in a directory and below.
+pub(crate) fn files(directory: &Path) -> Result<Files> {
     let (mut files, mut rest) = (Files::new(), vec![directory.to_owned()]);
     while let Some(place) = rest.pop() {
         for entry in std::fs::read_dir(&place).with_context(|| place.display().to_string())? {

@@ -8,6 +8,7 @@ mod book;
 mod conformance;
 mod inspector;
 mod openapi;
+mod outside;
 mod run;
 mod test;
 mod tidy;

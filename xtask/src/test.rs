@@ -7,10 +7,9 @@
 mod needs;
 mod rest;
 
-pub(crate) use needs::path;
-
+use crate::outside::{beside, path, target_directory};
 use crate::run::{self, Counts};
-use crate::{BAD, GOOD, inspector, tidy};
+use crate::{BAD, GOOD, book, inspector, tidy};
 use anstyle::{AnsiColor, Style};
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -50,6 +49,8 @@ enum Step {
     Rest,
     /// The client packages under sdk/
     Sdk,
+    /// The book, and every sample of its pages and of the README
+    Book,
     /// The inspector's pages: built anew and compared with what is packed, then in a browser
     Web,
 }
@@ -72,7 +73,7 @@ impl Step {
             Self::Test => run::line(TEST, root),
             Self::Doc => run::line("cargo doc --workspace --no-deps --locked", root),
             // Of this program.
-            Self::Tidy | Self::Rest => return Vec::new(),
+            Self::Tidy | Self::Rest | Self::Book => return Vec::new(),
             Self::Interop => return peers(root).iter().flat_map(|dir| peer_commands(dir, root)).collect(),
             Self::Sdk => return sdk_commands(root),
             Self::Web => return ["npm test", "npm run e2e"].map(|line| beside(line, "web", root)).into(),
@@ -95,8 +96,9 @@ impl Step {
 /// The steps to run: all, or those asked for and what they stand on.
 fn selected(only: &[Step]) -> Vec<Step> {
     // A stale binary would make the end-to-end tests lie.
-    let brings_build =
-        |step: &Step| matches!(step, Step::Test | Step::Interop | Step::Rest | Step::Sdk | Step::Web);
+    let brings_build = |step: &Step| {
+        matches!(step, Step::Test | Step::Interop | Step::Rest | Step::Sdk | Step::Book | Step::Web)
+    };
     let is_selected = |step: &Step| {
         only.is_empty() || only.contains(step) || (*step == Step::Build && only.iter().any(brings_build))
     };
@@ -124,13 +126,6 @@ fn peer_commands(dir: &Path, root: &Path) -> Vec<Command> {
         command.env("PATH", path(root)).env("CARGO_TARGET_DIR", target_directory(root));
     }
     commands
-}
-
-/// A command in a directory that is no part of the workspace, with the tools that were fetched and the daemon that was built.
-pub(crate) fn beside(line: &str, dir: &str, root: &Path) -> Command {
-    let mut command = run::line(line, &root.join(dir));
-    command.env("PATH", path(root)).env("ACPD_BIN", target_directory(root).join("debug/acpd"));
-    command
 }
 
 fn sdk_commands(root: &Path) -> Vec<Command> {
@@ -186,6 +181,13 @@ fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
             anstream::println!("{head} cargo xtask tidy");
             ensure!(tidy::run(root)?, "rules are broken");
         }
+        Step::Book => {
+            anstream::println!("{head} cargo xtask book");
+            ensure!(
+                book::run(&book::Options { is_built: true, ..Default::default() }, root)?,
+                "samples are not as said"
+            );
+        }
         Step::Rest => {
             anstream::println!("{head}");
             // What is tested panics.
@@ -220,11 +222,6 @@ fn closing(steps: &[Step], counts: Counts) -> String {
     }
 }
 
-/// Where cargo builds, and where the steps put what is not kept by git either.
-pub(crate) fn target_directory(root: &Path) -> PathBuf {
-    root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
-}
-
 fn now() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "this is a shell: it only shows how long steps take")]
     Instant::now()
@@ -237,7 +234,10 @@ mod tests {
     #[test]
     fn a_selection_keeps_the_order_and_test_brings_the_binaries() {
         let names: Vec<String> = selected(&[]).into_iter().map(Step::name).collect();
-        assert_eq!(names, ["fmt", "tidy", "clippy", "build", "test", "doc", "interop", "rest", "sdk", "web"]);
+        assert_eq!(
+            names,
+            ["fmt", "tidy", "clippy", "build", "test", "doc", "interop", "rest", "sdk", "book", "web"]
+        );
         assert_eq!(selected(&[Step::Clippy, Step::Fmt]), [Step::Fmt, Step::Clippy]);
         assert_eq!(selected(&[Step::Test]), [Step::Build, Step::Test]);
     }

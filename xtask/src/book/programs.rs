@@ -3,8 +3,8 @@
 //! All TypeScript is compiled at once, which is what takes time. Not here: running it.
 
 use super::page::{Act, Language, Step};
+use crate::outside::{beside, path, target_directory};
 use crate::run::{self, Counts};
-use crate::test::{beside, path, target_directory};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

