@@ -60,7 +60,7 @@ fn needs(steps: &[Step], channel: Version) -> Vec<Need> {
         ("rustfmt", &[Fmt, Interop], "cargo fmt --version", ANY, rustup("component add rustfmt")),
         ("clippy", &[Clippy], "cargo clippy --version", ANY, rustup("component add clippy")),
         ("a C compiler (SQLite is built from source)", CARGO, "cc --version", ANY, Get::Apt("gcc libc6-dev")),
-        ("git", &[Tidy, Book], "git --version", ANY, Get::Apt("git")),
+        ("git", &[Tidy, Test, Book], "git --version", ANY, Get::Apt("git")),
         ("openssl (the guide's line that makes a certificate is tested)", &[Test, Sdk, Book], "openssl version", ANY, Get::Apt("openssl")),
         ("Python 3.10 or newer", &[Rest, Sdk], "python3 --version", (3, 10, 0), Get::Apt("python3")),
         ("Python 3.11 or newer (Sphinx)", &[Book], "python3 --version", (3, 11, 0), Get::Apt("python3")),
@@ -70,7 +70,7 @@ fn needs(steps: &[Step], channel: Version) -> Vec<Need> {
         ("curl", &[Book], "curl --version", ANY, Get::Apt("curl")),
         ("jq", &[Book], "jq --version", ANY, Get::Apt("jq")),
         ("sqlite3", &[Book], "sqlite3 --version", ANY, Get::Apt("sqlite3")),
-        ("script (samples that are typed have a terminal)", &[Book], "script --version", ANY, Get::Apt("bsdutils")),
+        ("script (samples that are typed have a terminal)", &[Test, Book], "script --version", ANY, Get::Apt("bsdutils")),
         ("Chromium", &[Web], "chromium --version", ANY, Get::Apt("chromium")),
     ];
     let needs = all.into_iter().map(|(name, steps, look, least, get)| Need { name, steps, look, least, get });
