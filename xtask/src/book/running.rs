@@ -169,3 +169,40 @@ fn failure(step: &Step, line: usize, why: &str, output: String) -> Failure {
     let command = step.text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim().to_owned();
     Failure { line: step.line + line, command, why: why.to_owned(), output }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::page::steps;
+    use super::*;
+
+    /// The line that fails and why, of a page for which any `acpd` succeeds.
+    fn fails(page: &str) -> Option<(usize, String)> {
+        let steps = steps(page).expect("a good page");
+        let programs = Programs::new(&[], Path::new("/")).expect("nothing to compile");
+        let (_, failure) = run("a.md", &steps, Path::new("/bin/true"), &programs).expect("it runs");
+        failure.map(|failure| (failure.line, failure.why))
+    }
+
+    #[test]
+    fn a_page_is_as_said_or_its_first_wrong_line_is_told() {
+        let at = |line, why: &str| Some((line, why.to_owned()));
+        for (page, failure) in [
+            ("```sh\necho a\n```\n\n```text\na\n```\n", None),
+            ("```sh\necho a\n```\n\n```text\nb\n```\n", at(6, "is not what is printed")),
+            ("```sh\necho a\n```\n\n```text\n```\n", at(6, "is not what is printed")),
+            ("```sh\ntrue\nfalse\n```\n", at(3, "ended with 1, and not with 0")),
+            ("<!-- exit: 1 -->\n```sh\nfalse\n```\n", None),
+            ("<!-- exit: 1 -->\n```sh\ntrue\n```\n", at(3, "ended with 0, and not with 1")),
+            ("<!-- run: echo b >a -->\n```sh\ngrep b a\n```\n", None),
+            ("<!-- run: false -->\n```sh\ntrue\n```\n", at(1, "ended with 1, and not with 0")),
+            ("<!-- let 5f: echo abc -->\n```sh\necho 5f | tr a A\n```\n```text\nAbc\n```\n", None),
+            ("<!-- let 5f: true -->\n", at(1, "one line is wanted")),
+            ("<!-- file: ~/b/c.json -->\n```json\n{}\n```\n```sh\ngrep {} ~/b/c.json\n```\n", None),
+            ("```json\n{\n]\n```\n", at(3, "it is no JSON")),
+            ("```json\n{}\n{}\n```\n", None),
+            ("<!-- not run: a -->\n```sh\nfalse\n```\n", None),
+        ] {
+            assert_eq!(fails(page), failure, "{page}");
+        }
+    }
+}
