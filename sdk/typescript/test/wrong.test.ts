@@ -1,4 +1,4 @@
-// Wrong use, wrong servers, and nobody there: each is an error of its own class.
+// Wrong use, wrong servers, and none at all: each is an error of its own class.
 
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";

@@ -7,7 +7,7 @@ import { poll } from "./poll";
 const EVERY_MS = 2000;
 /** Sessions that are asked for at once. */
 const PAGE = 50;
-/** Changes that are looked at behind a long silence; whoever is told of as many may have missed others. */
+/** Changes that are looked at behind a long silence; a reader that is told of as many may have missed others. */
 export const MOST_CHANGES = 500;
 
 /** Hears of sessions that have changed since the last time, the latest first, and of the newest of all. */
