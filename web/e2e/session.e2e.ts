@@ -275,3 +275,26 @@ test("modes and options are set by the agent's own names", async ({ page, site, 
   await dialog.getByRole("button", { name: "Close" }).click();
   await expect(page.getByRole("button", { name: "permissions default · mode Plan · Model Example Large · Shout on" })).toBeVisible();
 });
+
+// inspector: Session view (prompt box): what is written is lost by nothing but sending it
+test("what is written stays over a look elsewhere and a reload", async ({ page, site, session }) => {
+  const [one, other] = [await session("hello"), await session("hello")];
+  const prompt = page.getByRole("textbox", { name: "Prompt" });
+  await page.goto(`${site}/#/sessions/${one}`);
+  await prompt.fill("half a thought");
+  await page.getByRole("link", { name: "Trace" }).click();
+  await expect(prompt).toHaveCount(0);
+  await page.getByRole("link", { name: "Transcript" }).click();
+  await expect(prompt).toHaveValue("half a thought");
+  await page.reload();
+  await expect(prompt).toHaveValue("half a thought");
+  await page.goto(`${site}/#/sessions/${other}`);
+  await expect(page.getByText("Waits for a prompt")).toBeVisible();
+  await expect(prompt).toHaveValue("");
+  await page.goBack();
+  await prompt.press("Enter");
+  await expect(page.getByRole("log").getByText("half a thought")).toHaveCount(2);
+  await page.reload();
+  await expect(page.getByRole("log").getByText("half a thought")).toHaveCount(2);
+  await expect(prompt).toHaveValue("");
+});

@@ -25,10 +25,13 @@ test("a session begins as it was described", async ({ page, site, daemon, call }
   await expect(page).toHaveURL(/#\/sessions\/[0-9a-f-]+$/);
   const { sessions } = await call<{ sessions: unknown[] }>("GET", "/v1/sessions");
   expect(sessions).toMatchObject([{ agent: "example", cwd: daemon.project, metadata: { permissionMode: "deny" } }]);
+  await page.goto(`${site}/#/start`);
+  await expect(page.getByLabel("First prompt")).toHaveValue("");
 });
 
 // inspector: Start view (errors in words, with what to do); nothing is sent that cannot be right
 test("what is wrong is said where it is, and begins nothing", async ({ page, site, daemon, call }) => {
+  await page.setViewportSize({ width: 900, height: 600 });
   await page.goto(`${site}/#/start`);
   const directory = page.getByLabel("Directory");
   await expect(directory).toHaveValue(daemon.home);
@@ -39,7 +42,11 @@ test("what is wrong is said where it is, and begins nothing", async ({ page, sit
   await expect(page.getByText("Name a directory where acpd runs.")).toBeVisible();
   await directory.fill(`${daemon.home}/not-there`);
   await page.getByRole("button", { name: "Start with this prompt" }).click();
-  await expect(page.getByRole("alert")).toContainText("not-there");
+  await expect(page.getByRole("alert")).toContainText('not-there" is not a directory here');
+  await expect(page.getByRole("alert")).toBeInViewport({ ratio: 1 });
+  await directory.fill("not-there");
+  await expect(page.getByRole("alert")).toHaveCount(0);
+  await page.reload();
   await expect(page.getByLabel("First prompt")).toHaveValue("hello");
   expect((await call<{ sessions: unknown[] }>("GET", "/v1/sessions")).sessions).toEqual([]);
 });

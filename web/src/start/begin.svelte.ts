@@ -20,8 +20,8 @@ export class Beginning {
     return this.#error;
   }
 
-  /** Begins the session and goes to it. */
-  async begin(session: NewSession): Promise<void> {
+  /** Begins the session and goes to it; gives whether it began. */
+  async begin(session: NewSession): Promise<boolean> {
     const body = JSON.stringify(session);
     if (this.#sent?.body !== body) this.#sent = { body, key: newKey() };
     this.#busy = true;
@@ -29,8 +29,10 @@ export class Beginning {
     try {
       const { sessionId } = await api.createSession(session, { idempotencyKey: this.#sent.key });
       router.go(sessionHref(sessionId));
+      return true;
     } catch (error) {
       this.#error = refusal(error);
+      return false;
     } finally {
       this.#busy = false;
     }
@@ -39,7 +41,8 @@ export class Beginning {
 
 /** Why no session began, and what to do. */
 export function refusal(error: unknown): string {
-  const words = inWords(error);
+  // The form calls it the directory; the rest says what is wrong with it.
+  const words = inWords(error).replace(/^Cwd: /, "");
   if (isProblem(error, "authentication_required")) return `${words} Log in to the agent where acpd runs, then try again.`;
   if (isProblem(error, "agent_failed")) return `${words} A check of the agent says more: see Agents.`;
   return words;
