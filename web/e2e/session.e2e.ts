@@ -298,3 +298,16 @@ test("what is written stays over a look elsewhere and a reload", async ({ page, 
   await expect(page.getByRole("log").getByText("half a thought")).toHaveCount(2);
   await expect(prompt).toHaveValue("");
 });
+
+// inspector: Session view (follows its end)
+test("the end stays in sight while the prompt grows", async ({ page, site, session }) => {
+  const id = await session("stream 300 40\nthe very last line");
+  await page.goto(`${site}/#/sessions/${id}`);
+  const end = page.getByRole("log").getByText(/^Done/);
+  await expect(end).toBeInViewport();
+  const room = await page.getByRole("log").evaluate((log) => log.clientHeight);
+  await page.getByRole("textbox", { name: "Prompt" }).fill("two\nlines");
+  await expect.poll(() => page.getByRole("log").evaluate((log) => log.clientHeight)).toBeLessThan(room);
+  await expect.poll(() => page.getByRole("log").evaluate((log) => log.scrollHeight - log.clientHeight - log.scrollTop)).toBeLessThan(2);
+  await expect(end).toBeInViewport({ ratio: 1 });
+});
