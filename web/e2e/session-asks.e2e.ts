@@ -76,6 +76,11 @@ stepsTest("a form is filled in place, and what is wrong is said at its field", a
   const id = await session(steps({ elicit: { mode: "form", message: "Where to?", requestedSchema } }), { agent: "steps" });
   await page.goto(`${site}/#/sessions/${id}`);
   await expectAccessible(page);
+  await page.getByRole("heading", { level: 1 }).focus();
+  await page.keyboard.press("q");
+  await expect(page.getByLabel("Host")).toBeFocused();
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("heading", { level: 1 })).toBeFocused();
   await dock(page).getByRole("button", { name: "Send" }).click();
   await expect(page.getByLabel("Host")).toBeFocused();
   await expect(dock(page)).toContainText("This is needed.");
