@@ -37,3 +37,18 @@ test("a page that finds no daemon says what to do, and begins by itself when the
   await page.unroute("**/v1/**");
   await expect(page.getByRole("heading", { name: "No session yet" })).toBeVisible({ timeout: 20_000 });
 });
+
+// inspector: Daemon view (health)
+test("the daemon's page says when there is none", async ({ page, site, daemon }) => {
+  await page.goto(`${site}/#/daemon`);
+  const health = page.getByText("Health").locator("..");
+  await expect(health).toContainText("Well");
+  await daemon.stop("SIGKILL");
+  await expect(health).toContainText("Does not answer");
+  const next = await startDaemon({ home: daemon.home, listen: new URL(daemon.url).host });
+  try {
+    await expect(health).toContainText("Well", { timeout: 10_000 });
+  } finally {
+    await next.stop();
+  }
+});

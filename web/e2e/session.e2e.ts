@@ -311,3 +311,29 @@ test("the end stays in sight while the prompt grows", async ({ page, site, sessi
   await expect.poll(() => page.getByRole("log").evaluate((log) => log.scrollHeight - log.clientHeight - log.scrollTop)).toBeLessThan(2);
   await expect(end).toBeInViewport({ ratio: 1 });
 });
+
+// inspector: Session view (terminate): a ladder takes its time, and is told of
+test("an agent that hangs is being terminated", async ({ page, site, session }) => {
+  const id = await session("ignore-sigterm\nignore-cancel\nhang");
+  await page.goto(`${site}/#/sessions/${id}`);
+  await expect(page.getByText(/^Running ·/)).toBeVisible();
+  await page.getByRole("button", { name: "What can be done with this session" }).click();
+  await page.getByRole("button", { name: /^Terminate/ }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Terminate" }).click();
+  await expect(page.getByText("Terminating…")).toHaveCount(2);
+  await expect(page.getByRole("log")).toContainText("A client terminated it.", { timeout: 20_000 });
+  await expect(page.getByText("Terminating…")).toHaveCount(0);
+  await expect(page.getByRole("textbox", { name: "Prompt" })).toHaveAttribute("placeholder", "The session has ended.");
+});
+
+// inspector: What it does (says what it cannot show)
+test("a session that is deleted while it is shown says so", async ({ page, site, session, call }) => {
+  const id = await session("hello");
+  await page.goto(`${site}/#/sessions/${id}`);
+  await call("POST", `/v1/sessions/${id}/close`);
+  await expect(page.getByRole("log")).toContainText("A client closed it.");
+  await call("DELETE", `/v1/sessions/${id}`);
+  await expect(page.getByText("This session was removed.")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Resume" })).toBeDisabled();
+  await expect(page.getByRole("log")).toContainText("hello");
+});

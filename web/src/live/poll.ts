@@ -1,11 +1,12 @@
-/** Longest pause between tries while they fail, in milliseconds. */
-const LONGEST_MS = 15_000;
+/** Longest pause between tries while they fail, in milliseconds: while the page is seen, and while it is not. */
+const LONGEST_MS = 5000;
+const LONGEST_UNSEEN_MS = 15_000;
 /** How much longer pauses are while nothing of the pages is seen. */
 const UNSEEN = 5;
 
 /**
  * Runs `task` again and again, the next time `everyMs` after the last has ended, until the returned function is called.
- * Failures of it are not its last time: pauses double up to 15 s. A page that comes to the front is up to date at once.
+ * Failures of it are not its last time: pauses double up to 5 s. A page that comes to the front is up to date at once.
  */
 export function poll(task: (signal: AbortSignal) => Promise<void>, everyMs: number): () => void {
   const stop = new AbortController();
@@ -41,6 +42,6 @@ export function poll(task: (signal: AbortSignal) => Promise<void>, everyMs: numb
 
 /** How long to wait, in milliseconds: after `failures` in a row, of a page that is `hidden`. */
 export function pause(everyMs: number, failures: number, hidden: boolean): number {
-  if (failures > 0) return Math.min(1000 * 2 ** (failures - 1), LONGEST_MS);
+  if (failures > 0) return Math.min(1000 * 2 ** (failures - 1), hidden ? LONGEST_UNSEEN_MS : LONGEST_MS);
   return hidden ? everyMs * UNSEEN : everyMs;
 }

@@ -1,4 +1,4 @@
-import { AbortedError, type AcpdClient, type AcpdError, type SessionInfo } from "acpd-client";
+import { AbortedError, type AcpdClient, type AcpdError, isProblem, type SessionInfo } from "acpd-client";
 import { isAway } from "../api/errors";
 import type { LoggedEvent } from "./fold/transcript";
 import { Transcript } from "./fold/transcript";
@@ -70,7 +70,7 @@ export class Feed {
   async #run(): Promise<void> {
     try {
       await this.#begin();
-      while (!this.#stop.signal.aborted && (await this.#follow())) await this.#untilItGoesOn();
+      while (!this.#stop.signal.aborted && (await this.#follow()) && (await this.#untilItGoesOn()));
     } catch (error) {
       if (error instanceof AbortedError) return;
       this.#state = { state: "failed", error: error as AcpdError };
@@ -145,11 +145,19 @@ export class Feed {
     this.#info = await this.client.getSession(this.id, { signal: this.#stop.signal });
   }
 
-  async #untilItGoesOn(): Promise<void> {
+  /** Looks again and again at a session that has ended; false when it was removed. */
+  async #untilItGoesOn(): Promise<boolean> {
     do {
       await this.#pause(document.hidden ? LOOK_MS * 5 : LOOK_MS);
-      await this.#refresh().catch(() => undefined);
+      try {
+        await this.#refresh();
+      } catch (error) {
+        if (!isProblem(error, "session_not_found")) continue;
+        this.#state = { state: "removed" };
+        return false;
+      }
     } while (!this.#stop.signal.aborted && this.#info?.ended !== false);
+    return true;
   }
 
   /** Waits so long, or until it is woken. */

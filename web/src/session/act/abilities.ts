@@ -14,6 +14,8 @@ export interface Facts {
   readonly isOwn: boolean;
   readonly agent: string;
   readonly isEnded: boolean;
+  /** It was deleted while it was shown. */
+  readonly isRemoved: boolean;
   /** It was ended for good. */
   readonly isTerminated: boolean;
   readonly isTurnActive: boolean;
@@ -34,11 +36,13 @@ export function ability(action: Action, facts: Facts): Ability {
 }
 
 function reason(action: Action, facts: Facts): string | undefined {
-  const { agent, isEnded } = facts;
+  const { agent, isEnded, isTerminated, refused } = facts;
+  if (facts.isRemoved) return "The session was removed.";
   switch (action) {
     case "prompt":
     case "settings":
-      return isEnded ? "The session has ended. Resume it first." : undefined;
+      if (!isEnded) return undefined;
+      return isTerminated || refused.resume !== undefined ? "The session has ended." : "The session has ended. Resume it first.";
     case "image":
       return lacks(facts, "promptCapabilities", "image") ? `${agent} takes no images.` : undefined;
     case "cancel":
@@ -46,12 +50,12 @@ function reason(action: Action, facts: Facts): string | undefined {
     case "close":
       return isEnded ? "The session has ended." : undefined;
     case "terminate":
-      return facts.isTerminated ? "The session was terminated." : undefined;
+      return isTerminated ? "The session was terminated." : undefined;
     case "fork":
       return lacks(facts, "sessionCapabilities", "fork") ? `${agent} cannot fork sessions.` : undefined;
     case "resume":
       if (!isEnded) return "The session is live.";
-      return facts.isTerminated ? "The session was ended for good." : undefined;
+      return isTerminated ? "The session was ended for good." : undefined;
   }
 }
 

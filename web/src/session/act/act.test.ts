@@ -1,13 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { ability, type Action, type Facts } from "./abilities";
 
-const FACTS: Facts = { scope: "control", isOwn: true, agent: "Steps", isEnded: false, isTerminated: false, isTurnActive: true, refused: {} };
+const FACTS: Facts = { scope: "control", isOwn: true, agent: "Steps", isEnded: false, isRemoved: false, isTerminated: false, isTurnActive: true, refused: {} };
 
 // inspector: Session view (what an agent does not support is disabled and says why)
 describe("ability", () => {
   it.each<[Action, Partial<Facts>, string | undefined]>([
     ["prompt", {}, undefined],
     ["prompt", { isEnded: true }, "The session has ended. Resume it first."],
+    ["prompt", { isEnded: true, isTerminated: true }, "The session has ended."],
+    ["prompt", { isEnded: true, refused: { resume: "The agent has lost it." } }, "The session has ended."],
+    ["resume", { isEnded: true, isRemoved: true }, "The session was removed."],
     ["cancel", {}, undefined],
     ["cancel", { isTurnActive: false }, "No turn is running."],
     ["close", { isEnded: true }, "The session has ended."],

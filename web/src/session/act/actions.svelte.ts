@@ -7,6 +7,9 @@ import { sessionHref } from "../../router/route";
 import type { Feed } from "../feed.svelte";
 import { ability, type Ability, type Action } from "./abilities";
 
+/** An agent that hangs is stopped by a ladder, which takes seconds; one that is started may take as long. */
+const DOING: Readonly<Partial<Record<Action, string>>> = { close: "Closing…", terminate: "Terminating…", fork: "Forking…", resume: "Resuming…" };
+
 /** What can be done with a session, done, and what came of it. */
 export class Actions {
   #refused = $state.raw<Readonly<Partial<Record<Action, string>>>>({});
@@ -27,6 +30,11 @@ export class Actions {
     return this.#busy;
   }
 
+  /** What is under way that can take a while, in a word. */
+  get doing(): string | undefined {
+    return this.#busy === undefined ? undefined : DOING[this.#busy];
+  }
+
   can(action: Action): Ability {
     // What the transcript says changes with the frame.
     void this.feed.frame;
@@ -37,6 +45,7 @@ export class Actions {
       isOwn: owner === undefined || owner === access.who?.name,
       agent: transcript.agent || (info?.agent ?? "The agent"),
       isEnded: transcript.isEnded,
+      isRemoved: this.feed.state.state === "removed",
       isTerminated: transcript.runs.at(-1)?.info?.reason === "terminated",
       isTurnActive: transcript.activeTurn !== undefined,
       capabilities: info?.agentCapabilities,
