@@ -75,6 +75,12 @@ test("a long list scrolls, with few rows drawn", async ({ page, site, daemon }) 
   await page.keyboard.press("Home");
   await expect(first).toBeVisible();
 
+  // A row that is used for another session does not keep the focus.
+  await first.getByRole("link").focus();
+  await page.evaluate(() => scrollTo(0, 299 * 60));
+  await expect(page.locator('[aria-rowindex="300"]')).toBeInViewport();
+  await expect(page.locator("a:focus")).toHaveCount(0);
+
   // A step back finds the list where it was left.
   const row = page.locator('[aria-rowindex="300"]');
   await page.evaluate(() => scrollTo(0, 299 * 60));

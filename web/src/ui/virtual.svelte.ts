@@ -23,7 +23,7 @@ export function windowRows(count: () => number, rowHeight: () => number, top: ()
     count: count(),
     estimateSize: rowHeight,
     scrollMargin: top(),
-    overscan: 4,
+    overscan: 2,
     getScrollElement: () => window,
     observeElementRect: observeWindowRect,
     observeElementOffset: observeWindowOffset,
