@@ -263,7 +263,7 @@ test("a message and the whole session are copied as markdown", async ({ page, co
 test("modes and options are set by the agent's own names", async ({ page, site, session }) => {
   const id = await session();
   await page.goto(`${site}/#/sessions/${id}`);
-  await page.getByRole("button", { name: /^permissions default · mode Default/ }).click();
+  await page.getByRole("button", { name: /^permissions: ask me · mode Default/ }).click();
   const dialog = page.getByRole("dialog");
   await expectAccessible(page);
   await dialog.getByLabel("Mode", { exact: true }).selectOption({ label: "Plan" });
@@ -273,7 +273,7 @@ test("modes and options are set by the agent's own names", async ({ page, site, 
   await dialog.getByLabel("Shout").check();
   await expect(page.getByRole("log")).toContainText(/Shout: on/);
   await dialog.getByRole("button", { name: "Close" }).click();
-  await expect(page.getByRole("button", { name: "permissions default · mode Plan · Model Example Large · Shout on" })).toBeVisible();
+  await expect(page.getByRole("button", { name: "permissions: ask me · mode Plan · Model Example Large · Shout on" })).toBeVisible();
 });
 
 // inspector: Session view (prompt box): what is written is lost by nothing but sending it

@@ -8,6 +8,11 @@ export const MODES: readonly { value: PermissionMode; text: string; more: string
   { value: "deny", text: "Deny", more: "Whatever is asked is rejected." },
 ];
 
+/** A permission mode in the words of the form; one that is not known here in its own. */
+export function permissionText(value: string): string {
+  return MODES.find((mode) => mode.value === value)?.text ?? value;
+}
+
 /** The permission modes that the pages may choose. */
 export function modesFor(who: Whoami | undefined): typeof MODES {
   const allowed = who?.limits?.permissionModes;

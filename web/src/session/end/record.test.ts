@@ -36,6 +36,7 @@ it.each<[Partial<TerminationInfo>, string, string]>([
   [{ escalation: ["stdin_closed", "terminated", "killed", "of_later"] }, "Stopped with", "its input was closed, then SIGTERM, then SIGKILL, then of later"],
   [{ reason: "terminated" }, "Goes on", "no, it was ended for good"],
   [{ lastStopReason: "max_tokens" }, "Last turn", "max tokens"],
+  [{ lastStopReason: "end_turn", turnActive: true }, "Turn before", "done"],
 ])("%j: %s %s", (info, name, value) => {
   expect(told({ ...INFO, ...info }, []).facts).toContainEqual({ name, value });
 });

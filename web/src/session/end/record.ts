@@ -40,7 +40,8 @@ export function told(info: TerminationInfo, pending: readonly string[]): Told {
     fact("Exit", exit(info)),
     fact("Said", info.message),
     fact("Under way", pending.length > 0 ? pending.join("; ") : "nothing"),
-    fact("Last turn", info.lastStopReason?.replaceAll("_", " ")),
+    // Of a run that ended in a turn, the last one that ended is the one before.
+    fact(info.turnActive ? "Turn before" : "Last turn", stopped(info.lastStopReason)),
     fact("Stopped with", rungs(info.escalation ?? [])),
     fact("Left behind", info.leaked ? "a process outlived the agent and was killed" : "nothing"),
     fact("Goes on", info.reason === "terminated" ? "no, it was ended for good" : undefined),
@@ -59,6 +60,10 @@ function by(info: TerminationInfo): string {
 
 function exit(info: TerminationInfo): string | undefined {
   return info.signal ?? (info.exitCode === undefined ? undefined : `code ${info.exitCode}`);
+}
+
+function stopped(reason: string | undefined): string | undefined {
+  return reason === "end_turn" ? "done" : reason?.replaceAll("_", " ");
 }
 
 function rungs(used: readonly string[]): string {
