@@ -6,6 +6,7 @@ test("an empty daemon leads with one click to a finished turn", async ({ page, s
   await expectAccessible(page);
   await page.getByRole("button", { name: "Run a turn with the example agent" }).click();
   await expect(page).toHaveURL(/#\/sessions\/[0-9a-f-]+$/);
+  await expect(page.getByRole("log")).toContainText("3 of 3 done");
   await page.goto(site);
   await expect(page.getByRole("row").filter({ hasText: "A first turn" })).toContainText("Done");
   const { sessions } = await call<{ sessions: { lastTurn?: { stopReason?: string } }[] }>("GET", "/v1/sessions");

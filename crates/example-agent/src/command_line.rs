@@ -212,7 +212,7 @@ Each line of a prompt is a directive:
   signal NAME                     die by that signal, mid-turn
   stream N [BYTES]                N numbered chunks whose texts have BYTES bytes each (default 64)
   think TEXT                      a thought
-  plan A,B,C                      a plan with these entries
+  plan A,B,C                      a plan with these entries; [x] before one: it is done, [>]: at work
   title TEXT                      a session title
   commands A,B                    the available commands
   mode ID                         switch the mode

@@ -98,7 +98,10 @@ impl Turn {
     }
 
     fn plan(&mut self, entries: &[String]) {
-        let entry = |content| json!({"content": content, "priority": "medium", "status": "pending"});
+        let entry = |entry: &String| {
+            let (content, status) = marked(entry);
+            json!({"content": content, "priority": "medium", "status": status})
+        };
         let entries: Vec<Value> = entries.iter().map(entry).collect();
         self.update(json!({"sessionUpdate": "plan", "entries": entries}));
     }
@@ -210,4 +213,12 @@ fn numbered_lines(text: &str, count: u64) -> Vec<u8> {
 /// A stderr that is not read any more is no reason to stop.
 fn to_stderr(bytes: &[u8]) {
     std::io::stderr().write_all(bytes).ok();
+}
+
+/// An entry of a plan without its mark, and its status.
+fn marked(entry: &str) -> (&str, &'static str) {
+    if let Some(done) = entry.strip_prefix("[x] ") {
+        return (done, "completed");
+    }
+    entry.strip_prefix("[>] ").map_or((entry, "pending"), |at_work| (at_work, "in_progress"))
 }

@@ -55,6 +55,12 @@ fn each_kind_of_update() {
     let entry = |content| json!({"content": content, "priority": "medium", "status": "pending"});
     let entries = [entry("one"), entry("and two")];
     assert_eq!(one_update("plan one, and two"), json!({"sessionUpdate": "plan", "entries": entries}));
+    let entry = |content, status| json!({"content": content, "priority": "medium", "status": status});
+    let entries = [entry("one", "completed"), entry("two", "in_progress"), entry("[three]", "pending")];
+    assert_eq!(
+        one_update("plan [x] one,[>] two,[three]"),
+        json!({"sessionUpdate": "plan", "entries": entries})
+    );
     assert_eq!(
         one_update("title My day"),
         json!({"sessionUpdate": "session_info_update", "title": "My day"})
