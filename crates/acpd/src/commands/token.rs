@@ -205,13 +205,24 @@ async fn new(
         reloaded: matches!(daemon, Daemonized::Reloaded),
     };
     let words = format!(
-        "token {name} ({}, sees {}) is in {}; this is the only time that it is shown.\n{}",
+        "token {name} ({}, sees {}) is in {}; this is the only time that it is shown.\n{}{}",
         word(scope),
         word(sees),
         path.display(),
-        daemon.words(&hint)
+        daemon.words(&hint),
+        blind(scope, sees)
     );
     show(&told, place.json, &words)
+}
+
+/// What to know of a token that can never see anything.
+fn blind(scope: Scope, sees: Sees) -> &'static str {
+    match (scope, sees) {
+        (Scope::Observe, Sees::Own) => {
+            "\nIt sees no session: its bearer can create none. `--sees all` makes one that sees those of others."
+        }
+        _ => "",
+    }
 }
 
 /// What a new token is limited to.

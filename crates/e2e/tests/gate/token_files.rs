@@ -113,6 +113,21 @@ fn the_first_token_makes_a_private_file() {
     assert_eq!(fs::metadata(&config).expect("it is there").permissions().mode() & 0o777, 0o600);
 }
 
+// contract 1.7: a token that can never see anything is made, and says so
+#[test]
+fn a_token_that_sees_nothing_says_so() {
+    let scratch = Scratch::new();
+    let blind = "It sees no session";
+    for (name, args, says) in [
+        ("eyes", ["--scope", "observe", "--sees", "own"], true),
+        ("all", ["--scope", "observe", "--sees", "all"], false),
+        ("ci", ["--scope", "control", "--sees", "own"], false),
+    ] {
+        let (exit, _, stderr) = token(&scratch, &[&["new", name][..], &args[..]].concat());
+        assert_eq!((exit, stderr.contains(blind)), (Exit::Code(0), says), "{name}: {stderr}");
+    }
+}
+
 // contract 1.7: a name that is taken, a file that is broken or cannot be read: an error, and the file as it was
 #[test]
 fn a_refused_token_leaves_the_file_alone() {
