@@ -15,7 +15,8 @@ pub struct Client {
     /// directory.
     #[serde(deserialize_with = "daemon")]
     pub connect: Option<String>,
-    /// A file with the token for the daemon of `connect`. A relative path begins at the file's directory. Default none.
+    /// A file with the token for the daemon of `connect`. `~/` is the home directory, and a relative path begins at the
+    /// file's directory. Default none.
     #[serde(deserialize_with = "file")]
     #[cfg_attr(test, schemars(with = "Option<super::described::Place>"))]
     pub token_file: Option<PathBuf>,

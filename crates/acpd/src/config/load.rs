@@ -97,7 +97,8 @@ impl Config {
         let (server, client) = (&mut config.server, &mut config.client);
         let given = [&mut server.tls_cert, &mut server.tls_key, &mut client.token_file, &mut client.ca];
         for given in given.into_iter().flatten() {
-            *given = directory.join(&given);
+            let in_home = given.strip_prefix("~").ok().and_then(|below| Some(sources.home()?.join(below)));
+            *given = in_home.unwrap_or_else(|| directory.join(&given));
         }
         for (name, agent) in &mut config.agents {
             if let Some(below_home) = agent.command.strip_prefix("~/") {

@@ -99,8 +99,8 @@ pub struct Server {
     /// Origins of web pages that may call the daemon, such as `https://acpd.example.org`. Default none but its own.
     #[serde(deserialize_with = "origins")]
     pub allowed_origins: Vec<String>,
-    /// A PEM file with the certificate chain; with `tls_key` the daemon speaks TLS. A relative path begins at the
-    /// file's directory. Default none.
+    /// A PEM file with the certificate chain; with `tls_key` the daemon speaks TLS. `~/` is the home directory,
+    /// and a relative path begins at the file's directory. Default none.
     #[serde(deserialize_with = "file")]
     #[cfg_attr(test, schemars(with = "Option<Place>"))]
     pub tls_cert: Option<PathBuf>,

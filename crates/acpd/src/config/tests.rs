@@ -418,12 +418,12 @@ fn an_unknown_agent_is_told_what_there_is() {
 // contract 7.2: [client] names a daemon, with a token and certificates for it; what is wrong is told at its place
 #[test]
 fn a_daemon_for_commands_is_read() {
-    let text = "[client]\nconnect = \"https://h:1\"\ntoken_file = \"t\"\nca = \"/c.pem\"\n";
+    let text = "[client]\nconnect = \"https://h:1\"\ntoken_file = \"t\"\nca = \"~/c.pem\"\n";
     let named = bench(text).with("ACPD_CLIENT_CONNECT", "unix:/s");
     let client = named.load().unwrap().client;
     assert_eq!(client.connect.as_deref(), Some("unix:/s"));
     assert_eq!(client.token_file, Some(named.directory.path().join("t")));
-    assert_eq!(client.ca, Some("/c.pem".into()));
+    assert_eq!(client.ca, Some("/srv/me/c.pem".into()));
     for (text, error) in [
         ("connect = \"h:1\"", "acpd.toml:2:11: \"connect\" in [client]: "),
         ("connect = 1", "acpd.toml:2:11: \"connect\" in [client]: expected a string"),
