@@ -6,10 +6,10 @@ import { json } from "node:stream/consumers";
 import { expect, expectAccessible, test } from "./harness";
 
 const secret = (name: string) => `acpd-web-${name}-0123456789abcdef0123456789abcdef`;
-const token = (name: string, scope: string) =>
-  `[tokens.${name}]\nhash = "sha256:${createHash("sha256").update(secret(name)).digest("hex")}"\nscope = "${scope}"\nsees = "all"\n`;
+const token = (name: string, scope: string, sees = "all") =>
+  `[tokens.${name}]\nhash = "sha256:${createHash("sha256").update(secret(name)).digest("hex")}"\nscope = "${scope}"\nsees = "${sees}"\n`;
 
-test.use({ daemonOptions: { config: token("eyes", "observe") + token("boss", "admin") } });
+test.use({ daemonOptions: { config: token("eyes", "observe") + token("blind", "observe", "own") + token("boss", "admin") } });
 
 // inspector: What it does (token entry where the daemon needs one; kept in session storage only)
 test("a token is asked for, kept in this tab, and nowhere else", async ({ page, site, context }) => {
@@ -78,4 +78,14 @@ test("an observer sees no way to do what it may not", async ({ page, site, call,
   await page.goto(`${site}/#/start`);
   await expect(page.getByText("may observe only")).toBeVisible();
   await expect(page.getByRole("button", { name: "Start" })).toHaveCount(0);
+});
+
+// contract 7.3, whoami: a token that can see nothing is told so, and waits for nothing
+test("an observer that sees no session of others is told why the list is empty", async ({ page, site, call, daemon }) => {
+  await call("POST", "/v1/sessions", { cwd: daemon.project, prompt: "title Hidden\nhello" }, { Authorization: `Bearer ${secret("boss")}` });
+  await page.goto(site);
+  await page.getByLabel("Token").fill(secret("blind"));
+  await page.keyboard.press("Enter");
+  await expect(page.getByText("sees no session of others")).toBeVisible();
+  await expect(page.getByText("appear here by themselves")).toHaveCount(0);
 });
