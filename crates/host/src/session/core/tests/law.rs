@@ -14,6 +14,8 @@ use std::hash::{BuildHasher, Hasher};
 /// Operations of a case, and cases: well over 100,000 inputs in all.
 const OPERATIONS: usize = 80;
 const CASES: u32 = 1280;
+/// They take long enough to be shared out.
+const THREADS: u8 = 2;
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -437,10 +439,20 @@ fn seed() -> u64 {
 fn a_rebuilt_session_goes_on_to_the_same_end() {
     let seed = seed();
     eprintln!("again with: ACPD_LAW_SEED={seed}");
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || follow_cases(seed, thread));
+        }
+    });
+}
+
+/// The cases of one thread.
+fn follow_cases(seed: u64, thread: u8) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[8] = thread;
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let config = Config { cases: CASES / u32::from(THREADS), failure_persistence: None, ..Config::default() };
     let operations = proptest::collection::vec(operation(), OPERATIONS..=OPERATIONS);
     let run = TestRunner::new_with_rng(config, rng).run(&operations, |operations| {
         follow(&operations);
