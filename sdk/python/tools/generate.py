@@ -90,10 +90,13 @@ def formatted(texts: dict[Path, str], work: Path) -> dict[Path, str]:
     files = {path: work / f"{number}.py" for number, path in enumerate(texts)}
     for path, text in texts.items():
         files[path].write_text(text)
+    # From the project, wherever this is run: what ruff takes for the package's own follows from the directory.
     ruff = [sys.executable, "-m", "ruff", "--config", str(PROJECT / "pyproject.toml")]
     named = [str(file) for file in files.values()]
-    subprocess.run([*ruff[:3], "check", *ruff[3:], "-q", "--select", "I,F811", "--fix", *named], check=True)
-    subprocess.run([*ruff[:3], "format", *ruff[3:], "-q", *named], check=True)
+    subprocess.run(
+        [*ruff[:3], "check", *ruff[3:], "-q", "--select", "I,F811", "--fix", *named], check=True, cwd=PROJECT
+    )
+    subprocess.run([*ruff[:3], "format", *ruff[3:], "-q", *named], check=True, cwd=PROJECT)
     return {path: file.read_text() for path, file in files.items()}
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from acpd_client._base import OPEN, Model
 from pydantic import AwareDatetime, Field, JsonValue
 from typing_extensions import TypeAliasType
+
+from acpd_client._base import OPEN, Model
 
 __all__ = [
     "Agent",
