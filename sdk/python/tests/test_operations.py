@@ -18,6 +18,7 @@ from acpd_client import (
     PermissionRequestedEvent,
     PermissionResolvedEvent,
     PromptEvent,
+    PromptOverError,
     QuestionClosedError,
     SessionEndedError,
     SessionNotFoundError,
@@ -70,6 +71,19 @@ async def test_a_prompt_waits_and_a_turn_is_cancelled(shared: Daemon, client: Ac
     assert last.stop_reason == "cancelled"
     events = await until(client, session.session_id, TurnEndedEvent, after=last.seq)
     assert "".join(map(agent_text, events)).strip() == "next"
+
+
+# contract 7.3: a prompt is taken back by its key, whether it waits or runs
+async def test_a_prompt_is_taken_back(shared: Daemon, client: AcpdClient) -> None:
+    session = await client.create_session(shared.work)
+    await client.prompt(session.session_id, "hang", idempotency_key="runs")
+    assert (await client.prompt(session.session_id, "next", idempotency_key="waits")).waiting == 1
+    await client.cancel(session.session_id, idempotency_key="waits")
+    with pytest.raises(PromptOverError):
+        await client.cancel(session.session_id, idempotency_key="waits")
+    await client.cancel(session.session_id, idempotency_key="runs")
+    events = await until(client, session.session_id, TurnEndedEvent)
+    assert [event.idempotency_key for event in events if isinstance(event, PromptEvent)] == ["runs"]
 
 
 # contract 7.3: the first answer counts; what was not offered leaves the question open

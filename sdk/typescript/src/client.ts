@@ -48,6 +48,12 @@ export interface RepeatOptions extends CallOptions {
   readonly retryForMs?: number;
 }
 
+/** Which prompt is cancelled. */
+export interface CancelOptions extends CallOptions {
+  /** The key that it was sent under: one that waits leaves the line, one that runs is cancelled. Default: the running turn. */
+  readonly idempotencyKey?: string;
+}
+
 /** What is told of a session's end. */
 export interface EndListener {
   /** It has ended so. */
@@ -113,9 +119,14 @@ export class AcpdClient {
     return this.#post(sessionPath(sessionId, "/answer"), options, { question, outcome });
   }
 
-  /** Has the running turn end. */
-  async cancel(sessionId: string, options: CallOptions = {}): Promise<void> {
-    return this.#post(sessionPath(sessionId, "/cancel"), options);
+  /**
+   * Has the running turn end, or takes back the prompt under a key, whether it waits in line or runs. A `problem` of the
+   * code `prompt_over`: there is none, or its turn is over.
+   */
+  async cancel(sessionId: string, options: CancelOptions = {}): Promise<void> {
+    const { idempotencyKey } = options;
+    const json = idempotencyKey === undefined ? undefined : { idempotencyKey: checkedKey(idempotencyKey) };
+    return this.#post(sessionPath(sessionId, "/cancel"), options, json);
   }
 
   /** Stops a session; it can be taken up again. */

@@ -7,6 +7,7 @@ export {
   AcpdClient,
   type AcpdClientOptions,
   type CallOptions,
+  type CancelOptions,
   type EndListener,
   type PageOptions,
   type RepeatOptions,

@@ -95,6 +95,19 @@ describe("a session", () => {
     expect(await until(sessionId, "turn_ended")).toMatchObject({ stopReason: "end_turn" });
   });
 
+  // contract 7.3: a prompt is taken back by its key, whether it waits or runs
+  test("a prompt is taken back", async () => {
+    const { sessionId } = await create();
+    await client.prompt(sessionId, "hang", { idempotencyKey: "runs" });
+    expect(await client.prompt(sessionId, "hello", { idempotencyKey: "waits" })).toEqual({ waiting: 1 });
+    await client.cancel(sessionId, { idempotencyKey: "waits" });
+    const late = client.cancel(sessionId, { idempotencyKey: "waits" });
+    await expect(late).rejects.toMatchObject({ code: "prompt_over", status: 409 });
+    await client.cancel(sessionId, { idempotencyKey: "runs" });
+    expect(await until(sessionId, "turn_ended")).toMatchObject({ turn: 1, stopReason: "cancelled" });
+    expect(await client.getSession(sessionId)).toMatchObject({ promptsWaiting: 0 });
+  });
+
   // contract 7.3: the same key is the same request
   test("a prompt that is sent again runs once", async () => {
     const { sessionId } = await create();

@@ -142,6 +142,52 @@ fn prompts_wait_in_line() {
     daemon.stop();
 }
 
+// contract 7.3: a prompt is taken back by its key, whether it waits or runs, and whoever sent it; one that is over is told so
+#[test]
+fn a_prompt_is_taken_back() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut client = local(&daemon, &scratch);
+    let session = client.new_session();
+    let cancel = |body: &str| {
+        Http::on(daemon.connect()).request("POST", &format!("/v1/sessions/{session}/cancel"), &[JSON], body)
+    };
+    let take_back = |key: &str| {
+        let answer = cancel(&json!({"idempotencyKey": key}).to_string());
+        (answer.status, if answer.status == 202 { String::new() } else { answer.problem() })
+    };
+    accepted(&keyed(&daemon, &session, "runs", "hang"));
+    assert_eq!(accepted(&keyed(&daemon, &session, "waits", "hello")), json!({"waiting": 1}));
+    let over_acp = json!({"sessionId": session, "prompt": [{"type": "text", "text": "from ACP"}],
+        "_meta": {"sandboxagent.dev": {"idempotencyKey": "acp"}}});
+    let waits = client.request("session/prompt", &over_acp);
+    until("both wait", || {
+        let told = plain(&daemon, "GET", &format!("/v1/sessions/{session}"), &[]).json();
+        (told["promptsWaiting"] == 2).then_some(())
+    });
+    let (gone, over) = ((202, String::new()), (409, "prompt_over".to_owned()));
+    assert_eq!(take_back("waits"), gone);
+    assert_eq!(take_back("waits"), over);
+    assert_eq!(take_back("acp"), gone);
+    assert_eq!(client.result(&waits)["stopReason"], "cancelled");
+    for wrong in [r#"{"turn":1}"#, r#"{"idempotencyKey":7}"#, "[]"] {
+        assert_eq!((cancel(wrong).status, &*cancel(wrong).problem()), (400, "bad_request"), "{wrong}");
+    }
+    assert_eq!(of_kind(&daemon, &session, "cancel_requested").len(), 0, "what runs was left alone");
+    assert_eq!(take_back("runs"), gone);
+    turn_ended(&daemon, &session, &json!(1));
+    assert_eq!(take_back("runs"), over);
+    // What was taken back has not run: its key is free, for another prompt too.
+    assert_eq!(accepted(&keyed(&daemon, &session, "waits", "another"))["turn"], 2);
+    turn_ended(&daemon, &session, &json!(2));
+    assert_eq!(of_kind(&daemon, &session, "prompt").len(), 2);
+    // Without a key it is the running turn.
+    accepted(&keyed(&daemon, &session, "third", "hang"));
+    assert_eq!(cancel("{}").status, 202);
+    turn_ended(&daemon, &session, &json!(3));
+    daemon.stop();
+}
+
 // contract 7.3: what is wrong is named with its fix and does nothing
 #[test]
 fn wrong_prompts_do_nothing() {

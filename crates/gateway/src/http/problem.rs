@@ -101,6 +101,8 @@ kinds! {
     NotResumable = "not_resumable",
     /// An answer that is not among those that the agent takes.
     NotOffered = "not_offered",
+    /// A prompt whose turn is over, or one that there is not.
+    PromptOver = "prompt_over",
     /// A question that was answered, or is none.
     QuestionClosed = "question_closed",
     /// As many prompts wait as may.

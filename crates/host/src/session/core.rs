@@ -126,6 +126,8 @@ pub(crate) enum Input {
     Notify { method: String, params: Option<Bytes>, client: ClientRef },
     /// A client withdraws a request.
     Withdraw { request: ClientRequest },
+    /// A client ends the prompt under a key, whichever client sent it.
+    TakeBack { key: String, client: ClientRef },
     /// A client answers a question with a raw result, or with an error.
     Answer { number: QuestionNumber, result: Option<Bytes>, client: ClientRef },
     /// The run is to end.
@@ -241,6 +243,7 @@ impl SessionCore {
                 self.client_notifies(method, params, &client, now, out)
             }
             Input::Withdraw { request } => self.client_withdraws(request, now, out),
+            Input::TakeBack { key, client } => self.client_takes_back(&key, &client, now, out),
             Input::Answer { number, result, client } => self.client_answers(number, result, &client, out),
             Input::End(requested) => self.begin_end(requested, now, out),
             // What cannot be recorded is not shown, nor is an answer that stands behind it.

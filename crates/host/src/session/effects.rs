@@ -28,6 +28,8 @@ pub(crate) struct Effects {
     pub(crate) refused: Option<AnswerRefused>,
     /// Where the prompt of a client is that does not wait for its end, or why it is nowhere.
     pub(crate) prompted: Option<Result<Prompted, HostError>>,
+    /// There was a prompt that a client takes back.
+    pub(crate) taken_back: bool,
     /// How the run ended, when it is over.
     pub(crate) ended: Option<Arc<TerminationInfo>>,
 }
@@ -160,6 +162,7 @@ impl Effects {
             acts,
             refused: None,
             prompted: None,
+            taken_back: false,
             ended: None,
         }
     }

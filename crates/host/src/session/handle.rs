@@ -218,6 +218,19 @@ impl SessionHandle {
         self.0.live.with(|run| run.handle([Input::Withdraw { request }]));
     }
 
+    /// Ends the prompt under a key, whichever client sent it: one that waits leaves the line, the turn of one that runs is
+    /// cancelled. False when there is none, or its turn is over.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub async fn take_back(&self, key: String, client: ClientRef) -> Result<bool, HostError> {
+        self.0.live.room_for_command().await;
+        match self.0.live.with(|run| run.take_back(key, client)).flatten() {
+            Some(was_there) => Ok(was_there),
+            None => Err(self.ended_error().await),
+        }
+    }
+
     /// Ends the session and waits until it has ended, which the stop ladder bounds.
     pub async fn end(&self, request: EndRequest, initiator: Arc<str>) -> EndOutcome {
         let after = match self.0.live.with(|run| run.end(request, &initiator)).flatten() {

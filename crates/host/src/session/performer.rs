@@ -183,6 +183,17 @@ impl Performer {
         self.decide([Input::Request { request, method, params, client }]);
     }
 
+    /// Takes the prompt under a key back; whether there was one. None while the end is recorded.
+    pub(super) fn take_back(&mut self, key: String, client: ClientRef) -> Option<bool> {
+        if self.closing {
+            return None;
+        }
+        let effects = self.core.handle([Input::TakeBack { key, client }], Self::now());
+        let was_there = effects.taken_back;
+        self.perform(effects);
+        Some(was_there)
+    }
+
     /// Takes a client's answer to a question. None while the end is recorded.
     pub(super) fn answer(
         &mut self,
@@ -224,7 +235,8 @@ impl Performer {
 
     /// Performs what the core decided; see [`Effects`] for the order.
     fn perform(&mut self, effects: Effects) {
-        let Effects { answers, stop, recording, acts, refused: _, prompted: _, ended: _ } = effects;
+        let Effects { answers, stop, recording, acts, refused: _, prompted: _, taken_back: _, ended: _ } =
+            effects;
         for answer in answers {
             self.waiting.answer(answer);
         }

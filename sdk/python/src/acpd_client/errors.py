@@ -32,6 +32,7 @@ __all__ = [
     "NotResumableError",
     "NotSupportedError",
     "ProblemError",
+    "PromptOverError",
     "QuestionClosedError",
     "QueueFullError",
     "SearchOffError",
@@ -153,6 +154,10 @@ class NotSupportedError(ProblemError):
     """The agent, or acpd, cannot do that."""
 
 
+class PromptOverError(ProblemError):
+    """The turn of the prompt is over, or there is no such prompt."""
+
+
 class QuestionClosedError(ProblemError):
     """The question was answered, or is none."""
 
@@ -223,6 +228,7 @@ _BY_NAME: dict[str, type[ProblemError]] = {
     "not_offered": NotOfferedError,
     "not_resumable": NotResumableError,
     "not_supported": NotSupportedError,
+    "prompt_over": PromptOverError,
     "question_closed": QuestionClosedError,
     "queue_full": QueueFullError,
     "search_off": SearchOffError,

@@ -481,6 +481,7 @@ ProblemType = TypeAliasType(
             "urn:sandbox-agent:error:not_supported",
             "urn:sandbox-agent:error:not_resumable",
             "urn:sandbox-agent:error:not_offered",
+            "urn:sandbox-agent:error:prompt_over",
             "urn:sandbox-agent:error:question_closed",
             "urn:sandbox-agent:error:queue_full",
             "urn:sandbox-agent:error:request_timeout",

@@ -253,7 +253,10 @@ export interface paths {
         };
         readonly get?: never;
         readonly put?: never;
-        /** `POST /v1/sessions/{id}/cancel`: ends the running turn, as `session/cancel` does. */
+        /**
+         * `POST /v1/sessions/{id}/cancel`: ends the running turn, as `session/cancel` does, or the prompt under a key.
+         * @description A prompt that waits in line leaves it, one that runs is cancelled; its key says which. What waits has no number of a turn yet.
+         */
         readonly post: operations["cancelTurn"];
         readonly delete?: never;
         readonly options?: never;
@@ -1012,7 +1015,7 @@ export interface components {
          * @description What an error is: these and no others.
          * @enum {string}
          */
-        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
+        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
         /** @description Where a prompt is. */
         readonly PromptAccepted: {
             /** @description Its turn, which has begun. */
@@ -2923,14 +2926,30 @@ export interface operations {
             };
             readonly cookie?: never;
         };
-        readonly requestBody?: never;
+        readonly requestBody?: {
+            readonly content: {
+                readonly "application/json": {
+                    /** @description The key that the prompt was sent under, over REST or ACP. Without one the running turn is cancelled. */
+                    readonly idempotencyKey?: string;
+                };
+            };
+        };
         readonly responses: {
-            /** @description the agent is told to end its turn, if it has one */
+            /** @description the agent is told to end its turn, if it has one; a prompt that waited has left the line */
             readonly 202: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description the body is not as described */
+            readonly 400: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
             };
             /** @description no token, an unknown one, or one that has expired */
             readonly 401: {
@@ -2959,8 +2978,26 @@ export interface operations {
                     readonly "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
-            /** @description the session has ended, or another process has it */
+            /** @description no prompt under the key waits or runs, the session has ended, or another process has it */
             readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body is longer than a message may be */
+            readonly 413: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the body is not sent as application/json */
+            readonly 415: {
                 headers: {
                     readonly [name: string]: unknown;
                 };

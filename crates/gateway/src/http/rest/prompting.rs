@@ -1,6 +1,6 @@
 //! Prompting a session, and cancelling a turn (contract 7.3). Nothing that comes of either is waited for.
 
-use super::super::problem::Problem;
+use super::super::problem::{Kind, Problem};
 use super::super::settings::Shared;
 use super::sessions::initiator;
 use super::{SessionPath, body, find};
@@ -91,17 +91,39 @@ pub(super) async fn prompt(
     Ok((StatusCode::ACCEPTED, Json(prompted.into())))
 }
 
-/// `POST /v1/sessions/{id}/cancel`: ends the running turn, as `session/cancel` does.
+/// Which prompt to cancel.
+#[derive(Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct CancelBody {
+    /// The key that the prompt was sent under, over REST or ACP. Without one the running turn is cancelled.
+    #[serde(default)]
+    idempotency_key: Option<String>,
+}
+
+/// `POST /v1/sessions/{id}/cancel`: ends the running turn, as `session/cancel` does, or the prompt under a key.
 pub(super) async fn cancel(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
     headers: HeaderMap,
     SessionPath(id): SessionPath,
+    body: Body,
 ) -> Result<StatusCode, Problem> {
     find(&shared, &identity, &id, Needs::resource(Scope::Control)).await?;
+    let body = body::read_if_any(&shared, &headers, body).await?;
+    let CancelBody { idempotency_key } = body.as_ref().map_or(Ok(CancelBody::default()), body::parse)?;
     let live = shared.host.session(&id).await?;
-    live.notify(method::SESSION_CANCEL.to_owned(), None, caller(&identity, &headers)).await;
-    Ok(StatusCode::ACCEPTED)
+    let client = caller(&identity, &headers);
+    let Some(key) = idempotency_key else {
+        live.notify(method::SESSION_CANCEL.to_owned(), None, client).await;
+        return Ok(StatusCode::ACCEPTED);
+    };
+    if live.take_back(key.clone(), client).await? {
+        return Ok(StatusCode::ACCEPTED);
+    }
+    let detail =
+        format!("idempotencyKey: no prompt under {key:?} waits or runs: its turn is over, or there was none");
+    Err(Problem::new(StatusCode::CONFLICT, Kind::PromptOver, detail).about(id.as_str()))
 }
 
 /// A caller as a client of a session.

@@ -139,6 +139,21 @@ impl SessionCore {
             None => None,
         }
     }
+
+    /// A client ends the prompt under a key: one that waits leaves the line, the turn of one that runs is cancelled.
+    pub(super) fn client_takes_back(&mut self, key: &str, client: &ClientRef, now: Now, out: &mut Effects) {
+        let step = match self.volatile.requests.keyed(key) {
+            Some((first, _)) => self.volatile.turns.withdraw(first, now.at),
+            // The request that began the turn was lost with its connection.
+            None if self.log.keyed_turn(key).is_some_and(|turn| turn.end.is_none()) => {
+                self.volatile.turns.cancel(now.at)
+            }
+            None => return,
+        };
+        out.taken_back = true;
+        self.record_cancel(step, client, out);
+        self.step(step, out);
+    }
 }
 
 /// The turn that began under a key. It is an error to use it with another prompt.

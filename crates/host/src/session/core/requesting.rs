@@ -108,7 +108,7 @@ impl SessionCore {
     }
 
     /// That a client asked for the turn to end is an event: a successor has to know how to take the agent's answer.
-    fn record_cancel(&mut self, step: Option<Step>, client: &ClientRef, out: &mut Effects) {
+    pub(super) fn record_cancel(&mut self, step: Option<Step>, client: &ClientRef, out: &mut Effects) {
         if step == Some(Step::SendCancel) {
             let by = Cow::Borrowed(&*client.name);
             self.append(&Event::CancelRequested(CancelRequested { by }), out);

@@ -141,9 +141,10 @@ class Operations:
         body: dict[str, JsonValue] = {"question": question, "outcome": outcome_value(outcome)}
         self._transport.send(act("sessions", session_id, "answer", body=body))
 
-    def cancel(self, session_id: str) -> None:
-        """Ends the running turn; the session lives on."""
-        self._transport.send(act("sessions", session_id, "cancel"))
+    def cancel(self, session_id: str, *, idempotency_key: str | None = None) -> None:
+        """Ends the running turn, or takes back the prompt under a key, whether that waits or runs; the session lives on."""
+        body: dict[str, JsonValue] | None = None if idempotency_key is None else {"idempotencyKey": idempotency_key}
+        self._transport.send(act("sessions", session_id, "cancel", body=body))
 
     def close_session(self, session_id: str) -> None:
         """Stops a session; it can be taken up again. One that has ended stays as it is."""

@@ -5,7 +5,7 @@ use crate::http::rest::agents::Agents;
 use crate::http::rest::answering::AnswerBody;
 use crate::http::rest::events::EventsQuery;
 use crate::http::rest::opening::{Code, OpenBody, Opened};
-use crate::http::rest::prompting::{PromptAccepted, PromptBody};
+use crate::http::rest::prompting::{CancelBody, PromptAccepted, PromptBody};
 use crate::http::rest::pruning::{PruneBody, Pruned};
 use crate::http::rest::reload::Reloaded;
 use crate::http::rest::search::{SearchPage, TextQuery};
@@ -294,15 +294,26 @@ const OPERATIONS: &[Operation] = &[
         path: "/v1/sessions/{id}/cancel",
         id: "cancelTurn",
         tag: "sessions",
-        summary: "`POST /v1/sessions/{id}/cancel`: ends the running turn, as `session/cancel` does.",
-        description: None,
+        summary: "`POST /v1/sessions/{id}/cancel`: ends the running turn, as `session/cancel` does, or the prompt under a key.",
+        description: Some(
+            "A prompt that waits in line leaves it, one that runs is cancelled; its key says which. What waits has no number of a turn yet.",
+        ),
         parameters: session,
-        request: None,
+        request: Some(of_body::<CancelBody>),
         answers: &[
-            nothing(202, "the agent is told to end its turn, if it has one"),
+            nothing(
+                202,
+                "the agent is told to end its turn, if it has one; a prompt that waited has left the line",
+            ),
+            problem(400, "the body is not as described"),
             FORBIDDEN,
             UNKNOWN,
-            problem(409, "the session has ended, or another process has it"),
+            problem(
+                409,
+                "no prompt under the key waits or runs, the session has ended, or another process has it",
+            ),
+            TOO_LARGE,
+            NOT_JSON,
             UNAUTHORIZED,
             TOO_MANY,
         ],

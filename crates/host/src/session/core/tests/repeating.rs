@@ -137,6 +137,54 @@ fn keys_outlive_the_host() {
     assert_eq!(left(&mut next, 3, "b", "x"), began(2, 6));
 }
 
+// contract 7.3: of a prompt under a key any client says that it is not wanted: what waits leaves the line, what runs is
+// cancelled, what is over or unknown is told so, and a key that never began is free
+#[test]
+fn a_prompt_is_taken_back_by_its_key() {
+    let take_back = |key: &str| Input::TakeBack { key: key.to_owned(), client: client("other") };
+    let mut stage = Stage::new();
+    for (request, key) in (11..).zip(["runs", "b", "c", "d"]) {
+        stage.take([keyed(request, key, "x")]);
+    }
+    let events = stage.log.len();
+    // key, whether it was there, requests answered, what the agent is told, kinds of new events
+    type Row<'a> = (&'a str, bool, usize, &'a [&'a str], &'a [&'a str]);
+    let table: [Row<'_>; 7] = [
+        ("c", true, 1, &[], &[]),
+        ("c", false, 0, &[], &[]),
+        ("unknown", false, 0, &[], &[]),
+        ("runs", true, 0, &["session/cancel"], &["cancel_requested"]),
+        ("runs", true, 0, &[], &["cancel_requested"]),
+        ("d", true, 1, &[], &["cancel_requested"]),
+        ("d", false, 0, &[], &["cancel_requested"]),
+    ];
+    for (key, there, ends, agent, kinds) in table {
+        let effects = stage.take([take_back(key)]);
+        let ended = answered(&effects);
+        assert_eq!((effects.taken_back, ended.len()), (there, ends), "{key}");
+        assert!(ended.iter().all(|(.., body)| body == r#"{"stopReason":"cancelled"}"#), "{ended:?}");
+        assert_eq!(told(&effects), agent, "{key}");
+        assert_eq!(&stage.kinds()[events - 2..], kinds, "{key}");
+    }
+    assert!(stage.last().contains("other"), "{}", stage.last());
+    stage.take([turn_answered(1)]);
+    assert!(!stage.take([take_back("runs")]).taken_back, "it is over");
+    // Only what was left in line has begun, and what was taken back may be sent again, as another prompt too.
+    assert_eq!(stage.kinds().last(), Some(&"prompt"));
+    assert_eq!(left(&mut stage, 1, "b", "x").map(|_| ()), Ok(()));
+    assert_eq!(left(&mut stage, 2, "c", "y"), Ok(Prompted::Waits { before: 1 }));
+    // A successor of the host, which knows no request of the turn.
+    let mut next = Stage::new();
+    let (viewers, now) = (Viewers::default(), next.now);
+    let log = fold(&stage.log);
+    next.core = SessionCore::new(facts(), log, SessionMeta::default(), viewers, Handover::default(), now);
+    next.log = stage.log.clone();
+    assert!(!next.take([take_back("c")]).taken_back, "the line is lost");
+    let effects = next.take([take_back("b")]);
+    assert!(effects.taken_back);
+    assert_eq!(told(&effects), ["session/cancel"]);
+}
+
 // PR-9, contract 7.3: a prompt is one, however often it was sent: withdrawing any of it withdraws it
 #[test]
 fn a_withdrawn_repeat_withdraws_the_prompt() {
