@@ -23,6 +23,36 @@ test("prompts are written, wait their turn, and are cancelled", async ({ page, s
   await expectAccessible(page);
 });
 
+// inspector: Session view (a queue; what waits is taken back, and its words with it)
+test("a prompt that waits is taken back", async ({ page, site, session, call }) => {
+  const id = await session("hang");
+  await page.goto(`${site}/#/sessions/${id}`);
+  const prompt = page.getByRole("textbox", { name: "Prompt" });
+  const waiting = page.getByRole("list", { name: "What waits" });
+  for (const words of ["not now", "after that"]) {
+    await prompt.fill(words);
+    await page.getByRole("button", { name: "Put in line" }).click();
+    await expect(waiting).toContainText(words);
+  }
+  await expect(waiting).toContainText("waits, 2 before it");
+  await expectAccessible(page);
+  await waiting.getByRole("listitem").filter({ hasText: "not now" }).getByRole("button", { name: "Take back" }).click();
+  await expect(prompt).toHaveValue("not now");
+  await expect(prompt).toBeFocused();
+  await expect(waiting.getByRole("listitem")).toHaveCount(1);
+  expect((await call<{ promptsWaiting: number }>("GET", `/v1/sessions/${id}`)).promptsWaiting).toBe(1);
+  // What is being written stays, and what was taken back stands behind it.
+  await waiting.getByRole("button", { name: "Take back" }).click();
+  await expect(prompt).toHaveValue("not now\nafter that");
+  await expect(waiting).toHaveCount(0);
+  await expect(page.getByText(/of other clients/)).toHaveCount(0);
+  await expect(page.getByText(/^Running ·/)).toBeVisible();
+  await page.getByRole("button", { name: "Cancel the turn" }).click();
+  await expect(page.getByText("Waits for a prompt")).toBeVisible();
+  const { events } = await call<{ events: { kind: string }[] }>("GET", `/v1/sessions/${id}/events`);
+  expect(events.filter((event) => event.kind === "prompt")).toHaveLength(1);
+});
+
 // contract 7.3, prompt: a prompt that waits is gone if the session ends before
 test("a prompt whose session ends before its turn can be written again", async ({ page, site, session, call }) => {
   const id = await session("hang");
@@ -149,6 +179,34 @@ test("terminating asks first, and is for good", async ({ page, site, session }) 
   await menu.click();
   await expect(terminate).toHaveAttribute("aria-disabled", "true");
   await expect(page.getByRole("button", { name: /^Resume The session was ended for good/ })).toBeVisible();
+});
+
+// contract 1.7, 7.3: an admin removes a session with its history, when it has ended
+test("deleting asks first, and nothing remains", async ({ page, site, session, call }) => {
+  const id = await session("a session to delete");
+  await page.goto(`${site}/#/sessions/${id}`);
+  const menu = page.getByRole("button", { name: "What can be done with this session" });
+  const remove = page.getByRole("button", { name: /^Delete/ });
+  await expect(page.getByText("Waits for a prompt")).toBeVisible();
+  await menu.click();
+  await expect(remove).toHaveAttribute("aria-disabled", "true");
+  await expect(remove).toContainText("Close it first.");
+  await page.getByRole("button", { name: /^Close;/ }).click();
+  await expect(page.getByText("Ended", { exact: true })).toBeVisible();
+  await menu.click();
+  await remove.click();
+  const dialog = page.getByRole("dialog", { name: "Delete this session?" });
+  await expect(dialog).toContainText("Nothing of it remains");
+  await expectAccessible(page);
+  await page.keyboard.press("Enter");
+  await expect(dialog).toHaveCount(0);
+  expect((await call<{ ended: boolean }>("GET", `/v1/sessions/${id}`)).ended).toBe(true);
+  await menu.click();
+  await remove.click();
+  await dialog.getByRole("button", { name: "Delete" }).click();
+  await expect(page.getByRole("heading", { level: 1, name: "Sessions" })).toBeVisible();
+  await expect(page.getByText("a session to delete")).toHaveCount(0);
+  await expect(call("GET", `/v1/sessions/${id}`)).rejects.toThrow("404");
 });
 
 // inspector: Session view (fork; what an agent does not support is disabled and says why)

@@ -94,7 +94,7 @@ export class Feed {
         this.#isCaughtUp = true;
         this.#state = { state: reason };
         this.#show();
-        if (reason === "ended") await this.#refresh().catch(() => undefined);
+        if (reason === "ended") await this.refresh().catch(() => undefined);
         return reason === "ended";
       }
       this.#take(next.value);
@@ -109,7 +109,7 @@ export class Feed {
   #take(event: LoggedEvent): void {
     this.events.push(event);
     this.transcript.apply(event);
-    if (TELLING.has(event.kind) && this.#isCaughtUp) void this.#refresh().catch(() => undefined);
+    if (TELLING.has(event.kind) && this.#isCaughtUp) void this.refresh().catch(() => undefined);
     if (!this.#isCaughtUp && event.seq >= (this.#info?.eventCount ?? 0)) {
       this.#isCaughtUp = true;
       this.#state = { state: "live" };
@@ -132,7 +132,7 @@ export class Feed {
   async #begin(): Promise<void> {
     for (;;) {
       try {
-        return await this.#refresh();
+        return await this.refresh();
       } catch (error) {
         if (!isAway(error)) throw error;
         this.#state = { state: "waiting" };
@@ -141,7 +141,8 @@ export class Feed {
     }
   }
 
-  async #refresh(): Promise<void> {
+  /** Asks the daemon what it says of the session now. */
+  async refresh(): Promise<void> {
     this.#info = await this.client.getSession(this.id, { signal: this.#stop.signal });
   }
 
@@ -150,7 +151,7 @@ export class Feed {
     do {
       await this.#pause(document.hidden ? LOOK_MS * 5 : LOOK_MS);
       try {
-        await this.#refresh();
+        await this.refresh();
       } catch (error) {
         if (!isProblem(error, "session_not_found")) continue;
         this.#state = { state: "removed" };

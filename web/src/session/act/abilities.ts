@@ -2,7 +2,7 @@
 
 import type { Scope } from "acpd-client";
 
-export type Action = "prompt" | "image" | "cancel" | "close" | "terminate" | "fork" | "resume" | "settings";
+export type Action = "prompt" | "image" | "cancel" | "close" | "terminate" | "fork" | "resume" | "delete" | "settings";
 
 /** Whether an action is shown, and if it is not possible now, the reason. */
 export type Ability = { readonly shown: false } | { readonly shown: true; readonly why?: string };
@@ -31,6 +31,7 @@ const HIDDEN: Ability = { shown: false };
 export function ability(action: Action, facts: Facts): Ability {
   if (facts.scope === "observe") return HIDDEN;
   if (action === "terminate" && facts.scope === "control" && !facts.isOwn) return HIDDEN;
+  if (action === "delete" && facts.scope !== "admin") return HIDDEN;
   const why = reason(action, facts) ?? facts.refused[action];
   return why === undefined ? { shown: true } : { shown: true, why };
 }
@@ -51,6 +52,8 @@ function reason(action: Action, facts: Facts): string | undefined {
       return isEnded ? "The session has ended." : undefined;
     case "terminate":
       return isTerminated ? "The session was terminated." : undefined;
+    case "delete":
+      return isEnded ? undefined : "The session is live. Close it first.";
     case "fork":
       return lacks(facts, "sessionCapabilities", "fork") ? `${agent} cannot fork sessions.` : undefined;
     case "resume":

@@ -20,6 +20,8 @@ describe("ability", () => {
     ["resume", { isEnded: true }, undefined],
     ["resume", { isEnded: true, isTerminated: true }, "The session was ended for good."],
     ["resume", { isEnded: true, refused: { resume: "The agent has lost it." } }, "The agent has lost it."],
+    ["delete", { scope: "admin" }, "The session is live. Close it first."],
+    ["delete", { scope: "admin", isEnded: true }, undefined],
     ["fork", {}, undefined],
     ["fork", { capabilities: { sessionCapabilities: { fork: {} } } }, undefined],
     ["fork", { capabilities: { sessionCapabilities: {} } }, "Steps cannot fork sessions."],
@@ -34,5 +36,7 @@ describe("ability", () => {
   it.each<[Action, Partial<Facts>]>([
     ["prompt", { scope: "observe" }], ["cancel", { scope: "observe" }], ["fork", { scope: "observe" }], ["resume", { scope: "observe", isEnded: true }],
     ["terminate", { scope: "observe" }], ["terminate", { isOwn: false }],
+    // contract 1.7: deleting is for admin, one's own sessions included
+    ["delete", { isEnded: true }],
   ])("%s is not shown with %j", (action, facts) => expect(ability(action, { ...FACTS, ...facts })).toEqual({ shown: false }));
 });

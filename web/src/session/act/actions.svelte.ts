@@ -8,7 +8,7 @@ import type { Feed } from "../feed.svelte";
 import { ability, type Ability, type Action } from "./abilities";
 
 /** An agent that hangs is stopped by a ladder, which takes seconds; one that is started may take as long. */
-const DOING: Readonly<Partial<Record<Action, string>>> = { close: "Closing…", terminate: "Terminating…", fork: "Forking…", resume: "Resuming…" };
+const DOING: Readonly<Partial<Record<Action, string>>> = { close: "Closing…", terminate: "Terminating…", delete: "Deleting…", fork: "Forking…", resume: "Resuming…" };
 
 /** What can be done with a session, done, and what came of it. */
 export class Actions {
@@ -63,6 +63,13 @@ export class Actions {
 
   terminate(): Promise<void> {
     return this.#do("terminate", () => api.terminateSession(this.id));
+  }
+
+  delete(): Promise<void> {
+    return this.#do("delete", async () => {
+      await api.deleteSession(this.id);
+      router.go("#/sessions");
+    });
   }
 
   resume(): Promise<void> {

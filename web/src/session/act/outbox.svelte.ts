@@ -1,4 +1,4 @@
-import type { AcpdClient } from "acpd-client";
+import { type AcpdClient, isProblem } from "acpd-client";
 import { inWords } from "../../api/errors";
 import { newKey } from "../../start/key";
 import type { Turn } from "../fold/transcript";
@@ -15,7 +15,7 @@ export interface Waiting {
   readonly key: string;
   readonly text: string;
   readonly images: readonly Attachment[];
-  readonly state: "sending" | "waiting" | "failed";
+  readonly state: "sending" | "waiting" | "leaving" | "failed";
   /** The prompts before it, or why it failed. */
   readonly note: string;
 }
@@ -27,6 +27,8 @@ export class Outbox {
   constructor(
     private readonly id: string,
     private readonly client: AcpdClient,
+    /** Has it known how many wait. */
+    private readonly lineChanged: () => Promise<void>,
   ) {}
 
   get waiting(): readonly Waiting[] {
@@ -46,6 +48,21 @@ export class Outbox {
       this.#put({ ...entry, state: "failed", note: inWords(error) });
       return false;
     }
+  }
+
+  /** Takes one that waits out of the line; gives whether it has left. One that has just begun is cancelled. */
+  async takeBack(entry: Waiting): Promise<boolean> {
+    this.#put({ ...entry, state: "leaving" });
+    try {
+      await this.client.cancel(this.id, { idempotencyKey: entry.key });
+    } catch (error) {
+      const isGone = isProblem(error, "prompt_over", "session_ended");
+      this.#put({ ...entry, state: isGone ? "failed" : "waiting", note: inWords(error) });
+      return false;
+    }
+    await this.lineChanged().catch(() => undefined);
+    this.drop(entry.key);
+    return true;
   }
 
   /** Takes one out: it is shown no more. */
