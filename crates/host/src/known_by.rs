@@ -6,7 +6,8 @@ use acpd_eventlog::{RowFilter, RowText, plain};
 use acpd_record::SessionMeta;
 use memchr::memmem::Finder;
 
-/// Each of the words must be somewhere, without regard to case and diacritics. None without words.
+/// Each of the words must be somewhere, without regard to case and diacritics; in an id at its beginning or end, as ids are
+/// shortened. None without words.
 pub(crate) fn known_by(text: &str) -> Option<RowFilter> {
     let words: Vec<Word> = plain(text).split_whitespace().map(Word::new).collect();
     (!words.is_empty()).then(|| RowFilter::new(move |row| may_be_meant(&words, row) && is_meant(&words, row)))
@@ -24,8 +25,10 @@ impl Word {
 }
 
 fn is_meant(words: &[Word], row: RowText<'_>) -> bool {
-    let known_by = [row.id.to_ascii_lowercase(), plain(row.agent), plain(row.cwd)];
-    let mut rest = words.iter().filter(|word| !known_by.iter().any(|text| text.contains(&word.text)));
+    let (id, known_by) = (row.id.to_ascii_lowercase(), [plain(row.agent), plain(row.cwd)]);
+    let of_id = |word: &str| id.starts_with(word) || id.ends_with(word);
+    let is_known = |word: &str| of_id(word) || known_by.iter().any(|text| text.contains(word));
+    let mut rest = words.iter().filter(|word| !is_known(&word.text));
     let Some(first) = rest.next() else { return true };
     // It takes the most to read.
     let title = plain(&SessionMeta::brief(row.info).known_as().unwrap_or_default());
@@ -52,8 +55,8 @@ fn may_be_meant(words: &[Word], row: RowText<'_>) -> bool {
 mod tests {
     use super::*;
 
-    // contract 7.3: GET /v1/sessions?q=: each word is in the title, the directory, the agent's name or the id, however it
-    // is written in the row
+    // contract 7.3: GET /v1/sessions?q=: each word is in the title, the directory or the agent's name, or begins or ends
+    // the id, however it is written in the row
     #[test]
     fn words_are_found_in_what_a_session_is_known_by() {
         let plain_row = br#"{"title":"Fix the Parser","model":"opus","client":"editor"}"#;
@@ -64,6 +67,11 @@ mod tests {
             (plain_row, "FIX  parser", true),
             (plain_row, "parser example /SRC 019A", true),
             (plain_row, "parser other", false),
+            (plain_row, "17f6-BC", true),
+            (plain_row, "019a-17f6-bc", true),
+            // Within the id, of which lists show an end.
+            (plain_row, "17", false),
+            (plain_row, "parser -17f6", false),
             // In the row, but nothing that it is known by.
             (plain_row, "opus", false),
             (plain_row, "title", false),
@@ -78,7 +86,7 @@ mod tests {
             (b"", "parser", false),
         ] {
             let words: Vec<Word> = plain(text).split_whitespace().map(Word::new).collect();
-            let row = RowText { id: "019a-bc", agent: "example", cwd: "/src/one", info };
+            let row = RowText { id: "019a-17f6-bc", agent: "example", cwd: "/src/one", info };
             assert_eq!(is_meant(&words, row), found, "{text}");
             assert!(may_be_meant(&words, row) || !found, "{text}");
         }

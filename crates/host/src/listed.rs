@@ -16,7 +16,8 @@ use acpd_record::{BriefEnd, SessionId, SessionMeta};
 /// What sessions are looked for by, beside the filters of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matching {
-    /// Words that are each in the title, the directory, the agent's name or the id, without regard to case and diacritics.
+    /// Words that are each in the title, the directory or the agent's name, or begin or end the id, without regard to case and
+    /// diacritics.
     pub text: Option<String>,
     /// What they are doing.
     pub state: Option<SessionState>,

@@ -191,7 +191,7 @@ pub struct List {
     #[arg(long, value_name = "STATE", value_enum, conflicts_with_all = ["ended", "live"])]
     pub state: Option<State>,
 
-    /// Only those whose title, directory, agent or id has each of these words
+    /// Only those whose title, directory or agent has each of these words, or whose id begins or ends with it
     #[arg(short, long, value_name = "TEXT", value_parser = words)]
     pub query: Option<String>,
 

@@ -2482,7 +2482,7 @@ export interface operations {
                 readonly ended?: boolean;
                 /** @description Only those that are doing this. */
                 readonly state?: "starting" | "idle" | "running" | "waiting" | "ended";
-                /** @description Only those of which the title, the directory, the agent's name or the id has each of these words, or begins or ends in the middle of one; case and diacritics do not count. */
+                /** @description Only those of which the title, the directory or the agent's name has each of these words, also as a part of a longer one, or the id begins or ends with it; case and diacritics do not count. */
                 readonly q?: string;
                 /** @description The `nextCursor` of the page before. */
                 readonly cursor?: string;

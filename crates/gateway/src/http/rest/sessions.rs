@@ -36,8 +36,8 @@ pub(super) struct SessionsQuery {
     /// Only those that are doing this.
     #[cfg_attr(test, schemars(extend("enum" = ["starting", "idle", "running", "waiting", "ended"])))]
     state: Option<String>,
-    /// Only those of which the title, the directory, the agent's name or the id has each of these words, or begins or ends in
-    /// the middle of one; case and diacritics do not count.
+    /// Only those of which the title, the directory or the agent's name has each of these words, also as a part of a longer
+    /// one, or the id begins or ends with it; case and diacritics do not count.
     q: Option<String>,
     /// The `nextCursor` of the page before.
     cursor: Option<String>,
