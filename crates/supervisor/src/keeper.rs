@@ -129,13 +129,18 @@ impl Keeper {
                 self.climb(LadderInput::Stop);
             }
             if control {
-                match self.control.next() {
-                    Some(Command::Stop) => self.climb(LadderInput::Stop),
-                    Some(Command::Kill) => self.climb(LadderInput::Kill),
-                    None => {}
-                }
+                self.obey();
             }
             self.climb(LadderInput::Tick);
+        }
+    }
+
+    /// Does the next of what is asked.
+    fn obey(&mut self) {
+        match self.control.next() {
+            Some(Command::Stop) => self.climb(LadderInput::Stop),
+            Some(Command::Kill) => self.climb(LadderInput::Kill),
+            None => {}
         }
     }
 
@@ -167,6 +172,10 @@ impl Keeper {
         if !self.leader_is_dead && rustix::process::waitid(WaitId::Pid(self.leader), peek)?.is_some() {
             self.leader_is_dead = true;
             self.oom_kills = self.memory.since();
+            // What was asked before it ended is what ended it.
+            if self.wait(Some(Duration::ZERO))?.0 {
+                self.obey();
+            }
             self.climb(LadderInput::LeaderExited);
         }
         if self.is_over {

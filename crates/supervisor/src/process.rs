@@ -211,9 +211,10 @@ impl ProcessTask {
             match event {
                 Event::Request(request) => {
                     owned = request.is_some();
-                    self.stdin.close();
-                    // A keeper that is gone says so when its report is read.
+                    // Before stdin is closed: a program that leaves at once is not to be gone before its keeper is asked. A
+                    // keeper that is gone says so when its report is read.
                     let _lost = self.started.control.request(request.unwrap_or(Command::Stop));
+                    self.stdin.close();
                     wake(&self.started.keeper);
                     overdue.get_or_insert(Instant::now() + keeper_bound(self.graces));
                 }

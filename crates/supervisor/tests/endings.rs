@@ -51,6 +51,23 @@ async fn closing_stdin_is_the_first_rung() {
     bench.nothing_left().await;
 }
 
+// SU-2: an end that races with the request is the end that was asked for
+#[tokio::test]
+async fn a_program_that_leaves_at_once_was_asked_to() {
+    let bench = Bench::new();
+    for _ in 0..100 {
+        let mut process = bench.sh("echo ready; exec cat >/dev/null").await;
+        read_until(&mut process, "ready").await;
+        process.handle.stop();
+        let report = process.handle.exited().await;
+        assert_eq!(
+            (&report.status, report.rungs.as_slice()),
+            (&ExitStatus::Code(0), [Rung::StdinClosed].as_slice())
+        );
+    }
+    bench.nothing_left().await;
+}
+
 // contract 3.2, SU-2
 #[tokio::test]
 async fn sigterm_is_the_second_rung() {
