@@ -56,7 +56,7 @@ pub struct Config {
     #[serde(deserialize_with = "named")]
     #[cfg_attr(test, schemars(extend("propertyNames" = { "pattern": "^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$" })))]
     pub tokens: BTreeMap<String, Token>,
-    /// `[[hooks]]`: who is told of what happens.
+    /// `[[hooks]]`: URLs and commands that are told of what happens.
     #[cfg_attr(test, schemars(with = "Vec<super::hooks::Written>"))]
     pub hooks: Vec<Hook>,
     /// The file that was read; `None` when there was none. Not a key.
@@ -282,8 +282,8 @@ pub struct Limits {
     #[serde(deserialize_with = "line_bytes", serialize_with = "size")]
     #[cfg_attr(test, schemars(with = "Bytes"))]
     pub line_bytes: usize,
-    /// Live sessions that the bearer of one token may have created, unless its entry says otherwise; also for those who
-    /// need no token. Default 4096.
+    /// Live sessions that the bearer of one token may have created, unless its entry says otherwise; also for callers
+    /// that need no token. Default 4096.
     #[serde(deserialize_with = "count")]
     pub sessions: NonZeroU32,
     /// ACP connections and event streams that the bearer of one token may have open; as `sessions`. Default 4096.

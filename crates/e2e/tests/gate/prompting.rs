@@ -170,7 +170,7 @@ fn a_prompt_is_taken_back() {
     assert_eq!(take_back("waits"), over);
     assert_eq!(take_back("acp"), gone);
     assert_eq!(client.result(&waits)["stopReason"], "cancelled");
-    for wrong in [r#"{"turn":1}"#, r#"{"idempotencyKey":7}"#, "[]"] {
+    for wrong in [r#"{"turn":1}"#, r#"{"idempotencyKey":7}"#, r#"{"idempotencyKey":null}"#, "[]"] {
         assert_eq!((cancel(wrong).status, &*cancel(wrong).problem()), (400, "bad_request"), "{wrong}");
     }
     assert_eq!(of_kind(&daemon, &session, "cancel_requested").len(), 0, "what runs was left alone");

@@ -97,7 +97,9 @@ pub(super) async fn prompt(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct CancelBody {
     /// The key that the prompt was sent under, over REST or ACP. Without one the running turn is cancelled.
-    #[serde(default)]
+    // Null is no key, and would cancel what runs.
+    #[serde(default, with = "serde_with::rust::unwrap_or_skip")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     idempotency_key: Option<String>,
 }
 
