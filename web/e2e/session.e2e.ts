@@ -76,6 +76,7 @@ test("a prompt whose session ends before its turn can be written again", async (
 test("a session that is not there says so, and offers no prompt", async ({ page, site }) => {
   await page.goto(`${site}/#/sessions/nowhere`);
   await expect(page.getByRole("alert")).toContainText("There is no session of that id.");
+  await expect(page.getByRole("navigation", { name: "Parts of the session" })).toHaveCount(0);
   await expect(page.getByRole("textbox", { name: "Prompt" })).toHaveCount(0);
   await page.getByRole("link", { name: "To the sessions", exact: true }).click();
   await expect(page.getByRole("heading", { level: 1, name: "Sessions" })).toBeVisible();
