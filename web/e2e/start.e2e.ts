@@ -49,5 +49,6 @@ test("what is wrong is said where it is, and begins nothing", async ({ page, sit
   await expect(page.getByRole("alert")).toHaveCount(0);
   await page.reload();
   await expect(page.getByLabel("First prompt")).toHaveValue("hello");
+  await expect(directory).toHaveValue("not-there");
   expect((await call<{ sessions: unknown[] }>("GET", "/v1/sessions")).sessions).toEqual([]);
 });
