@@ -13,6 +13,7 @@ use crate::session::{
     SessionCore, SessionHandle, SessionTask,
 };
 use crate::setup::closes_after_turn;
+use crate::termination::{Complete, SessionFacts};
 use crate::transcript::Transcript;
 use crate::viewers::Viewers;
 use acpd_eventlog::Appender;
@@ -78,7 +79,13 @@ impl Host {
         let route = match agent.bind(run.claim, inbox, history) {
             Ok(route) => route,
             Err(Gone) => {
-                let failed = self.record_failed_start(appender, agent, run.meta);
+                let facts = SessionFacts {
+                    turn_active: false,
+                    last_stop_reason: run.projection.last_stop_reason().map(str::to_owned),
+                    started_ms: Some(run.projection.run_started_ms()),
+                    last_event_seq: Some(began_after),
+                };
+                let failed = self.record_failed_start(appender, agent, run.meta, &facts);
                 return Err(failed.instrument(span).await);
             }
         };
@@ -151,8 +158,9 @@ impl Host {
         appender: Appender,
         agent: &AgentHandle,
         mut meta: SessionMeta,
+        facts: &SessionFacts,
     ) -> HostError {
-        let termination = agent.termination().await;
+        let termination = agent.termination().await.with_facts(facts);
         let doubts = self.shared.store.check_cache.doubts.clone();
         RunJournal::started(agent, doubts).ended(&termination, 0);
         meta.ended(&termination);

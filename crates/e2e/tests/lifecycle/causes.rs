@@ -1,7 +1,7 @@
 //! Every cause of an end that can be had, with its exact record wherever it is told (contract 1.2).
 
 use crate::asking::{TERMINATE, close, entry, meta, of, take_part, until_ended};
-use crate::stored::{ENDED, of_kind, stored};
+use crate::stored::{ENDED, ids, of_kind, stored};
 use acpd_e2e::{Client, GRACES, Scratch, shell_agent, taking_shell_agent, timeless};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -233,4 +233,29 @@ fn stderr_of_an_earlier_run_is_not_told_again() {
     let second = until_ended(&mut client, &session, 2);
     assert_eq!((&second["exit_code"], second.get("stderr")), (&json!(1), None));
     client.finish();
+}
+
+// contract 1.2: an agent that answers for a session and exits before the session runs has a whole record all the same,
+// whichever of the two acpd heard of first
+#[test]
+fn an_exit_behind_the_first_answer_is_recorded() {
+    let script = "take; answer '{\"protocolVersion\":1,\"agentCapabilities\":{}}'\n\
+                  take; echo gone >&2; answer '{\"sessionId\":\"shell-1\"}'; exit 3";
+    let scratch = Scratch::new().shell("gone", &taking_shell_agent(script));
+    for _ in 0..8 {
+        let mut client = scratch.stdio("gone");
+        client.initialize();
+        let asked = client.request("session/new", &json!({"cwd": "/usr", "mcpServers": []}));
+        client.answer(&asked);
+        client.finish();
+    }
+    let sessions = ids(&scratch);
+    assert!(!sessions.is_empty(), "an answered session is in the log");
+    for session in sessions {
+        let events = stored(&scratch, &session);
+        let info = events.last().expect("it was created").json();
+        assert_eq!((&info["cause"], &info["turnActive"]), (&json!("agent_crash"), &json!(false)), "{info}");
+        assert_eq!(info["lastEventSeq"], events.len() - 1, "{info}");
+        assert!(info["startedAt"].is_string(), "{info}");
+    }
 }

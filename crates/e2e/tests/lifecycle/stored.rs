@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 use acpd_e2e::Scratch;
-use acpd_eventlog::{EventLog, Options};
+use acpd_eventlog::{EventLog, ListQuery, Options};
 use serde_json::Value;
 
 pub(crate) const RUN_STARTED: u16 = 2;
@@ -50,4 +50,15 @@ pub(crate) fn of_kind(events: &[Stored], kind: u16) -> Vec<&str> {
 pub(crate) fn update_kinds(events: &[Stored]) -> Vec<String> {
     let updates = events.iter().filter(|event| event.kind == UPDATE).map(Stored::json);
     updates.map(|line| line["params"]["update"]["sessionUpdate"].as_str().unwrap_or("").to_owned()).collect()
+}
+
+/// Every session that the log knows.
+pub(crate) fn ids(scratch: &Scratch) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(async {
+        let log = EventLog::open(&scratch.state(), Options::default()).expect("the log opens");
+        let rows = log.list(ListQuery::default()).await.expect("the index can be read");
+        log.close().await;
+        rows.into_iter().map(|row| row.id).collect()
+    })
 }
