@@ -136,7 +136,8 @@ impl HealthRecords {
         let never = HealthRecord::default();
         let health = all.get(agent).unwrap_or(&never);
         let oldest = health.running.values().min();
-        let said = |member: &str| health.info.as_ref()?.said(member);
+        let info = health.info.as_deref();
+        let said = |member: &str| info?.said(member);
         AgentHealth {
             name: agent.to_owned(),
             status: match (health.running.is_empty(), health.failed) {
@@ -151,7 +152,7 @@ impl HealthRecords {
             processes: health.running.len(),
             agent_info: said("agentInfo").and_then(Value::as_object).cloned(),
             auth_methods: said("authMethods").and_then(Value::as_array).cloned(),
-            capabilities: said("agentCapabilities").and_then(Value::as_object).cloned(),
+            capabilities: info.and_then(AgentInfo::capabilities).cloned(),
         }
     }
 }

@@ -107,7 +107,7 @@ impl AgentInfo {
 
     /// Its capabilities, as it said them.
     pub(crate) fn capabilities(&self) -> Option<&Map<String, Value>> {
-        self.result.get("agentCapabilities")?.as_object()
+        self.said("agentCapabilities")?.as_object()
     }
 
     /// Whether the agent can forget its credentials.
@@ -141,12 +141,12 @@ impl AgentInfo {
 
     /// The ways in which it can be logged in to, as it said them; null when it did not.
     pub fn auth_methods(&self) -> Json {
-        Json::new(&self.result.get("authMethods"))
+        Json::new(&self.said("authMethods"))
     }
 
     /// What it calls itself: null when it does not.
     pub(crate) fn own_info(&self) -> Json {
-        Json::new(&self.result.get("agentInfo"))
+        Json::new(&self.said("agentInfo"))
     }
 
     /// Name and version, for people.
