@@ -75,22 +75,22 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
     let build = builds.then_some(Job::Build);
     let jobs = pages.into_iter().map(|(page, steps)| Job::Page(page, steps));
     let jobs = Mutex::new(build.into_iter().chain(jobs).collect::<VecDeque<_>>());
-    let all = Mutex::new((Vec::new(), 0, true));
+    let all = Mutex::new(Done { good: true, ..Done::default() });
     let next = || jobs.lock().expect("no thread panics with it").pop_front();
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(job) = next() {
-                    let (good, not_run, count) = perform(job, &acpd, &programs, root);
-                    let mut all = all.lock().expect("no thread panics with it");
-                    all.0.extend(not_run);
-                    all.1 += count;
-                    all.2 &= good;
+                    let done = perform(job, &acpd, &programs, root).unwrap_or_else(|error| {
+                        anstream::println!("{BAD}{error:#}{BAD:#}");
+                        Done::default()
+                    });
+                    all.lock().expect("no thread panics with it").add(done);
                 }
             });
         }
     });
-    let (mut not_run, count, good) = all.into_inner().expect("the threads have ended");
+    let Done { good, count, mut not_run } = all.into_inner().expect("the threads have ended");
     not_run.sort();
     for line in &not_run {
         anstream::println!("not run: {line}");
@@ -109,34 +109,38 @@ fn pages(root: &Path) -> Result<Vec<String>> {
     Ok(pages)
 }
 
-/// Whether it went well, what was not run, and how many samples were.
-fn perform(job: Job, acpd: &Path, programs: &Programs, root: &Path) -> (bool, Vec<String>, usize) {
+/// What jobs came to.
+#[derive(Default)]
+struct Done {
+    good: bool,
+    /// Samples that were run or checked.
+    count: usize,
+    not_run: Vec<String>,
+}
+
+impl Done {
+    fn add(&mut self, other: Self) {
+        self.good &= other.good;
+        self.count += other.count;
+        self.not_run.extend(other.not_run);
+    }
+}
+
+fn perform(job: Job, acpd: &Path, programs: &Programs, root: &Path) -> Result<Done> {
     let started = now();
     let seconds = || format!("{:.1} s", started.elapsed().as_secs_f64());
-    match job {
-        Job::Build => match build(root) {
-            Ok(()) => anstream::println!("book: built in {}", seconds()),
-            Err(error) => {
-                anstream::println!("{BAD}book: {error:#}{BAD:#}");
-                return (false, Vec::new(), 0);
-            }
-        },
-        Job::Page(page, steps) => match running::run(&page, &steps, acpd, programs) {
-            Ok((counts, failure)) => {
-                let not_run = counts.not_run.iter().map(|(line, reason)| format!("{page}:{line}: {reason}"));
-                anstream::println!("{}", line(&page, &counts, &seconds()));
-                if let Some(failure) = &failure {
-                    anstream::println!("{}", told(&page, failure));
-                }
-                return (failure.is_none(), not_run.collect(), counts.run + counts.checked);
-            }
-            Err(error) => {
-                anstream::println!("{BAD}{page}: {error:#}{BAD:#}");
-                return (false, Vec::new(), 0);
-            }
-        },
+    let Job::Page(page, steps) = job else {
+        build(root).context("book")?;
+        anstream::println!("book: built in {}", seconds());
+        return Ok(Done { good: true, ..Done::default() });
+    };
+    let (counts, failure) = running::run(&page, &steps, acpd, programs).with_context(|| page.clone())?;
+    anstream::println!("{}", line(&page, &counts, &seconds()));
+    if let Some(failure) = &failure {
+        anstream::println!("{}", told(&page, failure));
     }
-    (true, Vec::new(), 0)
+    let not_run = counts.not_run.iter().map(|(line, reason)| format!("{page}:{line}: {reason}"));
+    Ok(Done { good: failure.is_none(), count: counts.run + counts.checked, not_run: not_run.collect() })
 }
 
 fn line(page: &str, counts: &Counts, seconds: &str) -> String {
