@@ -142,7 +142,7 @@ fn prompts_wait_in_line() {
     daemon.stop();
 }
 
-// contract 7.3: a prompt is taken back by its key, whether it waits or runs, and whoever sent it; one that is over is told so
+// contract 7.3: a prompt is taken back by its key, whether it waits or runs, from any client; one that is over is told so
 #[test]
 fn a_prompt_is_taken_back() {
     let scratch = Scratch::new();
