@@ -79,12 +79,7 @@ impl Host {
         let route = match agent.bind(run.claim, inbox, history) {
             Ok(route) => route,
             Err(Gone) => {
-                let facts = SessionFacts {
-                    turn_active: false,
-                    last_stop_reason: run.projection.last_stop_reason().map(str::to_owned),
-                    started_ms: Some(run.projection.run_started_ms()),
-                    last_event_seq: Some(began_after),
-                };
+                let facts = facts_before(&run.projection, began_after);
                 let failed = self.record_failed_start(appender, agent, run.meta, &facts);
                 return Err(failed.instrument(span).await);
             }
@@ -168,6 +163,16 @@ impl Host {
             tracing::error!(error = chain(&error), "the end of a session could not be recorded");
         }
         HostError::AgentGone { info: Arc::new(termination) }
+    }
+}
+
+/// What is known of a run that did not get as far as its task.
+fn facts_before(log: &Projection, last: u64) -> SessionFacts {
+    SessionFacts {
+        turn_active: false,
+        last_stop_reason: log.last_stop_reason().map(str::to_owned),
+        started_ms: Some(log.run_started_ms()),
+        last_event_seq: Some(last),
     }
 }
 
