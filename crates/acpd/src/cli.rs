@@ -154,15 +154,26 @@ pub struct HostLocation {
 The first line on stdout says where it listens; logs go to stderr. Local commands find it by its \
 Unix socket, acpd.sock in the state directory. Without tokens it listens on loopback only. \
 SIGTERM or SIGINT: sessions end in order, and can be taken up again; a second one hurries. \
-SIGHUP, or acpd reload: reads tokens, agents and limits anew.
+SIGHUP, or acpd reload: reads tokens, agents and limits anew. \
+With --check the exit code is 0 if it could start and 1 if not, and each finding has its remedy; nothing \
+is written, and a daemon that runs is not disturbed.
 
 Examples:
   acpd serve
-  acpd serve --listen 127.0.0.1:0 --state-dir /var/lib/acpd")]
+  acpd serve --listen 127.0.0.1:0 --state-dir /var/lib/acpd
+  acpd serve --check                        before an upgrade, by the new binary")]
 pub struct Serve {
-    /// Listen here instead of 127.0.0.1:2273; port 0 picks a free one
-    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
+    /// Listen here instead of 127.0.0.1:2273; port 0 picks a free one. The last one counts
+    #[arg(long, value_name = "ADDR", value_parser = listen_address, overrides_with = "listen")]
     pub listen: Option<std::net::SocketAddr>,
+
+    /// Say whether it could start with this configuration and this log, and start nothing
+    #[arg(long)]
+    pub check: bool,
+
+    /// With --check: print JSON
+    #[arg(long, requires = "check")]
+    pub json: bool,
 
     /// How log lines look
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = false)]

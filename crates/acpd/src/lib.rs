@@ -9,6 +9,7 @@
 //! turns words, files and variables into their settings and turns what happened into text for a person.
 
 mod address;
+mod checks;
 mod clean;
 pub mod cli;
 mod client;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ffi};
 
 use crate::log::NewSession;
 use crate::query::{self, ListQuery};
-use crate::schema::{self, OpenError};
+use crate::schema::{self, Format, OpenError};
 use crate::store;
 
 /// Larger files are not read as a whole: their events are found damaged when they are read.
@@ -26,6 +26,21 @@ pub fn examine(dir: &Path) -> Result<bool, OpenError> {
         return Ok(false);
     }
     schema::look_at(&path, look_through).map(|()| true)
+}
+
+/// The form of the log of a directory, while others may use it. None where there is none. Nothing is written, nor is what
+/// a daemon that was killed has left put in order.
+///
+/// # Errors
+/// When it could not be opened for its form or its header.
+pub fn format_of(dir: &Path) -> Result<Option<Format>, OpenError> {
+    let path = dir.join("acpd.db");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let mut format = None;
+    schema::glance_at(&path, |connection| schema::format(connection).map(|found| format = Some(found)))?;
+    Ok(format)
 }
 
 /// What a session that begins would do, and a list that is read, in a transaction that is not committed: the file's
@@ -66,6 +81,36 @@ pub(crate) fn look_through(connection: &Connection) -> rusqlite::Result<()> {
 mod tests {
     use super::*;
     use crate::{EventLog, Options};
+
+    // contract 7.1: the form of a log is told beside the one who writes, before and after it is closed, and nothing is written
+    #[tokio::test]
+    async fn the_form_of_a_log_is_told() {
+        let scratch = tempfile::tempdir().unwrap();
+        // What a URI would take for something else.
+        let dir = scratch.path().join("a?b#c%20d");
+        std::fs::create_dir(&dir).unwrap();
+        let names = || {
+            let entries = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+            let mut files: Vec<_> = entries.map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+            files.sort();
+            files
+        };
+        assert_eq!((format_of(&dir).unwrap(), names()), (None, vec![]));
+        let log = EventLog::open(&dir, Options::default()).unwrap();
+        let format = format_of(&dir).unwrap().expect("there is one");
+        assert!(format.found == format.supported && format.found > 0, "{format:?}");
+        log.close().await;
+        let closed = names();
+        assert_eq!((format_of(&dir).unwrap(), names()), (Some(format), closed));
+        let file = dir.join("acpd.db");
+        let newer = Connection::open(&file).unwrap();
+        newer.pragma_update(None, "user_version", format.supported + 1).unwrap();
+        assert!(matches!(format_of(&dir), Err(OpenError::Newer { .. })), "also before it is in the file");
+        drop(newer);
+        assert!(matches!(format_of(&dir), Err(OpenError::Newer { .. })));
+        std::fs::write(&file, "no database, but longer than the header of one ".repeat(9)).unwrap();
+        assert!(matches!(format_of(&dir), Err(OpenError::Damaged { .. })));
+    }
 
     // contract 7.1: a quick look finds no log, a whole one, one that is none and a damaged one, and changes nothing
     #[tokio::test]

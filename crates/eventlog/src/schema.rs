@@ -94,6 +94,15 @@ const STEPS: &[&str] = &[
 ",
 ];
 
+/// The form of a log, by the version of its tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Of the file; 0 before the first use.
+    pub found: i64,
+    /// The newest that is known here; older ones are brought to it when the log is opened.
+    pub supported: i64,
+}
+
 /// Why the event log could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -210,6 +219,50 @@ pub(crate) fn look_at(
         look(&connection).map_err(SetUpError::from)
     };
     looked().map_err(|error| error.at(path))
+}
+
+/// The same without a new file beside it. Without a write-ahead file, the database says all, and is read as one that nothing
+/// changes, for which SQLite needs neither locks nor shared memory.
+pub(crate) fn glance_at(
+    path: &Path,
+    look: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<(), OpenError> {
+    if fs::metadata(beside(path, "-wal")).is_ok_and(|found| found.len() > 0) {
+        return look_at(path, look);
+    }
+    let looked = || -> Result<(), SetUpError> {
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(unchanging(path), flags)?;
+        check_identity(&connection, path)?;
+        look(&connection).map_err(SetUpError::from)
+    };
+    looked().map_err(|error| error.at(path))
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// As a URI by which SQLite opens a file that nothing changes.
+fn unchanging(path: &Path) -> PathBuf {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let mut uri = b"file:".to_vec();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'%' | b'?' | b'#' => uri.extend(format!("%{byte:02x}").into_bytes()),
+            plain => uri.push(*plain),
+        }
+    }
+    uri.extend(b"?immutable=1");
+    std::ffi::OsString::from_vec(uri).into()
+}
+
+/// Which form the file has, beside the newest.
+pub(crate) fn format(connection: &Connection) -> rusqlite::Result<Format> {
+    Ok(Format { found: version(connection)?, supported: STEPS.len() as i64 })
 }
 
 /// The last connection that is closed moves what is in the write-ahead file to the database; not this one.

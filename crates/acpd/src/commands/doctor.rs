@@ -3,9 +3,10 @@
 //! What is there is looked at by `facts.rs`, and judged by `judge.rs`, which does no IO. Nothing is changed.
 
 mod facts;
-mod judge;
+pub(crate) mod judge;
 
 use crate::address::Address;
+use crate::checks::{self, Check};
 use crate::clean::line;
 use crate::cli::Doctor;
 use crate::commands::agents::start;
@@ -20,7 +21,7 @@ use acpd_gateway::local_holder;
 use acpd_host::chain;
 use http::StatusCode;
 use jiff::Timestamp;
-use judge::{Check, DaemonFacts};
+use judge::DaemonFacts;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -150,12 +151,7 @@ async fn look(daemon: &Daemon) -> DaemonFacts {
 
 /// A line for each check, and one for each remedy.
 fn lines(told: &Told) -> Vec<String> {
-    let mut lines = Vec::new();
-    for check in &told.checks {
-        let mark = if check.ok { "ok" } else { "!!" };
-        lines.push(format!("{mark}  {}: {}", check.about, check.says));
-        lines.extend(check.remedy.iter().map(|remedy| format!("    -> {remedy}")));
-    }
+    let mut lines = checks::lines(&told.checks);
     let wrong = told.checks.iter().filter(|check| !check.ok).count();
     lines.push(match wrong {
         0 => "all is well".to_owned(),

@@ -1,5 +1,6 @@
 //! `acpd serve`: the daemon.
 
+mod check;
 mod pruner;
 mod token_uses;
 
@@ -30,6 +31,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Serves until a signal asks to stop.
 pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
+    if args.check {
+        return check::check(&args);
+    }
     let config = load(&args)?;
     check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
     let told = hook_specs(&config).map_err(Failure::Usage)?;

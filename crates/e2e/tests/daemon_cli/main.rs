@@ -3,6 +3,7 @@
 
 mod agents;
 mod chat;
+mod checking;
 mod cli;
 mod client_section;
 mod configuration;

@@ -1,5 +1,6 @@
 //! Whether what was found is well, and what to do where it is not. Pure.
 
+use crate::checks::{Check, finding, fine};
 use crate::clean::line;
 use crate::commands::shown;
 use crate::state_dir::NOT_OWNERS;
@@ -7,7 +8,6 @@ use crate::view::byte_count;
 use acpd_eventlog::OpenError;
 use acpd_host::{AgentCheck, chain};
 use acpd_supervisor::Containment;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Files that a daemon with some sessions has open; the usual hard limit is far above.
@@ -15,31 +15,12 @@ const FEW_FILES: u64 = 4096;
 /// Below it a long session may fill the disk.
 const LITTLE_ROOM: u64 = 256 << 20;
 
-/// Something that was looked at.
-#[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Check {
-    pub(super) about: &'static str,
-    pub(super) ok: bool,
-    pub(super) says: String,
-    /// There where it is not well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) remedy: Option<String>,
-}
-
-fn fine(about: &'static str, says: impl Into<String>) -> Check {
-    Check { about, ok: true, says: says.into(), remedy: None }
-}
-
-fn finding(about: &'static str, says: impl Into<String>, remedy: impl Into<String>) -> Check {
-    Check { about, ok: false, says: says.into(), remedy: Some(remedy.into()) }
-}
-
 fn path(path: &Path) -> String {
     shown(&path.to_string_lossy())
 }
 
 /// A configuration that can be read; `exposed` is why a daemon would not start with it.
-pub(super) fn configuration(file: Option<&Path>, exposed: Option<String>) -> Check {
+pub(crate) fn configuration(file: Option<&Path>, exposed: Option<String>) -> Check {
     match (exposed, file) {
         (Some(why), _) => finding(
             "configuration",
@@ -51,7 +32,7 @@ pub(super) fn configuration(file: Option<&Path>, exposed: Option<String>) -> Che
     }
 }
 
-pub(super) fn mistake(error: &str) -> Check {
+pub(crate) fn mistake(error: &str) -> Check {
     // Below the first line is an excerpt.
     let error = error.lines().next().unwrap_or_default();
     finding("configuration", error, "mend it; acpd config check shows where")
@@ -240,18 +221,25 @@ fn network_name(magic: u32) -> Option<&'static str> {
 
 pub(super) fn database(examined: Result<bool, OpenError>) -> Check {
     const ABOUT: &str = "database";
-    let remedy = match &examined {
-        Ok(true) => return fine(ABOUT, "a quick check finds it whole"),
-        Ok(false) => return fine(ABOUT, "made at the first use"),
-        Err(OpenError::Damaged { path: file, detail }) => {
+    match examined {
+        Ok(true) => fine(ABOUT, "a quick check finds it whole"),
+        Ok(false) => fine(ABOUT, "made at the first use"),
+        Err(error) => unusable(ABOUT, &error),
+    }
+}
+
+/// A log that cannot be used.
+pub(crate) fn unusable(about: &'static str, error: &OpenError) -> Check {
+    let remedy = match error {
+        OpenError::Damaged { path: file, detail } => {
             let remedy = "stop the daemon and restore a backup, or move it away to begin with an empty log";
-            return finding(ABOUT, format!("{} is damaged ({detail})", path(file)), remedy);
+            return finding(about, format!("{} is damaged ({detail})", path(file)), remedy);
         }
-        Err(OpenError::Newer { .. }) => "run the newer acpd, or another state directory",
-        Err(OpenError::Foreign { .. }) => "use another state directory",
-        Err(_) => "look at its permissions and the room on its disk",
+        OpenError::Newer { .. } => "run the newer acpd, or another state directory",
+        OpenError::Foreign { .. } => "use another state directory",
+        _ => "look at its permissions and the room on its disk",
     };
-    finding(ABOUT, examined.err().map(|error| chain(&error)).unwrap_or_default(), remedy)
+    finding(about, chain(error), remedy)
 }
 
 /// A systemd unit.

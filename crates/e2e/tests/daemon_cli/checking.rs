@@ -1,0 +1,79 @@
+//! `acpd serve --check` (contract 7.1).
+
+use crate::cli::{front_end, json, leave, run};
+use acpd_e2e::{Exit, Scratch};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Every file below a directory, with its size and when it was changed.
+fn files(dir: &Path) -> BTreeMap<PathBuf, (u64, SystemTime)> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let of_file = path.symlink_metadata().expect("it is there");
+        if of_file.is_dir() {
+            found.append(&mut files(&path));
+        }
+        found.insert(path, (of_file.len(), of_file.modified().expect("Linux knows")));
+    }
+    found
+}
+
+// contract 7.1: it says that a daemon could start, before the first, beside one and after it, and writes nothing
+#[test]
+fn what_can_start_is_told_and_nothing_is_written() {
+    let scratch = Scratch::new();
+    scratch.config_file();
+    let (exit, out, err) = run(&scratch, &["serve", "--check"]);
+    assert_eq!((exit, err.as_str()), (Exit::Code(0), ""), "{out}");
+    assert!(out.contains("ok  log: made at the first use") && out.contains("can start here"), "{out}");
+    assert!(!scratch.state().exists());
+    let mut daemon = scratch.serve();
+    let (client, _) = front_end(&scratch);
+    let told = json(&scratch, &["serve", "--check"]);
+    assert_eq!((&told["ok"], &told["version"]), (&true.into(), &env!("CARGO_PKG_VERSION").into()));
+    assert!(told["checks"].as_array().is_some_and(|checks| checks.len() >= 3), "{told}");
+    leave(client);
+    daemon.stop();
+    let before = files(&scratch.state());
+    let (exit, out, _) = run(&scratch, &["serve", "--check"]);
+    assert_eq!(exit, Exit::Code(0), "{out}");
+    assert!(out.contains("ok  log: its format is "), "{out}");
+    assert_eq!(files(&scratch.state()), before);
+}
+
+// contract 7.1: what would keep a daemon from starting has exit code 1, the place and what to do
+#[test]
+fn what_cannot_start_is_told_with_what_to_do() {
+    let scratch = Scratch::new();
+    let config = scratch.config_file();
+    scratch.serve().stop();
+    let refused = |args: &[&str], words: &[&str]| {
+        let (exit, out, err) = run(&scratch, &[&["serve", "--check"], args].concat());
+        assert_eq!((exit, err.as_str()), (Exit::Code(1), ""), "{out}");
+        for words in words.iter().chain(&["    -> ", "does not start here"]) {
+            assert!(out.contains(words), "{words}: {out}");
+        }
+    };
+    refused(&["--listen", "0.0.0.0:0"], &["there is no token", "acpd token new"]);
+    // The last one counts.
+    let last = ["serve", "--check", "--listen", "0.0.0.0:0", "--listen", "127.0.0.1:0"];
+    assert_eq!(run(&scratch, &last).0, Exit::Code(0));
+    let text = std::fs::read_to_string(&config).expect("it is there");
+    std::fs::write(&config, format!("{text}\n[server]\nlistenn = 1\n\n[storage]\nnone = 2\n"))
+        .expect("writable");
+    refused(&[], &["unknown key \"listenn\"", "config.toml:", "unknown key \"none\"", "acpd config check"]);
+    std::fs::write(&config, &text).expect("writable");
+    let log = scratch.state().join("acpd.db");
+    let whole = std::fs::read(&log).expect("a log");
+    let mut newer = whole.clone();
+    // Where SQLite keeps user_version.
+    newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    std::fs::write(&log, newer).expect("writable");
+    refused(&[], &["has format 99", "run the newer acpd"]);
+    std::fs::write(&log, whole).expect("writable");
+    assert_eq!(run(&scratch, &["serve", "--check"]).0, Exit::Code(0));
+    let (exit, _, err) = run(&scratch, &["serve", "--json"]);
+    assert!(exit == Exit::Code(2) && err.contains("--check"), "{err}");
+}
