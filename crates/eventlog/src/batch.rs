@@ -25,8 +25,12 @@ pub struct IndexUpdate {
     pub ended: Option<bool>,
     /// The host that has the session live; `Some(None)` means that no host has it any more.
     pub owner: Option<Option<String>>,
-    /// The host's own word for what the session is doing, opaque here. It is 0 at first and whenever the owner changes.
+    /// The host's own word for what the session is doing, opaque here. It is 0 at first and whenever the owner changes,
+    /// as [`position`](Self::position) is.
     pub state: Option<u8>,
+    /// Bytes of its agent's output that the session has handled. It is 0 at first and whenever the owner changes; only
+    /// [`EventLog::adopt`](crate::EventLog::adopt) leaves it.
+    pub position: Option<u64>,
     /// The host's own description of the session, opaque here.
     pub info: Option<Vec<u8>>,
 }
@@ -38,6 +42,7 @@ impl IndexUpdate {
         self.ended = later.ended.or(self.ended);
         self.owner = later.owner.or(self.owner.take());
         self.state = later.state.or(self.state);
+        self.position = later.position.or(self.position);
         self.info = later.info.or(self.info.take());
     }
 }

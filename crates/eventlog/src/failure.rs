@@ -44,9 +44,23 @@ pub enum WriteError {
         #[source]
         source: Arc<SqliteFault>,
     },
-    /// The session is not as this writer left it: another process wrote to it, took it or deleted it.
+    /// The session is not as this writer left it: another process wrote to it, ended it or deleted it.
     #[error("session {id} was changed by another process")]
     Conflict {
+        /// The session.
+        id: String,
+    },
+    /// Another host has the session now: what this one still wrote is not in the log.
+    #[error("session {id} was taken over by host {owner}")]
+    TakenOver {
+        /// The session.
+        id: String,
+        /// The host that has it.
+        owner: String,
+    },
+    /// The session has ended.
+    #[error("session {id} has ended")]
+    Ended {
         /// The session.
         id: String,
     },

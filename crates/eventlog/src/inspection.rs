@@ -54,7 +54,8 @@ pub(crate) fn rehearse(connection: &Connection) -> rusqlite::Result<()> {
         ..NewSession::default()
     };
     if let Some(row) = store::create(connection, &new)? {
-        store::write(connection, row, 0, &[], (None, store::RowTime::Now))?;
+        let standing = store::Standing { row, owner: Some(&new.owner), after: 0 };
+        store::write(connection, standing, &[], (None, store::RowTime::Now))?;
     }
     query::list(connection, ListQuery { limit: Some(NEWEST), ..ListQuery::default() }).map(drop)
 }

@@ -35,6 +35,7 @@
 //! # Ok(()) }
 //! ```
 
+mod adoption;
 mod appender;
 mod batch;
 mod block;
@@ -51,6 +52,7 @@ mod log;
 mod metrics;
 mod outbox;
 mod pack;
+mod part;
 mod partial;
 mod presence;
 mod query;

@@ -12,6 +12,9 @@ use tokio::sync::Notify;
 
 use crate::failure::WriteError;
 
+/// The host that a session belongs to, if there is one.
+pub(crate) type Owner = Option<Arc<str>>;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
     pub(crate) committed: u64,
@@ -26,6 +29,8 @@ pub(crate) struct Progress {
 pub(crate) struct Live {
     pub(crate) id: String,
     pub(crate) row: i64,
+    /// The host that this appender writes for, as its own commits change it. Of use to the writer thread alone.
+    owner: Mutex<Owner>,
     progress: Mutex<Progress>,
     /// Told of each change of the progress.
     moved: Notify,
@@ -34,9 +39,24 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(crate) fn new(id: String, row: i64, committed: u64) -> Self {
+    pub(crate) fn new(id: String, row: i64, owner: Option<String>, committed: u64) -> Self {
         let progress = Progress { committed, failure: None, closed: false };
-        Self { id, row, progress: Mutex::new(progress), moved: Notify::new(), failed: Notify::new() }
+        Self {
+            id,
+            row,
+            owner: Mutex::new(owner.map(Arc::from)),
+            progress: Mutex::new(progress),
+            moved: Notify::new(),
+            failed: Notify::new(),
+        }
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner.lock().clone()
+    }
+
+    pub(crate) fn set_owner(&self, owner: Option<&str>) {
+        *self.owner.lock() = owner.map(Arc::from);
     }
 
     pub(crate) fn committed(&self) -> u64 {
@@ -182,7 +202,7 @@ mod tests {
     // architecture 5: a failure is seen whenever it came, and no commit is taken for one
     #[tokio::test]
     async fn a_failure_is_told_apart_from_commits() {
-        let live = Arc::new(Live::new("a".to_owned(), 1, 0));
+        let live = Arc::new(Live::new("a".to_owned(), 1, None, 0));
         let committed = Committed::new(&live);
         let mut waiting = Box::pin(committed.failed());
         assert!(poll_once(&mut waiting).await.is_none());

@@ -8,11 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use rusqlite::Transaction;
 use tokio::sync::{Notify, oneshot};
 
 use crate::appender::Appender;
 use crate::batch::{Batch, IndexUpdate};
-use crate::block::BlockBuilder;
+use crate::block::{Block, BlockBuilder};
 use crate::cache::Cache;
 use crate::checkpoint::WaitingCheckpoints;
 use crate::cursor::{Cursor, CursorError};
@@ -232,7 +233,7 @@ impl EventLog {
                 store::set_owner(transaction, head.row, &owner)?;
                 Ok(Ok(head))
             })?;
-            let live = Arc::new(Live::new(id, head.row, head.last_seq));
+            let live = Arc::new(Live::new(id, head.row, Some(owner), head.last_seq));
             writer.live().insert(Arc::clone(&live));
             Ok(Appender::new(shared, live))
         };
@@ -263,11 +264,7 @@ impl EventLog {
                     }
                     Some(head) => head,
                 };
-                let blocks = BlockBuilder::whole(head.last_seq + 1, batch.records.clone(), batch.count);
-                let index = (batch.index.as_ref(), RowTime::Now);
-                store::write(transaction, head.row, head.last_seq, &blocks, index)?;
-                let noted = subscribers.noted(head.last_seq + 1, &batch);
-                subscribers.write(transaction, head.row, &noted)?;
+                append_behind(transaction, &subscribers, &head, &batch)?;
                 Ok(Ok(head.last_seq + batch.count))
             });
             subscribers.tell();
@@ -381,7 +378,21 @@ impl fmt::Debug for EventLog {
     }
 }
 
-fn refuse_live(writer: &Writer, id: &str) -> Result<(), WriteError> {
+/// Writes a batch behind what a session has, with what subscribers are told of it.
+pub(crate) fn append_behind(
+    transaction: &Transaction<'_>,
+    subscribers: &Subscribers,
+    head: &SessionHead,
+    batch: &Batch,
+) -> rusqlite::Result<Vec<Block>> {
+    let first = head.last_seq + 1;
+    let blocks = BlockBuilder::whole(first, batch.records.clone(), batch.count);
+    store::write(transaction, head.standing(), &blocks, (batch.index.as_ref(), RowTime::Now))?;
+    subscribers.write(transaction, head.row, &subscribers.noted(first, batch))?;
+    Ok(blocks)
+}
+
+pub(crate) fn refuse_live(writer: &Writer, id: &str) -> Result<(), WriteError> {
     match writer.live().get(id) {
         Some(_) => Err(WriteError::Live { id: id.to_owned(), owner: "this process".to_owned() }),
         None => Ok(()),

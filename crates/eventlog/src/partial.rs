@@ -15,7 +15,7 @@ use crate::failure::WriteError;
 use crate::log::{EventLog, NewSession, Shared};
 use crate::metrics;
 use crate::reclaiming::Left;
-use crate::store::{self, Place, RowTime};
+use crate::store::{self, Place, RowTime, Standing};
 use crate::writer::Writer;
 
 /// A session that is being written. When it is dropped, nothing is left of it.
@@ -164,7 +164,8 @@ fn finish(writer: &mut Writer, (row, after): (i64, u64), mut new: NewSession) ->
             return Ok(Err(WriteError::Exists { id: new.id.clone() }));
         }
         let index = (events.index.as_ref(), RowTime::Now);
-        store::write(transaction, row, after, &blocks, index)?;
+        let standing = Standing { row, owner: Some(&new.owner), after };
+        store::write(transaction, standing, &blocks, index)?;
         Ok(Ok(()))
     })?;
     metrics::appended(count, bytes as u64);

@@ -13,7 +13,7 @@ use crate::readers::ReadError;
 
 /// What [`session_row`] reads.
 pub(crate) const COLUMNS: &str =
-    "id, agent, cwd, owner, created_ms, updated_ms, ended, last_seq, created_by, state, info";
+    "id, agent, cwd, owner, created_ms, updated_ms, ended, last_seq, created_by, state, info, position";
 
 const ROWS: &str = "FROM session LEFT JOIN info ON info.session = session.row";
 
@@ -38,8 +38,10 @@ pub struct SessionRow {
     pub ended: bool,
     /// Its last sequence number, which is also its number of events.
     pub last_seq: u64,
-    /// The host's own word for what it is doing, opaque here; 0 since its owner changed.
+    /// The host's own word for what it is doing, opaque here; 0 since its owner changed, unless it was adopted.
     pub state: u8,
+    /// Bytes of its agent's output that it has handled; 0 since its owner changed, unless it was adopted.
+    pub position: u64,
     /// The host's own description, opaque here.
     pub info: Vec<u8>,
 }
@@ -211,5 +213,6 @@ pub(crate) fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
         created_by: row.get(8)?,
         state: row.get(9)?,
         info: row.get::<_, Option<Vec<u8>>>(10)?.unwrap_or_default(),
+        position: row.get(11)?,
     })
 }

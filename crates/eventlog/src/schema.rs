@@ -92,6 +92,10 @@ const STEPS: &[&str] = &[
     CREATE INDEX outbox_by_subscriber ON outbox (subscriber, number);
     CREATE INDEX outbox_by_session ON outbox (session);
 ",
+    "
+    -- Bytes of its agent's output that a session has handled. In the row that every commit rewrites anyway.
+    ALTER TABLE session ADD COLUMN position INTEGER NOT NULL DEFAULT 0;
+",
 ];
 
 /// The form of a log, by the version of its tables.

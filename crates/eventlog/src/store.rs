@@ -1,7 +1,8 @@
 //! The statements that change or read the tables, each inside a transaction of its caller.
 //!
-//! Invariant: a block is only inserted where the session's `last_seq` says that it comes next, so two writers can
-//! neither leave a hole nor write a number twice. No policy, no retries, no threads here.
+//! Invariant: a block is only inserted where the session's `last_seq` says that it comes next, and by the host that owns
+//! the session, so two writers can neither leave a hole nor write a number twice, and one that was replaced writes nothing.
+//! No policy, no retries, no threads here.
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -31,6 +32,22 @@ pub(crate) struct SessionHead {
     pub(crate) row: i64,
     pub(crate) owner: Option<String>,
     pub(crate) last_seq: u64,
+    pub(crate) ended: bool,
+}
+
+impl SessionHead {
+    pub(crate) fn standing(&self) -> Standing<'_> {
+        Standing { row: self.row, owner: self.owner.as_deref(), after: self.last_seq }
+    }
+}
+
+/// How a writer believes a session to be. Nothing is written to one that is not so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing<'a> {
+    pub(crate) row: i64,
+    pub(crate) owner: Option<&'a str>,
+    /// Its last event.
+    pub(crate) after: u64,
 }
 
 fn base(session: i64) -> i64 {
@@ -43,9 +60,14 @@ pub(crate) fn key(session: i64, seq: u64) -> i64 {
 
 pub(crate) fn session_head(connection: &Connection, id: &str) -> rusqlite::Result<Option<SessionHead>> {
     connection
-        .prepare_cached("SELECT row, owner, last_seq FROM session WHERE id = ?1")?
+        .prepare_cached("SELECT row, owner, last_seq, ended FROM session WHERE id = ?1")?
         .query_row([id], |found| {
-            Ok(SessionHead { row: found.get(0)?, owner: found.get(1)?, last_seq: found.get(2)? })
+            Ok(SessionHead {
+                row: found.get(0)?,
+                owner: found.get(1)?,
+                last_seq: found.get(2)?,
+                ended: found.get(3)?,
+            })
         })
         .optional()
 }
@@ -83,9 +105,18 @@ pub(crate) fn create_at(
     Ok(Some(row))
 }
 
+/// A host begins with a session.
 pub(crate) fn set_owner(connection: &Connection, session: i64, owner: &str) -> rusqlite::Result<()> {
     connection
-        .prepare_cached("UPDATE session SET owner = ?2, state = 0 WHERE row = ?1")?
+        .prepare_cached("UPDATE session SET owner = ?2, state = 0, position = 0 WHERE row = ?1")?
+        .execute(params![session, owner])
+        .map(drop)
+}
+
+/// A host goes on with a session where another was.
+pub(crate) fn move_owner(connection: &Connection, session: i64, owner: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE session SET owner = ?2 WHERE row = ?1")?
         .execute(params![session, owner])
         .map(drop)
 }
@@ -105,22 +136,21 @@ impl RowTime {
     }
 }
 
-/// Writes blocks that follow `after` and changes the index. False: the session is gone or not at `after`, and
-/// nothing was written.
+/// Writes blocks that come next and changes the index. False: the session is gone or does not stand so, and nothing was
+/// written.
 pub(crate) fn write(
     connection: &Connection,
-    session: i64,
-    after: u64,
+    session: Standing<'_>,
     blocks: &[Block],
     (index, time): (Option<&IndexUpdate>, RowTime),
 ) -> rusqlite::Result<bool> {
-    let last = blocks.last().map_or(after, Block::last);
-    if !move_on(connection, session, (after, last), (index, time))? {
+    let last = blocks.last().map_or(session.after, Block::last);
+    if !move_on(connection, session, last, (index, time))? {
         return Ok(false);
     }
-    insert_blocks(connection, session, blocks)?;
+    insert_blocks(connection, session.row, blocks)?;
     match index.and_then(|index| index.info.as_ref()) {
-        Some(info) => put_info(connection, session, info).map(|()| true),
+        Some(info) => put_info(connection, session.row, info).map(|()| true),
         None => Ok(true),
     }
 }
@@ -137,54 +167,67 @@ pub(crate) fn insert_blocks(connection: &Connection, session: i64, blocks: &[Blo
     Ok(())
 }
 
-/// Moves the session's row from one number to another, with what else changes in it. Only the columns that change are
-/// named: each index on a column that is named is written anew, and a page of it with every commit.
+/// Moves the session's row on to a number, with what else changes in it. Only the columns that change are named: each
+/// index on a column that is named is written anew, and a page of it with every commit.
 fn move_on(
     connection: &Connection,
-    session: i64,
-    (after, last): (u64, u64),
+    Standing { row, owner, after }: Standing<'_>,
+    last: u64,
     (index, time): (Option<&IndexUpdate>, RowTime),
 ) -> rusqlite::Result<bool> {
     let moved = match index {
         None => connection
-            .prepare_cached("UPDATE session SET last_seq = ?3 WHERE row = ?1 AND last_seq = ?2")?
-            .execute(params![session, after, last])?,
-        Some(index) if time.is_left(index) => connection
             .prepare_cached(
-                "UPDATE session SET last_seq = ?3, state = coalesce(?4, state) WHERE row = ?1 AND last_seq = ?2",
+                "UPDATE session SET last_seq = ?4 WHERE row = ?1 AND last_seq = ?2 AND owner IS ?3",
             )?
-            .execute(params![session, after, last, index.state])?,
-        Some(IndexUpdate { updated_ms, ended: None, owner: None, state, .. }) => connection
+            .execute(params![row, after, owner, last])?,
+        Some(IndexUpdate { state, position, .. }) if index.is_some_and(|index| time.is_left(index)) => {
+            connection
+                .prepare_cached(
+                    "UPDATE session SET last_seq = ?4, state = coalesce(?5, state), \
+                 position = coalesce(?6, position) WHERE row = ?1 AND last_seq = ?2 AND owner IS ?3",
+                )?
+                .execute(params![row, after, owner, last, state, position])?
+        }
+        Some(IndexUpdate { updated_ms, ended: None, owner: None, state, position, .. }) => connection
             .prepare_cached(
-                "UPDATE session SET last_seq = ?3, updated_ms = ?4, state = coalesce(?5, state) \
-                 WHERE row = ?1 AND last_seq = ?2",
+                "UPDATE session SET last_seq = ?4, updated_ms = ?5, state = coalesce(?6, state), \
+                 position = coalesce(?7, position) WHERE row = ?1 AND last_seq = ?2 AND owner IS ?3",
             )?
-            .execute(params![session, after, last, updated_ms, state])?,
-        Some(IndexUpdate { updated_ms, ended, owner, state, .. }) => connection
+            .execute(params![row, after, owner, last, updated_ms, state, position])?,
+        Some(IndexUpdate { updated_ms, ended, owner: next, state, position, .. }) => connection
             .prepare_cached(
-                "UPDATE session SET last_seq = ?3, updated_ms = ?4, ended = coalesce(?5, ended), \
-                 owner = CASE WHEN ?6 THEN ?7 ELSE owner END, \
-                 state = coalesce(?8, CASE WHEN ?6 THEN 0 ELSE state END) WHERE row = ?1 AND last_seq = ?2",
+                "UPDATE session SET last_seq = ?4, updated_ms = ?5, ended = coalesce(?6, ended), \
+                 owner = CASE WHEN ?7 THEN ?8 ELSE owner END, \
+                 state = coalesce(?9, CASE WHEN ?7 THEN 0 ELSE state END), \
+                 position = coalesce(?10, CASE WHEN ?7 THEN 0 ELSE position END) \
+                 WHERE row = ?1 AND last_seq = ?2 AND owner IS ?3",
             )?
             .execute(params![
-                session,
+                row,
                 after,
+                owner,
                 last,
                 updated_ms,
                 ended,
-                owner.is_some(),
-                owner.as_ref().and_then(Option::as_ref),
-                state
+                next.is_some(),
+                next.as_ref().and_then(Option::as_ref),
+                state,
+                position
             ])?,
     };
     Ok(moved != 0)
 }
 
-/// Tells the row of a session when it was updated.
-pub(crate) fn write_time(connection: &Connection, session: i64, updated_ms: i64) -> rusqlite::Result<()> {
+/// Tells the row of a session when it was updated by this owner.
+pub(crate) fn write_time(
+    connection: &Connection,
+    session: i64,
+    (owner, updated_ms): (Option<&str>, i64),
+) -> rusqlite::Result<()> {
     connection
-        .prepare_cached("UPDATE session SET updated_ms = ?2 WHERE row = ?1")?
-        .execute([session, updated_ms])
+        .prepare_cached("UPDATE session SET updated_ms = ?3 WHERE row = ?1 AND owner IS ?2")?
+        .execute(params![session, owner, updated_ms])
         .map(drop)
 }
 

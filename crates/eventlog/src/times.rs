@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::live::Owner;
+
 /// How long rows may be behind.
 const BEHIND: Duration = Duration::from_millis(50);
 /// How long it is not tried again after it failed.
@@ -17,10 +19,13 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Whether any row is behind, for those that read lists.
 pub(crate) type AnyBehind = Arc<AtomicBool>;
 
-/// Times that the rows do not have yet, in milliseconds since 1970, by session.
+/// When a session was updated, in milliseconds since 1970, and by which host: another's row is not told.
+pub(crate) type Update = (Owner, i64);
+
+/// Times that the rows do not have yet, by session.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
-    unwritten: HashMap<i64, i64>,
+    unwritten: HashMap<i64, Update>,
     due: Option<Instant>,
     any: AnyBehind,
 }
@@ -31,8 +36,8 @@ impl Times {
     }
 
     /// A session was updated, and its row does not say so.
-    pub(crate) fn behind(&mut self, session: i64, updated_ms: i64, now: Instant) {
-        self.unwritten.insert(session, updated_ms);
+    pub(crate) fn behind(&mut self, session: i64, update: Update, now: Instant) {
+        self.unwritten.insert(session, update);
         self.due.get_or_insert(now + BEHIND);
         self.any.store(true, Ordering::Release);
     }
@@ -48,16 +53,16 @@ impl Times {
     }
 
     /// Takes what is to be written.
-    pub(crate) fn take(&mut self) -> HashMap<i64, i64> {
+    pub(crate) fn take(&mut self) -> HashMap<i64, Update> {
         self.due = None;
         self.any.store(false, Ordering::Release);
         std::mem::take(&mut self.unwritten)
     }
 
     /// It could not be written.
-    pub(crate) fn put_back(&mut self, times: HashMap<i64, i64>, now: Instant) {
-        for (session, updated_ms) in times {
-            self.unwritten.entry(session).or_insert(updated_ms);
+    pub(crate) fn put_back(&mut self, times: HashMap<i64, Update>, now: Instant) {
+        for (session, update) in times {
+            self.unwritten.entry(session).or_insert(update);
         }
         self.due = Some(now + AGAIN);
         self.any.store(true, Ordering::Release);
@@ -75,18 +80,18 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "any moment will do")]
         let now = Instant::now();
         assert_eq!((times.due(), any.load(Ordering::Acquire)), (None, false));
-        times.behind(1, 10, now);
-        times.behind(2, 20, now + BEHIND / 2);
-        times.behind(1, 30, now + BEHIND / 2);
+        times.behind(1, (None, 10), now);
+        times.behind(2, (None, 20), now + BEHIND / 2);
+        times.behind(1, (None, 30), now + BEHIND / 2);
         assert_eq!((times.due(), any.load(Ordering::Acquire)), (Some(now + BEHIND), true));
         times.written(2);
         let taken = times.take();
-        assert_eq!((&taken, times.due()), (&HashMap::from([(1, 30)]), None));
+        assert_eq!((&taken, times.due()), (&HashMap::from([(1, (None, 30))]), None));
         assert!(!any.load(Ordering::Acquire));
         // What came meanwhile is newer.
-        times.behind(1, 40, now);
+        times.behind(1, (None, 40), now);
         times.put_back(taken, now);
         assert_eq!(times.due(), Some(now + AGAIN));
-        assert_eq!(times.take(), HashMap::from([(1, 40)]));
+        assert_eq!(times.take(), HashMap::from([(1, (None, 40))]));
     }
 }

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use tokio::sync::OwnedSemaphorePermit;
 
-use crate::batch::{Batch, IndexUpdate};
+use crate::batch::Batch;
 use crate::block::{Block, BlockBuilder};
 use crate::cache::Cache;
 use crate::checkpoint::WaitingCheckpoints;
@@ -21,12 +20,13 @@ use crate::inspection;
 use crate::live::{Live, LiveSessions};
 use crate::log::NewSession;
 use crate::metrics;
-use crate::outbox::{Noted, Subscribers};
-use crate::queue::{Append, Queue, QueuePermit, Reply, Work};
+use crate::outbox::Subscribers;
+use crate::part::{Part, answer, owner_after};
+use crate::queue::{Append, Queue, Work};
 use crate::reclaiming::Left;
 use crate::schema;
 use crate::search::WaitingPieces;
-use crate::store::{self, RowTime};
+use crate::store::{self, RowTime, SessionHead, Standing};
 use crate::times::{AnyBehind, Times};
 
 pub(crate) struct Writer {
@@ -133,7 +133,12 @@ impl Writer {
             return;
         }
         let written = self.transact(None, |transaction| {
-            times.iter().try_for_each(|(session, at)| store::write_time(transaction, *session, *at)).map(Ok)
+            let mut times = times.iter();
+            times
+                .try_for_each(|(session, (owner, at))| {
+                    store::write_time(transaction, *session, (owner.as_deref(), *at))
+                })
+                .map(Ok)
         });
         if let Err(error) = written {
             tracing::debug!(%error, "the times of sessions are written later");
@@ -259,14 +264,23 @@ impl Writer {
             let Some(row) = store::create(transaction, &new)? else {
                 return Ok(Err(WriteError::Exists { id: new.id.clone() }));
             };
-            store::write(transaction, row, 0, &blocks, (events.index.as_ref(), RowTime::Now))?;
+            let standing = Standing { row, owner: Some(&new.owner), after: 0 };
+            store::write(transaction, standing, &blocks, (events.index.as_ref(), RowTime::Now))?;
             Ok(Ok(row))
         })?;
         metrics::appended(count, bytes);
         self.cache.put(row, blocks);
-        let live = Arc::new(Live::new(new.id, row, count));
+        let owner =
+            owner_after(events.index.as_ref()).map_or(Some(new.owner), |owner| owner.map(str::to_owned));
+        let live = Arc::new(Live::new(new.id, row, owner, count));
         self.live.insert(Arc::clone(&live));
         Ok(live)
+    }
+
+    /// A session goes on here, with these events.
+    pub(crate) fn adopted(&mut self, live: Arc<Live>, blocks: Vec<Block>) {
+        self.cache.put(live.row, blocks);
+        self.live.insert(live);
     }
 
     /// Nothing begins in the room that is kept for ends.
@@ -316,7 +330,20 @@ impl Writer {
                 self.publish(part);
                 Ok(after + 1)
             }
-            false => Err(WriteError::Conflict { id: live.id.clone() }),
+            false => Err(self.refusal(live)),
+        }
+    }
+
+    /// Why a session does not take what its appender writes.
+    fn refusal(&self, live: &Live) -> WriteError {
+        let id = live.id.clone();
+        match store::session_head(&self.connection, &id) {
+            Ok(Some(SessionHead { row, owner: Some(owner), .. }))
+                if row == live.row && live.owner().as_deref() != Some(owner.as_str()) =>
+            {
+                WriteError::TakenOver { id, owner }
+            }
+            _ => WriteError::Conflict { id },
         }
     }
 
@@ -380,7 +407,7 @@ impl Writer {
         match written {
             Ok(true) => self.publish(part),
             Ok(false) => {
-                let error = WriteError::Conflict { id: part.live.id.clone() };
+                let error = self.refusal(part.live);
                 part.fail(&error);
             }
             Err(error) => part.fail(&error),
@@ -418,10 +445,9 @@ impl Writer {
                 .iter()
                 .map(|part| {
                     let index = (part.index.as_ref(), RowTime::Later);
-                    let row = part.live.row;
-                    let written = store::write(&transaction, row, part.after, &part.blocks, index)?;
+                    let written = store::write(&transaction, part.standing(), &part.blocks, index)?;
                     if written {
-                        self.subscribers.write(&transaction, row, &part.noted)?;
+                        self.subscribers.write(&transaction, part.live.row, &part.noted)?;
                     }
                     Ok(written)
                 })
@@ -438,7 +464,7 @@ impl Writer {
                 let parts = parts.iter().zip(written).filter(|(_, written)| **written).map(|(part, _)| part);
                 let parts = parts.inspect(|part| match &part.index {
                     Some(index) if RowTime::Later.is_left(index) => {
-                        self.times.behind(part.live.row, index.updated_ms, began);
+                        self.times.behind(part.live.row, (part.owner.clone(), index.updated_ms), began);
                     }
                     Some(_) => self.times.written(part.live.row),
                     None => {}
@@ -453,6 +479,9 @@ impl Writer {
     }
 
     fn publish(&mut self, part: Part<'_>) {
+        if let Some(owner) = owner_after(part.index.as_ref()) {
+            part.live.set_owner(owner);
+        }
         if let Some(last) = part.blocks.last().map(Block::last) {
             self.cache.put(part.live.row, part.blocks);
             part.live.publish(last);
@@ -506,60 +535,7 @@ impl Drop for Writer {
     }
 }
 
-/// All that one group holds of one session.
-struct Part<'a> {
-    live: &'a Live,
-    after: u64,
-    builder: Option<BlockBuilder>,
-    blocks: Vec<Block>,
-    bytes: u64,
-    index: Option<IndexUpdate>,
-    replies: Vec<Reply>,
-    permits: Vec<OwnedSemaphorePermit>,
-    noted: Vec<Noted>,
-}
-
-impl<'a> Part<'a> {
-    fn new(live: &'a Live, after: u64) -> Self {
-        let builder = Some(BlockBuilder::new(after + 1));
-        let (blocks, replies, permits) = (Vec::new(), Vec::new(), Vec::new());
-        Self { live, after, builder, blocks, bytes: 0, index: None, replies, permits, noted: Vec::new() }
-    }
-
-    fn add(&mut self, batch: Batch, reply: Option<Reply>, permit: QueuePermit) {
-        self.bytes += batch.cost() as u64;
-        if let Some(builder) = &mut self.builder {
-            builder.add(batch.records, batch.count);
-        }
-        match (&mut self.index, batch.index) {
-            (Some(index), Some(later)) => index.merge(later),
-            (index, later) => *index = index.take().or(later),
-        }
-        self.replies.extend(reply);
-        self.permits.extend(permit);
-    }
-
-    fn events(&self) -> u64 {
-        self.blocks.last().map_or(0, |last| last.last() - self.after)
-    }
-
-    fn seal(&mut self) {
-        self.blocks = self.builder.take().map(BlockBuilder::finish).unwrap_or_default();
-    }
-
-    fn fail(self, error: &WriteError) {
-        tracing::warn!(session = self.live.id, %error, "nothing more is written for this session");
-        self.live.fail(error.clone());
-        self.replies.into_iter().for_each(|reply| answer(Some(reply), &Err(error.clone())));
-    }
-}
-
 #[expect(clippy::disallowed_methods, reason = "a shell: it measures and waits")]
 fn now() -> Instant {
     Instant::now()
-}
-
-fn answer(reply: Option<Reply>, result: &Result<(), WriteError>) {
-    // A caller that no longer waits does not need the answer.
-    reply.map(|reply| reply.send(result.clone()).ok());
 }

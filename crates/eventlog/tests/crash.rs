@@ -65,6 +65,7 @@ async fn part() {
     let log = open(Path::new(&dir));
     match part.as_str() {
         "fill" => fill(log).await,
+        "moved" => move_for_ever(log).await,
         id => write_for_ever(log, id).await,
     }
 }
@@ -78,8 +79,31 @@ async fn write_for_ever(log: EventLog, id: &str) {
             1 => appender.append(batch(next, 1 + round % 40)).await,
             _ => appender.append_durable(batch(next, 1 + round % 400)).await,
         };
-        range.expect("room on the disk");
-        say(&appender.committed().seq().to_string());
+        match range {
+            Ok(_) => say(&appender.committed().seq().to_string()),
+            Err(WriteError::TakenOver { .. }) => return,
+            Err(error) => panic!("no room on the disk? {error}"),
+        }
+    }
+}
+
+/// Hosts that each adopt the session from the one before; each commit says where the session stands.
+async fn move_for_ever(log: EventLog) {
+    let stands = |mut batch: Batch, last: u64| {
+        batch.update_index(IndexUpdate { position: Some(last), ..IndexUpdate::default() });
+        batch
+    };
+    drop(appender(&log, "moved").await);
+    let first = log.get("moved").await.expect("readable").expect("it is there");
+    let mut owner = first.owner.expect("it is live");
+    for next in first.last_seq + 1.. {
+        let last = 3 * next;
+        let heir = format!("host-{next}");
+        let adopted = log.adopt("moved", &owner, &heir, stands(batch(last - 2, 2), last - 1)).await;
+        let mut adopted = adopted.expect("its owner is dead");
+        adopted.append_durable(stands(batch(last, 1), last)).await.expect("room on the disk");
+        say(&last.to_string());
+        owner = heir;
     }
 }
 
@@ -159,6 +183,59 @@ async fn a_killed_writer_loses_nothing_that_it_reported() {
         assert!(there >= reported && there >= total, "{there} of {reported} events, {total} before");
         total = there;
         log.close().await;
+    }
+}
+
+// contract 7.3: whoever is killed while it adopts a session has adopted it with what came along, or not at all
+#[tokio::test]
+async fn a_killed_host_has_adopted_or_not() {
+    for round in 0..20_u64 {
+        let dir = TempDir::new().unwrap();
+        let mut part = Part::start("moved", dir.path(), None);
+        let mut reported = 0;
+        for _ in 0..1 + round * round * 7 % 60 {
+            reported = part.hear().expect("it adopts").parse().unwrap();
+        }
+        reported = part.kill().max(reported);
+        let log = open(dir.path());
+        let row = log.get("moved").await.unwrap().unwrap();
+        let there = check(&log, "moved").await;
+        assert!(there >= reported, "{there} of {reported} events");
+        // Three events for each host, of which two come with the adoption.
+        let host = format!("host-{}", there.div_ceil(3));
+        assert_eq!((row.owner.as_ref(), row.last_seq, row.position), (Some(&host), there, there));
+        assert_ne!(there % 3, 1, "half an adoption");
+        let mut adopted = log.adopt("moved", &host, "test", batch(there + 1, 1)).await.unwrap();
+        adopted.append_durable(batch(there + 2, 1)).await.unwrap();
+        drop(adopted);
+        assert_eq!(check(&log, "moved").await, there + 2);
+        log.close().await;
+    }
+}
+
+// design/continuity.md I5: a host that lives after all, in another process, is refused and leaves nothing
+#[tokio::test]
+async fn a_host_that_was_taken_for_dead_writes_nothing_more() {
+    for round in 0..10 {
+        let dir = TempDir::new().unwrap();
+        let log = open(dir.path());
+        let mut part = Part::start("alive", dir.path(), None);
+        for _ in 0..1 + round {
+            part.hear().expect("it writes");
+        }
+        let adopted = log.adopt("alive", "alive", "test", Batch::new()).await.unwrap();
+        let stands = adopted.committed().seq();
+        // It ends by its refusal, and has said nothing that is not there.
+        let mut reported = 0;
+        while let Some(said) = part.hear() {
+            reported = said.parse().unwrap();
+        }
+        assert!(part.child.wait().unwrap().success());
+        assert!(reported <= stands, "{reported} of {stands} events");
+        let row = log.get("alive").await.unwrap().unwrap();
+        assert_eq!((row.last_seq, row.owner.as_deref()), (stands, Some("test")));
+        drop(adopted);
+        assert_eq!(check(&log, "alive").await, stands);
     }
 }
 

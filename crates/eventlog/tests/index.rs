@@ -28,7 +28,7 @@ fn one_event() -> Batch {
 }
 
 fn released(updated_ms: i64) -> IndexUpdate {
-    IndexUpdate { updated_ms, ended: Some(true), owner: Some(None), state: None, info: None }
+    IndexUpdate { updated_ms, ended: Some(true), owner: Some(None), ..IndexUpdate::default() }
 }
 
 fn ids(rows: &[SessionRow]) -> Vec<&str> {
@@ -145,7 +145,8 @@ async fn an_index_update_is_committed_with_its_events() {
     let new = NewSession { created_by: Some("ci".into()), ..session("a", "x", "/", 5) };
     let mut appender = log.create(new).await.unwrap();
     let mut batch = one_event();
-    batch.update_index(IndexUpdate { updated_ms: 6, info: Some(b"new".to_vec()), ..IndexUpdate::default() });
+    let (info, position) = (Some(b"new".to_vec()), Some(11));
+    batch.update_index(IndexUpdate { updated_ms: 6, info, position, ..IndexUpdate::default() });
     appender.append_durable(batch).await.unwrap();
     let mut row = SessionRow {
         id: "a".into(),
@@ -158,6 +159,7 @@ async fn an_index_update_is_committed_with_its_events() {
         ended: false,
         last_seq: 1,
         state: 0,
+        position: 11,
         info: b"new".to_vec(),
     };
     let found = log.get("a").await.unwrap().unwrap();
@@ -165,7 +167,7 @@ async fn an_index_update_is_committed_with_its_events() {
     assert_eq!(log.list(ListQuery::default()).await.unwrap(), [row.clone()]);
     let range = appender.append_durable(Batch::index_only(released(7))).await.unwrap();
     assert!(range.is_empty(), "an index update takes no number");
-    (row.updated_ms, row.ended, row.owner) = (7, true, None);
+    (row.updated_ms, row.ended, row.owner, row.position) = (7, true, None, 0);
     assert_eq!(log.get("a").await.unwrap().unwrap(), row);
     assert_eq!(appender.append_durable(one_event()).await.unwrap(), 2..=2);
     assert!(log.get("b").await.unwrap().is_none());
@@ -227,11 +229,11 @@ async fn a_writer_that_was_replaced_can_not_write() {
     other.append_to("a", Some("host"), Batch::index_only(released(2))).await.unwrap();
     let mut fresh = other.reopen("a", "other").await.unwrap();
     assert_eq!(fresh.append_durable(one_event()).await.unwrap(), 2..=2);
-    let conflict = |error| matches!(error, Err(WriteError::Conflict { id }) if id == "a");
-    assert!(conflict(stale.append_durable(one_event()).await.map(drop)));
-    assert!(conflict(stale.append(one_event()).await.map(drop)), "it stays failed");
-    assert!(conflict(stale.committed().wait_for(2).await));
-    assert!(conflict(stale.append_final(one_event()).await.map(drop)));
+    let refused = |error| matches!(error, Err(WriteError::TakenOver { id, owner }) if (&*id, &*owner) == ("a", "other"));
+    assert!(refused(stale.append_durable(one_event()).await.map(drop)));
+    assert!(refused(stale.append(one_event()).await.map(drop)), "it stays failed");
+    assert!(refused(stale.committed().wait_for(2).await));
+    assert!(refused(stale.append_final(one_event()).await.map(drop)));
     assert_eq!(fresh.append_durable(one_event()).await.unwrap(), 3..=3);
 }
 

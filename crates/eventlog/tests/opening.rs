@@ -84,7 +84,7 @@ async fn a_newer_file_is_refused_and_left_alone() {
     file.pragma_update(None, "user_version", 9).unwrap();
     drop(file);
     let error = refusal(&dir);
-    assert!(matches!(&error, OpenError::Newer { found: 9, supported: 7, path } if *path == database(&dir)));
+    assert!(matches!(&error, OpenError::Newer { found: 9, supported: 8, path } if *path == database(&dir)));
     assert!(error.to_string().contains("use the newer acpd"), "{error}");
 }
 
@@ -123,6 +123,7 @@ async fn a_file_of_the_first_format_is_brought_up_to_date() {
     let log = open(&dir).unwrap();
     let row = log.get("old").await.unwrap().unwrap();
     assert_eq!((row.created_by, row.ended, row.updated_ms, row.info), (None, true, 2, b"{}".to_vec()));
+    assert_eq!((row.state, row.position), (0, 0));
     let mut appender = log.reopen("old", "host").await.unwrap();
     let mut batch = Batch::new();
     batch.push(1, 3, b"event");

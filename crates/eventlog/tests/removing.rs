@@ -18,7 +18,7 @@ fn new(id: &str) -> NewSession {
 
 fn released(updated_ms: i64) -> Batch {
     let (ended, owner) = (Some(true), Some(None));
-    Batch::index_only(IndexUpdate { updated_ms, ended, owner, state: None, info: None })
+    Batch::index_only(IndexUpdate { updated_ms, ended, owner, ..IndexUpdate::default() })
 }
 
 /// Bytes that no packing makes fewer.

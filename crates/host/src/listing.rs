@@ -278,6 +278,7 @@ impl Host {
             ended: false,
             last_seq,
             state: state.stored(),
+            position: 0,
             info: Vec::new(),
         };
         SessionInfo {
