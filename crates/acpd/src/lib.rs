@@ -31,6 +31,7 @@ mod log_writer;
 mod logging;
 mod moment;
 mod nearest;
+mod passed;
 mod process;
 mod progress;
 mod runtime;

@@ -1,6 +1,7 @@
 //! From the arguments of the process to a command.
 
 use crate::cli::{Cli, Command};
+use crate::passed::Passed;
 use crate::{commands, exit, logging, runtime};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -31,6 +32,11 @@ pub fn run_process() -> ExitCode {
         clap::ColorChoice::Never => anstream::ColorChoice::Never,
     }
     .write_global();
+    // Before the first thread.
+    let passed = match &cli.command {
+        Command::Serve(serve) if !serve.check => Passed::take(),
+        _ => Ok(Passed::default()),
+    };
     let log = logging::start(&cli);
     if let Err(error) = survive_full_files() {
         return exit::exit_code(Err(error.into()));
@@ -45,7 +51,7 @@ pub fn run_process() -> ExitCode {
             Command::Chat(chat) => commands::run::chat(*chat).await,
             Command::Attach(attach) => commands::run::attach(attach).await,
             Command::Stdio(stdio) => commands::stdio::stdio(stdio).await,
-            Command::Serve(serve) => commands::serve::serve(serve).await,
+            Command::Serve(serve) => commands::serve::serve(serve, passed).await,
             Command::Token(token) => commands::token::token(token).await,
             Command::Sessions(sessions) => commands::sessions::sessions(sessions).await,
             Command::Top(top) => commands::top::top(top).await,

@@ -32,7 +32,7 @@ pub use http::{
 pub use identity::{Allowance, ConnectionPermit, Identity, Scope};
 pub use limits::{Limits, McpLimit};
 pub use local_socket::{
-    ConnectError, LocalSocket, LocalSocketError, connect_local, connect_socket, local_holder,
+    ConnectError, LocalSocket, LocalSocketError, PassedSocket, connect_local, connect_socket, local_holder,
     local_socket_path,
 };
 pub use outbox::{Outbox, outbox};

@@ -22,6 +22,17 @@ pub enum LocalSocketError {
         /// The daemon.
         pid: Option<u32>,
     },
+    /// The socket that a service manager has passed in is at another place than the one where commands look.
+    #[error(
+        "the socket that was passed in is {}, and commands of this machine look for {}: `ListenStream={}` in the socket \
+         unit", given.display(), wanted.display(), wanted.display()
+    )]
+    Elsewhere {
+        /// Its path.
+        given: PathBuf,
+        /// The path that is wanted.
+        wanted: PathBuf,
+    },
     /// The operating system refuses.
     #[error("cannot listen on {}", path.display())]
     Failed {
@@ -64,10 +75,21 @@ fn holds_lock(locks: &str, pid: u32, inode: u64) -> bool {
     })
 }
 
-/// Says that this process is the daemon of a state directory, until it is dropped; then the socket is gone too.
+/// A socket that is listened on already.
+#[derive(Debug)]
+pub struct PassedSocket {
+    /// The socket.
+    pub listener: std::os::unix::net::UnixListener,
+    /// acpd has made it, as an earlier image of this process: it goes with this process. One of a service manager stays.
+    pub is_ours: bool,
+}
+
+/// Says that this process is the daemon of a state directory, until it is dropped; then the socket is gone too, unless a
+/// service manager holds it.
 #[derive(Debug)]
 pub struct LocalSocket {
     path: PathBuf,
+    is_ours: bool,
     /// Holds the lock.
     lock: File,
 }
@@ -75,17 +97,22 @@ pub struct LocalSocket {
 impl Drop for LocalSocket {
     fn drop(&mut self) {
         // While the lock is held: afterwards it may be another daemon's, as this process's number may be reused.
-        let _gone = std::fs::remove_file(&self.path);
+        if self.is_ours {
+            let _gone = std::fs::remove_file(&self.path);
+        }
         let _stays = self.lock.set_len(0);
     }
 }
 
 impl LocalSocket {
-    /// Listens on the socket of `state_dir`, which exists, with mode 0600.
+    /// Listens on the socket of `state_dir`, which exists, with mode 0600; on the one that was passed in, if there is one.
     ///
     /// # Errors
-    /// When another daemon does, or the operating system refuses.
-    pub fn listen(state_dir: &Path) -> Result<(Self, UnixListener), LocalSocketError> {
+    /// When another daemon does, what was passed in is at another place, or the operating system refuses.
+    pub fn listen(
+        state_dir: &Path,
+        passed: Option<PassedSocket>,
+    ) -> Result<(Self, UnixListener), LocalSocketError> {
         let path = local_socket_path(state_dir);
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -108,6 +135,13 @@ impl LocalSocket {
         lock.set_len(0)
             .and_then(|()| writeln!(lock, "{}", std::process::id()))
             .map_err(failed(&lock_path))?;
+        if let Some(PassedSocket { listener, is_ours }) = passed {
+            if !is_ours {
+                is_at(&listener, &path)?;
+            }
+            let listener = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
+            return Ok((Self { path: path.clone(), is_ours, lock }, listener.map_err(failed(&path))?));
+        }
         // With the lock in hand, a socket that is there is a dead daemon's.
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&path)(error)),
@@ -115,8 +149,19 @@ impl LocalSocket {
         }
         let listener = through_short_path(&path, |path| UnixListener::bind(path)).map_err(failed(&path))?;
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed(&path))?;
-        Ok((Self { path, lock }, listener))
+        Ok((Self { path, is_ours: true, lock }, listener))
     }
+}
+
+/// Whether commands find a socket at this path.
+fn is_at(listener: &std::os::unix::net::UnixListener, wanted: &Path) -> Result<(), LocalSocketError> {
+    let bound = listener.local_addr().ok().and_then(|address| address.as_pathname().map(Path::to_owned));
+    let given = bound.unwrap_or_default();
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if real(&given) == real(wanted) {
+        return Ok(());
+    }
+    Err(LocalSocketError::Elsewhere { given, wanted: wanted.to_owned() })
 }
 
 /// Why nothing is said to what listens on a socket.
@@ -275,10 +320,10 @@ mod tests {
         let dir = scratch.path().join("deep".repeat(40));
         std::fs::create_dir(&dir).expect("a directory");
         assert!(connect_local(&dir).await.is_err());
-        let (held, listener) = LocalSocket::listen(&dir).expect("the socket is free");
+        let (held, listener) = LocalSocket::listen(&dir, None).expect("the socket is free");
         let mode = std::fs::metadata(local_socket_path(&dir)).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let taken = LocalSocket::listen(&dir).expect_err("the socket is taken").to_string();
+        let taken = LocalSocket::listen(&dir, None).expect_err("the socket is taken").to_string();
         assert!(taken.contains(&format!("pid {}", std::process::id())), "{taken}");
         assert_eq!(local_holder(&dir), Some(std::process::id()));
         let mut client = connect_local(&dir).await.expect("it is listened to");
@@ -292,6 +337,28 @@ mod tests {
         std::fs::write(scratch.path().join("daemon.lock"), std::process::id().to_string()).expect("a file");
         assert_eq!(local_holder(scratch.path()), None);
         drop(std::os::unix::net::UnixListener::bind(scratch.path().join("acpd.sock")).expect("a socket"));
-        assert!(LocalSocket::listen(scratch.path()).is_ok());
+        assert!(LocalSocket::listen(scratch.path(), None).is_ok());
+    }
+
+    // contract 7.2: a socket that was passed in is listened on where commands look, and stays when it is another's
+    #[tokio::test]
+    async fn a_socket_is_passed_in() {
+        use std::os::unix::net::UnixListener as Passed;
+        let scratch = tempfile::TempDir::new().expect("a directory");
+        let (dir, path) = (scratch.path(), scratch.path().join("acpd.sock"));
+        let elsewhere = Passed::bind(dir.join("other.sock")).expect("a socket");
+        let passed = PassedSocket { listener: elsewhere, is_ours: false };
+        let refused = LocalSocket::listen(dir, Some(passed)).expect_err("commands do not look there");
+        assert!(refused.to_string().contains(&format!("ListenStream={}", path.display())), "{refused}");
+        let listener = Passed::bind(&path).expect("a socket");
+        for (is_ours, stays) in [(false, true), (true, false)] {
+            let passed = PassedSocket { listener: listener.try_clone().expect("a copy"), is_ours };
+            let (held, listening) = LocalSocket::listen(dir, Some(passed)).expect("it is free");
+            assert!(connect_local(dir).await.is_ok() && listening.accept().await.is_ok());
+            let taken = LocalSocket::listen(dir, None).expect_err("one at a time");
+            assert!(matches!(taken, LocalSocketError::Taken { .. }), "{taken}");
+            drop(held);
+            assert_eq!(path.exists(), stays);
+        }
     }
 }

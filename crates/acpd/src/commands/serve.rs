@@ -1,6 +1,8 @@
 //! `acpd serve`: the daemon.
 
 mod check;
+mod doors;
+mod notify;
 mod pruner;
 mod token_uses;
 
@@ -11,31 +13,35 @@ use crate::daemon_config;
 use crate::exit::Failure;
 use crate::hooks::{self, HookSpec, Hooks};
 use crate::local_host::{LocalHost, agent_specs, kill_on_signal, load_config};
+use crate::passed::{Passed, PassedError};
 use crate::runtime::if_any;
 use crate::signals::{StopSignals, hangups};
 use acpd_gateway::{
-    Allowance, HttpServer, HttpSettings, Identity, Listener, LocalSocket, Measurements, Reloaded, TokenHash,
-    Tokens, local_socket_path, tls_config,
+    Allowance, HttpServer, HttpSettings, Identity, Measurements, Reloaded, TokenHash, Tokens,
+    local_socket_path, tls_config,
 };
 use acpd_host::{Keep, chain};
 use acpd_inspector::{FIRST, Pages};
+use doors::Doors;
+use notify::Standing;
 use pruner::Pruner;
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use token_uses::TokenUses;
-use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
-/// Serves until a signal asks to stop.
-pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
+/// Serves until a signal asks to stop, on the sockets that were passed in if there are some.
+pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> Result<(), Failure> {
     if args.check {
         return check::check(&args);
     }
-    let config = load(&args)?;
-    check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
+    let (config, passed) = (load(&args)?, passed?);
+    if passed.tcp.is_empty() {
+        check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
+    }
     let told = hook_specs(&config).map_err(Failure::Usage)?;
     let pages = pages().map_err(Failure::Usage)?;
     // Before the first child: each inherits what is set then.
@@ -49,14 +55,10 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let scheme = if tls.is_some() { "https" } else { "http" };
     let measured = Measurements::listen()?;
     let local = LocalHost::open_for(&config, hooks::subscribers(&told)).await?;
-    let (local_socket, unix) = LocalSocket::listen(&config.storage.path)?;
-    // Behind the lock: the start of a second daemon is told of the first, not of its port.
-    let listen = config.server.listen;
-    let tcp = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
-    let address = tcp.local_addr().map_err(|error| cannot_listen(listen, &error))?;
+    let doors = Doors::open(passed, &config, tls).await?;
     let state_dir = config.storage.path.clone();
     daemon_config::note(&state_dir, config.file.as_deref());
-    let listening = format!("{scheme}://{address}");
+    let listening = format!("{scheme}://{}", doors.addresses[0]);
     daemon_address::note(&state_dir, &listening);
     let tokens = Tokens::default();
     tokens.replace(known_tokens(&config));
@@ -72,54 +74,47 @@ pub(crate) async fn serve(args: Serve) -> Result<(), Failure> {
     let mut hooks = Hooks::begin(local.means_of_hooks(), told).await;
     let pruner = Pruner::begin(&local.host, keep(&config));
     let serving = local.host.scope().spawn("front door", {
-        let (server, quit) = (server.clone(), quit.clone());
-        async move { server.serve(vec![Listener::Tcp(tcp, tls), Listener::Unix(unix)], quit).await }
+        let (server, quit, listeners) = (server.clone(), quit.clone(), doors.listeners);
+        async move { server.serve(listeners, quit).await }
     });
     let since = tokio::time::Instant::now();
-    log_start(&config, &listening);
+    log_start(&config, &doors.addresses, &listening);
     announce(&listening)?;
+    notify::tell(Standing::Ready(&listening));
+    let watched = notify::keep_watch(local.host.scope());
     loop {
-        tokio::select! {
+        let asked = tokio::select! {
             () = stops.next() => break,
-            _ = if_any(reloads.as_mut().map(Signal::recv)) => {
-                let _logged = reload(&args, (&server, &tokens, &pruner), &local, &config, &mut hooks).await;
+            _ = if_any(reloads.as_mut().map(Signal::recv)) => None,
+            Some(answer) = asked.recv() => Some(answer),
+            _ = keeping.tick() => {
+                uses.keep(&tokens);
+                continue;
             }
-            _ = keeping.tick() => uses.keep(&tokens),
-            Some(answer) = asked.recv() => {
-                // Without a reader of the answer it is in the log.
-                let reloaded = reload(&args, (&server, &tokens, &pruner), &local, &config, &mut hooks).await;
-                let _unread = answer.send(reloaded);
-            }
-        }
+        };
+        notify::tell(Standing::Reloading);
+        let reloaded = reload(&args, (&server, &tokens, &pruner), &local, &config, &mut hooks).await;
+        notify::tell(Standing::Ready(&listening));
+        // It is in the log as well.
+        let _unread = asked.map(|answer| answer.send(reloaded));
     }
     let sessions = local.host.live_sessions();
     tracing::info!(sessions, "acpd stopping");
+    notify::tell(Standing::Stopping);
     quit.cancel();
     let ending = local.host.clone().shutdown("daemon");
     kill_on_signal(&mut stops, &local.host, ending).await;
     // What the ends of sessions said is on its way; streams end behind it.
     stop.cancel();
     let _served = kill_on_signal(&mut stops, &local.host, serving).await;
+    drop(watched);
     local.close(&mut stops).await;
     uses.keep(&tokens);
     daemon_config::forget(&state_dir);
     daemon_address::forget(&state_dir);
-    drop(local_socket);
+    drop(doors.local);
     tracing::info!(uptime_s = since.elapsed().as_secs(), "acpd stopped");
     Ok(())
-}
-
-fn cannot_listen(listen: SocketAddr, error: &std::io::Error) -> Failure {
-    let remedy = match error.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            format!(
-                "; another acpd, perhaps: `--listen {}` picks a free port",
-                SocketAddr::new(listen.ip(), 0)
-            )
-        }
-        _ => String::new(),
-    };
-    Failure::Failed(format!("cannot listen on {listen}: {error}{remedy}"))
 }
 
 fn load(args: &Serve) -> Result<Config, Failure> {
@@ -142,7 +137,7 @@ pub(crate) fn check_exposure(config: &Config, listen: SocketAddr) -> Result<(), 
 }
 
 /// What an operator wants to know of a daemon that has just begun.
-fn log_start(config: &Config, listening: &str) {
+fn log_start(config: &Config, addresses: &[SocketAddr], listening: &str) {
     let agents: Vec<&str> = config.agents.keys().map(String::as_str).collect();
     // As the state directory is told.
     let file = config.file.as_deref().map(absolute);
@@ -157,6 +152,9 @@ fn log_start(config: &Config, listening: &str) {
         agents = agents.join(","),
         "acpd started"
     );
+    for address in &addresses[1..] {
+        tracing::info!(%address, "acpd listens here, too");
+    }
 }
 
 fn announce(listening: &str) -> Result<(), Failure> {

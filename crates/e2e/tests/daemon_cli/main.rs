@@ -17,6 +17,7 @@ mod opening;
 mod operate;
 mod other_users;
 mod own_agents;
+mod passed_sockets;
 mod pruning;
 mod reaching;
 mod run;
