@@ -61,6 +61,8 @@ pub mod method {
     pub const TERMINAL: &str = "_sandboxagent/terminal";
     /// Nothing comes from the agent, or it goes on after that; a notification to clients.
     pub const SESSION_STALLED: &str = "_sandboxagent/session/stalled";
+    /// Another daemon goes on with the agent; a notification to clients.
+    pub const SESSION_REATTACHED: &str = "_sandboxagent/session/reattached";
     /// Withdraws a request; a notification, either way.
     pub const CANCEL_REQUEST: &str = "$/cancel_request";
     /// The end of a run; contract 1.2.

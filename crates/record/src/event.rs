@@ -3,8 +3,8 @@
 use crate::kind::EventKind;
 use crate::message::RawMessage;
 use crate::payload::{
-    AgentRequest, CancelRequested, Created, ElicitationCompleted, Prompt, Question, Resolution, RunStarted,
-    Stalled, StateChanged, TerminalNews, TranscriptFacts, TurnEnded,
+    AgentRequest, CancelRequested, Created, ElicitationCompleted, Prompt, Question, Reattached, Resolution,
+    RunStarted, Stalled, StateChanged, TerminalNews, TranscriptFacts, TurnEnded,
 };
 use crate::questions::Topic;
 use crate::termination::TerminationInfo;
@@ -121,6 +121,7 @@ events! {
     FileResolved(Resolution<'a>),
     StateChanged(StateChanged<'a>),
     Stalled(Stalled),
+    Reattached(Reattached),
 }
 
 impl Event<'_> {
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     /// One event of each kind, as it stands in a log.
-    const STORED: [(u16, &str); 27] = [
+    const STORED: [(u16, &str); 28] = [
         (1, r#"{"agent":"a","cwd":"/w","by":"c","forkedFrom":"s-1"}"#),
         (
             2,
@@ -195,6 +196,7 @@ mod tests {
         (20, r#"{"modes":{"a":[]},"currentModeId":"m","by":"c"}"#),
         (21, r#"{"turn":3,"silentMs":300000}"#),
         (21, r#"{"turn":3,"silentMs":320000,"goesOn":true}"#),
+        (22, r#"{"gapMs":1200}"#),
     ];
 
     // ADR 0002: what is read and written again is the same, byte for byte
@@ -208,7 +210,7 @@ mod tests {
             assert_eq!(String::from_utf8(out).expect("text"), stored);
         }
         let kinds: std::collections::BTreeSet<u16> = STORED.iter().map(|(number, _)| *number).collect();
-        assert_eq!(kinds.len(), 21);
+        assert_eq!(kinds.len(), 22);
     }
 
     // ADR 0002: an event of a later version survives a rewrite

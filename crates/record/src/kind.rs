@@ -54,6 +54,8 @@ pub enum EventKind {
     StateChanged = 20,
     /// Nothing came from the agent for long, in a turn in which it was waited for; or it goes on after that.
     Stalled = 21,
+    /// Another host goes on with the agent process of the run, after the one before it was gone for a while.
+    Reattached = 22,
 }
 
 impl EventKind {
@@ -85,7 +87,7 @@ mod tests {
     // contract 1.6: numbers are stored and names are shown, so neither ever changes
     #[test]
     fn numbers_and_names_are_as_they_were() {
-        const NAMES: [&str; 21] = [
+        const NAMES: [&str; 22] = [
             "created",
             "run_started",
             "prompt",
@@ -107,6 +109,7 @@ mod tests {
             "file_resolved",
             "state_changed",
             "stalled",
+            "reattached",
         ];
         let kinds: Vec<EventKind> = (1..).map_while(EventKind::from_number).collect();
         assert_eq!(kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>(), NAMES);

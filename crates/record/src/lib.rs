@@ -43,7 +43,7 @@ pub use message::{RawMessage, is_history, is_state, update_kind, update_of};
 pub use meta::{BriefEnd, BriefMeta, SessionMeta};
 pub use payload::{
     AgentRequest, AnsweredBy, CancelRequested, Created, ElicitationCompleted, ExitStatus, FinalOutput,
-    Prompt, Question, Resolution, RunStarted, Stalled, StateChanged, TerminalEnded, TerminalNews,
+    Prompt, Question, Reattached, Resolution, RunStarted, Stalled, StateChanged, TerminalEnded, TerminalNews,
     TerminalOutput, TranscriptFacts, TurnEnded,
 };
 pub use permission_mode::PermissionMode;

@@ -300,6 +300,15 @@ pub struct Stalled {
     pub goes_on: bool,
 }
 
+/// Another host goes on with the agent process. What the agent wrote meanwhile follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reattached {
+    /// How long the session had no host, in milliseconds.
+    pub gap_ms: u64,
+}
+
 /// What the agent said of its state in the answer to a request, and not in an update.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -6,8 +6,8 @@
 
 use crate::kind::EventKind;
 use crate::payload::{
-    AgentRequest, CancelRequested, Created, ElicitationCompleted, Prompt, Question, Resolution, RunStarted,
-    Stalled, StateChanged, TerminalEnded, TerminalOutput, TranscriptFacts, TurnEnded,
+    AgentRequest, CancelRequested, Created, ElicitationCompleted, Prompt, Question, Reattached, Resolution,
+    RunStarted, Stalled, StateChanged, TerminalEnded, TerminalOutput, TranscriptFacts, TurnEnded,
 };
 use crate::snapshot::Shown;
 use crate::termination::TerminationInfo;
@@ -111,6 +111,7 @@ fn arms(generator: &mut SchemaGenerator, kind: EventKind) -> Vec<Value> {
         }
         EventKind::StateChanged => members::<StateChanged<'_>>(generator),
         EventKind::Stalled => members::<Stalled>(generator),
+        EventKind::Reattached => members::<Reattached>(generator),
     };
     vec![arm(generator, &name, of_kind(kind), members)]
 }

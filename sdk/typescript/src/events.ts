@@ -23,6 +23,7 @@ export type {
   PermissionRequestedEvent,
   PermissionResolvedEvent,
   PromptEvent,
+  ReattachedEvent,
   RunStartedEvent,
   StalledEvent,
   StateChangedEvent,

@@ -62,6 +62,7 @@ const KINDS: &[(&str, &[&str])] = &[
     ),
     ("cancel_requested", &["by {/by}"]),
     ("stalled", &["turn {/turn}", "silent for {/silentMs} ms"]),
+    ("reattached", &["after {/gapMs} ms without a daemon"]),
     (
         "permission_requested",
         &[
@@ -219,6 +220,7 @@ mod tests {
                 json!({"turn": 2, "silentMs": 400, "goesOn": true}),
                 "stalled                turn 2 silent for 400 ms (it goes on)",
             ),
+            ("reattached", json!({"gapMs": 1200}), "reattached             after 1200 ms without a daemon"),
             (
                 "ended",
                 json!({"reason": "error", "terminatedBy": "agent", "message": "gone"}),

@@ -8,7 +8,7 @@ use crate::questions::Questions;
 use acpd_eventlog::Event as StoredEvent;
 use acpd_host::{OpenQuestion, method};
 use acpd_record::{
-    ConnectionId, Event, EventKind, Json, Prompt, Question, QuestionNumber, SessionId, Stalled, TerminalNews,
+    ConnectionId, Event, EventKind, Json, Prompt, Question, QuestionNumber, SessionId, TerminalNews,
     TerminationInfo, update_kind,
 };
 use acpd_wire::Message;
@@ -96,7 +96,11 @@ impl Page {
             Event::Terminal(news) if self.client.watches_terminals() => {
                 self.write_terminal(&news, history, out);
             }
-            Event::Stalled(stalled) if !history => self.write_stalled(&stalled, out),
+            // Of the past, neither is news.
+            Event::Stalled(stalled) if !history => self.tell(method::SESSION_STALLED, &stalled, out),
+            Event::Reattached(reattached) if !history => {
+                self.tell(method::SESSION_REATTACHED, &reattached, out);
+            }
             Event::Prompt(prompt) => self.write_prompt(&prompt, history, out),
             Event::Ended(info) if !history => self.write_ended(&info, out),
             // Of use to REST, not part of an ACP conversation.
@@ -170,17 +174,17 @@ impl Page {
         acpd_wire::write_notification(out, method::TERMINAL, Some(params.get().as_bytes()));
     }
 
-    /// Nothing comes from the agent, or something again; of the past, neither is news.
-    fn write_stalled(&self, stalled: &Stalled, out: &mut BytesMut) {
+    /// A notification of acpd's own, with the members of an event.
+    fn tell(&self, method: &str, event: &impl Serialize, out: &mut BytesMut) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
+        struct Params<'a, T> {
             session_id: &'a SessionId,
             #[serde(flatten)]
-            stalled: &'a Stalled,
+            event: &'a T,
         }
-        let params = Json::new(&Params { session_id: &self.id, stalled });
-        acpd_wire::write_notification(out, method::SESSION_STALLED, Some(params.get().as_bytes()));
+        let params = Json::new(&Params { session_id: &self.id, event });
+        acpd_wire::write_notification(out, method, Some(params.get().as_bytes()));
     }
 
     /// PR-3: the user's message, once, for all clients but the sender.
@@ -293,6 +297,15 @@ mod tests {
         assert_eq!(written(&mut page(5), 5, EventKind::Stalled, stalled), "");
         let line = r#"{"jsonrpc":"2.0","method":"_sandboxagent/session/stalled","params":{"sessionId":"s","turn":3,"silentMs":400,"goesOn":true}}"#;
         assert_eq!(written(&mut page(4), 5, EventKind::Stalled, stalled), format!("{line}\n"));
+    }
+
+    // contract 7.3: every viewer is told that another daemon goes on with the agent, and not of the past
+    #[test]
+    fn a_reattachment_is_told_as_it_happens() {
+        let reattached = r#"{"gapMs":1200}"#;
+        assert_eq!(written(&mut page(5), 5, EventKind::Reattached, reattached), "");
+        let line = r#"{"jsonrpc":"2.0","method":"_sandboxagent/session/reattached","params":{"sessionId":"s","gapMs":1200}}"#;
+        assert_eq!(written(&mut page(4), 5, EventKind::Reattached, reattached), format!("{line}\n"));
     }
 
     // SE-4: history has no end of an earlier run

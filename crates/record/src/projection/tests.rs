@@ -175,6 +175,35 @@ fn a_turn_stalls_and_goes_on() {
     }
 }
 
+// contract 7.3: a run goes on with another host as it stood: its turn, its questions, and what it used
+#[test]
+fn a_run_goes_on_with_another_host() {
+    const REATTACHED: (u16, &str) = (22, r#"{"gapMs":1200}"#);
+    let asked = (12, r#"{"request":4,"message":{"id":1}}"#);
+    for before in [
+        &[CREATED, RUN][..],
+        &[CREATED, RUN, PROMPT],
+        &[CREATED, RUN, PROMPT, asked],
+        &[CREATED, RUN, PROMPT, GIVEN_UP],
+        &[CREATED, RUN, PROMPT, TURN_ENDED],
+        &[CREATED, RUN, REATTACHED],
+    ] {
+        let (mut expected, last) = (folded(before), before.len() as u64 + 1);
+        let seen = folded(&[before, &[REATTACHED]].concat());
+        expected.last_seq = last;
+        expected.last_at_ms = seen.last_at_ms;
+        assert_eq!((seen.skipped(), &seen), (0, &expected), "{before:?}");
+    }
+    let open = folded(&[CREATED, RUN, PROMPT, asked, REATTACHED]);
+    assert!(open.open_question(QuestionNumber(4)).is_some(), "it is still to be answered");
+    let answered = (13, r#"{"request":4,"by":{"client":"c"},"result":{}}"#);
+    assert_eq!(folded(&[CREATED, RUN, PROMPT, asked, REATTACHED, answered]).skipped(), 0);
+    for before in [&[CREATED][..], &[CREATED, RUN, ENDED]] {
+        assert_eq!(refused(before, REATTACHED), Illegal::NoRun, "{before:?}");
+    }
+    assert_eq!(refused(&[], REATTACHED), Illegal::Creation);
+}
+
 // PE-5: the end of an elicitation goes where its URL went
 #[test]
 fn a_url_is_known_until_it_is_done() {

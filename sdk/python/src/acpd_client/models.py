@@ -57,6 +57,7 @@ __all__ = [
     "QuestionNumber",
     "Ready",
     "Reason",
+    "ReattachedEvent",
     "Reloaded",
     "RunStartedEvent",
     "Scope",
@@ -584,6 +585,26 @@ Why a run ended.
 
 `terminated`: A client ended it for good.
 """
+
+
+class ReattachedEvent(Model):
+    """
+    Another host goes on with the agent process. What the agent wrote meanwhile follows.
+    """
+
+    seq: Annotated[int, Field(ge=1)]
+    """
+    Its number in the session, from 1, without holes.
+    """
+    kind: Literal["reattached"]
+    at: AwareDatetime
+    """
+    When it happened.
+    """
+    gap_ms: Annotated[int, Field(alias="gapMs", ge=0)]
+    """
+    How long the session had no host, in milliseconds.
+    """
 
 
 class Reloaded(Model):
@@ -2029,6 +2050,7 @@ Event = TypeAliasType(
     | FileResolvedEvent
     | StateChangedEvent
     | StalledEvent
+    | ReattachedEvent
     | OtherEvent,
 )
 """

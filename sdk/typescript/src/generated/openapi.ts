@@ -731,7 +731,7 @@ export interface components {
             readonly terminationInfo: components["schemas"]["TerminationInfo"];
         };
         /** @description An event of a session. Members may be added. */
-        readonly Event: components["schemas"]["CreatedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["PromptEvent"] | components["schemas"]["UpdateEvent"] | components["schemas"]["NotificationEvent"] | components["schemas"]["TurnEndedEvent"] | components["schemas"]["CancelRequestedEvent"] | components["schemas"]["AgentRequestEvent"] | components["schemas"]["EndedEvent"] | components["schemas"]["EchoEvent"] | components["schemas"]["TranscriptEvent"] | components["schemas"]["PermissionRequestedEvent"] | components["schemas"]["PermissionResolvedEvent"] | components["schemas"]["ElicitationRequestedEvent"] | components["schemas"]["ElicitationResolvedEvent"] | components["schemas"]["ElicitationCompletedEvent"] | components["schemas"]["TerminalOutputEvent"] | components["schemas"]["TerminalEndedEvent"] | components["schemas"]["FileForwardedEvent"] | components["schemas"]["FileResolvedEvent"] | components["schemas"]["StateChangedEvent"] | components["schemas"]["StalledEvent"] | components["schemas"]["OtherEvent"];
+        readonly Event: components["schemas"]["CreatedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["PromptEvent"] | components["schemas"]["UpdateEvent"] | components["schemas"]["NotificationEvent"] | components["schemas"]["TurnEndedEvent"] | components["schemas"]["CancelRequestedEvent"] | components["schemas"]["AgentRequestEvent"] | components["schemas"]["EndedEvent"] | components["schemas"]["EchoEvent"] | components["schemas"]["TranscriptEvent"] | components["schemas"]["PermissionRequestedEvent"] | components["schemas"]["PermissionResolvedEvent"] | components["schemas"]["ElicitationRequestedEvent"] | components["schemas"]["ElicitationResolvedEvent"] | components["schemas"]["ElicitationCompletedEvent"] | components["schemas"]["TerminalOutputEvent"] | components["schemas"]["TerminalEndedEvent"] | components["schemas"]["FileForwardedEvent"] | components["schemas"]["FileResolvedEvent"] | components["schemas"]["StateChangedEvent"] | components["schemas"]["StalledEvent"] | components["schemas"]["ReattachedEvent"] | components["schemas"]["OtherEvent"];
         /** @description A page of events. */
         readonly EventsPage: {
             /** @description The events in order. */
@@ -1103,6 +1103,26 @@ export interface components {
          * @enum {string}
          */
         readonly Reason: "completed" | "error" | "terminated";
+        /** @description Another host goes on with the agent process. What the agent wrote meanwhile follows. */
+        readonly ReattachedEvent: {
+            /**
+             * Format: int64
+             * @description Its number in the session, from 1, without holes.
+             */
+            readonly seq: number;
+            /** @constant */
+            readonly kind: "reattached";
+            /**
+             * Format: date-time
+             * @description When it happened.
+             */
+            readonly at: string;
+            /**
+             * Format: int64
+             * @description How long the session had no host, in milliseconds.
+             */
+            readonly gapMs: number;
+        };
         /** @description What the daemon goes by from now on. */
         readonly Reloaded: {
             /** @description The configuration that was read; not there when the daemon goes by none. */
@@ -1855,6 +1875,7 @@ export type Pruned = components['schemas']['Pruned'];
 export type QuestionNumber = components['schemas']['QuestionNumber'];
 export type Ready = components['schemas']['Ready'];
 export type Reason = components['schemas']['Reason'];
+export type ReattachedEvent = components['schemas']['ReattachedEvent'];
 export type Reloaded = components['schemas']['Reloaded'];
 export type RunStartedEvent = components['schemas']['RunStartedEvent'];
 export type Scope = components['schemas']['Scope'];

@@ -132,6 +132,19 @@ it("tells of a silence, and that it is over", () => {
   expect(transcript.items.at(-1)).toMatchObject({ type: "stall", goesOnAt: 9 });
 });
 
+// inspector: Session view; contract 7.3 (reattached)
+it("tells that the agent went on while acpd was gone, in a turn and between two", () => {
+  const transcript = folded(events(
+    { kind: "run_started" }, { kind: "reattached", gapMs: 300 }, { kind: "prompt", turn: 1, prompt: [] }, { kind: "permission_requested", request: 4, message: {} }, "Hel",
+    { kind: "reattached", gapMs: 65_000 }, "lo",
+  ));
+  expect(of(transcript, "note").map((item) => [item.turn, item.level, item.text])).toEqual([
+    [0, "info", "acpd was gone for 300 ms; the agent went on"],
+    [1, "info", "acpd was gone for 1 min 5 s; the agent went on"],
+  ]);
+  expect(transcript.openQuestions().length).toBe(1);
+});
+
 // docs/protocol.md, Questions: an address goes to one client
 it.each([
   ["permission_requested", {}, 1],

@@ -4,6 +4,7 @@
  */
 
 import type { TerminationInfo } from "acpd-client";
+import { duration } from "../../ui/format";
 import { content } from "./content";
 import { Draft, type When } from "./draft";
 import { isOpen, type AnsweredBy, type EndItem, type Item, type NoteItem, type QuestionItem, type StallItem, type TerminalItem, type TurnEndItem, type Voice } from "./items";
@@ -132,6 +133,7 @@ export class Transcript {
       case "agent_request": return this.agentRequest(when, event);
       case "state_changed": return this.set(when, withState(this.settings, event), text(event["by"]));
       case "stalled": return this.stalled(when, event);
+      case "reattached": return this.note(when, "info", `acpd was gone for ${duration(number(event["gapMs"]) ?? 0)}; the agent went on`);
       case "cancel_requested": return this.note(when, "info", `Cancel requested${by(event)}`);
       case "transcript": return this.note(when, "info", told(event));
       case "notification": return this.note(when, "quiet", `Notification ${text(get(event, "message", "method")) ?? ""}`);

@@ -36,6 +36,12 @@ describe("Trace", () => {
     expect(new Set(wrong)).toEqual(new Set(["agent_request", "update", "turn_ended", "ended"]));
   });
 
+  // contract 7.3 (reattached)
+  it("shows how long a session had no daemon, and ends nothing by it", () => {
+    const { spans } = traced([...events({ kind: "run_started" }, { kind: "prompt", turn: 1 }, { kind: "reattached", gapMs: 1200 })]);
+    expect(spans.map((span) => [span.what, span.isOpen, span.isError])).toEqual([["", true, false], ["turn 1", true, false], ["after 1.2 s", false, false]]);
+  });
+
   it("takes an event once, as after a reconnection", () => {
     expect(traced(recorded("turns").flatMap((event) => [event, event])).spans.length).toBe(trace.spans.length);
   });

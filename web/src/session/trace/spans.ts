@@ -1,5 +1,6 @@
 /** The trace of a session: each event with what began it, how long that took, and how large it is. Incremental, as the fold. */
 
+import { duration } from "../../ui/format";
 import { get, number, object, text } from "../fold/raw";
 import type { LoggedEvent } from "../fold/transcript";
 
@@ -125,6 +126,8 @@ function what(event: LoggedEvent): string {
       return text(get(event, "terminationInfo", "cause")) ?? "";
     case "terminal":
       return text(get(event, "state")) ?? "output";
+    case "reattached":
+      return `after ${duration(number(get(event, "gapMs")) ?? 0)}`;
     case "permission_requested":
       return text(get(params, "toolCall", "title")) ?? "";
     default:

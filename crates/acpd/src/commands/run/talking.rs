@@ -16,7 +16,7 @@ use crate::signals::StopSignals;
 use crate::verdict::Stop;
 use crate::view::{TICK, short_id, span};
 use acpd_host::{META, method};
-use acpd_record::Stalled;
+use acpd_record::{Reattached, Stalled};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -348,6 +348,7 @@ impl Conversation {
         let is_told = self.outcome.is_none() && (self.feed.is_none() || self.turn.is_shown());
         match method {
             method::SESSION_STALLED if is_told => self.stalled(params),
+            method::SESSION_REATTACHED if is_told => self.reattached(params),
             _ => Ok(()),
         }
     }
@@ -356,10 +357,24 @@ impl Conversation {
     fn stalled(&mut self, params: &[u8]) -> Result<(), Failure> {
         match (self.show.view(), serde_json::from_slice::<Stalled>(params)) {
             (Some(view), Ok(stalled)) if !stalled.goes_on => {
-                let silent = span(i64::try_from(stalled.silent_ms / 1000).unwrap_or(i64::MAX));
+                let silent = in_words(stalled.silent_ms);
                 Ok(view.announce(&format!("nothing has come from the agent for {silent}; Ctrl-C cancels"))?)
             }
             _ => Ok(()),
         }
     }
+
+    fn reattached(&mut self, params: &[u8]) -> Result<(), Failure> {
+        match (self.show.view(), serde_json::from_slice::<Reattached>(params)) {
+            (Some(view), Ok(Reattached { gap_ms })) => {
+                let gap = in_words(gap_ms);
+                Ok(view.announce(&format!("acpd was gone for {gap}; the agent went on"))?)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn in_words(ms: u64) -> String {
+    span(i64::try_from(ms / 1000).unwrap_or(i64::MAX))
 }
