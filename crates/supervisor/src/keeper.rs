@@ -5,30 +5,47 @@
 //! copy of them), reports the start, and later the end after *every* child it has is reaped. When the control
 //! socket closes, because the daemon is gone by whatever means, it runs the same stop ladder by itself.
 //!
-//! Invariant: it exits only when it has no child left. Not here: pipes' contents, ACP, more than one program.
+//! Of a *kept* program it holds our ends of the streams too: it writes stdin, reads stderr, and takes out of stdout what
+//! the daemon says it has read. Once it was told to keep the program, a closed control socket is no reason to end it for some
+//! time: it listens for the next daemon, which finds all that the last one had not settled, or, in a file, the end.
+//!
+//! Invariant: it exits only when it has no child left. Not here: ACP, more than one program.
 
 mod children;
+mod connection;
+mod end_file;
+pub(crate) mod frames;
+mod input;
+mod kept;
+pub(crate) mod listening;
+mod machine;
+mod marks;
 mod memory;
+mod output;
+mod program;
 pub(crate) mod protocol;
+mod signals;
 mod spawn;
+pub(crate) mod start_frame;
 
-use crate::ladder::{Ladder, LadderInput, LadderStep, Rung};
-use crate::report::ExitStatus;
-use children::Children;
-use memory::OomKills;
-use protocol::{Command, FromKeeper, StartFrame};
+use crate::ladder::LadderInput;
+use connection::Connection;
+use frames::{Frame, LONGEST};
+use kept::{Kept, Left};
+use machine::Loss;
+use program::{End, Life, Program};
+use protocol::{Command, Exited, FromKeeper, Running, Why};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use signals::{SignalPipe, take_back_ignored};
+use start_frame::StartFrame;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// While leftovers are being killed, how often they are looked for again even without a SIGCHLD: a descendant
-/// may reach us (its parent being killed) just after a look.
-const REAP_ROUND: Duration = Duration::from_millis(20);
+/// Pieces of a flood of requests that are taken before anything else has its turn.
+const PIECES: usize = 4;
 
 /// Runs as a keeper: serves the control socket on stdin, then exits.
 ///
@@ -60,8 +77,8 @@ fn keep() -> io::Result<()> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let signals = SignalPipe::open()?;
     take_back_ignored()?;
-    let StartFrame { program, pipes } = StartFrame::receive(&control)?;
-    let mut control = Control { socket: control, lost: false };
+    let StartFrame { program, pipes, other_ends } = StartFrame::receive(&control)?;
+    let mut control = Connection::new(control)?;
     let started = spawn::start(&program, pipes);
     // From here on the program alone holds its pipe ends: `pipes` was consumed.
     let leader = match started {
@@ -71,248 +88,210 @@ fn keep() -> io::Result<()> {
             return Ok(());
         }
     };
-    control.send(&FromKeeper::Started { pid: leader.as_raw_nonzero().get().unsigned_abs(), containment });
-    let mut keeper = Keeper {
-        control,
-        signals,
-        leader,
-        status: None,
-        leader_is_dead: false,
-        is_over: false,
-        ladder: Ladder::new(program.graces, program.leftovers),
-        children: Children::default(),
-        memory: OomKills::watch(),
-        oom_kills: 0,
-    };
-    keeper.serve()?;
-    keeper.end_leftovers()?;
-    let report = FromKeeper::Exited {
-        status: keeper.status.unwrap_or(ExitStatus::Unknown),
-        leaked: keeper.children.leaked(),
-        rungs: keeper.ladder.used().to_vec(),
-        oom_kills: keeper.oom_kills,
-    };
-    keeper.control.send(&report);
-    Ok(())
+    let running = Running { pid: leader.as_raw_nonzero().get().unsigned_abs(), containment };
+    control.send(&FromKeeper::Started(running));
+    let kept = other_ends.map(|ends| Box::new(Kept::new(running, program.graces, ends)));
+    let program = Program::new(leader, program.graces, program.leftovers);
+    Keeper { control, signals, program, kept, is_done: false }.serve()
 }
 
 struct Keeper {
-    control: Control,
+    control: Connection,
     signals: SignalPipe,
-    leader: Pid,
-    status: Option<ExitStatus>,
-    leader_is_dead: bool,
-    /// The program is dead, and what it left has no more time.
-    is_over: bool,
-    ladder: Ladder,
-    children: Children,
-    memory: OomKills,
-    /// Since the start, as the leader's end was seen: what is killed later did not end it.
-    oom_kills: u32,
+    program: Program,
+    /// Of a program that may outlive its daemon.
+    kept: Option<Box<Kept>>,
+    /// The end was recorded.
+    is_done: bool,
+}
+
+/// What of a kept program can be ready.
+struct Ready {
+    signal: bool,
+    control: bool,
+    /// stdin, stdout and stderr.
+    streams: [PollFlags; 3],
+    listening: bool,
 }
 
 impl Keeper {
-    /// Until the program is dead and the time of what it left is over.
+    /// Until the program is dead, the time of what it left is over, and someone knows of it.
     fn serve(&mut self) -> io::Result<()> {
         loop {
             self.look()?;
             // The starter may be gone before it was told of the start, and nothing wakes us for that.
-            if self.control.lost && self.ladder.used().is_empty() {
-                self.climb(LadderInput::Stop);
-            }
-            if self.is_over {
+            self.see_loss();
+            if self.program.life() == Life::Over && self.is_finished() {
                 return Ok(());
             }
-            let timeout = self.ladder.deadline().map(|due| due.saturating_duration_since(now()));
-            let (control, signal) = self.wait(timeout)?;
-            if signal && self.signals.drain() {
+            let ready = self.wait()?;
+            if ready.signal && self.signals.drain() {
                 self.climb(LadderInput::Stop);
             }
-            if control {
-                self.obey();
+            if ready.control {
+                self.hear();
             }
+            self.move_streams(&ready);
             self.climb(LadderInput::Tick);
         }
     }
 
-    /// Does the next of what is asked.
-    fn obey(&mut self) {
-        match self.control.next() {
-            Some(Command::Stop) => self.climb(LadderInput::Stop),
-            Some(Command::Kill) => self.climb(LadderInput::Kill),
-            None => {}
+    /// Sees what of the program died.
+    fn look(&mut self) -> io::Result<()> {
+        if self.program.has_just_died()? {
+            self.hear();
+            self.climb(LadderInput::LeaderExited);
         }
+        self.program.reap()
     }
 
     fn climb(&mut self, input: LadderInput) {
-        match self.ladder.handle(input, now()) {
-            Some(LadderStep::Climb(Rung::Terminated)) => {
-                let _gone = rustix::process::kill_process_group(self.leader, Signal::TERM);
-                // A stopped program cannot act on SIGTERM.
-                let _gone = rustix::process::kill_process_group(self.leader, Signal::CONT);
-            }
-            Some(LadderStep::Climb(Rung::Killed)) => {
-                let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);
-            }
-            Some(LadderStep::EndLeftovers) => {
-                self.children.see_leftovers(self.leader);
-                let _gone = rustix::process::kill_process_group(self.leader, Signal::KILL);
-                self.is_over = true;
-            }
-            // The daemon held the only other end of stdin and has closed it.
-            Some(LadderStep::Climb(Rung::StdinClosed)) | None => {}
+        let before = self.program.rungs().len();
+        self.program.climb(input);
+        if let Some(kept) = &mut self.kept
+            && self.program.rungs().len() > before
+        {
+            kept.stopping(&mut self.control);
         }
     }
 
-    /// Reaps what died, but not the leader: as long as it is a zombie, its process group id cannot be reused, so
-    /// the group can be killed without hitting another process. It may die at any moment, also between the look at it
-    /// and the reaping of others.
-    fn look(&mut self) -> io::Result<()> {
-        let peek = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        if !self.leader_is_dead && rustix::process::waitid(WaitId::Pid(self.leader), peek)?.is_some() {
-            self.leader_is_dead = true;
-            self.oom_kills = self.memory.since();
-            // What was asked before it ended is what ended it.
-            if self.wait(Some(Duration::ZERO))?.0 {
-                self.obey();
-            }
-            self.climb(LadderInput::LeaderExited);
-        }
-        if self.is_over {
-            return Ok(());
-        }
-        self.children.reap_others(self.leader);
-        if self.leader_is_dead && !self.children.live_beside(self.leader) {
-            self.climb(LadderInput::NothingLeft);
-        }
-        Ok(())
-    }
-
-    /// Reaps every dead child; false when no child is left at all.
-    fn reap(&mut self) -> io::Result<bool> {
-        loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) => {
-                    if pid == self.leader {
-                        let code = status.exit_status().map(ExitStatus::Code);
-                        self.status =
-                            code.or_else(|| status.terminating_signal().map(ExitStatus::from_signal));
-                    }
-                    self.children.reaped(pid);
+    /// Does all that is asked.
+    fn hear(&mut self) {
+        for _ in 0..PIECES {
+            let has_more = self.control.fill();
+            loop {
+                match self.control.next(LONGEST) {
+                    Ok(Some(frame)) => self.obey(frame),
+                    Ok(None) => break,
+                    Err(_) => return self.control.refuse(Why::Misbehaved),
                 }
-                Ok(None) => return Ok(true),
-                Err(rustix::io::Errno::CHILD) => return Ok(false),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+            }
+            if !has_more {
+                break;
             }
         }
     }
 
-    fn end_leftovers(&mut self) -> io::Result<()> {
-        while self.reap()? {
-            self.children.kill_all();
-            let (control, signal) = self.wait(Some(REAP_ROUND))?;
-            if signal {
-                self.signals.drain();
+    fn obey(&mut self, frame: Frame) {
+        let cost = frame.body.len();
+        let is_heeded = match Command::read(frame) {
+            Ok(None | Some(Command::Hello(_))) => true,
+            Ok(Some(Command::Stop)) => {
+                self.climb(LadderInput::Stop);
+                true
             }
-            if control {
-                // Whatever is asked now is being done already.
-                let _command = self.control.next();
+            Ok(Some(Command::Kill)) => {
+                self.climb(LadderInput::Kill);
+                true
             }
+            Ok(Some(Command::Done)) => {
+                self.is_done |= self.program.life() == Life::Over;
+                true
+            }
+            Ok(Some(command)) => {
+                self.kept.as_mut().is_none_or(|kept| kept.obey(command, cost, &mut self.control).is_ok())
+            }
+            Err(_) => false,
+        };
+        if !is_heeded {
+            self.control.refuse(Why::Misbehaved);
         }
-        Ok(())
     }
 
-    /// Waits for the control socket or a signal; says which are ready.
-    fn wait(&self, timeout: Option<Duration>) -> io::Result<(bool, bool)> {
-        let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
-        if !self.control.lost {
-            fds.push(PollFd::new(&self.control.socket, PollFlags::IN));
+    /// The daemon may be gone. If the program is not kept for the next one, it is to end, unless that was asked for.
+    fn see_loss(&mut self) {
+        let stops = match &mut self.kept {
+            None => self.control.is_lost(),
+            Some(kept) if self.control.is_lost() && kept.machine.is_attached() => {
+                kept.machine.lost(now()) == Loss::Ladder
+            }
+            Some(kept) => kept.machine.tick(now()),
+        };
+        if stops && self.program.rungs().is_empty() {
+            self.climb(LadderInput::Stop);
         }
+    }
+
+    /// What is left of the program is told; whether there is nothing more to do.
+    fn is_finished(&mut self) -> bool {
+        let end = self.program.end();
+        let Some(kept) = &mut self.kept else {
+            let End { status, leaked, rungs, oom_kills } = end;
+            self.control.send(&FromKeeper::Exited(Exited { status, leaked, rungs, oom_kills, stderr: None }));
+            return true;
+        };
+        kept.ended(end, &mut self.control);
+        let is_finished = self.is_done || (self.control.is_lost() && matches!(kept.leave(), Left::Nothing));
+        if let Some(listening) = kept.listening.as_ref().filter(|_| is_finished) {
+            listening.close();
+        }
+        is_finished
+    }
+
+    /// Moves what can be moved.
+    fn move_streams(&mut self, ready: &Ready) {
+        let Some(kept) = &mut self.kept else { return };
+        let [stdin, stdout, stderr] = ready.streams;
+        if stdin.contains(PollFlags::ERR) {
+            kept.no_reader(&mut self.control);
+        } else if stdin.contains(PollFlags::OUT) {
+            kept.write_stdin(&mut self.control);
+        }
+        if !stdout.is_empty() {
+            kept.consume();
+        }
+        if !stderr.is_empty() {
+            kept.read_stderr(&mut self.control);
+        }
+        if ready.control {
+            self.control.flush(Some(&kept.machine.output));
+        }
+        if ready.listening
+            && let Some(listening) = &mut kept.listening
+            && let Some(newest) = listening.look(|key| kept.machine.may_attach(key))
+        {
+            self.control.refuse(Why::Superseded);
+            self.control = newest;
+            kept.attach(&mut self.control);
+        }
+    }
+
+    /// Waits until something can be done.
+    fn wait(&self) -> io::Result<Ready> {
+        let due = self.program.due().into_iter().chain(self.kept.as_ref().and_then(|kept| kept.due())).min();
         // Rounded up, so that the deadline has passed when poll says so.
-        let timeout = timeout.map(|t| rustix::event::Timespec {
-            tv_sec: t.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: t.subsec_nanos().into(),
-        });
+        let timeout = due.map(|due| timespec(due.saturating_duration_since(now())));
+        let streams = self.kept.as_ref().map(|kept| kept.poll()).unwrap_or_default();
+        let listening = self.kept.as_ref().and_then(|kept| kept.listening.as_ref());
+        let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
+        let mut places = [None; 4];
+        for (place, fd) in places.iter_mut().zip([self.control.poll()].into_iter().chain(streams)) {
+            *place = fd.map(|fd| {
+                fds.push(fd);
+                fds.len() - 1
+            });
+        }
+        let strangers = fds.len();
+        fds.extend(listening.into_iter().flat_map(listening::Listening::poll));
         match poll(&mut fds, timeout.as_ref()) {
+            // Interrupted, nothing is ready.
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok((fds.get(1).is_some_and(|fd| !fd.revents().is_empty()), !fds[0].revents().is_empty()))
+        let ready = |place: Option<usize>| place.map_or(PollFlags::empty(), |place| fds[place].revents());
+        let [control, streams @ ..] = places;
+        Ok(Ready {
+            signal: !fds[0].revents().is_empty(),
+            control: !ready(control).is_empty(),
+            streams: streams.map(ready),
+            listening: fds[strangers..].iter().any(|fd| !fd.revents().is_empty()),
+        })
     }
 }
 
-/// The control socket. Losing it is a fact to act on, not an error.
-struct Control {
-    socket: UnixStream,
-    lost: bool,
-}
-
-impl Control {
-    fn next(&mut self) -> Option<Command> {
-        let mut byte = [0];
-        match self.socket.read(&mut byte) {
-            Ok(1) => Command::from_byte(byte[0]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
-            Ok(_) | Err(_) => {
-                self.lost = true;
-                None
-            }
-        }
-    }
-
-    fn send(&mut self, message: &FromKeeper) {
-        if self.socket.write_all(&message.to_line()).is_err() {
-            self.lost = true;
-        }
-    }
-}
-
-/// Signals that the daemon inherited as ignored (`nohup`, a shell's `&`) would be ignored by the program as
-/// well. One that has a handler here has its default action there.
-fn take_back_ignored() -> io::Result<()> {
-    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return Ok(()) };
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    // SIGPIPE is ignored by this program itself, and restored for every program that it starts.
-    let ignored = (1..32).filter(|signal| mask & (1 << (signal - 1)) != 0);
-    for signal in ignored.filter(|signal| *signal != signal_hook::consts::SIGPIPE) {
-        signal_hook::flag::register(signal, Arc::default())?;
-    }
-    Ok(())
-}
-
-/// Signals as bytes on a socket: SIGCHLD wakes, SIGTERM and its like ask to stop.
-struct SignalPipe {
-    child: UnixStream,
-    stop: UnixStream,
-}
-
-impl SignalPipe {
-    fn open() -> io::Result<Self> {
-        use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
-        use signal_hook::low_level::pipe::register;
-        let (child, child_in) = UnixStream::pair()?;
-        let (stop, stop_in) = UnixStream::pair()?;
-        // One descriptor to poll: stop signals write to both.
-        register(SIGCHLD, child_in.try_clone()?)?;
-        for signal in [SIGTERM, SIGINT, SIGHUP] {
-            register(signal, stop_in.try_clone()?)?;
-            register(signal, child_in.try_clone()?)?;
-        }
-        child.set_nonblocking(true)?;
-        stop.set_nonblocking(true)?;
-        Ok(Self { child, stop })
-    }
-
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.child.as_fd()
-    }
-
-    /// Takes everything that is there; true when one of the signals asked to stop.
-    fn drain(&mut self) -> bool {
-        let mut bytes = [0; 256];
-        while matches!(self.child.read(&mut bytes), Ok(n) if n > 0) {}
-        matches!(self.stop.read(&mut bytes), Ok(n) if n > 0)
+fn timespec(wait: Duration) -> rustix::event::Timespec {
+    rustix::event::Timespec {
+        tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: wait.subsec_nanos().into(),
     }
 }

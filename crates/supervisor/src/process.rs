@@ -1,11 +1,12 @@
-//! The process task: our end of one program and its keeper.
+//! The process task: our end of one program and its keeper. That of a kept program is in `kept_process.rs`.
 //!
 //! Owner of the control socket, of stderr and of the keeper's process entry. It passes stop requests on, drains
 //! stderr always, and publishes one [`ExitReport`] after everything of the program is gone. The ladder itself
 //! runs in the keeper; here is only the backstop for a keeper that does not answer.
 
-use crate::keeper::protocol::{Command, FromKeeper};
+use crate::keeper::protocol::{Command, Exited, FromKeeper, Keep};
 use crate::ladder::{Graces, Rung};
+use crate::link::Link;
 use crate::metrics::{self, KeeperRuns};
 use crate::outcome::{Outcome, Teller, outcome};
 use crate::pipes::{Stdin, StdinShared, Stdout};
@@ -15,14 +16,14 @@ use crate::scope::sleep_until;
 use crate::spec::ProgramSpec;
 use crate::start::Started;
 use crate::stderr::StderrRecorder;
+use crate::sweep::ProcessMark;
 use crate::tap::StderrTap;
-use rustix::process::{Pid, Signal, kill_process};
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::pipe;
-use tokio::process::Child;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -33,20 +34,11 @@ const STDERR_READ: usize = 16 * 1024;
 /// Bytes of stderr taken in a read where there was less than that last time. Most programs say next to nothing there.
 const QUIET_READ: usize = 512;
 /// How much longer than its own graces a keeper may take before it is killed.
-const KEEPER_SLACK: Duration = Duration::from_secs(5);
+pub(crate) const KEEPER_SLACK: Duration = Duration::from_secs(5);
 
 /// How long a keeper may take to stop its program and everything that came of it.
 pub(crate) fn keeper_bound(graces: Graces) -> Duration {
     graces.stdin + graces.term + KEEPER_SLACK
-}
-
-/// A program may stop its keeper, which then reads nothing.
-pub(crate) fn wake(keeper: &Child) {
-    let pid = keeper.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-    if let Some(pid) = pid {
-        // It is our child and was not reaped yet, so the id is still its own.
-        let _gone = kill_process(pid, Signal::CONT);
-    }
 }
 
 /// A running program.
@@ -61,17 +53,78 @@ pub struct Process {
 }
 
 /// Stops a program and reports how it ended. When the last handle is dropped the program is stopped.
+///
+/// The keeper of a kept program stays after the end until that was recorded: until the last handle is dropped, or one
+/// stops what has ended.
 #[derive(Clone, Debug)]
 pub struct ProcessHandle {
     pid: u32,
+    mark: ProcessMark,
     requests: queue::Sender<Command>,
     report: Outcome<Arc<ExitReport>>,
+    /// To the keeper of a kept program.
+    link: Option<Arc<Link>>,
+}
+
+/// For how long a program outlives its host, and what a later host needs to find it.
+#[derive(Clone, Debug)]
+pub struct KeepFor {
+    /// How long it waits for another host.
+    pub keep: Duration,
+    /// How much of its stdout is taken meanwhile; then it blocks.
+    pub detached_bytes: u64,
+    /// The longest line, which is taken in addition.
+    pub line_bytes: u64,
+    /// Where its keeper listens. It is made if it is missing; only this user may enter it.
+    pub directory: PathBuf,
+    /// What a later host has to know. It is not in any environment or file.
+    pub key: String,
 }
 
 impl ProcessHandle {
     /// Process id of the program.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// What names it for a later host.
+    pub fn mark(&self) -> &ProcessMark {
+        &self.mark
+    }
+
+    /// From now on it outlives this process, if it was started as kept. Said again, it changes nothing. Does not wait; a
+    /// keeper that cannot do it says so in the log.
+    pub fn keep(&self, what: KeepFor) {
+        let KeepFor { keep, detached_bytes, line_bytes, directory, key } = what;
+        let Some(link) = &self.link else { return };
+        let keep_ms = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+        let name = self.mark.as_str().to_owned();
+        link.send(&Command::Keep(Keep { keep_ms, detached_bytes, line_bytes, directory, name, key }));
+    }
+
+    /// Ends the connection to the keeper of a kept program, as if this process had died: nothing is stopped here, stdout
+    /// ends, and no report comes. Another program goes on as before.
+    pub fn detach(&self) {
+        if let Some(link) = &self.link {
+            link.let_go();
+        }
+    }
+
+    /// Waits until a kept program is not ours any more: another controller has it, or it was [detached](Self::detach).
+    /// Its report never comes then. Known before stdout ends.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn superseded(&self) {
+        match &self.link {
+            Some(link) => link.let_go.cancelled().await,
+            None => pending().await,
+        }
+    }
+
+    /// Whether [`superseded`](Self::superseded) would answer at once.
+    pub fn is_superseded(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.let_go.is_cancelled())
     }
 
     /// Starts the stop ladder; asked again, jumps to SIGKILL. Does not wait.
@@ -84,13 +137,16 @@ impl ProcessHandle {
         let _full = self.requests.try_send(Command::Kill);
     }
 
-    /// Waits for the end; answers at once when it has passed.
+    /// Waits for the end; answers at once when it has passed, and never when the program is not ours any more.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn exited(&self) -> Arc<ExitReport> {
         if let Some(report) = self.report.wait().await {
             return Arc::clone(report);
+        }
+        if self.is_superseded() {
+            return pending().await;
         }
         // The task panicked; its scope has logged that, and the keeper ends the program.
         Arc::new(ExitReport {
@@ -105,6 +161,15 @@ impl ProcessHandle {
     }
 }
 
+/// A handle, and what its task needs of it.
+pub(crate) type Handling = (ProcessHandle, queue::Receiver<Command>, Teller<Arc<ExitReport>>);
+
+pub(crate) fn handle(pid: u32, mark: ProcessMark, link: Option<Arc<Link>>) -> Handling {
+    let (requests, requested) = queue(REQUESTS);
+    let (publish, report) = outcome();
+    (ProcessHandle { pid, mark, requests, report, link }, requested, publish)
+}
+
 /// Makes handle and task of a started program.
 pub(crate) fn task(
     spec: &ProgramSpec,
@@ -114,9 +179,7 @@ pub(crate) fn task(
     cut: CancellationToken,
     stdout_done: CancellationToken,
 ) -> (ProcessHandle, ProcessTask) {
-    let (requests, requested) = queue(REQUESTS);
-    let (publish, report) = outcome();
-    let handle = ProcessHandle { pid: started.pid, requests, report };
+    let (handle, requested, publish) = handle(started.running.pid, started.mark.clone(), None);
     let task = ProcessTask {
         _runs: KeeperRuns::new(),
         started,
@@ -183,13 +246,13 @@ impl ProcessTask {
             self.tap.give(&line);
         }
         let report = ExitReport {
-            pid: self.started.pid,
+            pid: self.started.running.pid,
             status,
             leaked,
             rungs,
             oom_kills,
             stderr: self.recorder.excerpt(),
-            containment: self.started.containment,
+            containment: self.started.running.containment,
         };
         self.publish.tell(Arc::new(report));
         let _bound = tokio::time::timeout_at(by, self.tap.finish()).await;
@@ -213,9 +276,9 @@ impl ProcessTask {
                     owned = request.is_some();
                     // Before stdin is closed: a program that leaves at once is not to be gone before its keeper is asked. A
                     // keeper that is gone says so when its report is read.
-                    let _lost = self.started.control.request(request.unwrap_or(Command::Stop));
+                    self.started.control.link.send(&request.unwrap_or(Command::Stop));
                     self.stdin.close();
-                    wake(&self.started.keeper);
+                    self.started.keeper.wake();
                     overdue.get_or_insert(Instant::now() + keeper_bound(self.graces));
                 }
                 Event::Stderr(Err(_)) => self.stderr = None,
@@ -226,10 +289,11 @@ impl ProcessTask {
                         tokio::task::yield_now().await;
                     }
                 }
-                Event::Keeper(Ok(Some(FromKeeper::Exited { status, leaked, rungs, oom_kills }))) => {
+                Event::Keeper(Ok(Some(FromKeeper::Exited(exited)))) => {
+                    let Exited { status, leaked, rungs, oom_kills, .. } = exited;
                     metrics::leaked(leaked);
                     if leaked > 0 {
-                        let pid = self.started.pid;
+                        let pid = self.started.running.pid;
                         tracing::info!(pid, killed = leaked, "killed what a program had left behind");
                     }
                     Box::pin(self.reap_keeper()).await;
@@ -242,7 +306,7 @@ impl ProcessTask {
                         mark = self.started.mark.as_str(),
                         "the keeper does not answer, killing it"
                     );
-                    let _gone = self.started.keeper.start_kill();
+                    self.started.keeper.start_kill();
                     overdue = None;
                 }
             }
@@ -252,15 +316,15 @@ impl ProcessTask {
     async fn reap_keeper(&mut self) {
         // Its report was its last word.
         if tokio::time::timeout(KEEPER_SLACK, self.started.keeper.wait()).await.is_err() {
-            let _gone = self.started.keeper.start_kill();
-            let _status = self.started.keeper.wait().await;
+            self.started.keeper.start_kill();
+            self.started.keeper.wait().await;
         }
     }
 
     /// The keeper was killed. The program died with it; the rest is found by its mark.
     async fn keeper_lost(&mut self) -> Ended {
-        let _gone = self.started.keeper.start_kill();
-        let _status = self.started.keeper.wait().await;
+        self.started.keeper.start_kill();
+        self.started.keeper.wait().await;
         let mark = self.started.mark.clone();
         tracing::error!(mark = mark.as_str(), "the keeper was lost, sweeping what it kept");
         let leaked = self.started.lost.sweep(mark).await;

@@ -32,11 +32,19 @@ pub struct ProgramSpec {
     pub leftovers: Leftovers,
     /// How long pipes are read after the program is dead, when something that escaped still holds them.
     pub drain: Duration,
+    /// Its keeper can be told to let it outlive this process ([`ProcessHandle::keep`](crate::ProcessHandle::keep)). Only on
+    /// Linux and with [`Streams::Separate`]; else it is as any other.
+    pub kept: bool,
     /// Gets each line of stderr as it comes. When it is full, lines are dropped and counted: stderr is always drained.
     pub stderr_lines: Option<mpsc::Sender<StderrLine>>,
 }
 
 impl ProgramSpec {
+    /// Whether its keeper gets our ends of its streams.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept && cfg!(target_os = "linux") && self.streams == Streams::Separate
+    }
+
     /// The bound of architecture section 4 for reading on after the exit.
     pub const DEFAULT_DRAIN: Duration = Duration::from_millis(250);
 
@@ -52,6 +60,7 @@ impl ProgramSpec {
             graces: Graces::default(),
             leftovers: Leftovers::default(),
             drain: Self::DEFAULT_DRAIN,
+            kept: false,
             stderr_lines: None,
         }
     }

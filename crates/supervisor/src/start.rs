@@ -1,16 +1,24 @@
 //! Starting a program: the keeper first, then the program through it.
 
-use crate::containment::Containment;
-use crate::keeper::protocol::{self, FromKeeper, SpawnFailure, StartFrame, WireProgram};
+use crate::keeper::frames::{Frame, LONGEST};
+use crate::keeper::protocol::{FromKeeper, Running};
+use crate::keeper::start_frame::{Pipes, SpawnFailure, StartFrame, WireProgram};
+use crate::keeper_process::KeeperProcess;
+use crate::kept_process::KeptTask;
 use crate::lineage::{Kept, Known, Lineage};
+use crate::link::Link;
 use crate::lost::LostKeepers;
+use crate::metrics::KeeperRuns;
 use crate::pipes::{Stdin, StdinShared, Stdout};
 use crate::process::{self, Process};
 use crate::scope::TaskScope;
 use crate::spec::{KeeperCommand, ProgramSpec};
 use crate::starting::{Starting, Unfinished};
-use crate::streams::Ours;
+use crate::stderr::StderrRecorder;
+use crate::streams::{Ours, Output};
 use crate::sweep::{KEEPER_MARK, MARK, ProcessMark};
+use crate::tap::StderrTap;
+use crate::teed::Teed;
 use std::ffi::{OsStr, OsString};
 use std::future::poll_fn;
 use std::io;
@@ -21,10 +29,10 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
+use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
@@ -141,8 +149,15 @@ impl Supervisor {
             .map_err(|error| StartError::Unrepresentable { detail: format!("{command}: {error}") })?;
 
         let (streams, theirs_of_program) = spec.streams.open().map_err(keeper_failed)?;
-        let opened = Opened::new(streams).map_err(keeper_failed)?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(keeper_failed)?;
+        ours.set_nonblocking(true).map_err(keeper_failed)?;
+        let link = Arc::new(Link::new(UnixStream::from_std(ours).map_err(keeper_failed)?));
+        let (opened, others_of_keeper) = if spec.is_kept() {
+            let (opened, others) = Opened::kept(streams, &link).map_err(keeper_failed)?;
+            (opened, Some(others))
+        } else {
+            (Opened::new(streams).map_err(keeper_failed)?, None)
+        };
         let keeper = self.spawn_keeper(theirs.into(), &mark).map_err(keeper_failed)?;
         let known = keeper.id().map(|pid| self.kept.add(mark.clone(), pid, spec.label.clone()));
         let unfinished = Unfinished {
@@ -153,25 +168,25 @@ impl Supervisor {
             known,
         };
         let starting = Starting::new(unfinished, self.scope.within(Span::current()));
-        let child_ends = theirs_of_program.each_ref().map(AsFd::as_fd);
-        StartFrame::send_head(&ours, body.len(), child_ends).map_err(keeper_failed)?;
-        drop(theirs_of_program);
+        let ends = theirs_of_program.iter().chain(others_of_keeper.iter().flatten());
+        let ends: Vec<_> = ends.map(AsFd::as_fd).collect();
+        StartFrame::send_head(link.socket(), body.len(), &ends).map_err(keeper_failed)?;
+        drop((theirs_of_program, others_of_keeper));
 
-        ours.set_nonblocking(true).map_err(keeper_failed)?;
-        let socket = UnixStream::from_std(ours).map_err(keeper_failed)?;
-        let mut control = Control { socket, read: Vec::new() };
+        let mut control = Control { link, read: BytesMut::new() };
         let answer = tokio::time::timeout(START_BOUND, async {
-            control.socket.write_all(&body).await?;
+            control.link.send_whole(&body).await;
             control.report().await
         });
         let failed = match answer.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-            Ok(Some(FromKeeper::Started { pid, containment })) => {
+            Ok(Some(FromKeeper::Started(running))) => {
                 let Unfinished { keeper, known, lost, .. } = starting.finish();
-                let started = Started { pid, containment, mark, keeper, _known: known, control, lost };
+                let keeper = KeeperProcess::Child(keeper);
+                let started = Started { running, mark, keeper, _known: known, control, lost };
                 return Ok(self.adopt(&spec, started, opened));
             }
             Ok(Some(FromKeeper::NotStarted(failure))) => start_error(&spec, failure),
-            Ok(Some(FromKeeper::Exited { .. }) | None) => keeper_failed(io::ErrorKind::UnexpectedEof.into()),
+            Ok(Some(_) | None) => keeper_failed(io::ErrorKind::UnexpectedEof.into()),
             Err(error) => keeper_failed(error),
         };
         // The keeper takes this as a request to stop whatever it has started, which gets it too.
@@ -222,8 +237,36 @@ impl Supervisor {
 
     fn adopt(&self, spec: &ProgramSpec, started: Started, opened: Opened) -> Process {
         let Opened { stdin, stdin_shared, stdout, stderr, cut, stdout_done } = opened;
-        let (handle, task) = process::task(spec, started, stdin_shared, stderr, cut, stdout_done);
-        self.scope.within(Span::current()).spawn_lasting("process", Box::new(task).run());
+        let scope = self.scope.within(Span::current());
+        let handle = if spec.is_kept() {
+            let Started { running, mark, keeper, _known, control, lost } = started;
+            let (handle, requested, publish) =
+                process::handle(running.pid, mark.clone(), Some(Arc::clone(&control.link)));
+            let task = KeptTask {
+                _runs: KeeperRuns::new(),
+                _known,
+                keeper,
+                mark,
+                running,
+                lost,
+                control,
+                graces: spec.graces,
+                drain: spec.drain,
+                stdin: stdin_shared,
+                recorder: StderrRecorder::default(),
+                tap: StderrTap::new(spec.stderr_lines.clone()),
+                requested,
+                publish,
+                cut,
+                stdout_done,
+            };
+            scope.spawn_lasting("process", Box::new(task).run(None));
+            handle
+        } else {
+            let (handle, task) = process::task(spec, started, stdin_shared, stderr, cut, stdout_done);
+            scope.spawn_lasting("process", Box::new(task).run());
+            handle
+        };
         Process { stdin, stdout, handle }
     }
 }
@@ -246,28 +289,42 @@ impl Opened {
         let stderr = ours.stderr.map(pipe::Receiver::from_owned_fd).transpose()?;
         Ok(Self { stdin, stdin_shared, stdout, stderr, cut, stdout_done })
     }
+
+    /// Those of a kept program; its keeper gets the second.
+    fn kept(ours: Ours, link: &Arc<Link>) -> io::Result<(Self, Pipes)> {
+        let Ours { stdin: Some(stdin_end), stdout: Output::Pipe(stdout_end), stderr: Some(stderr_end) } =
+            ours
+        else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let ends = [stdin_end, stdout_end.try_clone()?, stderr_end];
+        let (stdin, stdin_shared) = Stdin::kept(Arc::clone(link));
+        let (cut, stdout_done) = (CancellationToken::new(), CancellationToken::new());
+        let teed = Teed::new(stdout_end, Arc::clone(link), Bytes::new(), 0)?;
+        let stdout = Stdout::kept(teed, cut.clone(), stdout_done.clone().drop_guard());
+        Ok((Self { stdin, stdin_shared, stdout, stderr: None, cut, stdout_done }, ends))
+    }
 }
 
 /// A program that the keeper says is running.
 pub(crate) struct Started {
-    pub(crate) pid: u32,
-    pub(crate) containment: Containment,
+    pub(crate) running: Running,
     pub(crate) mark: ProcessMark,
-    pub(crate) keeper: Child,
+    pub(crate) keeper: KeeperProcess,
     /// As long as it runs.
     pub(crate) _known: Option<Known>,
     pub(crate) control: Control,
     pub(crate) lost: LostKeepers,
 }
 
-/// Our end of the keeper's socket.
+/// What is read of the keeper's socket.
 pub(crate) struct Control {
-    socket: UnixStream,
+    pub(crate) link: Arc<Link>,
     /// What is read and not given yet; kept here so that a dropped future loses nothing.
-    read: Vec<u8>,
+    pub(crate) read: BytesMut,
 }
 
-/// About the length of a report, in bytes. There is a handful of them in a life.
+/// About the length of a report, in bytes.
 const REPORT: usize = 256;
 
 impl Control {
@@ -277,29 +334,27 @@ impl Control {
     /// Nothing is lost when the future is dropped.
     pub(crate) async fn report(&mut self) -> io::Result<Option<FromKeeper>> {
         loop {
-            if let Some(end) = memchr::memchr(b'\n', &self.read) {
-                let later = self.read.split_off(end + 1);
-                let line = std::mem::replace(&mut self.read, later);
-                return serde_json::from_slice(&line).map(Some).map_err(io::Error::from);
+            while let Some(frame) = Frame::take(&mut self.read, LONGEST)? {
+                // One of a later version says nothing to us.
+                if let Some(told) = FromKeeper::read(frame)? {
+                    return Ok(Some(told));
+                }
             }
+            if self.read.is_empty() {
+                // A keeper that says nothing takes no room.
+                self.read = BytesMut::new();
+            }
+            let socket = self.link.socket();
             // By its poll function: the future of `readable` is a list entry of its own, for many that wait.
-            poll_fn(|cx| self.socket.poll_read_ready(cx)).await?;
-            let mut part = [0; REPORT];
-            match self.socket.try_read(&mut part) {
+            poll_fn(|cx| socket.poll_read_ready(cx)).await?;
+            self.read.reserve(REPORT);
+            match socket.try_read_buf(&mut self.read) {
                 Ok(0) => return Ok(None),
-                Ok(read) => self.read.extend_from_slice(&part[..read]),
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
         }
-    }
-
-    /// Passes a request on.
-    ///
-    /// # Errors
-    /// When the keeper is gone.
-    pub(crate) fn request(&self, command: protocol::Command) -> io::Result<usize> {
-        self.socket.try_write(&[command.to_byte()])
     }
 }
 

@@ -4,9 +4,9 @@
 //! start is ended: the keeper is asked to stop what it has started, and has as long for it as any keeper; after that it is
 //! killed, and what it kept is swept. Not here: what is said to it.
 
+use crate::keeper_process::wake;
 use crate::lineage::Known;
 use crate::lost::LostKeepers;
-use crate::process::wake;
 use crate::scope::TaskScope;
 use crate::sweep::ProcessMark;
 use std::time::Duration;

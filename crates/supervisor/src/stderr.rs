@@ -3,6 +3,7 @@
 //! Sans-IO: bytes come in as they were read, an excerpt goes out at any time. At most 100 lines of at most
 //! 4 KiB are held, whatever the program writes. Not a log: lines in the middle are only counted.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Lines kept at each end.
@@ -10,7 +11,7 @@ const LINES: usize = 50;
 const LINE_BYTES: usize = StderrExcerpt::LINE_BYTES;
 
 /// What is known of a program's stderr.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StderrExcerpt {
     /// Everything, when not truncated; else the first 50 lines. Lines are joined with `\n`.
     pub head: String,

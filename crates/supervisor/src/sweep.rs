@@ -34,6 +34,15 @@ impl ProcessMark {
         Self(format!("{host}.{n}"))
     }
 
+    /// What [`as_str`](Self::as_str) gave, if it can be that.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (host, n) = text.rsplit_once('.')?;
+        let is_plain =
+            |host: &str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        let is_mark = !host.is_empty() && !host.starts_with('.') && is_plain(host);
+        (is_mark && n.parse::<u64>().is_ok()).then(|| Self(text.to_owned()))
+    }
+
     /// As it stands in the environment.
     pub fn as_str(&self) -> &str {
         &self.0

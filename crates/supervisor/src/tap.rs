@@ -38,6 +38,18 @@ impl StderrTap {
         }
     }
 
+    /// So many lines never came here.
+    pub(crate) fn lose(&mut self, lines: u64) {
+        self.lost += lines;
+    }
+
+    /// Says what was lost last, if there is room.
+    pub(crate) fn finish_now(&mut self) {
+        if let Some(lines) = self.lines.take().filter(|_| self.lost > 0) {
+            let _full = lines.try_send(StderrLine { lost_before: self.lost, text: None });
+        }
+    }
+
     /// Says what was lost last; waits for room.
     pub(crate) async fn finish(&mut self) {
         if let Some(lines) = self.lines.take().filter(|_| self.lost > 0) {

@@ -1,246 +1,332 @@
-//! What daemon and keeper say to each other on the control socket.
+//! What daemon and keeper say to each other after the start frame: version 1.
 //!
-//! Daemon to keeper: one start frame (a length, then NUL-separated strings; the three pipe ends travel with its
-//! first bytes), later single bytes. Keeper to daemon: JSON lines. Both ends are always the same build, so the
-//! format needs no version.
+//! Frozen and additive: a keeper may be older or newer than the daemon that attaches to it. Bodies are JSON objects, whose
+//! unknown members are ignored, or bulk (see `frames.rs`); frames of unknown types are skipped. Not here: what follows
+//! from any of it.
 
+use super::frames::{Frame, json, put_bulk, put_json};
+use super::start_frame::SpawnFailure;
 use crate::containment::Containment;
-use crate::ladder::{Graces, Leftovers, Rung};
+use crate::ladder::Rung;
 use crate::report::ExitStatus;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
-};
+use crate::stderr::StderrExcerpt;
 use serde::{Deserialize, Serialize};
-use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSlice, IoSliceMut, Read};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::net::UnixStream;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use tokio_util::bytes::{BufMut, Bytes, BytesMut};
 
-/// A start frame may not be larger than the kernel would accept for an exec anyway.
-const MAX_FRAME: usize = 16 * 1024 * 1024;
+/// The only version that there is, as a range from the oldest to the newest.
+pub(crate) const VERSIONS: [u32; 2] = [1, 1];
 
-/// A request after the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A name and a value that a keeper holds for the daemon after this one.
+pub(crate) type Mark = (String, String);
+
+/// A request of the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
+    /// Bytes for stdin. They are accepted, and the mark stored, when the frame has come whole.
+    Write { mark: Option<Mark>, bytes: Bytes },
+    /// How far stdout was read, and up to where nothing of it is needed any more.
+    Progress(Progress),
+    /// Stores a mark, or removes it.
+    Put(Put),
+    /// From now on the program outlives its daemon for a time.
+    Keep(Keep),
     /// Climb the ladder; asked again, jump to its end.
     Stop,
     /// Jump to the end of the ladder.
     Kill,
+    /// The end of the program was recorded.
+    Done,
+    /// The first word on a connection to the keeper's socket.
+    Hello(Hello),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    pub(crate) read: u64,
+    pub(crate) committed: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Put {
+    pub(crate) key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) value: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Keep {
+    pub(crate) keep_ms: u64,
+    pub(crate) detached_bytes: u64,
+    pub(crate) line_bytes: u64,
+    pub(crate) directory: PathBuf,
+    pub(crate) name: String,
+    pub(crate) key: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    /// The oldest and the newest version that the daemon speaks.
+    pub(crate) versions: [u32; 2],
+    pub(crate) key: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WriteHead {
+    mark: Mark,
 }
 
 impl Command {
-    pub(crate) fn to_byte(self) -> u8 {
+    const WRITE: u8 = b'W';
+    const PROGRESS: u8 = b'G';
+    const PUT: u8 = b'P';
+    const KEEP: u8 = b'L';
+    const STOP: u8 = b'S';
+    const KILL: u8 = b'K';
+    const DONE: u8 = b'D';
+    const HELLO: u8 = b'H';
+
+    pub(crate) fn put_to(&self, out: &mut BytesMut) {
+        /// A body without members.
+        const NOTHING: BTreeMap<&str, ()> = BTreeMap::new();
         match self {
-            Self::Stop => b'S',
-            Self::Kill => b'K',
+            Self::Write { mark, bytes } => {
+                let mark = mark.as_ref().map(|(key, value)| (key.as_str(), value.as_str()));
+                put_write(out, bytes, mark);
+            }
+            Self::Progress(progress) => put_json(out, Self::PROGRESS, progress),
+            Self::Put(put) => put_json(out, Self::PUT, put),
+            Self::Keep(keep) => put_json(out, Self::KEEP, keep),
+            Self::Stop => put_json(out, Self::STOP, &NOTHING),
+            Self::Kill => put_json(out, Self::KILL, &NOTHING),
+            Self::Done => put_json(out, Self::DONE, &NOTHING),
+            Self::Hello(hello) => put_json(out, Self::HELLO, hello),
         }
     }
 
-    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Stop, Self::Kill].into_iter().find(|command| command.to_byte() == byte)
+    pub(crate) fn to_bytes(&self) -> BytesMut {
+        let mut out = BytesMut::new();
+        self.put_to(&mut out);
+        out
+    }
+
+    /// None: a type of a later version.
+    ///
+    /// # Errors
+    /// When the body is not what its type says.
+    pub(crate) fn read(frame: Frame) -> serde_json::Result<Option<Self>> {
+        let body = &frame.body;
+        Ok(Some(match frame.kind {
+            Self::WRITE => {
+                let (head, bytes) = frame.bulk().ok_or_else(no_bulk)?;
+                let head: Option<WriteHead> =
+                    if head.is_empty() { None } else { Some(serde_json::from_slice(&head)?) };
+                Self::Write { mark: head.map(|head| head.mark), bytes }
+            }
+            Self::PROGRESS => Self::Progress(serde_json::from_slice(body)?),
+            Self::PUT => Self::Put(serde_json::from_slice(body)?),
+            Self::KEEP => Self::Keep(serde_json::from_slice(body)?),
+            Self::STOP => Self::Stop,
+            Self::KILL => Self::Kill,
+            Self::DONE => Self::Done,
+            Self::HELLO => Self::Hello(serde_json::from_slice(body)?),
+            _ => return Ok(None),
+        }))
     }
 }
 
-/// A line from the keeper.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// Writes a [`Command::Write`].
+pub(crate) fn put_write(out: &mut BytesMut, bytes: &[u8], mark: Option<(&str, &str)>) {
+    #[derive(Serialize)]
+    struct Head<'a> {
+        mark: (&'a str, &'a str),
+    }
+    let head = mark.map(|mark| json(&Head { mark })).unwrap_or_default();
+    put_bulk(out, Command::WRITE, &head, bytes.len());
+    out.put_slice(bytes);
+}
+
+/// What a keeper says.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FromKeeper {
-    Started { pid: u32, containment: Containment },
+    Started(Running),
     NotStarted(SpawnFailure),
-    Exited { status: ExitStatus, leaked: u32, rungs: Vec<Rung>, oom_kills: u32 },
+    /// The answer to each [`Progress`]: up to where stdout is consumed.
+    Consumed(Consumed),
+    /// So many bytes of frames are done with: written to stdin, or of no use to it. Not told of each.
+    Drained(Drained),
+    /// The program reads no more.
+    StdinClosed,
+    /// What came on stderr.
+    Stderr(Bytes),
+    /// So many lines of stderr were not passed on, because the daemon was slow.
+    StderrLost(StderrLost),
+    /// The program is gone, with everything that it left.
+    Exited(Exited),
+    /// The answer to [`Hello`], with the reading end of stdout, and with all of it that is retained.
+    Attached(Box<Attached>, Bytes),
+    /// No answer to [`Hello`], or the last word on a connection.
+    Refused(Refused),
+    /// What [`Keep`] asked for could not be had: the program ends with its daemon.
+    NotKept(NotKept),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Running {
+    pub(crate) pid: u32,
+    pub(crate) containment: Containment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Consumed {
+    pub(crate) position: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Drained {
+    pub(crate) bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StderrLost {
+    pub(crate) lines: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Exited {
+    pub(crate) status: ExitStatus,
+    pub(crate) leaked: u32,
+    pub(crate) rungs: Vec<Rung>,
+    pub(crate) oom_kills: u32,
+    /// Of a kept program, whose stderr its keeper reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stderr: Option<StderrExcerpt>,
+}
+
+/// Everything that a new controller needs to know. An end file holds the same frame, with `exited`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Attached {
+    pub(crate) version: u32,
+    pub(crate) running: Running,
+    /// How many controllers there were before.
+    pub(crate) lease: u64,
+    /// For how long there was none.
+    pub(crate) detached_ms: u64,
+    /// The waits of the ladder, as after the start.
+    pub(crate) graces_ms: [u64; 2],
+    /// Where what is retained begins, and where it ends.
+    pub(crate) committed: u64,
+    pub(crate) consumed: u64,
+    pub(crate) marks: BTreeMap<String, String>,
+    /// Bytes of frames that are not done with.
+    pub(crate) undrained: u64,
+    pub(crate) stdin_closed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exited: Option<Exited>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Refused {
+    pub(crate) why: Why,
+}
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Why {
+    /// Not the right key.
+    Key,
+    /// No version that both speak.
+    Version,
+    /// A newer controller has come.
+    Superseded,
+    /// It said what makes no sense, or more than there is room for.
+    Misbehaved,
+    /// A reason of a later version.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NotKept {
+    pub(crate) why: String,
 }
 
 impl FromKeeper {
-    pub(crate) fn to_line(&self) -> Vec<u8> {
-        let mut line = serde_json::to_vec(self).expect("a message of strings and numbers is JSON");
-        line.push(b'\n');
-        line
-    }
-}
+    const STARTED: u8 = b's';
+    const NOT_STARTED: u8 = b'n';
+    const CONSUMED: u8 = b'c';
+    const DRAINED: u8 = b'd';
+    const STDIN_CLOSED: u8 = b'i';
+    const STDERR: u8 = b'e';
+    const STDERR_LOST: u8 = b'l';
+    const EXITED: u8 = b'x';
+    const ATTACHED: u8 = b'a';
+    const REFUSED: u8 = b'r';
+    const NOT_KEPT: u8 = b'u';
 
-/// Why the program does not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SpawnFailure {
-    /// No such program.
-    NotFound,
-    /// The file is there, but what its first line names as interpreter is not.
-    InterpreterNotFound,
-    /// There, but not allowed or not able to run.
-    NotExecutable { errno: i32 },
-    /// The working directory is missing or not a directory.
-    BadCwd { errno: i32 },
-    /// Anything else, such as too many processes.
-    Other { errno: i32 },
-}
-
-/// The program as it crosses the socket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WireProgram {
-    pub(crate) command: OsString,
-    pub(crate) args: Vec<OsString>,
-    pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) cwd: PathBuf,
-    pub(crate) graces: Graces,
-    /// How long what it leaves may go on.
-    pub(crate) leftovers: Leftovers,
-    /// Its streams are a terminal, which it is to control.
-    pub(crate) controls_terminal: bool,
-}
-
-/// A string that cannot be given to a program.
-#[derive(Debug, thiserror::Error)]
-#[error("the {field} contains a NUL byte")]
-pub(crate) struct NulByte {
-    pub(crate) field: &'static str,
-}
-
-impl WireProgram {
-    /// Strings separated by NUL: counts, flags and times, then cwd, command, arguments, environment pairs.
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, NulByte> {
-        let times = [self.graces.stdin, self.graces.term, self.leftovers.after_exit].map(millis);
-        let flags = [self.controls_terminal, self.leftovers.rest_of_grace].map(usize::from);
-        let counts = [self.args.len(), self.env.len()];
-        let mut body = Vec::new();
-        for number in counts.into_iter().chain(flags).chain(times) {
-            body.extend_from_slice(number.to_string().as_bytes());
-            body.push(0);
-        }
-        let mut string = |field: &'static str, text: &OsStr| {
-            if text.as_bytes().contains(&0) {
-                return Err(NulByte { field });
+    pub(crate) fn put_to(&self, out: &mut BytesMut) {
+        match self {
+            Self::Started(body) => put_json(out, Self::STARTED, body),
+            Self::NotStarted(body) => put_json(out, Self::NOT_STARTED, body),
+            Self::Consumed(body) => put_json(out, Self::CONSUMED, body),
+            Self::Drained(body) => put_json(out, Self::DRAINED, body),
+            Self::StdinClosed => put_json(out, Self::STDIN_CLOSED, &BTreeMap::<&str, ()>::new()),
+            Self::Stderr(bytes) => put_stderr(out, bytes),
+            Self::StderrLost(body) => put_json(out, Self::STDERR_LOST, body),
+            Self::Exited(body) => put_json(out, Self::EXITED, body),
+            Self::Attached(head, retained) => {
+                head.put_to(out, retained.len());
+                out.put_slice(retained);
             }
-            body.extend_from_slice(text.as_bytes());
-            body.push(0);
-            Ok(())
-        };
-        string("working directory", self.cwd.as_os_str())?;
-        string("command", &self.command)?;
-        for arg in &self.args {
-            string("argument list", arg)?;
+            Self::Refused(body) => put_json(out, Self::REFUSED, body),
+            Self::NotKept(body) => put_json(out, Self::NOT_KEPT, body),
         }
-        for (name, value) in &self.env {
-            string("environment", name)?;
-            string("environment", value)?;
-        }
-        Ok(body)
     }
 
-    fn decode(body: &[u8]) -> Option<Self> {
-        let mut fields = body.strip_suffix(&[0])?.split(|byte| *byte == 0);
-        let mut number = || -> Option<usize> { std::str::from_utf8(fields.next()?).ok()?.parse().ok() };
-        let (args, env) = (number()?, number()?);
-        let (controls_terminal, rest_of_grace) = (number()? != 0, number()? != 0);
-        let mut time = || Some(Duration::from_millis(number()? as u64));
-        let graces = Graces { stdin: time()?, term: time()? };
-        let leftovers = Leftovers { after_exit: time()?, rest_of_grace };
-        let mut string = || fields.next().map(|bytes| OsString::from_vec(bytes.to_vec()));
-        let (cwd, command) = (PathBuf::from(string()?), string()?);
-        let args = (0..args).map(|_| string()).collect::<Option<_>>()?;
-        let env = (0..env).map(|_| Some((string()?, string()?))).collect::<Option<_>>()?;
-        Some(Self { command, args, env, cwd, graces, leftovers, controls_terminal })
-    }
-}
-
-fn millis(duration: Duration) -> usize {
-    usize::try_from(duration.as_millis()).unwrap_or(usize::MAX).min(1 << 40)
-}
-
-/// stdin, stdout and stderr of the program, in this order.
-pub(crate) type Pipes = [OwnedFd; 3];
-
-/// What a keeper is told first.
-pub(crate) struct StartFrame {
-    pub(crate) program: WireProgram,
-    pub(crate) pipes: Pipes,
-}
-
-impl StartFrame {
-    /// Sends the length of the body with the pipe ends; the body itself is the caller's to write.
-    pub(crate) fn send_head(socket: impl AsFd, body: usize, pipes: [BorrowedFd<'_>; 3]) -> io::Result<()> {
-        let head = u32::try_from(body).map_err(|_| io::ErrorKind::InvalidInput)?.to_le_bytes();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&pipes)), "the space was made for three");
-        // Four bytes into an empty socket buffer go out at once.
-        sendmsg(socket, &[IoSlice::new(&head)], &mut ancillary, SendFlags::empty())?;
-        Ok(())
-    }
-
-    pub(crate) fn receive(socket: &UnixStream) -> io::Result<Self> {
-        let mut head = [0; 4];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let received =
-            recvmsg(socket, &mut [IoSliceMut::new(&mut head)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-        let mut pipes = Vec::new();
-        for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(fds) = message {
-                pipes.extend(fds);
+    /// None: a type of a later version.
+    ///
+    /// # Errors
+    /// When the body is not what its type says.
+    pub(crate) fn read(frame: Frame) -> serde_json::Result<Option<Self>> {
+        let body = &frame.body;
+        Ok(Some(match frame.kind {
+            Self::STARTED => Self::Started(serde_json::from_slice(body)?),
+            Self::NOT_STARTED => Self::NotStarted(serde_json::from_slice(body)?),
+            Self::CONSUMED => Self::Consumed(serde_json::from_slice(body)?),
+            Self::DRAINED => Self::Drained(serde_json::from_slice(body)?),
+            Self::STDIN_CLOSED => Self::StdinClosed,
+            Self::STDERR => Self::Stderr(frame.bulk().ok_or_else(no_bulk)?.1),
+            Self::STDERR_LOST => Self::StderrLost(serde_json::from_slice(body)?),
+            Self::EXITED => Self::Exited(serde_json::from_slice(body)?),
+            Self::ATTACHED => {
+                let (head, retained) = frame.bulk().ok_or_else(no_bulk)?;
+                Self::Attached(serde_json::from_slice(&head)?, retained)
             }
-        }
-        let bad = |what| io::Error::new(io::ErrorKind::InvalidData, format!("no start frame: {what}"));
-        let pipes = Pipes::try_from(pipes).map_err(|_| bad("three pipe ends are missing"))?;
-        (&*socket).read_exact(&mut head[received.bytes..])?;
-        let length = u32::from_le_bytes(head) as usize;
-        if length > MAX_FRAME {
-            return Err(bad("it is too large"));
-        }
-        let mut body = vec![0; length];
-        (&*socket).read_exact(&mut body)?;
-        let program = WireProgram::decode(&body).ok_or_else(|| bad("it is not readable"))?;
-        Ok(Self { program, pipes })
+            Self::REFUSED => Self::Refused(serde_json::from_slice(body)?),
+            Self::NOT_KEPT => Self::NotKept(serde_json::from_slice(body)?),
+            _ => return Ok(None),
+        }))
     }
+}
+
+impl Attached {
+    /// Writes the frame, up to the `retained` bytes at its end.
+    pub(crate) fn put_to(&self, out: &mut BytesMut, retained: usize) {
+        put_bulk(out, FromKeeper::ATTACHED, &json(self), retained);
+    }
+}
+
+/// Writes a [`FromKeeper::Stderr`].
+pub(crate) fn put_stderr(out: &mut BytesMut, bytes: &[u8]) {
+    put_bulk(out, FromKeeper::STDERR, &[], bytes.len());
+    out.put_slice(bytes);
+}
+
+fn no_bulk() -> serde_json::Error {
+    serde::de::Error::custom("no bulk body")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn text() -> impl Strategy<Value = OsString> {
-        proptest::collection::vec(1u8.., 0..12).prop_map(OsString::from_vec)
-    }
-
-    proptest! {
-        #[test]
-        fn a_program_survives_the_socket(
-            command in text(), cwd in text(),
-            args in proptest::collection::vec(text(), 0..5),
-            env in proptest::collection::vec((text(), text()), 0..5),
-            stdin in 0u64..100_000, term in 0u64..100_000, after_exit in 0u64..100_000, controls_terminal: bool,
-            rest_of_grace: bool,
-        ) {
-            let graces = Graces { stdin: Duration::from_millis(stdin), term: Duration::from_millis(term) };
-            let leftovers = Leftovers { after_exit: Duration::from_millis(after_exit), rest_of_grace };
-            let cwd = cwd.into();
-            let program = WireProgram { command, args, env, cwd, graces, leftovers, controls_terminal };
-            let body = program.encode().expect("there is no NUL in it");
-            prop_assert_eq!(WireProgram::decode(&body), Some(program));
-        }
-
-        #[test]
-        fn garbage_is_refused_without_a_panic(body in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let _program = WireProgram::decode(&body);
-        }
-    }
-
-    #[test]
-    fn a_nul_byte_is_named() {
-        let program = WireProgram {
-            command: "a".into(),
-            args: vec!["b\0c".into()],
-            env: Vec::new(),
-            cwd: "/".into(),
-            graces: Graces::default(),
-            leftovers: Leftovers::default(),
-            controls_terminal: false,
-        };
-        assert_eq!(program.encode().expect_err("NUL").to_string(), "the argument list contains a NUL byte");
-    }
-}
+mod tests;

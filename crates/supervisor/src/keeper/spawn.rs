@@ -1,7 +1,7 @@
 //! Starts the program of a keeper. The only file with `unsafe` code: what runs between fork and exec, and
 //! descriptors without an owner.
 
-use super::protocol::{Pipes, SpawnFailure, WireProgram};
+use super::start_frame::{Pipes, SpawnFailure, WireProgram};
 use rustix::process::{Pid, Signal};
 use std::ffi::OsStr;
 use std::io;

@@ -1,0 +1,177 @@
+//! What a keeper does with a program's stdout: which bytes it takes out of the pipe, and which it retains.
+//!
+//! Sans-IO. Positions are bytes of stdout since the start. Every byte is in exactly one of three places: in the pipe, from
+//! `consumed` on; retained here, below that; settled, below the retained ones. A controller reads the pipe without taking
+//! anything out of it and says how far it has read; nothing beyond that is consumed while it is there. Invariant: as much
+//! is retained as the bound allows, and `consumed <= read` as long as there is a controller.
+
+use std::collections::VecDeque;
+
+/// Bytes in one piece of what is retained, at most.
+const PIECE: usize = 64 * 1024;
+
+/// What is to be taken out of the pipe next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Take {
+    /// So many bytes, which nothing needs any more.
+    Discard(usize),
+    /// So many bytes, which are to be retained.
+    Retain(usize),
+}
+
+#[derive(Debug)]
+pub(super) struct Output {
+    /// Up to here everything is settled.
+    committed: u64,
+    consumed: u64,
+    /// Up to here a controller has read. Without one: no limit.
+    read: Option<u64>,
+    pieces: VecDeque<Vec<u8>>,
+    /// Bytes of the first piece that are settled.
+    settled: usize,
+    retained: usize,
+    bound: usize,
+    /// Nothing more can come.
+    is_over: bool,
+}
+
+/// A controller said what cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Impossible;
+
+impl Output {
+    pub(super) fn new(bound: usize) -> Self {
+        Self {
+            committed: 0,
+            consumed: 0,
+            read: Some(0),
+            pieces: VecDeque::new(),
+            settled: 0,
+            retained: 0,
+            bound,
+            is_over: false,
+        }
+    }
+
+    pub(super) fn bound_to(&mut self, bound: usize) {
+        self.bound = bound;
+    }
+
+    /// A controller has read up to `read`, and nothing below `committed` is needed any more. What is to be consumed for it
+    /// comes from [`next`](Self::next).
+    pub(super) fn told(&mut self, read: u64, committed: u64) -> Result<(), Impossible> {
+        if committed > read || self.read.is_none() {
+            return Err(Impossible);
+        }
+        self.read = self.read.max(Some(read));
+        self.committed = self.committed.max(committed);
+        self.settle();
+        Ok(())
+    }
+
+    /// The controller is gone.
+    pub(super) fn detach(&mut self) {
+        self.read = None;
+    }
+
+    /// There is a new controller, which is given all that is retained.
+    pub(super) fn attach(&mut self) {
+        // Ahead only if the last one said more than there was.
+        self.committed = self.committed.min(self.consumed);
+        self.read = Some(self.consumed);
+    }
+
+    pub(super) fn is_detached(&self) -> bool {
+        self.read.is_none()
+    }
+
+    /// What is to be taken next, if anything.
+    pub(super) fn next(&self) -> Option<Take> {
+        self.within(self.bound.saturating_sub(self.retained))
+    }
+
+    /// The same without regard to the bound: the program has ended, and nothing but what fits into a pipe can come.
+    pub(super) fn next_of_the_rest(&self) -> Option<Take> {
+        self.within(PIECE)
+    }
+
+    fn within(&self, room: usize) -> Option<Take> {
+        if self.is_over {
+            return None;
+        }
+        let end = self.read.unwrap_or(u64::MAX);
+        let needless = self.committed.min(end).saturating_sub(self.consumed);
+        if needless > 0 {
+            return Some(Take::Discard(usize::try_from(needless).unwrap_or(usize::MAX)));
+        }
+        let wanted = usize::try_from(end.saturating_sub(self.consumed)).unwrap_or(usize::MAX);
+        let wanted = wanted.min(room).min(PIECE);
+        (wanted > 0).then_some(Take::Retain(wanted))
+    }
+
+    /// So many bytes were thrown away.
+    pub(super) fn discarded(&mut self, bytes: usize) {
+        self.consumed += bytes as u64;
+    }
+
+    /// These bytes were taken.
+    pub(super) fn retain(&mut self, bytes: &[u8]) {
+        self.consumed += bytes.len() as u64;
+        self.retained += bytes.len();
+        match self.pieces.back_mut() {
+            Some(last) if last.len() + bytes.len() <= PIECE => {
+                // Doubled as vectors are, it could be much more than is retained.
+                if last.capacity() < last.len() + bytes.len() {
+                    last.reserve_exact(PIECE - last.len());
+                }
+                last.extend_from_slice(bytes);
+            }
+            _ => self.pieces.push_back(bytes.to_vec()),
+        }
+    }
+
+    /// No writer is left, and the pipe is empty.
+    pub(super) fn over(&mut self) {
+        self.is_over = true;
+    }
+
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// How much is retained.
+    pub(super) fn retained(&self) -> usize {
+        self.retained
+    }
+
+    /// What is retained, from `offset` on: as much of it as lies in one piece.
+    pub(super) fn retained_from(&self, offset: usize) -> &[u8] {
+        let mut offset = offset + self.settled;
+        for piece in &self.pieces {
+            if let Some(rest) = piece.get(offset..).filter(|rest| !rest.is_empty()) {
+                return rest;
+            }
+            offset -= piece.len();
+        }
+        &[]
+    }
+
+    /// Drops what is settled.
+    fn settle(&mut self) {
+        let first = self.consumed - self.retained as u64;
+        let settled = self.committed.saturating_sub(first).min(self.retained as u64);
+        let settled = usize::try_from(settled).expect("it is held");
+        self.retained -= settled;
+        self.settled += settled;
+        while let Some(first) = self.pieces.front() {
+            if first.len() > self.settled {
+                break;
+            }
+            self.settled -= first.len();
+            self.pieces.pop_front();
+        }
+        if self.pieces.is_empty() {
+            self.pieces = VecDeque::new();
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Our end of a keeper's control socket, as all that speak through it share it.
+//!
+//! Frames go out whole and in the order in which they were given, whoever gives them; what the socket does not take at once
+//! the process task writes later. That task alone reads. Invariant: what waits for stdin, here and in the keeper, is
+//! bounded. Not here: what comes in.
+
+use crate::keeper::protocol::Command;
+use parking_lot::Mutex;
+use std::future::poll_fn;
+use std::io;
+use tokio::net::UnixStream;
+use tokio::sync::Notify;
+use tokio_util::bytes::{Buf, BytesMut};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of frames that may be on their way to a program's stdin. What comes then is not taken, and has to wait.
+const UNDRAINED: usize = 16 << 20;
+/// So much may be done with although the keeper has not said so. One that is longer than all that may be on its way
+/// is taken when no more than this is.
+const UNTOLD: usize = 256 * 1024;
+
+pub(crate) struct Link {
+    socket: UnixStream,
+    state: Mutex<State>,
+    /// Something waits to be written to the socket.
+    waits: Notify,
+    /// There may be room for frames.
+    room: Notify,
+    /// The keeper has consumed, or is gone.
+    consumed: Notify,
+    /// The program reads no more.
+    pub(crate) reader_gone: CancellationToken,
+    /// The process is not ours any more.
+    pub(crate) let_go: CancellationToken,
+}
+
+struct State {
+    waiting: BytesMut,
+    undrained: usize,
+    /// How many answers to a progress have come, and what the last one said.
+    answers: u64,
+    position: u64,
+    standing: Standing,
+}
+
+/// Who has the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The keeper.
+    Open,
+    /// It is gone. What is left of the program is ours alone.
+    Gone,
+    /// Another controller, or one to come.
+    LetGo,
+}
+
+/// How far the keeper has consumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) count: u64,
+    pub(crate) position: u64,
+    pub(crate) standing: Standing,
+}
+
+impl Link {
+    pub(crate) fn new(socket: UnixStream) -> Self {
+        let state = State {
+            waiting: BytesMut::new(),
+            undrained: 0,
+            answers: 0,
+            position: 0,
+            standing: Standing::Open,
+        };
+        Self {
+            socket,
+            state: Mutex::new(state),
+            waits: Notify::new(),
+            room: Notify::new(),
+            consumed: Notify::new(),
+            reader_gone: CancellationToken::new(),
+            let_go: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn socket(&self) -> &UnixStream {
+        &self.socket
+    }
+
+    /// Sends a command. One that is lost with its keeper is missed by nobody.
+    pub(crate) fn send(&self, command: &Command) {
+        self.give(&mut self.state.lock(), &command.to_bytes());
+    }
+
+    /// Sends bytes before there is a process task.
+    pub(crate) async fn send_whole(&self, bytes: &[u8]) {
+        self.give(&mut self.state.lock(), bytes);
+        while !self.state.lock().waiting.is_empty() {
+            self.write_on().await;
+        }
+    }
+
+    /// Sends whole frames for stdin.
+    ///
+    /// # Errors
+    /// `WouldBlock` when too much is on its way, `BrokenPipe` when it has no use.
+    pub(crate) fn offer(&self, frames: &[u8]) -> io::Result<usize> {
+        if self.reader_gone.is_cancelled() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let mut state = self.state.lock();
+        if state.standing != Standing::Open {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if state.undrained > UNTOLD && state.undrained + frames.len() > UNDRAINED {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        state.undrained += frames.len();
+        self.give(&mut state, frames);
+        Ok(frames.len())
+    }
+
+    /// Waits until there may be room for frames.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn room(&self) {
+        let room = self.room.notified();
+        let is_full = {
+            let state = self.state.lock();
+            state.standing == Standing::Open && state.undrained > UNTOLD
+        };
+        if is_full {
+            room.await;
+        }
+    }
+
+    pub(crate) fn undrained(&self) -> usize {
+        self.state.lock().undrained
+    }
+
+    /// So many bytes of frames are done with.
+    pub(crate) fn drained(&self, bytes: u64) {
+        let mut state = self.state.lock();
+        state.undrained = state.undrained.saturating_sub(usize::try_from(bytes).unwrap_or(usize::MAX));
+        drop(state);
+        self.room.notify_waiters();
+    }
+
+    /// What a new controller is told of: so many bytes of frames are on their way.
+    #[expect(dead_code, reason = "what an attach tells")]
+    pub(crate) fn begin_with(&self, undrained: u64) {
+        self.state.lock().undrained = usize::try_from(undrained).unwrap_or(usize::MAX);
+    }
+
+    /// The keeper has consumed up to there.
+    pub(crate) fn consumed(&self, position: u64) {
+        let mut state = self.state.lock();
+        state.answers += 1;
+        state.position = position;
+        drop(state);
+        self.consumed.notify_one();
+    }
+
+    /// Waits until the keeper has consumed, or is gone.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn consuming(&self) {
+        self.consumed.notified().await;
+    }
+
+    pub(crate) fn answer(&self) -> Answer {
+        let state = self.state.lock();
+        Answer { count: state.answers, position: state.position, standing: state.standing }
+    }
+
+    /// The keeper is gone, and what it kept.
+    pub(crate) fn gone(&self) {
+        self.end(Standing::Gone);
+    }
+
+    /// The process is not ours any more: another controller has it, or is to have it.
+    pub(crate) fn let_go(&self) {
+        // First, so that it is known when stdout ends.
+        self.let_go.cancel();
+        self.end(Standing::LetGo);
+        let _gone = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+    }
+
+    fn end(&self, standing: Standing) {
+        let mut state = self.state.lock();
+        if state.standing == Standing::Open {
+            state.standing = standing;
+        }
+        state.waiting = BytesMut::new();
+        drop(state);
+        self.consumed.notify_one();
+        self.room.notify_waiters();
+    }
+
+    fn give(&self, state: &mut State, frames: &[u8]) {
+        let mut rest = frames;
+        if state.standing != Standing::Open {
+            return;
+        }
+        if state.waiting.is_empty() {
+            // A failure is seen by the process task, which reads.
+            rest = &frames[self.socket.try_write(frames).unwrap_or(0)..];
+            if rest.is_empty() {
+                return;
+            }
+            self.waits.notify_one();
+        }
+        state.waiting.extend_from_slice(rest);
+    }
+
+    /// Waits until something waits to be written, or writes some of it.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn write_on(&self) {
+        if self.state.lock().waiting.is_empty() {
+            return self.waits.notified().await;
+        }
+        // By its poll function: the future of `writable` is a list entry of its own, for many that wait.
+        let ready = poll_fn(|cx| self.socket.poll_write_ready(cx)).await;
+        let mut state = self.state.lock();
+        let State { waiting, .. } = &mut *state;
+        let written = ready.and_then(|()| self.socket.try_write(waiting));
+        match written {
+            Ok(written) => waiting.advance(written),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => waiting.clear(),
+        }
+        if waiting.is_empty() {
+            *waiting = BytesMut::new();
+        }
+    }
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}

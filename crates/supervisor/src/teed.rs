@@ -1,0 +1,217 @@
+//! The stdout of a kept program: read without taking anything out of the pipe, which is the keeper's to do.
+//!
+//! What was read stays in the pipe until the keeper was told and has consumed it, so that no byte is lost with this process.
+//! The keeper is told after a threshold, or after a moment of silence; until it has answered, it is not known where the pipe
+//! begins, and nothing is read. Edges do not tell of every write (docs/adr/0021): while something that was read is still
+//! queued, the pipe is looked at again and again. A keeper that is gone leaves the pipe to us.
+
+use crate::keeper::protocol::{Command, Progress};
+use crate::link::{Link, Standing};
+use crate::scope::sleep_until;
+use crate::scratch;
+use rustix::io::Errno;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::time::Instant;
+use tokio_util::bytes::{Bytes, BytesMut};
+use tokio_util::sync::CancellationToken;
+
+/// The keeper is told after so many bytes, at most half of what the pipe holds.
+const TELL_AFTER: u64 = 16 * 1024;
+/// And after so much silence.
+const SILENCE: Duration = Duration::from_millis(100);
+/// How often the pipe is looked at while something that was read is still in it.
+const LOOK: Duration = Duration::from_millis(10);
+/// Bytes taken in one read without a keeper, at most.
+const ALONE: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Teed {
+    pipe: pipe::Receiver,
+    link: Arc<Link>,
+    /// What a keeper had retained, as far as it was not given.
+    retained: Bytes,
+    /// Up to here it was read, by us or by those before us.
+    read: u64,
+    /// The pipe begins here.
+    consumed: u64,
+    told: Progress,
+    /// Answers that were awaited so far.
+    asked: u64,
+    is_asking: bool,
+    committed: AtomicU64,
+    threshold: u64,
+    read_at: Instant,
+    asked_at: Instant,
+    looked_at: Instant,
+    /// No writer is left, and all is read.
+    is_over: bool,
+}
+
+impl Teed {
+    /// The `pipe` begins at `consumed`; what is `retained` comes before that.
+    pub(crate) fn new(pipe: OwnedFd, link: Arc<Link>, retained: Bytes, consumed: u64) -> io::Result<Self> {
+        let half = scratch::half_of(&pipe);
+        let committed = consumed - retained.len() as u64;
+        let now = Instant::now();
+        Ok(Self {
+            pipe: pipe::Receiver::from_owned_fd(pipe)?,
+            link,
+            retained,
+            read: consumed,
+            consumed,
+            told: Progress { read: consumed, committed },
+            asked: 0,
+            is_asking: false,
+            committed: AtomicU64::new(committed),
+            threshold: TELL_AFTER.min(half.max(1)),
+            read_at: now,
+            asked_at: now,
+            looked_at: now,
+            is_over: false,
+        })
+    }
+
+    pub(crate) fn position(&self) -> u64 {
+        self.read - self.retained.len() as u64
+    }
+
+    pub(crate) fn committed(&self, position: u64) {
+        let position = position.min(self.position());
+        let before = self.committed.fetch_max(position, Ordering::Relaxed);
+        if self.is_over && before < position {
+            // Nothing is read any more, and so nothing told.
+            self.link.send(&Command::Progress(Progress { read: self.read, committed: position }));
+        }
+    }
+
+    /// Reads into the free capacity of `buffer`.
+    pub(crate) fn try_read(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        let room = buffer.capacity() - buffer.len();
+        if !self.retained.is_empty() && room > 0 {
+            let part = self.retained.split_to(room.min(self.retained.len()));
+            buffer.extend_from_slice(&part);
+            return Ok(part.len());
+        }
+        let answer = self.link.answer();
+        if self.is_asking && answer.count >= self.asked {
+            self.is_asking = false;
+            self.consumed = answer.position.max(self.consumed);
+        }
+        match answer.standing {
+            Standing::LetGo => return Ok(0),
+            Standing::Gone => return self.read_alone(buffer),
+            Standing::Open if self.is_asking => return Err(io::ErrorKind::WouldBlock.into()),
+            Standing::Open => {}
+        }
+        let known = usize::try_from(self.read - self.consumed).expect("a pipe holds less");
+        let read = self.in_its_turn(|pipe| scratch::peek(pipe, known, buffer));
+        self.looked_at = Instant::now();
+        match read {
+            Ok(0) => self.is_over = true,
+            Ok(new) => {
+                self.read += new as u64;
+                self.read_at = self.looked_at;
+                if self.read - self.consumed >= self.threshold {
+                    self.ask();
+                }
+            }
+            Err(Errno::AGAIN) if scratch::is_final(&self.pipe, known) => {
+                self.is_over = true;
+                return Ok(0);
+            }
+            Err(Errno::AGAIN) if self.ask_due().is_some_and(|due| due <= self.looked_at) => self.ask(),
+            Err(Errno::NOBUFS) => {
+                self.ask();
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Err(_) => {}
+        }
+        Ok(read?)
+    }
+
+    /// Whether all that was there, when it was looked at last, is read.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.retained.is_empty() && !self.is_asking
+    }
+
+    /// Does `read` also when no edge has told of anything; when that finds nothing, the next edge is waited for.
+    fn in_its_turn(
+        &self,
+        mut read: impl FnMut(&pipe::Receiver) -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
+        let mut outcome = None;
+        let _ready = self.pipe.try_io(|| {
+            let read = outcome.insert(read(&self.pipe));
+            if *read == Err(Errno::AGAIN) { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+        });
+        outcome.unwrap_or_else(|| read(&self.pipe))
+    }
+
+    /// The keeper is gone: what is known is skipped, and the rest taken out. What it was told of last and did not
+    /// answer may be consumed or not; then rather nothing comes twice.
+    fn read_alone(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        while self.consumed < self.read {
+            let known = usize::try_from(self.read - self.consumed).expect("a pipe holds less");
+            match self.in_its_turn(|pipe| scratch::discard(pipe, known))? {
+                0 => return Ok(0),
+                skipped => self.consumed += skipped as u64,
+            }
+        }
+        let begin = buffer.len();
+        buffer.resize(buffer.capacity().min(begin + ALONE), 0);
+        let read = self.in_its_turn(|pipe| rustix::io::read(pipe, &mut buffer[begin..]));
+        buffer.truncate(begin + *read.as_ref().unwrap_or(&0));
+        let read = read?;
+        self.read += read as u64;
+        self.consumed = self.read;
+        Ok(read)
+    }
+
+    /// When the keeper is to be told, if nothing comes.
+    fn ask_due(&self) -> Option<Instant> {
+        let is_news =
+            self.read > self.consumed || self.committed.load(Ordering::Relaxed) > self.told.committed;
+        is_news.then(|| self.read_at.max(self.asked_at) + SILENCE)
+    }
+
+    /// When something is to be done, if nothing comes.
+    fn due(&self) -> Option<Instant> {
+        let look = (self.read > self.consumed).then(|| self.looked_at + LOOK);
+        self.ask_due().into_iter().chain(look).min()
+    }
+
+    fn ask(&mut self) {
+        self.told = Progress { read: self.read, committed: self.committed.load(Ordering::Relaxed) };
+        self.link.send(&Command::Progress(self.told));
+        self.asked += 1;
+        self.is_asking = true;
+        self.asked_at = Instant::now();
+    }
+
+    /// Waits until [`try_read`](Self::try_read) may find something, or has something to do.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub(crate) async fn readable(&mut self, cut: &CancellationToken) -> io::Result<()> {
+        if !self.retained.is_empty() {
+            return Ok(());
+        }
+        let due = self.due();
+        let waits = !self.is_asking || self.link.answer().standing != Standing::Open;
+        let pipe = &self.pipe;
+        tokio::select! {
+            // By its poll function: the future of `readable` is a list entry of its own, for many that wait.
+            ready = poll_fn(|cx| pipe.poll_read_ready(cx)), if waits => ready?,
+            () = self.link.consuming() => {}
+            () = sleep_until(due), if waits && due.is_some() => {}
+            () = cut.cancelled(), if waits => {}
+        }
+        Ok(())
+    }
+}
