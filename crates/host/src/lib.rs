@@ -43,6 +43,7 @@ mod permission;
 mod prompting;
 mod pruning;
 mod rate_limit;
+mod reach;
 mod recording;
 mod recovery;
 mod refusal;

@@ -7,6 +7,7 @@ mod memory;
 use crate::agent_end::{AgentEnd, AgentFault, AgentStartError, InitializeFailure};
 use crate::chain::chain;
 use crate::clock::iso8601;
+use crate::reach;
 use acpd_record::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
 use acpd_supervisor::{ExitReport, ExitStatus, StderrExcerpt};
 
@@ -134,6 +135,7 @@ pub(crate) trait Complete {
 impl Complete for TerminationInfo {
     fn with_process(mut self, report: &ExitReport) -> Self {
         self.leaked = report.leaked > 0;
+        self.containment = Some(reach::containment(report.containment));
         self.escalation = report.rungs.iter().map(|rung| rung.as_str().to_owned()).collect();
         if self.reason == Reason::Error {
             self.stderr = stderr_info(&report.stderr);

@@ -23,6 +23,7 @@ mod payload;
 mod permission_mode;
 mod projection;
 mod questions;
+mod reach;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod snapshot;
@@ -49,6 +50,7 @@ pub use payload::{
 pub use permission_mode::PermissionMode;
 pub use projection::{Position, Projection, RunningTurn};
 pub use questions::{OpenQuestion, Topic};
+pub use reach::{Containment, Continuity};
 pub use snapshot::{Glance, LifecycleState, META, Snapshot, chosen_title};
 pub use state::AgentState;
 pub use tally::Tally;

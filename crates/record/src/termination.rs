@@ -2,6 +2,7 @@
 //! ones, cut to the basic shape, in `_sandboxagent/session/ended`.
 
 use crate::ids::SessionId;
+use crate::reach::Containment;
 use serde::{Deserialize, Serialize};
 
 /// Why a run ended.
@@ -130,6 +131,9 @@ pub struct TerminationInfo {
     /// The rungs of the stop ladder that were used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub escalation: Vec<String>,
+    /// What acpd saw of the processes that the agent started: how much `leaked` can say. Absent when there was no process of
+    /// its own, and in records of earlier versions.
+    pub containment: Option<Containment>,
     /// When the run began, ISO 8601.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub started_at: Option<String>,

@@ -10,6 +10,7 @@
 //! Boundary: knows pipes, signals and processes; no lines of stdout, no JSON-RPC, no ACP.
 
 mod containment;
+mod continuity;
 mod environment;
 mod framing;
 pub mod keeper;
@@ -38,6 +39,7 @@ mod tap;
 mod teed;
 
 pub use containment::Containment;
+pub use continuity::Continuity;
 pub use environment::program_environment;
 pub use framing::Framing;
 pub use ladder::{Graces, Ladder, LadderInput, LadderStep, Leftovers, Rung};

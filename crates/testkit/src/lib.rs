@@ -53,7 +53,7 @@ pub use oracle::{check_from_agent, check_from_client};
 pub use process::{Exit, ReadTimeout, anonymous_memory, exit_of};
 pub use process::{open_files, peak_memory, resident_memory, thread_names, zombie_children};
 pub use pseudo_terminal::{OnTerminal, PseudoTerminal};
-pub use record::timeless;
+pub use record::{containment_here, timeless};
 pub use run_mark::{Marked, RunMark};
 pub use scratch::{GRACES, Scratch};
 pub use shell_agent::{shell_agent, taking_shell_agent};

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { Agent } from "acpd-client";
 import { health, introduced, logins, toldCapabilities } from "./about";
 
-const agent: Agent = { default: false, name: "a", status: "stopped", restartCount: 0, processes: 0, capabilities: { loadSession: true } };
+const agent: Agent = { default: false, name: "a", status: "stopped", restartCount: 0, processes: 0, containment: "subreaper", continuity: "exact", capabilities: { loadSession: true } };
 
 // inspector: Agents view (versions, health, what each supports)
 it.each([
@@ -28,6 +28,6 @@ it.each([
 
 it("believes a check before what was said earlier", () => {
   expect(toldCapabilities(agent, undefined)).toEqual({ loadSession: true });
-  expect(toldCapabilities(agent, { name: "a", ok: true, initialize: { agentCapabilities: {} } })).toEqual({});
-  expect(toldCapabilities(agent, { name: "a", ok: false, error: "no" })).toEqual({ loadSession: true });
+  expect(toldCapabilities(agent, { name: "a", ok: true, continuity: "exact", initialize: { agentCapabilities: {} } })).toEqual({});
+  expect(toldCapabilities(agent, { name: "a", ok: false, continuity: "exact", error: "no" })).toEqual({ loadSession: true });
 });

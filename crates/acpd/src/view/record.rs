@@ -113,12 +113,22 @@ fn termination(info: &Value, agent: &str, paint: Paint) -> Vec<String> {
     fact("last turn", text("lastStopReason"));
     fact("left over", yes("leaked").map(|_| "processes, which were killed".to_owned()));
     fact("stopped by", plain(&info["escalation"]));
+    fact("seen of it", text("containment").map(|seen| containment(&seen)));
     fact("began", text("startedAt").map(|at| format!("{} UTC", date_and_time(at.as_str().into()))));
     fact("at", text("endedAt").map(|at| format!("{} UTC", date_and_time(at.as_str().into()))));
     fact("last event", info["lastEventSeq"].as_u64().map(grouped));
     lines.extend(stderr(&info["stderr"], paint));
     lines.extend(ending::hint(info, &line(agent, 60)).map(|hint| format!("{} {hint}", paint.kind("next:"))));
     lines
+}
+
+/// What acpd saw of what an agent started.
+fn containment(seen: &str) -> String {
+    match seen {
+        "subreaper" => "all that it started".to_owned(),
+        "group" => "its process group only".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// What the record has of a process's stderr.
@@ -169,7 +179,7 @@ mod tests {
         let text = shown(json!({
             "reason": "error", "terminatedBy": "agent", "message": "agent exited with exit status: 1",
             "exitCode": 1, "cause": "agent_crash", "initiator": "daemon", "turnActive": true,
-            "lastStopReason": "end_turn", "leaked": true, "escalation": ["SIGTERM", "SIGKILL"],
+            "lastStopReason": "end_turn", "leaked": true, "escalation": ["SIGTERM", "SIGKILL"], "containment": "group",
             "startedAt": "2026-11-21T11:00:01Z", "endedAt": "2026-11-21T11:59:00Z", "lastEventSeq": 1234,
             "stderr": {"head": lines(1), "tail": lines(201), "truncated": true, "totalLines": 250},
         }));
@@ -179,7 +189,7 @@ mod tests {
             "created by  ci\n",
             "ended       error by agent\nmessage     agent exited with exit status: 1\ncause       agent crash\n",
             "asked by    daemon\nexit code   1\nin a turn   yes\nlast turn   end_turn\n",
-            "left over   processes, which were killed\nstopped by  SIGTERM, SIGKILL\n",
+            "left over   processes, which were killed\nstopped by  SIGTERM, SIGKILL\nseen of it  its process group only\n",
             "at          2026-11-21 11:59:00 UTC\nlast event  1,234\nstderr      250 lines:\n  │ line 1\n",
             "  │ line 50\n  ┊ 150 lines left out\n  │ line 201\n",
             "  │ line 250\nnext: ",

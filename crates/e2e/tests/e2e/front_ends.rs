@@ -1,6 +1,6 @@
 //! `acpd run`, `acpd agents` and what a wrong configuration says (contract 6).
 
-use acpd_e2e::{Exit, Scratch, run_lines, shell_agent, taking_shell_agent};
+use acpd_e2e::{Exit, Scratch, containment_here, run_lines, shell_agent, taking_shell_agent};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -121,6 +121,11 @@ fn agents_are_listed_and_checked() {
     let (exit, out, _) = agents(&scratch, &["check", "quits", "--json"]);
     let checked: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((exit, &checked["terminationInfo"]["exitCode"]), (Exit::Code(1), &Value::from(3)));
+    assert_eq!(checked["containment"], containment_here());
+    let (_, out, _) = agents(&scratch, &["check", "absent", "--json"]);
+    let checked: Value = serde_json::from_str(&out).unwrap();
+    assert!(checked.get("containment").is_none(), "there was no process to see: {checked}");
+    assert!(checked["continuity"].is_string(), "{checked}");
 }
 
 // contract 6, AU-1: an agent that wants a login is told with what it says of it, also by its name where there is no view

@@ -1,7 +1,7 @@
 //! How agents stand (contract 6, `GET /v1/agents`).
 
 use crate::hosted::{close, entry, example, open, prompt, session, turn, until};
-use acpd_e2e::{PATIENCE, Scratch};
+use acpd_e2e::{PATIENCE, Scratch, containment_here};
 use acpd_host::{EndRequest, Host, HostError};
 use serde_json::{Value, json};
 
@@ -24,7 +24,8 @@ async fn until_status(host: &Host, agent: &str, status: &str) -> Value {
 async fn an_agent_stands_as_its_processes_do() {
     let scratch = Scratch::new();
     let host = open(&scratch, [example(&scratch, "a"), example(&scratch, "b")]).await;
-    let never = json!({"name": "a", "status": "stopped", "restartCount": 0, "processes": 0});
+    let never = json!({"name": "a", "status": "stopped", "restartCount": 0, "processes": 0,
+        "containment": containment_here(), "continuity": health(&host, "a")["continuity"]});
     assert_eq!(health(&host, "a"), never);
 
     let first = session(&host, &scratch, "a").await;

@@ -1,7 +1,7 @@
 //! Taking sessions up and forking them over REST, and checking agents.
 
 use crate::door::{JSON, ask, bearer, entry};
-use acpd_e2e::{Answer, Daemon, Http, Scratch, taking_shell_agent, until};
+use acpd_e2e::{Answer, Daemon, Http, Scratch, containment_here, taking_shell_agent, until};
 use serde_json::{Value, json};
 
 fn scratch() -> Scratch {
@@ -183,6 +183,18 @@ fn an_agent_is_checked() {
         (200, &json!(true), &json!("plain"))
     );
     assert_eq!(works.json()["initialize"]["protocolVersion"], 1);
+    for checked in [&works, &check("root", "early")] {
+        let told = checked.json();
+        assert_eq!(told["containment"], containment_here(), "{told}");
+        assert!(
+            ["exact", "graceful", "none"].contains(&told["continuity"].as_str().expect("a word")),
+            "{told}"
+        );
+    }
+    let listed = ask(&daemon, "root", "GET", "/v1/agents").json();
+    let agents = listed["agents"].as_array().expect("a list").iter();
+    assert!(agents.clone().all(|agent| agent["containment"] == containment_here()), "{listed}");
+    assert!(agents.clone().all(|agent| agent["continuity"] == works.json()["continuity"]), "{listed}");
     assert!(works.json()["startMs"].is_u64() && works.json()["end"].is_string(), "{}", works.json());
     let fails = check("root", "early");
     assert_eq!((fails.status, &fails.json()["ok"]), (200, &json!(false)));

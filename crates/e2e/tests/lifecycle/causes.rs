@@ -2,7 +2,7 @@
 
 use crate::asking::{TERMINATE, close, entry, meta, of, take_part, until_ended};
 use crate::stored::{ENDED, ids, of_kind, stored};
-use acpd_e2e::{Client, GRACES, Scratch, shell_agent, taking_shell_agent, timeless};
+use acpd_e2e::{Client, GRACES, Scratch, containment_here, shell_agent, taking_shell_agent, timeless};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -35,6 +35,7 @@ fn ends_as(scratch: &Scratch, agent: &str, end: impl Fn(&mut Client, &str), expe
     until_ended(&mut client, &session, 1);
     let info = record(&mut client, scratch, &session);
     assert_eq!(timeless(info.clone()), *expected);
+    assert_eq!(info["containment"], containment_here());
     client.finish();
     let events = stored(scratch, &session);
     let recorded = of_kind(&events, ENDED);
@@ -146,7 +147,9 @@ fn ends_with_acpd() {
         client.ended(GRACES + Duration::from_secs(1));
         let mut later = scratch.stdio("example");
         later.initialize();
-        let info = timeless(record(&mut later, &scratch, &session));
+        let info = record(&mut later, &scratch, &session);
+        assert_eq!(info.get("containment").is_none(), cause == "daemon_lost", "no end of a process was seen");
+        let info = timeless(info);
         assert_eq!((&info["reason"], &info["terminatedBy"]), (&json!(reason), &json!("daemon")));
         assert_eq!((&info["cause"], info["message"].as_str()), (&json!(cause), message));
         assert!(info.get("exitCode").or(info.get("signal")).or(info.get("stderr")).is_none(), "{info}");

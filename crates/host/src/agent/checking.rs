@@ -4,8 +4,9 @@ use super::{AgentHandle, AgentStartError, AgentStarter, Agents, MethodMemory, st
 use crate::chain::chain;
 use crate::clock;
 use crate::error::HostError;
+use crate::reach;
 use crate::spec::AgentSpec;
-use acpd_record::TerminationInfo;
+use acpd_record::{Containment, Continuity, TerminationInfo};
 use acpd_supervisor::{Supervisor, TaskScope};
 use serde::Serialize;
 use serde_json::Value;
@@ -24,6 +25,10 @@ pub struct AgentCheck {
     pub name: String,
     /// It started and said what it is.
     pub ok: bool,
+    /// What acpd saw of the processes that it started; absent when it could not be started.
+    pub containment: Option<Containment>,
+    /// How far its runs could be carried on, by what the system allows.
+    pub continuity: Continuity,
     /// How long that took, in milliseconds.
     pub start_ms: Option<u64>,
     /// Its answer to `initialize`.
@@ -43,13 +48,15 @@ pub struct AgentCheck {
 impl AgentCheck {
     async fn of_agent(agent: AgentHandle, took: std::time::Duration) -> Self {
         agent.stop();
-        let end = agent.ended().await.report.status.to_string();
+        let report = Arc::clone(&agent.ended().await.report);
         Self {
             name: agent.name().to_owned(),
             ok: true,
+            containment: Some(reach::containment(report.containment)),
+            continuity: reach::continuity_here(),
             start_ms: Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
             initialize: Some(agent.info().result.clone()),
-            end: Some(end),
+            end: Some(report.status.to_string()),
             error: None,
             termination_info: None,
             title: agent.info().title(),
@@ -60,6 +67,8 @@ impl AgentCheck {
         Self {
             name: name.to_owned(),
             ok: false,
+            containment: info.containment,
+            continuity: reach::continuity_here(),
             start_ms: None,
             initialize: None,
             end: None,

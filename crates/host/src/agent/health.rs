@@ -7,8 +7,9 @@ use super::{AgentEnd, AgentInfo};
 use crate::clock;
 use crate::clock::iso8601;
 use crate::metrics;
+use crate::reach;
 use crate::termination::SessionFacts;
-use acpd_record::Reason;
+use acpd_record::{Containment, Continuity, Reason};
 use acpd_supervisor::ExitStatus;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -51,6 +52,10 @@ pub struct AgentHealth {
     pub last_error_at: Option<String>,
     /// Its processes that run, spares and those that are being started among them.
     pub processes: usize,
+    /// What acpd sees of the processes that it starts, by what the system allows.
+    pub containment: Containment,
+    /// How far its runs could be carried on, by what the system allows.
+    pub continuity: Continuity,
     /// `agentInfo` of its last answer to `initialize`, if it gave one since this process began: its name and version.
     pub agent_info: Option<Map<String, Value>>,
     /// `authMethods` of that answer.
@@ -150,6 +155,8 @@ impl HealthRecords {
             last_error: health.last_error.as_ref().map(|(message, _)| message.clone()),
             last_error_at: health.last_error.as_ref().map(|(_, at)| iso8601(*at)),
             processes: health.running.len(),
+            containment: reach::containment_here(),
+            continuity: reach::continuity_here(),
             agent_info: said("agentInfo").and_then(Value::as_object).cloned(),
             auth_methods: said("authMethods").and_then(Value::as_array).cloned(),
             capabilities: info.and_then(AgentInfo::capabilities).cloned(),

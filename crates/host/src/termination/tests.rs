@@ -5,6 +5,7 @@ use acpd_record::SessionId;
 use acpd_supervisor::{Containment, Rung};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn ended(status: ExitStatus) -> AgentEnd {
     let report = ExitReport {
@@ -66,9 +67,32 @@ fn a_requested_end_is_not_the_agents_fault() {
     let expected = json!({
         "reason": "completed", "terminatedBy": "daemon", "endedAt": "1970-01-01T00:00:00.000Z",
         "cause": "daemon_shutdown", "initiator": "editor", "turnActive": true, "leaked": true,
-        "escalation": ["stdin_closed", "terminated", "killed"],
+        "escalation": ["stdin_closed", "terminated", "killed"], "containment": "subreaper",
     });
     assert_eq!(json!(got), expected);
+}
+
+// contract 7.3: `containment` says how far acpd sees, where there was a process to see
+#[test]
+fn a_record_says_how_much_was_seen() {
+    let mut end = ended(ExitStatus::Code(0));
+    for (containment, expected) in
+        [(Containment::Subreaper, json!("subreaper")), (Containment::ProcessGroup, json!("group"))]
+    {
+        end.report = Arc::new(ExitReport { containment, ..(*end.report).clone() });
+        assert_eq!(json!(info(&end, false))["containment"], expected);
+        let early = AgentStartError::Uninitialized {
+            failure: InitializeFailure::Timeout(Duration::from_secs(1)),
+            end: Arc::new(end.clone()),
+        };
+        assert_eq!(json!(of_start(&early, 0))["containment"], expected);
+    }
+    let requested = RequestedEnd { cause: Cause::ClientClose, initiator: "editor".into() };
+    for of_no_process in
+        [of_release(&requested, &facts(false), 0), daemon_lost(&facts(true), 0), of_import(0)]
+    {
+        assert_eq!(of_no_process.containment, None, "{of_no_process:?}");
+    }
 }
 
 // contract 1.2: exact payload of the notification

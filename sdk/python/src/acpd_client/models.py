@@ -23,6 +23,8 @@ __all__ = [
     "CancelRequestedEvent",
     "Cause",
     "Code",
+    "Containment",
+    "Continuity",
     "CreatedEvent",
     "EchoEvent",
     "ElicitationCompletedEvent",
@@ -263,6 +265,28 @@ class Code(Model):
     """
     Until when, ISO 8601.
     """
+
+
+Containment = TypeAliasType("Containment", Annotated[Literal["subreaper", "group"], OPEN])
+"""
+What of the processes that an agent starts acpd sees, and ends with it.
+
+`subreaper`: All of them.
+
+`group`: Those that stay in the agent's process group.
+"""
+
+
+Continuity = TypeAliasType("Continuity", Annotated[Literal["exact", "graceful", "none"], OPEN])
+"""
+How far a run can be carried on when its daemon is gone.
+
+`exact`: However the daemon ends, nothing that the agent writes is lost or doubled.
+
+`graceful`: The same where the daemon ends in good order.
+
+`none`: Agents end with their daemon.
+"""
 
 
 class EchoEvent(Model):
@@ -1062,6 +1086,10 @@ class TerminationInfo(Model):
     """
     The rungs of the stop ladder that were used.
     """
+    containment: Containment | None = None
+    """
+    What acpd saw of the processes that the agent started: how much `leaked` can say. Absent when there was no process of its own, and in records of earlier versions.
+    """
     started_at: Annotated[AwareDatetime | None, Field(alias="startedAt")] = None
     """
     When the run began, ISO 8601.
@@ -1153,6 +1181,14 @@ class Agent(Model):
     """
     Its processes that run, spares and those that are being started among them.
     """
+    containment: Containment
+    """
+    What acpd sees of the processes that it starts, by what the system allows.
+    """
+    continuity: Continuity
+    """
+    How far its runs could be carried on, by what the system allows.
+    """
     agent_info: Annotated[dict[str, JsonValue] | None, Field(alias="agentInfo")] = None
     """
     `agentInfo` of its last answer to `initialize`, if it gave one since this process began: its name and version.
@@ -1179,6 +1215,14 @@ class AgentCheck(Model):
     ok: bool
     """
     It started and said what it is.
+    """
+    containment: Containment | None = None
+    """
+    What acpd saw of the processes that it started; absent when it could not be started.
+    """
+    continuity: Continuity
+    """
+    How far its runs could be carried on, by what the system allows.
     """
     start_ms: Annotated[int | None, Field(alias="startMs", ge=0)] = None
     """

@@ -478,6 +478,10 @@ export interface components {
              * @description Its processes that run, spares and those that are being started among them.
              */
             readonly processes: number;
+            /** @description What acpd sees of the processes that it starts, by what the system allows. */
+            readonly containment: components["schemas"]["Containment"];
+            /** @description How far its runs could be carried on, by what the system allows. */
+            readonly continuity: components["schemas"]["Continuity"];
             /** @description `agentInfo` of its last answer to `initialize`, if it gave one since this process began: its name and version. */
             readonly agentInfo?: Record<string, unknown>;
             /** @description `authMethods` of that answer. */
@@ -491,6 +495,10 @@ export interface components {
             readonly name: string;
             /** @description It started and said what it is. */
             readonly ok: boolean;
+            /** @description What acpd saw of the processes that it started; absent when it could not be started. */
+            readonly containment?: components["schemas"]["Containment"];
+            /** @description How far its runs could be carried on, by what the system allows. */
+            readonly continuity: components["schemas"]["Continuity"];
             /**
              * Format: int64
              * @description How long that took, in milliseconds.
@@ -615,6 +623,26 @@ export interface components {
              */
             readonly expiresAt: string;
         };
+        /**
+         * @description What of the processes that an agent starts acpd sees, and ends with it.
+         *
+         *     `subreaper`: All of them.
+         *
+         *     `group`: Those that stay in the agent's process group.
+         * @enum {string}
+         */
+        readonly Containment: "subreaper" | "group";
+        /**
+         * @description How far a run can be carried on when its daemon is gone.
+         *
+         *     `exact`: However the daemon ends, nothing that the agent writes is lost or doubled.
+         *
+         *     `graceful`: The same where the daemon ends in good order.
+         *
+         *     `none`: Agents end with their daemon.
+         * @enum {string}
+         */
+        readonly Continuity: "exact" | "graceful" | "none";
         /** @description The session was created. The client's parameters are not recorded: the environment of MCP servers may hold secrets. */
         readonly CreatedEvent: {
             /**
@@ -1683,6 +1711,8 @@ export interface components {
             readonly leaked: boolean;
             /** @description The rungs of the stop ladder that were used. */
             readonly escalation?: readonly string[];
+            /** @description What acpd saw of the processes that the agent started: how much `leaked` can say. Absent when there was no process of its own, and in records of earlier versions. */
+            readonly containment?: components["schemas"]["Containment"];
             /**
              * Format: date-time
              * @description When the run began, ISO 8601.
@@ -1840,6 +1870,8 @@ export type AnsweredBy = components['schemas']['AnsweredBy'];
 export type CancelRequestedEvent = components['schemas']['CancelRequestedEvent'];
 export type Cause = components['schemas']['Cause'];
 export type Code = components['schemas']['Code'];
+export type Containment = components['schemas']['Containment'];
+export type Continuity = components['schemas']['Continuity'];
 export type CreatedEvent = components['schemas']['CreatedEvent'];
 export type EchoEvent = components['schemas']['EchoEvent'];
 export type ElicitationCompletedEvent = components['schemas']['ElicitationCompletedEvent'];

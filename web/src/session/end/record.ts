@@ -43,7 +43,7 @@ export function told(info: TerminationInfo, pending: readonly string[]): Told {
     // Of a run that ended in a turn, the last one that ended is the one before.
     fact(info.turnActive ? "Turn before" : "Last turn", stopped(info.lastStopReason)),
     fact("Stopped with", rungs(info.escalation ?? [])),
-    fact("Left behind", info.leaked ? "a process outlived the agent and was killed" : "nothing"),
+    fact("Left behind", info.leaked ? "a process outlived the agent and was killed" : info.containment === "group" ? "nothing in its process group, which is all that acpd sees here" : "nothing"),
     fact("Goes on", info.reason === "terminated" ? "no, it was ended for good" : undefined),
   ];
   return { headline: text, more, tone, facts: facts.flat(), ...(info.stderr === undefined ? {} : { stderr: stderr(info.stderr) }) };
