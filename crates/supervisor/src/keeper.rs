@@ -127,6 +127,8 @@ impl Keeper {
             let ready = self.wait()?;
             if ready.signal && self.signals.drain() {
                 self.climb(LadderInput::Stop);
+                // Nothing is left to stop but the wait for someone that records the end.
+                self.is_done |= self.program.life() == Life::Over && self.control.is_lost();
             }
             if ready.control {
                 self.hear();

@@ -18,7 +18,6 @@ pub(crate) enum KeeperProcess {
 impl KeeperProcess {
     /// One that lives, and has this id.
     #[cfg(target_os = "linux")]
-    #[expect(dead_code, reason = "made by an attach")]
     pub(crate) fn found(pid: Pid) -> io::Result<Self> {
         use rustix::process::{PidfdFlags, pidfd_open};
         // No pipe, but it becomes readable like one, which is all that counts.

@@ -9,6 +9,7 @@
 //! Invariant: after an [`ExitReport`] no descendant of the program lives, as far as [`Containment`] reaches.
 //! Boundary: knows pipes, signals and processes; no lines of stdout, no JSON-RPC, no ACP.
 
+mod attach;
 mod containment;
 mod continuity;
 mod environment;
@@ -38,6 +39,7 @@ mod sweep;
 mod tap;
 mod teed;
 
+pub use attach::{Adopting, AttachError, Attached};
 pub use containment::Containment;
 pub use continuity::Continuity;
 pub use environment::program_environment;

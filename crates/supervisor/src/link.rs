@@ -147,7 +147,6 @@ impl Link {
     }
 
     /// What a new controller is told of: so many bytes of frames are on their way.
-    #[expect(dead_code, reason = "what an attach tells")]
     pub(crate) fn begin_with(&self, undrained: u64) {
         self.state.lock().undrained = usize::try_from(undrained).unwrap_or(usize::MAX);
     }

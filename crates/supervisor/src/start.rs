@@ -129,6 +129,19 @@ impl Supervisor {
         }
     }
 
+    pub(crate) fn scope(&self) -> &TaskScope {
+        &self.scope
+    }
+
+    pub(crate) fn lost(&self) -> LostKeepers {
+        self.lost.clone()
+    }
+
+    /// A keeper that was found.
+    pub(crate) fn known(&self, mark: ProcessMark, keeper: u32, label: Option<Arc<str>>) -> Known {
+        self.kept.add(mark, keeper, label)
+    }
+
     /// Where a process of this machine comes from, as far as can be seen. Reads a few small files of `/proc`.
     pub fn lineage(&self, pid: u32) -> Lineage {
         self.kept.lineage(&self.host, pid)

@@ -92,22 +92,25 @@ impl Teed {
 
     /// Reads into the free capacity of `buffer`.
     pub(crate) fn try_read(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        let answer = self.link.answer();
+        if answer.standing == Standing::LetGo {
+            return Ok(0);
+        }
         let room = buffer.capacity() - buffer.len();
         if !self.retained.is_empty() && room > 0 {
             let part = self.retained.split_to(room.min(self.retained.len()));
             buffer.extend_from_slice(&part);
             return Ok(part.len());
         }
-        let answer = self.link.answer();
         if self.is_asking && answer.count >= self.asked {
             self.is_asking = false;
             self.consumed = answer.position.max(self.consumed);
         }
-        match answer.standing {
-            Standing::LetGo => return Ok(0),
-            Standing::Gone => return self.read_alone(buffer),
-            Standing::Open if self.is_asking => return Err(io::ErrorKind::WouldBlock.into()),
-            Standing::Open => {}
+        if answer.standing == Standing::Gone {
+            return self.read_alone(buffer);
+        }
+        if self.is_asking {
+            return Err(io::ErrorKind::WouldBlock.into());
         }
         let known = usize::try_from(self.read - self.consumed).expect("a pipe holds less");
         let read = self.in_its_turn(|pipe| scratch::peek(pipe, known, buffer));

@@ -242,18 +242,18 @@ impl Kept {
         let detached = self.machine.attach(now());
         self.lost_lines = 0;
         self.end_due = None;
-        let head = self.head(detached);
+        let head = self.head(self.machine.lease(), detached);
         control.attach(&head, self.stdout.as_fd(), &self.machine.output);
     }
 
     /// Everything that the next daemon needs to know.
-    fn head(&self, detached: Duration) -> Attached {
+    fn head(&self, lease: u64, detached: Duration) -> Attached {
         let Machine { output, input, .. } = &self.machine;
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Attached {
             version: VERSIONS[1],
             running: self.running,
-            lease: self.machine.lease(),
+            lease,
             detached_ms: millis(detached),
             graces_ms: [self.graces.stdin, self.graces.term].map(millis),
             committed: output.consumed() - output.retained() as u64,
@@ -284,8 +284,8 @@ impl Kept {
         if now < due {
             return Left::Everything;
         }
-        let detached = self.machine.detached_for(now);
-        let head = self.head(detached);
+        // As one that attached would be told.
+        let head = self.head(self.machine.lease() + 1, self.machine.detached_for(now));
         match end_file::write(listening.directory(), &keep.name, &head, &self.machine.output) {
             Ok(()) => Left::Nothing,
             // There is no room, say. An attach still finds all of it here; if none comes, it is lost, and the next daemon
