@@ -32,6 +32,8 @@ pub(crate) struct ClientCapabilities {
     terminals: bool,
     reads: bool,
     writes: bool,
+    cursors: bool,
+    comes_back: bool,
     /// It may not answer, so it is not asked.
     only_watches: bool,
 }
@@ -55,6 +57,16 @@ impl ClientCapabilities {
     /// Whether it wants to know what the session's terminals say.
     pub(crate) fn watches_terminals(&self) -> bool {
         self.terminals
+    }
+
+    /// Whether it is told which event each message is of.
+    pub(crate) fn keeps_cursors(&self) -> bool {
+        self.cursors
+    }
+
+    /// Whether it comes back under the same id when its connection is lost.
+    pub(crate) fn comes_back(&self) -> bool {
+        self.comes_back
     }
 
     /// What a session has to know of a client with these.

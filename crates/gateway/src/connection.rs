@@ -6,6 +6,7 @@
 //! the host lives for this client alone.
 
 mod call;
+mod coming_back;
 mod core;
 mod effects;
 mod ending;
@@ -27,6 +28,7 @@ use acpd_host::{ClientRef, ClientRequest, Host, HostError, Pending, SessionHandl
 use acpd_record::SessionId;
 use acpd_wire::OwnedId;
 use bytes::{Bytes, BytesMut};
+use coming_back::connection_id;
 use core::ConnectionCore;
 use effects::{Effect, Effects};
 use futures_util::FutureExt;
@@ -241,6 +243,9 @@ impl Connection {
                 self.capabilities = params.capabilities();
                 if !self.options.identity.may_use(&self.options.agent) {
                     self.capabilities.only_watch();
+                }
+                if let Some(secret) = params.secret() {
+                    self.client.connection = connection_id(self.options.identity.name(), secret);
                 }
                 if let Some(name) = params.client_info.name.as_deref() {
                     self.client.name = name.into();

@@ -9,6 +9,7 @@
 mod core;
 mod effects;
 mod handle;
+mod marking;
 mod page;
 
 use crate::capabilities::ClientCapabilities;
@@ -26,12 +27,18 @@ use handle::{Command, Delivery, OfRun, Queue, Source, Told, queue};
 use page::Page;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// How long a client that comes back counts as there when its connection is lost: what it alone was asked goes another way
+/// behind that.
+const COMES_BACK: Duration = Duration::from_secs(5);
 
 pub(crate) struct Viewer {
     core: ViewerCore<Delivery>,
     live: Option<SessionHandle>,
     info: ViewerInfo,
+    comes_back: bool,
     /// Keeps it in the list of a live session's viewers.
     guard: Option<ViewerGuard>,
     /// None when nothing is read.
@@ -66,7 +73,7 @@ impl Viewer {
         gone: CancellationToken,
     ) -> (ViewerHandle, Self) {
         let info = client.viewer_info(&via);
-        let page = Page::new(id, via, client, questions, attachment.history_until);
+        let page = Page::new(id, via, client, questions, &attachment.shown());
         let (Source { live, cursor }, joining) = attachment.split();
         let guard = live.as_ref().map(|live| live.add_viewer(info.clone()));
         let (handle, queue, told) = queue();
@@ -74,6 +81,7 @@ impl Viewer {
             core: ViewerCore::new(page, joining),
             live,
             info,
+            comes_back: client.comes_back(),
             guard,
             presence: Some(cursor.presence()),
             cursor: Some(cursor),
@@ -95,6 +103,15 @@ impl Viewer {
             biased;
             () = gone.cancelled() => {}
             _gone = self.follow() => {}
+        }
+        self.keep_seat().await;
+    }
+
+    /// A client that was lost may be back in a moment.
+    async fn keep_seat(&mut self) {
+        self.cursor = None;
+        if let (true, Some(_seat), Some(live)) = (self.comes_back, &self.guard, &self.live) {
+            let _ended = tokio::time::timeout(COMES_BACK, live.ended()).await;
         }
     }
 

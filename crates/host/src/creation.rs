@@ -5,9 +5,10 @@
 //! and its first prompt begins at most once, whatever kills the process; what was asked for and has not begun is made up for
 //! when the request comes again.
 
-use crate::agent::PromptCapabilities;
+use crate::agent::{AgentHandle, PromptCapabilities};
 use crate::attempts::Attempt;
 use crate::beginning::{Beginning, Place};
+use crate::create::NewSession;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::prompting::prompt_params;
@@ -55,7 +56,60 @@ impl fmt::Debug for Creation {
     }
 }
 
+/// What came of a creation that may have come before.
+#[derive(Debug)]
+pub enum Created {
+    /// A session.
+    Now(NewSession),
+    /// It had created this session, and needs no process.
+    Before(SessionId, Option<AgentHandle>),
+}
+
 impl Host {
+    /// Creates a session for a client that stays, unless its key has created it before. It is created though its caller may
+    /// be gone.
+    ///
+    /// # Errors
+    /// Those of [`begin`](Self::begin); a key that belongs to another creation.
+    pub fn begin_once(
+        &self,
+        place: Place,
+        params: Option<Bytes>,
+        creator: Creator,
+    ) -> Pending<'_, Result<Created, (HostError, Option<AgentHandle>)>> {
+        let host = self.clone();
+        let begun = async move { Ok(host.begin_new_once(place, params, creator).await) };
+        Box::pin(async move {
+            match self.complete(begun).await {
+                Ok(begun) => begun,
+                Err(error) => Err((error, None)),
+            }
+        })
+    }
+
+    async fn begin_new_once(
+        &self,
+        mut place: Place,
+        params: Option<Bytes>,
+        creator: Creator,
+    ) -> Result<Created, (HostError, Option<AgentHandle>)> {
+        let id = creator.session_id();
+        // The same request may be under way.
+        let mut attempt = self.attempt(&id);
+        attempt.wait_for_turn().await;
+        match self.created_before(&id, &creator).await {
+            Ok(None) => {}
+            Ok(Some(_)) => return Ok(Created::Before(id, place.spare.take())),
+            Err(error) => return Err((error, place.spare.take())),
+        }
+        let beginning = Beginning { source: None, params, prompt: None, creator };
+        match self.begin(place, beginning).await {
+            // Another process was faster.
+            Err((HostError::Log(WriteError::Exists { .. }), agent)) => Ok(Created::Before(id, agent)),
+            begun => begun.map(Created::Now),
+        }
+    }
+
     /// Creates a session, unless its key has created it before. With a prompt, that has begun then, and that is committed.
     ///
     /// # Errors

@@ -18,8 +18,19 @@ pub(crate) fn keyed_session_id(token: Option<&str>, key: &str) -> SessionId {
     hash.update(key);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash.finalize()[..16]);
+    if let Some(time) = time_of(key) {
+        bytes[..time.len()].copy_from_slice(&time);
+    }
     let id = uuid::Builder::from_custom_bytes(bytes).into_uuid();
     SessionId::parse(&id.to_string()).expect("it is made of hexadecimal digits and dashes")
+}
+
+/// The milliseconds since 1970 of a key that begins with a time-ordered UUID and a dash: its session sits among those of its
+/// time, as others do.
+fn time_of(key: &str) -> Option<[u8; 6]> {
+    let (id, _more) = key.split_at_checked(36).filter(|(_, more)| more.starts_with('-'))?;
+    let id = uuid::Uuid::try_parse(id).ok().filter(|id| id.get_version_num() == 7)?;
+    id.as_bytes().first_chunk().copied()
 }
 
 /// An id that nothing else has, in this process or another.
@@ -54,6 +65,9 @@ mod tests {
             assert!(!all[..place].contains(id), "{id}");
         }
         assert_eq!(keyed_session_id(Some("a"), "k"), all[2]);
+        let timed = keyed_session_id(None, "01a20934-cb28-7101-a5ea-c82cf84c6b4f-x");
+        assert_eq!(&timed.as_str()[..15], "01a20934-cb28-8");
+        assert_ne!(timed, keyed_session_id(None, "01a20934-cb28-7101-a5ea-c82cf84c6b4f-y"));
         // It is the same in every version: the log of an earlier one has it.
         assert_eq!(all[2].as_str(), "69088480-1591-8910-8fe8-59991be97cf4");
     }

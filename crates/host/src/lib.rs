@@ -80,7 +80,7 @@ pub use chain::chain;
 pub use check::Unready;
 pub use clock::{iso8601, now_ms};
 pub use create::NewSession;
-pub use creation::{Creation, Held};
+pub use creation::{Created, Creation, Held};
 pub use ends::Found;
 pub use error::{HostError, told_by_agent};
 pub use export::{ExportForm, SessionExport};

@@ -4,7 +4,7 @@ use crate::acp::META;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::session::{self, ClientRef, Prompted};
-use acpd_record::{RequestKey, SessionId, SessionMeta};
+use acpd_record::{KeyedEnd, KeyedTurn, RequestKey, SessionId, SessionMeta};
 use bytes::Bytes;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -37,14 +37,34 @@ impl Host {
         }
     }
 
+    /// The answer to a prompt of an ended session that came before under its key, if its turn had an end of its own.
+    ///
+    /// # Errors
+    /// When the session cannot be read, or the key belongs to another prompt.
+    pub async fn answered_before(
+        &self,
+        id: &SessionId,
+        params: &[u8],
+    ) -> Result<Option<Result<Bytes, HostError>>, HostError> {
+        let Some(key) = session::key_of(params)? else { return Ok(None) };
+        let known = self.stored_turn(id, &key).await?;
+        let ended = known.as_ref().and_then(|known| Some((known.turn, known.end.as_ref()?)));
+        let ended = ended.filter(|(_, end)| !matches!(end, KeyedEnd::Interrupted));
+        Ok(ended.map(|(turn, end)| session::told_again(turn, end)))
+    }
+
     /// The prompt of an ended session under a key.
     async fn stored(&self, id: &SessionId, key: &RequestKey) -> Result<Option<Prompted>, HostError> {
+        let known = self.stored_turn(id, key).await?;
+        Ok(known.map(|known| Prompted::Began { turn: known.turn, seq: known.seq }))
+    }
+
+    async fn stored_turn(&self, id: &SessionId, key: &RequestKey) -> Result<Option<KeyedTurn>, HostError> {
         let row = self.shared.store.row(id).await?;
         let _one_of_few = self.shared.store.one_of_few().await;
         let meta = SessionMeta::read(&row.info);
         let log = self.shared.store.recall(id, &meta, row.last_seq).await?;
-        let known = session::turn_under(&log, key)?;
-        Ok(known.map(|known| Prompted::Began { turn: known.turn, seq: known.seq }))
+        Ok(session::turn_under(&log, key)?.cloned())
     }
 }
 

@@ -18,8 +18,8 @@ mod transcribing;
 mod turns;
 mod working;
 
-pub(crate) use self::core::turn_under;
 pub(crate) use self::core::{AfterTurn, Limits, RunFacts, SessionCore};
+pub(crate) use self::core::{told_again, turn_under};
 pub(crate) use effects::{Note, TurnEnd};
 pub use handle::SessionHandle;
 pub(crate) use handle::{AboutRun, Glimpse, Standing};
@@ -176,6 +176,8 @@ pub struct Attached {
     pub open: Vec<OpenQuestion>,
     /// A turn is running.
     pub turn_active: bool,
+    /// The connection that prompted the turn that runs.
+    pub prompted_via: Option<ConnectionId>,
     /// Prompts that wait in line.
     pub waiting: usize,
     /// How the last turn ended, whichever client had prompted it (PR-12).

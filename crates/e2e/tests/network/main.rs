@@ -1,6 +1,7 @@
 //! ACP over HTTP and WebSocket, against a real daemon on real sockets.
 
 mod behind;
+mod cursors;
 mod frames;
 mod heads;
 mod http2;

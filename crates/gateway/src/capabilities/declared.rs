@@ -5,6 +5,9 @@ use acpd_host::HostError;
 use acpd_record::SessionId;
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
+/// Bytes of a secret: as many as cannot be guessed, and no more than it takes.
+const SECRET: std::ops::RangeInclusive<usize> = 16..=255;
+
 /// Types whose members may each be something else, which counts as nothing.
 macro_rules! said {
     ($($(#[$doc:meta])* $vis:vis $name:ident { $($(#[$attr:meta])* $of:vis $member:ident: $type:ty),* })*) => {$(
@@ -27,7 +30,7 @@ said! {
     }
     ParamsMeta { #[serde(rename = "sandboxagent.dev")] own: Intent }
     /// What it is going to do.
-    Intent { joins: Option<String> }
+    Intent { joins: Option<String>, secret: Option<String> }
     /// Which program it is.
     pub(crate) ClientInfo { pub(crate) name: Option<String>, pub(crate) version: Option<String> }
     /// Its capabilities.
@@ -44,7 +47,7 @@ said! {
     Elicitation { form: Option<Object>, url: Option<Object> }
     Files { read_text_file: bool, write_text_file: bool }
     Meta { #[serde(rename = "sandboxagent.dev")] own: OwnMeta }
-    OwnMeta { terminals: bool }
+    OwnMeta { terminals: bool, cursors: bool }
 }
 
 /// Whatever an object holds.
@@ -70,6 +73,11 @@ impl InitializeParams {
         SessionId::parse(self.meta.own.joins.as_deref()?)
     }
 
+    /// What a client that comes back when its connection is lost is known by.
+    pub(crate) fn secret(&self) -> Option<&str> {
+        self.meta.own.secret.as_deref().filter(|secret| SECRET.contains(&secret.len()))
+    }
+
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         let Declared { session, auth, elicitation, fs, meta } = &self.client_capabilities;
         ClientCapabilities {
@@ -82,6 +90,8 @@ impl InitializeParams {
             reads: fs.read_text_file,
             writes: fs.write_text_file,
             terminals: meta.own.terminals,
+            cursors: meta.own.cursors,
+            comes_back: self.secret().is_some(),
             only_watches: false,
         }
     }

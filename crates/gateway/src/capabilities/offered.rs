@@ -79,6 +79,7 @@ struct Extensions {
     stop: Offered,
     terminate: Offered,
     detach: Offered,
+    cursors: Offered,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -93,6 +93,10 @@ impl ConnectionCore {
                 self.refuse(&call, too_many(self.identity.sessions()), effects);
             }
             Input::Reached { message, run } => self.reached(message, run, effects),
+            Input::AnsweredBefore { message: Message { request: Some(request), .. }, body } => {
+                self.answer(request, body.map_err(|error| wire_error(&error)), effects);
+            }
+            Input::AnsweredBefore { .. } => {}
             Input::Done { request, outcome } => self.done(request, outcome, effects),
             Input::Over(sessions) => self.over(sessions, effects),
             Input::Gone { is_revoked, host_closes } => self.gone(is_revoked, host_closes, effects),

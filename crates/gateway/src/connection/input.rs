@@ -33,6 +33,8 @@ pub(super) enum Input {
     Counted { call: Box<Call>, is_granted: bool },
     /// The run that a message is for was looked for.
     Reached { message: Message, run: Result<Run, HostError> },
+    /// It is the prompt of an ended session, and was answered this before.
+    AnsweredBefore { message: Message, body: Result<Bytes, HostError> },
     /// What was done for a request has ended; or (without one) for something that was none.
     Done { request: Option<OwnedId>, outcome: Outcome },
     /// These sessions are watched no more: their runs are over, or the client has left, and all that was promised was written.

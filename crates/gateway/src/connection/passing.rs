@@ -11,7 +11,7 @@ use crate::questions::EventPosition;
 use crate::viewer::Answer;
 use crate::wanted::{Beginning, Wanted, check, check_live};
 use crate::wire_error::wire_error;
-use acpd_host::{AnswerRefused, HostError, Reply, ReplyTo};
+use acpd_host::{AnswerRefused, HostError, Reply, ReplyTo, method};
 use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -72,6 +72,13 @@ impl Connection {
             message.live = Some(live);
             Run { began_after, created_by, beyond }
         });
+        if let (Err(HostError::SessionEnded { .. }), Some(params)) = (&run, &message.params)
+            && message.request.is_some()
+            && message.method == method::SESSION_PROMPT
+            && let Ok(Some(body)) = self.host.answered_before(&message.session, params).await
+        {
+            return Input::AnsweredBefore { message, body };
+        }
         Input::Reached { message, run }
     }
 

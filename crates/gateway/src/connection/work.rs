@@ -17,7 +17,7 @@ use crate::outbox::Outbox;
 use crate::viewer::ViewerHandle;
 use crate::wire_error::wire_error;
 use acpd_host::{
-    AgentHandle, AgentRef, EndOutcome, EndRequest, Found, Host, HostError, Pending, Place, Reason,
+    AgentHandle, AgentRef, ClientRef, EndOutcome, EndRequest, Found, Host, HostError, Pending, Place, Reason,
     SessionState, TerminatedBy, method,
 };
 use acpd_record::SessionId;
@@ -51,7 +51,7 @@ struct Job {
     agent: String,
     /// The process that the client knows it from.
     known: Option<AgentRef>,
-    client: Arc<str>,
+    client: ClientRef,
     capabilities: ClientCapabilities,
     outbox: Outbox,
 }
@@ -74,7 +74,7 @@ impl Connection {
             identity: self.options.identity.clone(),
             agent: self.options.agent.clone(),
             known: self.processes.known.clone(),
-            client: Arc::clone(&self.client.name),
+            client: self.client.clone(),
             capabilities: self.capabilities,
             outbox,
         };
@@ -145,7 +145,7 @@ impl Job {
         if let Some(viewer) = &viewer {
             viewer.deletes(true);
         }
-        let deleted = self.host.delete_session(&session, &self.client).await;
+        let deleted = self.host.delete_session(&session, &self.client.name).await;
         if let Some(viewer) = viewer.filter(|_| deleted.is_err()) {
             viewer.deletes(false);
         }
@@ -211,7 +211,7 @@ impl Job {
     }
 
     async fn end(self, viewer: Option<ViewerHandle>, session: SessionId, request: EndRequest) -> Worked {
-        let ended = self.host.end_session(&session, request, &self.client).await;
+        let ended = self.host.end_session(&session, request, &self.client.name).await;
         let after = ended.as_ref().map_or(0, |outcome| outcome.after);
         let body = ended.map(|outcome| match request {
             EndRequest::Terminate => json(&Terminated::of(&outcome)),

@@ -38,6 +38,8 @@ pub(super) struct Joining<T> {
     pub(super) from: u64,
     /// Events up to this one are history.
     pub(super) history_until: u64,
+    /// The client has seen what comes before.
+    pub(super) goes_on: bool,
     /// The answer that attaches the client.
     pub(super) answer: Answer<T>,
 }
@@ -286,15 +288,22 @@ impl<T> ViewerCore<T> {
         let Some(next) = self.next.take_if(|next| next.history_until.max(replayed) <= reached) else {
             return;
         };
-        let Joining { run, from, history_until, mut answer } = *next;
+        let Joining { run, from, history_until, goes_on, mut answer } = *next;
         self.attachments += 1;
         // More of it may have been written already; that is history then, and not written again.
         let seen = self.state.shown().max(history_until);
         answer.after = answer.after.max(seen);
-        let replays = from < history_until;
+        // One that is attached has seen all up to here.
+        let replays = from < history_until && !goes_on;
         let opens_cursor = replays || self.state.is_detached() || !self.state.reads();
         if opens_cursor {
-            self.page.restart(seen, if replays { 0 } else { seen });
+            // One that has left says itself what it has seen.
+            let skip_until = match goes_on {
+                true => from,
+                false if replays => 0,
+                false => seen,
+            };
+            self.page.restart((seen, goes_on), skip_until);
         }
         self.state = ViewerState::reading(run, if opens_cursor { from } else { reached });
         effects.push(Effect::Join { opens_cursor });

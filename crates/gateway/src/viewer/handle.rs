@@ -59,6 +59,12 @@ impl Answer {
         self
     }
 
+    /// The same, beside the session: the client learns the session's id from it.
+    pub(crate) fn on_connection(mut self) -> Self {
+        self.delivery.on_connection = true;
+        self
+    }
+
     /// The same, in front of the end of a run.
     pub(crate) fn before(mut self, end: Option<u64>) -> Self {
         self.before = end;
@@ -91,8 +97,23 @@ pub(crate) struct Attachment {
     pub(crate) cursor: Cursor,
     /// Events up to this one are history.
     pub(crate) history_until: u64,
+    /// The client has seen what comes before: what it has missed is told as it was, not as history.
+    pub(crate) goes_on: bool,
+    /// The turn that runs was prompted by this client.
+    pub(crate) own_turn: bool,
     /// The answer that attaches the client.
     pub(crate) answer: Answer,
+}
+
+/// How a client is shown what there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// Events up to this one were there when it attached.
+    pub(super) history_until: u64,
+    /// They are told as they were, not as history.
+    pub(super) goes_on: bool,
+    /// The turn that runs was prompted by this client.
+    pub(super) own_turn: bool,
 }
 
 /// What the shell keeps of an attachment.
@@ -102,11 +123,15 @@ pub(super) struct Source {
 }
 
 impl Attachment {
+    pub(super) fn shown(&self) -> Shown {
+        Shown { history_until: self.history_until, goes_on: self.goes_on, own_turn: self.own_turn }
+    }
+
     /// What the shell keeps, and what the core decides on.
     pub(super) fn split(self) -> (Source, core::Joining<Delivery>) {
-        let Self { live, cursor, history_until, answer } = self;
+        let Self { live, cursor, history_until, goes_on, own_turn: _, answer } = self;
         let run = live.as_ref().map(SessionHandle::began_after);
-        let joining = core::Joining { run, from: cursor.position(), history_until, answer };
+        let joining = core::Joining { run, from: cursor.position(), history_until, goes_on, answer };
         (Source { live, cursor }, joining)
     }
 }

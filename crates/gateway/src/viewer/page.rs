@@ -3,6 +3,8 @@
 //! Pure: an event comes in, lines go out. History is what a replay shows (ACP page "session-setup"): the
 //! conversation, without notices and without the ends of earlier runs.
 
+use super::handle::Shown;
+use super::marking::mark;
 use crate::capabilities::ClientCapabilities;
 use crate::questions::Questions;
 use acpd_eventlog::Event as StoredEvent;
@@ -31,6 +33,8 @@ pub(super) struct Page {
     /// Questions of this run that were answered: what a client is asked when it attaches may be older than that.
     resolved: HashSet<QuestionNumber>,
     history_until: u64,
+    /// Up to there it is told as it was, not as history.
+    goes_on: bool,
     /// Events up to this one were written before, or are not asked for.
     skip_until: u64,
     /// The running turn was prompted through this connection.
@@ -47,15 +51,16 @@ impl Page {
         via: ConnectionId,
         client: ClientCapabilities,
         questions: Questions,
-        history_until: u64,
+        shown: &Shown,
     ) -> Self {
         let (id, resolved) = (id.clone(), HashSet::new());
-        Self { id, via, client, questions, resolved, history_until, skip_until: 0, own_turn: false }
+        let Shown { history_until, goes_on, own_turn } = *shown;
+        Self { id, via, client, questions, resolved, history_until, goes_on, skip_until: 0, own_turn }
     }
 
     /// The client attached anew.
-    pub(super) fn restart(&mut self, history_until: u64, skip_until: u64) {
-        self.history_until = history_until;
+    pub(super) fn restart(&mut self, (history_until, goes_on): (u64, bool), skip_until: u64) {
+        (self.history_until, self.goes_on) = (history_until, goes_on);
         self.skip_until = skip_until;
         self.own_turn = false;
     }
@@ -65,7 +70,16 @@ impl Page {
     }
 
     pub(super) fn write(&mut self, stored: &StoredEvent<'_>, out: &mut BytesMut) {
-        let history = stored.seq <= self.history_until;
+        if !self.client.keeps_cursors() {
+            return self.write_event(stored, out);
+        }
+        let mut lines = BytesMut::new();
+        self.write_event(stored, &mut lines);
+        mark(stored.seq, &lines, out);
+    }
+
+    fn write_event(&mut self, stored: &StoredEvent<'_>, out: &mut BytesMut) {
+        let history = stored.seq <= self.history_until && !self.goes_on;
         if stored.kind == EventKind::Ended.number() {
             self.resolved.clear();
         }
@@ -149,7 +163,14 @@ impl Page {
     /// What a client that has just attached still has to be asked.
     pub(super) fn write_open(&mut self, open: &[OpenQuestion], out: &mut BytesMut) {
         for question in open.iter().filter(|question| !self.resolved.contains(&question.number)) {
-            self.ask(question, out);
+            match self.client.keeps_cursors() {
+                false => self.ask(question, out),
+                true => {
+                    let mut line = BytesMut::new();
+                    self.ask(question, &mut line);
+                    mark(question.number.0, &line, out);
+                }
+            }
         }
     }
 
@@ -244,7 +265,7 @@ mod tests {
             "me".into(),
             ClientCapabilities::default(),
             Questions::default(),
-            history_until,
+            &Shown { history_until, ..Shown::default() },
         )
     }
 

@@ -17,7 +17,7 @@ mod turning;
 pub(crate) use ending::{EndOfRun, Ending};
 use hearing::Silence;
 use indexing::Stale;
-pub(crate) use repeating::turn_under;
+pub(crate) use repeating::{told_again, turn_under};
 pub(crate) use serving::Serving;
 
 use super::effects::{Act, Effects, Note};
@@ -301,6 +301,7 @@ impl SessionCore {
             result: self.log.snapshot().lifecycle(),
             open: open.map(|(number, question)| OpenQuestion::new(number, question)).collect(),
             turn_active: self.log.running_turn().is_some(),
+            prompted_via: self.log.running_turn().and_then(|_| self.log.prompted_via()).cloned(),
             waiting: self.waiting(),
             last_stop_reason: self.log.last_stop_reason().map(str::to_owned),
             transcript: self.volatile.handover.facts(),

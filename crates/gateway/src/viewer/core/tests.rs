@@ -8,6 +8,7 @@ use super::*;
 use crate::capabilities::ClientCapabilities;
 use crate::questions::Questions;
 use crate::viewer::effects::PIECE;
+use crate::viewer::handle::Shown;
 use acpd_record::{QuestionNumber, SessionId};
 use bytes::Bytes;
 
@@ -41,14 +42,15 @@ fn question() -> OpenQuestion {
 }
 
 fn joining(run: Option<u64>, from: u64, history_until: u64, name: &'static str) -> Joining<&'static str> {
-    Joining { run, from, history_until, answer: answer(name, history_until) }
+    Joining { run, from, history_until, goes_on: false, answer: answer(name, history_until) }
 }
 
 impl Stage {
     /// A client that joins with the answer `j`, before it has begun.
     fn joining(run: Option<u64>, from: u64, history_until: u64) -> Self {
         let (id, questions) = (SessionId::parse("s").expect("an id"), Questions::default());
-        let page = Page::new(&id, "me".into(), ClientCapabilities::default(), questions, history_until);
+        let shown = Shown { history_until, ..Shown::default() };
+        let page = Page::new(&id, "me".into(), ClientCapabilities::default(), questions, &shown);
         Self { core: ViewerCore::new(page, joining(run, from, history_until, "j")), is_idle: true }
     }
 

@@ -173,7 +173,7 @@ fn check_same(first: &RequestKey, key: &RequestKey) -> Result<(), HostError> {
 }
 
 /// The answer to a prompt whose turn has ended, once more.
-fn told_again(turn: TurnNumber, end: &KeyedEnd) -> Result<Bytes, HostError> {
+pub(crate) fn told_again(turn: TurnNumber, end: &KeyedEnd) -> Result<Bytes, HostError> {
     #[serde_with::skip_serializing_none]
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
