@@ -2,9 +2,11 @@
 //!
 //! It goes through the same connection as an editor, so what it sees is what an editor would see.
 
-use crate::daemon::{Link, Trouble};
+use crate::daemon::{Daemon, Link, Trouble};
+use crate::front::{Carried, News, carry};
+use crate::runtime::if_any;
 use acpd_gateway::{Allowance, Arrival, ConnectionIo, ConnectionOptions, Identity, outbox, serve};
-use acpd_host::{Host, TaskScope};
+use acpd_host::Host;
 use acpd_wire::{LineBuffer, Message, OwnedId, RawId};
 use bytes::{Bytes, BytesMut};
 use serde_json::Value;
@@ -21,6 +23,9 @@ const ARRIVALS: usize = 8;
 /// Pieces of a daemon on their way here. Full: its connection is not read.
 const PIECES: usize = 8;
 
+/// News of the connection. Full: they are not told.
+const NEWS: usize = 4;
+
 /// One line from the host.
 #[derive(Debug)]
 pub(crate) enum Incoming {
@@ -31,6 +36,8 @@ pub(crate) enum Incoming {
     /// A request of the agent's or of acpd's own; its params as they came. It wants [`Client::answer`] or
     /// [`Client::refuse`].
     Request { id: OwnedId, method: String, params: Bytes },
+    /// The connection was lost a while ago, or is there again.
+    News(String),
 }
 
 /// A connection to a host.
@@ -40,6 +47,10 @@ pub(crate) struct Client {
     arrivals: Option<mpsc::Sender<Arrival>>,
     /// Cancelled when it hangs up: a host reads nothing while an agent starts.
     gone: CancellationToken,
+    /// What is told of the connection to a daemon.
+    news: Option<mpsc::Receiver<News>>,
+    /// The daemon was lost, and is tried again.
+    is_away: bool,
     pieces: mpsc::Receiver<Bytes>,
     lines: LineBuffer,
     ready: VecDeque<Incoming>,
@@ -66,12 +77,24 @@ impl Client {
     }
 
     /// A client of a daemon.
-    pub(crate) fn over(link: Link, scope: &TaskScope) -> Self {
-        let (sender, arrivals) = mpsc::channel(ARRIVALS);
+    pub(crate) fn over(link: Link, daemon: &Daemon, agent: Option<String>) -> Self {
+        let (sender, lines) = mpsc::channel(ARRIVALS);
         let (said, pieces) = mpsc::channel(PIECES);
-        // A client that hangs up here wants no more answers.
-        let link = scope.spawn("link", link.carry(arrivals, said, Duration::ZERO));
-        Self::with(Some(link), sender, CancellationToken::new(), pieces)
+        let (told, news) = mpsc::channel(NEWS);
+        let gone = CancellationToken::new();
+        let carried = Carried {
+            daemon: daemon.clone(),
+            agent,
+            lines,
+            gone: gone.clone(),
+            pieces: said,
+            news: told,
+            // A client that hangs up here wants no more answers.
+            patience: Duration::ZERO,
+        };
+        let link = daemon.scope().spawn("link", carry(link, carried));
+        let client = Self::with(Some(link), sender, gone, pieces);
+        Self { news: Some(news), ..client }
     }
 
     fn with(
@@ -82,12 +105,13 @@ impl Client {
     ) -> Self {
         // What comes is bounded already: by this very program, or as a message of the daemon.
         let lines = LineBuffer::new(usize::MAX / 2);
-        Self { link, arrivals: Some(arrivals), gone, pieces, lines, ready: VecDeque::new(), next_id: 0 }
+        let (arrivals, ready) = (Some(arrivals), VecDeque::new());
+        Self { link, arrivals, gone, news: None, is_away: false, pieces, lines, ready, next_id: 0 }
     }
 
     /// Whether lines still come and go.
     pub(crate) fn is_connected(&self) -> bool {
-        self.arrivals.as_ref().is_some_and(|arrivals| !arrivals.is_closed())
+        !self.is_away && self.arrivals.as_ref().is_some_and(|arrivals| !arrivals.is_closed())
     }
 
     /// Why a daemon was lost, if it was. Waits for the end of the connection, so that it belongs after that.
@@ -143,7 +167,20 @@ impl Client {
             if let Some(incoming) = self.ready.pop_front() {
                 return Some(incoming);
             }
-            let piece = self.pieces.recv().await?;
+            let piece = tokio::select! {
+                biased;
+                piece = self.pieces.recv() => piece?,
+                news = if_any(self.news.as_mut().map(mpsc::Receiver::recv)) => match news {
+                    Some(news) => {
+                        self.is_away = matches!(news, News::Away(_));
+                        return Some(Incoming::News(news.to_string()));
+                    }
+                    None => {
+                        self.news = None;
+                        continue;
+                    }
+                },
+            };
             self.lines.push(&piece);
             self.take_lines();
         }

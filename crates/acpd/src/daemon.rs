@@ -29,7 +29,7 @@ pub(crate) use error::DaemonError;
 pub(crate) use error::Problem;
 pub(crate) use events::Event;
 pub(crate) use follow::{Followed, Follower};
-pub(crate) use link::{Link, Trouble};
+pub(crate) use link::{Frame, Heard, Link, Socket, Trouble, WsError, hear, lost};
 pub(crate) use locate::{Chosen, Looked, choose, find_daemon, look_for, need_daemon, no_daemon};
 pub(crate) use pruning::{Pruned, pruned};
 pub(crate) use request::Daemon;

@@ -53,6 +53,7 @@ impl Hosting {
         if given.is_some() && own.is_some_and(|own| own.is_another(given)) {
             warn(&configuration);
         }
+        let daemon = daemon.tried_for(config.client.reconnect);
         Ok(Self::Daemon(Box::new(Hosted { daemon, line_limit: config.limits.line_bytes, configuration })))
     }
 }

@@ -22,6 +22,7 @@ mod daemon_config;
 mod editor;
 mod exit;
 mod form;
+mod front;
 mod hooks;
 mod hosting;
 mod keyboard;

@@ -95,14 +95,13 @@ async fn hold(
         Hosting::Daemon(hosted) => {
             let Hosted { daemon, configuration, .. } = *hosted;
             let wish = wished(daemon.address().is_here(), &mut words)?;
-            let (scope, daemon) = (daemon.scope().clone(), Box::new(daemon));
-            let home = Home::Daemon { daemon, reach, configuration };
+            let home = Home::Daemon { daemon: Box::new(daemon), reach, configuration };
             let target = wish.found(&home, choice.agent.as_deref()).await?;
             let agent = target.agent().map(str::to_owned).or(choice.agent);
             let Home::Daemon { daemon, .. } = &home else { unreachable!("it was made just now") };
             let link = daemon.link(agent.as_deref()).await?;
             let mut signals = StopSignals::listen()?;
-            let client = Client::over(link, &scope);
+            let client = Client::over(link, daemon, agent.clone());
             let mut conversation = Conversation::new(client, home, words, agent, target.cwd());
             Ok(conversation.hold(target, &mut signals).await)
         }

@@ -4,16 +4,20 @@ use crate::cli::Stdio;
 use crate::config::Config;
 use crate::daemon::Daemon;
 use crate::exit::Failure;
+use crate::front::{Carried, carry};
 use crate::hosting::Hosting;
 use crate::local_host::{LocalHost, kill_on_signal};
 use crate::signals::StopSignals;
 use acpd_gateway::{Allowance, ConnectionOptions, Identity, StdioLines, serve_stdio};
+use std::io::Write;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// How long requests of a client that is gone may still wait for their answers, as with a host inside.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// News of the connection; each is one line. Full: they are not told.
+const NEWS: usize = 4;
 /// Messages of the daemon on their way to stdout. Full: the daemon's connection is not read, and the daemon waits.
 const PIECES: usize = 8;
 
@@ -52,19 +56,32 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
     outcome.map_err(Failure::from)
 }
 
-/// Carries lines between stdin and stdout and the daemon. The end of either ends this process, and no session (SC-6).
+/// Carries lines between stdin and stdout and the daemon. The end of the client ends this process, and no session (SC-6); a
+/// daemon that is lost is tried again.
 async fn front_end(daemon: &Daemon, agent: &str, line_limit: usize) -> Result<(), Failure> {
     let link = daemon.link(Some(agent)).await?;
     let mut signals = StopSignals::listen()?;
     let (stop, (sender, pieces)) = (CancellationToken::new(), mpsc::channel(PIECES));
     let (arrivals, lines) = StdioLines::open(daemon.scope(), line_limit, pieces, &stop)?;
+    let (news, mut heard) = mpsc::channel(NEWS);
     let end = {
-        let carried = link.carry(arrivals, sender, LAST_ANSWERS);
+        let carried = Carried {
+            daemon: daemon.clone(),
+            agent: Some(agent.to_owned()),
+            lines: arrivals,
+            gone: lines.gone.clone(),
+            pieces: sender,
+            news,
+            patience: LAST_ANSWERS,
+        };
+        let carried = carry(link, carried);
         tokio::pin!(carried);
         let mut asked = 0;
         loop {
             tokio::select! {
                 end = &mut carried => break end,
+                // Without stderr nothing is told.
+                Some(news) = heard.recv() => drop(writeln!(anstream::stderr(), "acpd: {news}")),
                 _ = signals.next() => {
                     asked += 1;
                     stop.cancel();

@@ -1,13 +1,15 @@
 //! `[client]`: the daemon that commands talk to. Not here: what a daemon itself goes by.
 
+use super::amounts::Wait;
 use super::values::{file, text};
 use crate::address::Address;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `[client]`
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Client {
@@ -24,6 +26,16 @@ pub struct Client {
     #[serde(deserialize_with = "file")]
     #[cfg_attr(test, schemars(with = "Option<super::described::Place>"))]
     pub ca: Option<PathBuf>,
+    /// How long `stdio`, `run`, `chat` and `attach` try a daemon again that they have lost, before they end: a duration, or
+    /// `never` for no end. `0s`: they end at once. Default 10 minutes.
+    pub reconnect: Wait,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        let reconnect = Wait::After(Duration::from_secs(600));
+        Self { connect: None, token_file: None, ca: None, reconnect }
+    }
 }
 
 impl Client {

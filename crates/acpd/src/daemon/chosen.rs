@@ -16,6 +16,9 @@ pub(super) const TOKEN: &str = "ACPD_TOKEN";
 /// The variable that names certificates.
 pub(super) const CA: &str = "ACPD_CA";
 
+/// The variable that says how long a lost daemon is tried again.
+pub(super) const RECONNECT: &str = "ACPD_CLIENT_RECONNECT";
+
 /// What named a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Setting {
@@ -108,6 +111,7 @@ mod tests {
             connect: Some("http://file:1".to_owned()),
             token_file: Some("/file.token".into()),
             ca: Some("/file.pem".into()),
+            ..Client::default()
         }
     }
 

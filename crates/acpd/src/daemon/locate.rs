@@ -1,14 +1,14 @@
 //! Which daemon a command talks to: the one that was named, else the one that serves the state directory.
 
 use super::chosen::{
-    CA, CONNECT, Setting, TOKEN, TokenPlace, by_file, by_hand, certificates, said, token_place,
+    CA, CONNECT, RECONNECT, Setting, TOKEN, TokenPlace, by_file, by_hand, certificates, said, token_place,
 };
 use super::error::DaemonError;
 use super::request::{Daemon, bearer, token_in};
 use super::version::{Version, tell_difference};
 use crate::address::{Address, AddressError};
 use crate::cli::{Connect, Which};
-use crate::config::{Client, Config};
+use crate::config::{Client, Config, Wait};
 use crate::exit::Failure;
 use crate::local_host::load_config;
 use std::path::Path;
@@ -29,17 +29,26 @@ pub(crate) enum Chosen {
 pub(crate) async fn choose(which: &Which) -> Result<Chosen, Failure> {
     let here = which.state_dir.is_some();
     if let Some((url, setting)) = by_hand(&which.connect, here, said(std::env::var_os(CONNECT))) {
-        let daemon = daemon_at(&url, setting, &which.connect, None)?;
+        let daemon = daemon_at(&url, setting, &which.connect, None)?.tried_for(reconnect_by_hand()?);
         tell_difference(&daemon).await;
         return Ok(Chosen::Named(daemon));
     }
     let config = load_config(which.config.clone(), which.state_dir.clone())?;
     if let Some((url, setting)) = by_file(&config.client, here, config.file.as_deref()) {
         let daemon = daemon_at(&url, setting, &which.connect, Some(&config.client))?;
+        let daemon = daemon.tried_for(config.client.reconnect);
         tell_difference(&daemon).await;
         return Ok(Chosen::Named(daemon));
     }
     Ok(Chosen::Here(Box::new(config)))
+}
+
+/// How long a daemon is tried again that the file has no part in.
+fn reconnect_by_hand() -> Result<Wait, Failure> {
+    match said(std::env::var_os(RECONNECT)) {
+        Some(text) => text.parse().map_err(|wrong| Failure::Usage(format!("{RECONNECT}: {wrong}"))),
+        None => Ok(Client::default().reconnect),
+    }
 }
 
 /// What was found where a daemon was looked for.
@@ -57,6 +66,7 @@ pub(crate) async fn look_for(which: Which) -> Result<Looked, Failure> {
         Chosen::Here(config) => config,
     };
     let found = find_daemon(&config.storage.path).await?;
+    let found = found.map(|daemon| daemon.tried_for(config.client.reconnect));
     Ok(found.map_or_else(|| Looked::Unserved(config), Looked::Found))
 }
 

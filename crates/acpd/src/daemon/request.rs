@@ -6,6 +6,7 @@ use super::error::{DaemonError, Problem};
 use super::sending::{Body, empty};
 use crate::address::Address;
 use crate::clean::line;
+use crate::config::{Client, Wait};
 use acpd_host::TaskScope;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, USER_AGENT};
@@ -24,6 +25,9 @@ pub(super) const ANSWER: usize = 512 << 20;
 /// The longest problem document; what is longer comes from no daemon.
 const PROBLEM: usize = 64 << 10;
 
+/// Longer than any process lives.
+const FOR_EVER: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+
 /// A daemon, and what it needs to know of its caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Daemon {
@@ -31,7 +35,9 @@ pub(crate) struct Daemon {
     authorization: Option<HeaderValue>,
     ca: Option<PathBuf>,
     /// What named it; None for the one of a state directory.
-    setting: Option<Setting>,
+    setting: Option<Box<Setting>>,
+    /// How long it is tried again when it was lost.
+    reconnect: Wait,
     /// Connections are driven in it.
     scope: TaskScope,
 }
@@ -39,22 +45,33 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// A daemon at an address; `authorization` goes into every request.
     pub(super) fn new(address: Address, authorization: Option<HeaderValue>, ca: Option<PathBuf>) -> Self {
-        Self { address, authorization, ca, setting: None, scope: TaskScope::default() }
+        let reconnect = Client::default().reconnect;
+        Self { address, authorization, ca, setting: None, reconnect, scope: TaskScope::default() }
     }
 
     /// The same, with what named it.
     pub(super) fn named_by(self, setting: Setting) -> Self {
-        Self { setting: Some(setting), ..self }
+        Self { setting: Some(Box::new(setting)), ..self }
+    }
+
+    /// The same, tried again so long when it was lost.
+    pub(crate) fn tried_for(self, reconnect: Wait) -> Self {
+        Self { reconnect, ..self }
+    }
+
+    /// How long it is tried again when it was lost.
+    pub(crate) fn reconnect(&self) -> Duration {
+        self.reconnect.limit().unwrap_or(FOR_EVER)
     }
 
     /// What named it; None for the one of a state directory.
     pub(crate) fn setting(&self) -> Option<&Setting> {
-        self.setting.as_ref()
+        self.setting.as_deref()
     }
 
     /// Where it is, with what named it unless that was typed just now.
     fn place(&self) -> String {
-        match &self.setting {
+        match self.setting() {
             None | Some(Setting::Flag) => self.address.to_string(),
             Some(setting) => format!("{} ({setting})", self.address),
         }

@@ -1,16 +1,18 @@
-//! A proxy in front of a daemon that cuts its connections after so many bytes of an answer.
+//! A proxy in front of a daemon that cuts its connections: after so many bytes of an answer, or when it is told to.
 //!
 //! Owned by one test; it ends with it, when its listener has nobody to accept any more.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A proxy that listens.
 pub(crate) struct CuttingProxy {
     address: SocketAddr,
     cuts: Arc<AtomicUsize>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+    blocks: Arc<AtomicBool>,
 }
 
 impl CuttingProxy {
@@ -20,13 +22,32 @@ impl CuttingProxy {
         let address = listener.local_addr().expect("it has an address");
         let cuts = Arc::new(AtomicUsize::new(0));
         let made = Arc::clone(&cuts);
+        let (open, blocks) = (Arc::<Mutex<Vec<TcpStream>>>::default(), Arc::<AtomicBool>::default());
+        let (opened, blocked) = (Arc::clone(&open), Arc::clone(&blocks));
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                if blocked.load(Ordering::SeqCst) {
+                    continue;
+                }
+                opened.lock().expect("it is whole").push(client.try_clone().expect("a handle"));
                 let made = Arc::clone(&made);
                 std::thread::spawn(move || carry(client, daemon, after, times, &made));
             }
         });
-        Self { address, cuts }
+        Self { address, cuts, open, blocks }
+    }
+
+    /// Cuts all connections.
+    pub(crate) fn cut(&self) {
+        for client in self.open.lock().expect("it is whole").drain(..) {
+            // It may be gone already.
+            let _gone = client.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Takes no connections, or takes them again.
+    pub(crate) fn block(&self, blocks: bool) {
+        self.blocks.store(blocks, Ordering::SeqCst);
     }
 
     pub(crate) fn url(&self) -> String {

@@ -26,7 +26,7 @@ fn each_once(seqs: &[u64]) {
 // contract 6, contract 1.6: every number exactly once across kill -9 and a restart on the same port, to the end
 #[test]
 fn a_killed_daemon_leaves_no_gap() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let (address, url) = (daemon.address().to_string(), daemon.url());
     let (mut client, session) = front_end(&scratch);
@@ -146,7 +146,7 @@ fn the_end_of_a_run_is_not_the_end_of_the_session() {
 // contract 6, SC-5: a daemon that stops ends its sessions, and with them whoever follows them
 #[test]
 fn it_ends_with_the_session_when_the_daemon_stops() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let (mut client, session) = front_end(&scratch);
     let mut events = start(&scratch, &["sessions", "events", &session, "--follow", "--json"]);
@@ -165,7 +165,7 @@ fn it_ends_with_the_session_when_the_daemon_stops() {
 // contract 6: one that is deleted meanwhile is an error, and Ctrl-C ends the wait for a daemon that does not come back
 #[test]
 fn what_does_not_come_back_is_told() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let (mut client, session) = front_end(&scratch);
     let mut away = start(&scratch, &["sessions", "events", &session, "--follow", "--json"]);

@@ -20,6 +20,7 @@ mod own_agents;
 mod passed_sockets;
 mod pruning;
 mod reaching;
+mod relinking;
 mod run;
 mod run_again;
 mod run_detached;

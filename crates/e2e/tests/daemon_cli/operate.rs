@@ -80,7 +80,7 @@ fn another_version_is_told() {
 // contract 7.1: stop returns when the daemon is gone, and says what became of its sessions
 #[test]
 fn stop_waits_until_the_daemon_is_gone() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let (mut client, _) = front_end(&scratch);
     let url = daemon.url();
@@ -106,7 +106,10 @@ fn stop_waits_until_the_daemon_is_gone() {
 // contract 7.1: what takes over a second is told; Ctrl-C has the daemon hurry
 #[test]
 fn a_slow_stop_is_told_and_hurried() {
-    let scratch = Scratch::with_default_graces().timeout("stdin_grace", "2m").timeout("term_grace", "2m");
+    let scratch = Scratch::with_default_graces()
+        .timeout("stdin_grace", "2m")
+        .timeout("term_grace", "2m")
+        .config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let (mut client, session) = front_end(&scratch);
     assert_eq!(client.turn(&session, "ignore-sigterm"), "end_turn");

@@ -71,10 +71,11 @@ fn the_last_request_is_answered() {
     daemon.stop();
 }
 
-// contract 6: when the daemon goes away, open requests are answered, and the exit code is 1
+// contract 6, contract 7.2: when the daemon goes away and is not to be tried again, open requests are answered, and the exit
+// code is 1
 #[test]
 fn a_lost_daemon_is_told() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
     for signal in [Signal::KILL, Signal::TERM] {
         let mut daemon = scratch.serve();
         let (mut client, session) = front_end(&scratch);

@@ -81,6 +81,8 @@ impl Conversation {
             tokio::select! {
                 incoming = self.client.next() => match incoming? {
                     Incoming::Answer { id, outcome } if id == asked => return Some(outcome),
+                    // The session is left to the daemon.
+                    Incoming::News(_) if !self.client.is_connected() => return None,
                     _ => {}
                 },
                 _ = signals.next() => return None,

@@ -236,6 +236,7 @@ impl Conversation {
     async fn came(&mut self, incoming: Incoming) -> Result<(), Failure> {
         match incoming {
             Incoming::Answer { .. } => Ok(()),
+            Incoming::News(news) => self.say(&news),
             Incoming::Notification { method, params } if method != method::CANCEL_REQUEST => {
                 self.notified(&method, &params)
             }
@@ -265,7 +266,7 @@ impl Conversation {
                     self.requested(id, &method, &params).await?;
                 }
                 Incoming::Notification { params, .. } => self.withdrawn(&params).await?,
-                Incoming::Request { .. } | Incoming::Answer { .. } => {}
+                Incoming::Request { .. } | Incoming::Answer { .. } | Incoming::News(_) => {}
             }
         }
         Ok(())

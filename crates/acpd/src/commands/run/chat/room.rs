@@ -149,6 +149,7 @@ impl<'a> Room<'a> {
     async fn take(&mut self, next: Next) -> Result<Option<Over>, Failure> {
         match next {
             Next::Host(None) => Ok(Some(Over::Lost)),
+            Next::Host(Some(Incoming::News(news))) => self.talk.say(&news).map(|()| None),
             Next::Host(Some(incoming)) => {
                 self.later(incoming).await;
                 self.take_late().await
@@ -204,6 +205,7 @@ impl<'a> Room<'a> {
                     }
                 }
                 Incoming::Request { id, method, params } => self.asked(id, &method, &params).await?,
+                Incoming::News(_) => {}
                 Incoming::Notification { params, .. } => {
                     if let Some(id) = cancelled_id(&params) {
                         self.withdrawn(&id)?;

@@ -1,0 +1,212 @@
+//! Front ends whose connection to the daemon is lost: the client does not notice.
+
+use crate::cli::{args, front_end, leave, load, start, state, stdio};
+use crate::cutting_proxy::CuttingProxy;
+use acpd_e2e::{Client, Exit, Message, Scratch, acpd};
+use rustix::process::Signal;
+use serde_json::json;
+use std::time::Duration;
+
+const ASKS: &str = "session/request_permission";
+
+/// A front end that goes through a proxy.
+fn through(proxy: &CuttingProxy, scratch: &Scratch) -> (Client, String) {
+    let mut client = stdio(scratch, &["--connect", &proxy.url()]);
+    client.initialize();
+    let session = client.new_session();
+    (client, session)
+}
+
+fn numbers(messages: &[Message]) -> Vec<usize> {
+    let number = |message: &Message| message.text()?.split(' ').next()?.parse().ok();
+    messages.iter().filter_map(number).collect()
+}
+
+fn answers(client: &Client, id: &str) -> usize {
+    let is_it = |message: &&Message| message.is_answer() && message.json["id"] == json!(id);
+    client.received().iter().filter(is_it).count()
+}
+
+// contract 7.3, SC-6: an editor whose connection is cut ten times in one turn: one answer, each update once, in order, as
+// the agent sent it
+#[test]
+fn a_turn_goes_on_over_cut_connections() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let proxy = CuttingProxy::new(daemon.address(), 60_000, 10);
+    let (mut client, session) = through(&proxy, &scratch);
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "stream 20000 60"}]});
+    let asked = client.request_as("\"the prompt\"", "session/prompt", &prompt);
+    assert_eq!(client.result(&asked)["stopReason"], "end_turn");
+    assert_eq!(numbers(client.since(&asked)), (0..20_000).collect::<Vec<_>>());
+    assert_eq!(proxy.cuts(), 10);
+    // It goes on, and nothing of acpd's own is left in what the client sees.
+    assert_eq!(client.turn(&session, "hello"), "end_turn");
+    assert_eq!(answers(&client, "the prompt"), 1);
+    assert!(client.received().iter().all(|message| !message.raw.contains("\"event\":{")));
+    let mut other = stdio(&scratch, &[]);
+    other.initialize();
+    load(&mut other, &scratch, &session);
+    let lines = |client: &Client| -> Vec<String> {
+        let updates = client.received().iter().filter(|message| message.text().is_some());
+        let own = updates.filter(|message| message.update_kind() != Some("user_message_chunk"));
+        own.map(|message| message.raw.clone()).collect()
+    };
+    assert_eq!(lines(&client), lines(&other));
+    leave(other);
+    leave(client);
+    daemon.stop();
+}
+
+// contract 7.3, PE-3: a question that is open while the connection is lost is put to the client once, and its answer counts;
+// one that another client has answered meanwhile is withdrawn
+#[test]
+fn a_question_outlives_the_connection() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let proxy = CuttingProxy::new(daemon.address(), usize::MAX, 0);
+    let (mut client, session) = through(&proxy, &scratch);
+    let asked = client.prompt(&session, "ask execute first\nask execute second");
+    let first = client.until("the first question", |message| message.method() == Some(ASKS));
+    proxy.cut();
+    let selected = |question: &Message| {
+        let option = question.json["params"]["options"][0]["optionId"].clone();
+        let result = json!({"outcome": {"outcome": "selected", "optionId": option}});
+        json!({"jsonrpc": "2.0", "id": question.json["id"], "result": result}).to_string()
+    };
+    client.write_line(selected(&first));
+    let second = client.until("the second question", |message| message.method() == Some(ASKS));
+    assert_ne!(first.json["id"], second.json["id"]);
+    proxy.block(true);
+    proxy.cut();
+    let (mut other, _) = front_end(&scratch);
+    other.call("session/resume", &json!({"sessionId": session, "cwd": scratch.work(), "mcpServers": []}));
+    let theirs = other.until("the question", |message| message.method() == Some(ASKS));
+    other.write_line(selected(&theirs));
+    proxy.block(false);
+    assert_eq!(client.result(&asked)["stopReason"], "end_turn");
+    let questions = client.since(&asked).iter().filter(|message| message.method() == Some(ASKS)).count();
+    assert_eq!(questions, 2);
+    let is_it = |message: &&Message| message.method() == Some("$/cancel_request");
+    let withdrawn: Vec<_> = client.since(&asked).iter().filter(is_it).collect();
+    assert!(withdrawn.len() == 1 && withdrawn[0].json["params"]["requestId"] == second.json["id"]);
+    leave(other);
+    leave(client);
+    daemon.stop();
+}
+
+// contract 7.3: what the client sends while there is no connection waits, and a turn that ended meanwhile is answered by its
+// end
+#[test]
+fn what_happens_meanwhile_is_made_up_for() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let proxy = CuttingProxy::new(daemon.address(), usize::MAX, 0);
+    let (mut client, session) = through(&proxy, &scratch);
+    let go = scratch.path("go");
+    let wait = format!("run sh -c \"while ! [ -e {} ]; do sleep 0.01; done; echo went\"", go.display());
+    let asked = client.prompt(&session, &format!("here\n{wait}\ndone"));
+    client.until_text("here");
+    proxy.block(true);
+    proxy.cut();
+    let next = client.prompt(&session, "next");
+    let made = client.request("session/new", &json!({"cwd": scratch.work(), "mcpServers": []}));
+    std::fs::write(&go, "").expect("the scratch directory is writable");
+    let (mut other, _) = front_end(&scratch);
+    load(&mut other, &scratch, &session);
+    // It waits in line behind the turn, if that still runs.
+    assert_eq!(other.turn(&session, "between"), "end_turn");
+    proxy.block(false);
+    assert_eq!(client.result(&asked)["stopReason"], "end_turn");
+    assert_eq!(client.result(&next)["stopReason"], "end_turn");
+    let text = client.text_since(&asked, &session);
+    assert!(text.contains("went") && text.contains("done"), "{text}");
+    assert_eq!((text.matches("between").count(), text.matches("next").count()), (1, 1), "{text}");
+    let second = client.result(&made)["sessionId"].as_str().expect("an id").to_owned();
+    assert_eq!(client.turn(&second, "there"), "end_turn");
+    leave(other);
+    leave(client);
+    daemon.stop();
+}
+
+// contract 1.2, contract 7.3: a daemon that is killed and started again: the session's end is told behind the answer, and the
+// front end lives on; a fork that may have been made is answered with an error
+#[test]
+fn a_daemon_that_is_started_again_is_found() {
+    let scratch = Scratch::new();
+    for signal in [Signal::KILL, Signal::TERM] {
+        let mut daemon = scratch.serve();
+        let (mut client, session) = front_end(&scratch);
+        assert_eq!(client.turn(&session, "before"), "end_turn");
+        let asked = client.prompt(&session, "hello\nhang");
+        client.until_text("hello");
+        daemon.signal(signal);
+        daemon.wait();
+        let mut daemon = scratch.serve();
+        let is_end = |message: &Message| message.method() == Some("_sandboxagent/session/ended");
+        if !client.received().iter().any(is_end) {
+            client.until("the end", is_end);
+        }
+        let received = client.received();
+        let end = received.iter().position(is_end).expect("it came");
+        assert_eq!(received.iter().filter(|message| is_end(message)).count(), 1);
+        let answer =
+            received[..end].iter().position(|message| message.is_answer() && message.json["id"] == 4);
+        assert!(answer.is_some(), "the answer comes before the end");
+        if signal == Signal::KILL {
+            let error = client.error(&asked);
+            assert_eq!(error["data"]["terminationInfo"]["cause"], "daemon_lost", "{error}");
+        }
+        assert_eq!(state(&scratch, &session), "ended");
+        let session = client.new_session();
+        assert_eq!(client.turn(&session, "again"), "end_turn");
+        leave(client);
+        daemon.stop();
+    }
+}
+
+// contract 7.2: a daemon that stays away is given up after `reconnect`: what is open is answered, and it is said
+#[test]
+fn a_daemon_that_stays_away_is_given_up() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let mut command = scratch.command(acpd());
+    command.args(args(&scratch, &["stdio", "--agent", "example"]).iter().map(AsRef::<str>::as_ref));
+    command.env("ACPD_CLIENT_RECONNECT", "3s");
+    let mut client = scratch.client(command);
+    client.initialize();
+    let session = client.new_session();
+    let asked = client.prompt(&session, "hello\nhang");
+    client.until_text("hello");
+    daemon.kill();
+    daemon.wait();
+    let error = client.error(&asked);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("3s")), "{error}");
+    let (exit, err) = client.ended(Duration::from_secs(2));
+    assert_eq!(exit, Exit::Code(1), "{err}");
+    assert!(err.contains("reconnecting") && err.contains("tried again for 3s"), "{err}");
+}
+
+// contract 7.3: `acpd run` goes on over a cut connection, and over a daemon that is started again says how the session ended
+#[test]
+fn a_run_goes_on() {
+    let scratch = Scratch::new();
+    let mut daemon = scratch.serve();
+    let proxy = CuttingProxy::new(daemon.address(), 60_000, 5);
+    let run = start(&scratch, &["run", "--connect", &proxy.url(), "stream 5000 60"]);
+    let (exit, out, err) = run.end();
+    assert_eq!(exit, Exit::Code(0), "{err}");
+    // The number of each chunk stands before its first space.
+    let number = |piece: &str| piece.get(piece.len().checked_sub(8)?..)?.parse().ok();
+    let numbers: Vec<usize> = out.split(' ').filter_map(number).collect();
+    assert_eq!(numbers, (0..5_000).collect::<Vec<_>>());
+    let mut run = start(&scratch, &["run", "--json", "hello\nhang"]);
+    while !run.next_line().expect("it says hello").contains("hello") {}
+    daemon.kill();
+    daemon.wait();
+    let mut daemon = scratch.serve();
+    let (exit, out, err) = run.end();
+    assert_eq!(exit, Exit::Code(1), "{err}");
+    assert!(out.contains("daemon stopped while the session was live"), "{out} {err}");
+    daemon.stop();
+}
