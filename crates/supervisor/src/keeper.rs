@@ -92,7 +92,7 @@ fn keep() -> io::Result<()> {
     control.send(&FromKeeper::Started(running));
     let kept = other_ends.map(|ends| Box::new(Kept::new(running, program.graces, ends)));
     let program = Program::new(leader, program.graces, program.leftovers);
-    Keeper { control, signals, program, kept, is_done: false }.serve()
+    Keeper { control, signals, program, kept, looks: true, is_done: false }.serve()
 }
 
 struct Keeper {
@@ -101,6 +101,8 @@ struct Keeper {
     program: Program,
     /// Of a program that may outlive its daemon.
     kept: Option<Box<Kept>>,
+    /// A child may have died.
+    looks: bool,
     /// The end was recorded.
     is_done: bool,
 }
@@ -125,6 +127,7 @@ impl Keeper {
                 return Ok(());
             }
             let ready = self.wait()?;
+            self.looks = ready.signal;
             if ready.signal && self.signals.drain() {
                 self.climb(LadderInput::Stop);
                 // Nothing is left to stop but the wait for someone that records the end.
@@ -140,6 +143,10 @@ impl Keeper {
 
     /// Sees what of the program died.
     fn look(&mut self) -> io::Result<()> {
+        // What is asked for a running program is no reason to look at all its children.
+        if !self.looks && self.program.is_quiet() {
+            return Ok(());
+        }
         if self.program.has_just_died()? {
             self.hear();
             self.climb(LadderInput::LeaderExited);

@@ -6,7 +6,14 @@
 //! this process a task owns the other end: it drains stderr, passes stop requests on and publishes one
 //! [`ExitReport`]. Bytes of stdin and stdout flow directly between the caller and the program.
 //!
-//! Invariant: after an [`ExitReport`] no descendant of the program lives, as far as [`Containment`] reaches.
+//! A program can be started as *kept* ([`ProgramSpec::kept`]). Then its keeper has our ends of the streams too: bytes for stdin
+//! go through it in frames ([`Framing`]), stderr is its own to read, and stdout is read here without taking anything out of the
+//! pipe, which the keeper does once it is told. After [`ProcessHandle::keep`] the program outlives this process for a time,
+//! and [`Supervisor::attach`] takes it over in another, with everything of stdout that was not
+//! [committed](Stdout::committed).
+//!
+//! Invariant: after an [`ExitReport`] no descendant of the program lives, as far as [`Containment`] reaches. Of a kept
+//! program every byte of stdout is in the pipe, retained by its keeper, or committed.
 //! Boundary: knows pipes, signals and processes; no lines of stdout, no JSON-RPC, no ACP.
 
 mod attach;

@@ -179,3 +179,6 @@ impl Machine {
         self.marks.all()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,6 +64,11 @@ impl Program {
         self.life
     }
 
+    /// Whether it runs, and was not asked to end.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.life == Life::Runs && !self.leader_is_dead && self.ladder.used().is_empty()
+    }
+
     /// The rungs used so far.
     pub(super) fn rungs(&self) -> &[Rung] {
         self.ladder.used()
