@@ -99,6 +99,11 @@ enum Meaning<'a> {
 }
 
 impl OwnedId {
+    /// Reads an id that stands alone, as JSON text.
+    pub fn parse(json: &str) -> Option<Self> {
+        RawId::new(serde_json::from_str(json).ok()?).map(|id| id.to_owned())
+    }
+
     /// The id as JSON text, as the peer wrote it.
     pub fn as_raw(&self) -> &str {
         self.raw.get()

@@ -63,13 +63,25 @@ pub struct LineBuffer {
     offered: usize,
     /// What the last read brought.
     arrived: usize,
+    /// Bytes of the stream up to the end of what was taken or skipped.
+    position: u64,
 }
 
 impl LineBuffer {
     /// An empty buffer for lines of at most `limit` bytes, not counting the line end. Allocates at the first read.
     pub fn new(limit: usize) -> Self {
         let (buffer, offered) = (BytesMut::new(), SMALL_READ);
-        Self { buffer, scanned: 0, allocated: 0, limit, skipping: false, offered, arrived: 0 }
+        Self { buffer, scanned: 0, allocated: 0, limit, skipping: false, offered, arrived: 0, position: 0 }
+    }
+
+    /// The same for a stream that is read from `position` on.
+    pub fn starting_at(limit: usize, position: u64) -> Self {
+        Self { position, ..Self::new(limit) }
+    }
+
+    /// Where the line that was taken last ends in the stream, in bytes, its line end included.
+    pub fn position(&self) -> u64 {
+        self.position
     }
 
     /// Where the next read goes: 1 to 64 KiB of free capacity or more, to be appended to by `read_buf` or the like.
@@ -129,6 +141,7 @@ impl LineBuffer {
             };
             let end = self.scanned + offset;
             self.scanned = 0;
+            self.position += end as u64 + 1;
             if std::mem::take(&mut self.skipping) {
                 self.buffer.advance(end + 1);
                 self.release_big_allocation();
@@ -154,6 +167,7 @@ impl LineBuffer {
             return Ok(Some(line));
         }
         let mut rest = std::mem::take(&mut self.buffer);
+        self.position += rest.len() as u64;
         self.scanned = 0;
         self.allocated = 0;
         self.skipping = false;
@@ -174,6 +188,7 @@ impl LineBuffer {
         let too_long = content_length(&self.buffer) > self.limit;
         if self.skipping || too_long {
             let first = !std::mem::replace(&mut self.skipping, true);
+            self.position += self.buffer.len() as u64;
             self.buffer.clear();
             self.scanned = 0;
             self.release_big_allocation();

@@ -23,6 +23,17 @@ impl<T> Outgoing<T> {
         Self { next: 0, open: BTreeMap::new() }
     }
 
+    /// An empty table; ids count from `first`.
+    pub fn starting_at(first: u64) -> Self {
+        Self { next: first, open: BTreeMap::new() }
+    }
+
+    /// Puts in a request that is open under an id of an earlier table of this hop.
+    pub fn reopen(&mut self, id: u64, entry: T) {
+        self.next = self.next.max(id + 1);
+        self.open.insert(id, entry);
+    }
+
     /// Opens a request and gives it an id that was never used on this hop.
     pub fn open(&mut self, entry: T) -> u64 {
         let id = self.next;
