@@ -40,6 +40,7 @@ sources![
     "permission_mode.rs",
     "projection.rs",
     "questions.rs",
+    "reach.rs",
     "schema.rs",
     "snapshot.rs",
     "state.rs",
