@@ -173,7 +173,7 @@ fn kept_by(environment: &[u8], which: &Sweep) -> Option<ProcessMark> {
     which.covered(procfs::variable(environment, KEEPER_MARK)?)
 }
 
-fn all_processes() -> impl Iterator<Item = Pid> {
+pub(crate) fn all_processes() -> impl Iterator<Item = Pid> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten();
     processes.filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?))
 }
@@ -183,22 +183,21 @@ fn mark_of(pid: Pid, which: &Sweep) -> Option<ProcessMark> {
     which.covered(procfs::variable(&procfs::environment(pid).known(), MARK)?)
 }
 
-/// Waits until no program of a host that is gone lives, and kills what does after `within`; returns how many processes
-/// were killed. Blocks.
-pub fn wait_until_gone(host: &str, within: Duration) -> u32 {
-    let which = Sweep::WholeHost(host.to_owned());
+/// Waits until nothing that is covered lives, and kills what does after `within`; returns how many processes were killed.
+/// Blocks.
+pub fn wait_until_gone(which: &Sweep, within: Duration) -> u32 {
     #[expect(clippy::disallowed_methods, reason = "a shell: it only bounds a wait")]
     let now = std::time::Instant::now;
     let deadline = now() + within;
     loop {
         let mut look = Look::default();
-        let found = look.found(&which);
+        let found = look.found(which);
         if found.is_empty() && !look.is_unsettled {
             return 0;
         }
         let left = deadline.saturating_duration_since(now());
         if left.is_zero() {
-            return sweep(&which);
+            return sweep(which);
         }
         match found.first() {
             Some((pid, _)) => wait_for_end(*pid, left),

@@ -1,0 +1,41 @@
+//! What is known of a keeper without asking it.
+
+use crate::keeper::listening::{END, SOCKET, file_of};
+use crate::procfs;
+use crate::sweep::{KEEPER_MARK, ProcessMark, all_processes};
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+/// How often it is looked whether a keeper listens.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Whether a program may be [attached](crate::Supervisor::attach): its keeper listens, or has left word of its end. Blocks.
+pub fn keeper_may_answer(directory: &Path, mark: &ProcessMark) -> bool {
+    [SOCKET, END].iter().any(|what| directory.join(file_of(mark.as_str(), what)).exists())
+}
+
+/// Waits until each of these keepers listens, has left word, or is gone, and no longer than `within`: one whose host has
+/// died a moment after it told it to outlive it does not listen yet. Blocks.
+pub fn wait_for_keepers(directory: &Path, mut marks: HashSet<ProcessMark>, within: Duration) {
+    #[expect(clippy::disallowed_methods, reason = "a shell: it only bounds a wait")]
+    let now = std::time::Instant::now;
+    let deadline = now() + within;
+    loop {
+        marks.retain(|mark| !keeper_may_answer(directory, mark));
+        if marks.is_empty() {
+            return;
+        }
+        let running: HashSet<ProcessMark> = all_processes()
+            .filter_map(|pid| {
+                let environment = procfs::environment(pid).known();
+                ProcessMark::parse(procfs::variable(&environment, KEEPER_MARK)?)
+            })
+            .collect();
+        marks.retain(|mark| running.contains(mark));
+        if marks.is_empty() || now() >= deadline {
+            return;
+        }
+        std::thread::park_timeout(LOOK);
+    }
+}
