@@ -255,7 +255,7 @@ impl Host {
         }
         let native = ended.native.ok_or_else(|| HostError::not_resumable(id, IMPORTED))?;
         let earlier = ended.meta.run_started(projection.runs());
-        ended.meta.permission_mode = mode;
+        (ended.meta.permission_mode, ended.meta.keeper) = (mode, agent.keeper());
         ended.meta.tell(&projection);
         let mut batch = Batch::new();
         recording::push(&mut batch, now, &started);
@@ -270,7 +270,7 @@ impl Host {
         let run = crate::run::Run {
             created_by: ended.row.created_by.map(Arc::from),
             native,
-            claim,
+            position: 0,
             projection: Box::new(projection),
             transcript,
             meta: ended.meta,
@@ -284,7 +284,7 @@ impl Host {
             Some(_) => History::Keep,
             None => History::Drop(Box::new(run.projection.snapshot().clone()), answer.position),
         };
-        let session = self.begin_run(id, agent, appender, run, history).await?;
+        let session = self.begin_run(id, agent, appender, run, (claim, history)).await?;
         Ok(Activated { session, fresh: true, earlier })
     }
 

@@ -17,12 +17,15 @@ mod health;
 mod held;
 mod inbox;
 mod info;
+mod marks;
 mod methods;
 mod pool;
 mod read;
 mod spare;
 mod start;
+mod taking_over;
 mod task;
+mod watermark;
 
 pub use crate::agent_end::{AgentEnd, AgentStartError};
 pub use callers::CallerRefused;
@@ -33,11 +36,13 @@ pub(crate) use health::HealthRecords;
 pub use health::{AgentHealth, AgentStatus};
 pub(crate) use inbox::{DirectRecipient, Inbox, SessionInputs};
 pub use info::{AgentInfo, PromptCapabilities};
+pub(crate) use marks::{Marks, SentTurn};
 pub(crate) use methods::{AgentMethods, MethodMemory};
 pub use pool::Agents;
 pub(crate) use read::{Line, read as read_line};
 pub(crate) use spare::Spares;
 pub(crate) use start::{AgentStarter, start as start_agent};
+pub(crate) use taking_over::TakenAgent;
 
 pub(crate) use crate::agent_end::AgentFault;
 use crate::ids::ClientRequest;
@@ -55,23 +60,36 @@ pub struct AgentAnswer {
     pub body: Bytes,
     /// It is an error object.
     pub is_error: bool,
-    /// Its place among the lines that the agent wrote.
+    /// Where its line ends in what the agent wrote, in bytes.
     pub(crate) position: u64,
 }
 
-/// What an agent says to one session.
+/// What an agent says to one session. `position` is where the line ends in all that the agent wrote, in bytes.
 #[derive(Debug)]
 pub(crate) enum FromAgent {
     /// A `session/update` or another notification; `session` is where the agent's own session id stands.
-    Notification { line: Bytes, session: Option<Range<usize>>, is_update: bool },
+    Notification { line: Bytes, session: Option<Range<usize>>, is_update: bool, position: u64 },
     /// A request; it has to be answered with [`AgentHandle::answer`].
-    Request { line: Bytes, session: Option<Range<usize>>, id: OwnedId, method: String },
+    Request { line: Bytes, session: Option<Range<usize>>, id: OwnedId, method: String, position: u64 },
     /// The answer to a request of the session.
     Answer { ticket: Ticket, answer: AgentAnswer },
     /// The agent takes a request of its own back. Which session it belongs to is not said, so each is told.
-    Withdrawn { id: OwnedId },
+    Withdrawn { id: OwnedId, position: u64 },
     /// A request of the session could not be passed on.
     NotReading { ticket: Ticket, waiting: usize },
+}
+
+impl FromAgent {
+    /// Where its line ends in what the agent wrote; nothing of what acpd says for the agent.
+    pub(crate) fn position(&self) -> Option<u64> {
+        match self {
+            Self::Notification { position, .. }
+            | Self::Request { position, .. }
+            | Self::Withdrawn { position, .. }
+            | Self::Answer { answer: AgentAnswer { position, .. }, .. } => Some(*position),
+            Self::NotReading { .. } => None,
+        }
+    }
 }
 
 /// What reaches a session from its agent.
@@ -117,6 +135,8 @@ pub(crate) enum History {
     /// Up to the answer at this place it is a replay of what acpd has stored, and so is what it says of the state, as
     /// far as that is known (SE-7).
     Drop(Box<Snapshot>, u64),
+    /// The host before has taken up what ends at `position`, and the agent works on `turn`.
+    Taken { position: u64, turn: Option<SentTurn> },
 }
 
 /// The agent is gone; how is known from [`AgentHandle::ended`].

@@ -20,6 +20,13 @@ pub struct AgentEnd {
     pub(crate) fault: Option<AgentFault>,
 }
 
+impl AgentEnd {
+    /// Whether its keeper stopped it, if no daemon asked for that: the time of the next one was over.
+    pub(crate) fn was_given_up(&self) -> bool {
+        self.fault.is_none() && !self.report.rungs.is_empty()
+    }
+}
+
 /// Why an agent cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentStartError {

@@ -123,7 +123,7 @@ impl Host {
         let run = Run {
             created_by: creator.token,
             native: named.native.clone(),
-            claim,
+            position: 0,
             transcript: None,
             meta,
             cwd,
@@ -133,7 +133,7 @@ impl Host {
             client: creator.client,
         };
         let initial_events = appender.next_seq() - 1;
-        let session = self.begin_run(id, agent, appender, run, history).await?;
+        let session = self.begin_run(id, agent, appender, run, (claim, history)).await?;
         Ok(NewSession { session, result: named.result_for(&answer.body, id), initial_events })
     }
 
@@ -149,6 +149,7 @@ impl Host {
         let started_ms = clock::now_ms();
         meta.client = Some((*creator.client).to_owned());
         meta.runs = Some(RunNumber(1));
+        meta.keeper = agent.keeper();
         // The environment and headers of MCP servers may hold secrets (SE-3), so parameters are not recorded.
         let created = Event::Created(Created {
             agent: agent.name().into(),

@@ -1,6 +1,7 @@
 //! The host: creates sessions, ends everything.
 
 use crate::agent::{AgentStarter, Agents, MethodMemory};
+use crate::continuity::Continuity;
 use crate::host_file::HostFile;
 use crate::recovery::Recovery;
 use crate::search::keep_indexing;
@@ -26,6 +27,8 @@ pub struct HostOptions {
     pub cwd: PathBuf,
     /// Times and bounds of the terminals that agents are given.
     pub terminal: TerminalSettings,
+    /// Agents outlive the host, and those of hosts that are gone are taken over; None: they end with it.
+    pub continuity: Option<Continuity>,
 }
 
 /// Hosts sessions. Cheap to clone; [`Host::shutdown`] ends it.
@@ -62,15 +65,22 @@ impl Host {
             std::env::vars_os(),
             options.terminal,
         );
-        let starter = AgentStarter::new(supervisor, scope.clone(), memory, closing.clone());
+        let continuity = options.continuity.map(Arc::new);
+        let takes_over = continuity.is_some();
+        let starter = AgentStarter::new(supervisor, scope.clone(), memory, continuity, closing.clone());
         let store = Arc::new(SessionStore::new(log, host_file));
         let recovery = Recovery::new(Arc::clone(&store));
-        recovery.recover_dead_hosts().await;
-        recovery.keep_on(&scope, &closing);
-        keep_indexing(&store, &scope);
         let agents = Agents::new(options.agents, options.cwd, starter, &scope);
         let sessions = Sessions::new(terminals);
-        Self { shared: Arc::new(Shared { agents, store, recovery, sessions, scope, closing }) }
+        let host = Self { shared: Arc::new(Shared { agents, store, recovery, sessions, scope, closing }) };
+        let Shared { recovery, store, scope, closing, .. } = &*host.shared;
+        if takes_over {
+            recovery.set_successor(Arc::downgrade(&host.shared));
+        }
+        recovery.recover_dead_hosts().await;
+        recovery.keep_on(scope, closing);
+        keep_indexing(store, scope);
+        host
     }
 
     /// Its agents.

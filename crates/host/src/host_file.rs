@@ -21,6 +21,9 @@ pub struct HostFileError {
     pub source: io::Error,
 }
 
+/// The directory of the keepers that wait for the next host, in the state directory.
+pub const KEEPERS: &str = "keepers";
+
 /// The lock that says that this host lives.
 #[derive(Debug)]
 pub struct HostFile {
@@ -63,6 +66,12 @@ impl HostFile {
     pub(crate) fn of_a_reader(state_dir: &Path) -> Self {
         let id = uuid::Uuid::now_v7().to_string();
         Self { path: state_dir.join("hosts").join(&id), id, file: None }
+    }
+
+    /// Where the keepers of the state directory listen.
+    pub(crate) fn keepers(&self) -> PathBuf {
+        let state = self.path.parent().and_then(Path::parent);
+        state.unwrap_or(&self.path).join(KEEPERS)
     }
 
     /// The id of this host.

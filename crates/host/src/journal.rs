@@ -87,6 +87,12 @@ pub(crate) fn begun_anew(agent: &AgentHandle, reason: &str) {
     tracing::info!(pid, agent, reason, "the agent does not go on; a new session of it is given a transcript");
 }
 
+/// A session goes on with the agent that it had, whose host is gone.
+pub(crate) fn taken_over(session: &SessionId, agent: &AgentHandle, detached: Duration) {
+    let (pid, agent, detached_ms) = (agent.pid(), agent.name(), detached.as_millis());
+    tracing::info!(%session, pid, agent, detached_ms, "session taken over");
+}
+
 /// No agent goes on with a session.
 pub(crate) fn not_activated(agent: &AgentHandle, error: &dyn std::error::Error, client: &str) {
     let (pid, agent) = (agent.pid(), agent.name());

@@ -38,6 +38,8 @@ const COMMANDS: &str = "acpd_session_commands_waiting";
 const INPUTS: &str = "acpd_session_inputs_waiting";
 const RUNS_ENDED: &str = "acpd_runs_ended_total";
 const TURNS_STALLED: &str = "acpd_turns_stalled_total";
+const TAKEN_OVER: &str = "acpd_agents_taken_over_total";
+const GAP: &str = "acpd_agent_gap_seconds";
 const RESTARTS: &str = "acpd_agent_restarts_total";
 const WAITING_SINCE: &str = "acpd_waiting_since_timestamp_seconds";
 const TURN_SECONDS: &str = "acpd_turn_seconds";
@@ -90,6 +92,12 @@ pub fn describe_metrics() {
         Unit::Count,
         "Processes of each agent that were started after one that had ended unasked"
     );
+    describe_counter!(
+        TAKEN_OVER,
+        Unit::Count,
+        "Processes of each agent that were taken over from a daemon that was gone"
+    );
+    describe_histogram!(GAP, Unit::Seconds, "How long a process that was taken over had no daemon");
     describe_gauge!(
         WAITING_SINCE,
         Unit::Seconds,
@@ -141,7 +149,7 @@ pub(crate) fn ready(ready: bool) {
 
 /// An agent is configured.
 pub(crate) fn agent_known(agent: &str) {
-    for name in [RUNS_STARTED, RESTARTS] {
+    for name in [RUNS_STARTED, RESTARTS, TAKEN_OVER] {
         counter!(name, "agent" => agent.to_owned()).absolute(0);
     }
     for kind in TOKEN_KINDS {
@@ -208,6 +216,12 @@ pub(crate) fn turn_ended(stop_reason: Option<&str>, took: Duration) {
 
 pub(crate) fn agent_processes(agent: &str, running: usize) {
     gauge!(PROCESSES, "agent" => agent.to_owned()).set(running as f64);
+}
+
+/// A process was taken over that had no host for so long.
+pub(crate) fn agent_taken_over(agent: &str, gap: Duration) {
+    counter!(TAKEN_OVER, "agent" => agent.to_owned()).increment(1);
+    histogram!(GAP).record(gap.as_secs_f64());
 }
 
 pub(crate) fn agent_restarted(agent: &str) {

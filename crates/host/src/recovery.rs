@@ -7,6 +7,7 @@
 use crate::chain::chain;
 use crate::clock;
 use crate::error::HostError;
+use crate::host::{Host, Shared};
 use crate::host_file::DeadHost;
 use crate::journal;
 use crate::metrics;
@@ -15,14 +16,20 @@ use crate::store::SessionStore;
 use crate::termination::SessionFacts;
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, Tally, TerminationInfo};
-use acpd_supervisor::{Graces, Sweep, TaskScope, sweep, wait_until_gone};
-use std::sync::Arc;
+use acpd_supervisor::{
+    Graces, ProcessMark, Sweep, TaskScope, keeper_may_answer, sweep, wait_for_keepers, wait_until_gone,
+};
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// Time beyond their graces for the processes of a dead host.
 const SLACK: Duration = Duration::from_secs(1);
+
+/// How long a keeper may take to listen.
+const LISTENING: Duration = Duration::from_secs(1);
 
 /// How often hosts that died are looked for.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -42,23 +49,42 @@ impl LostRun {
     }
 }
 
+/// What a dead host still has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    /// Sessions whose agents wait for the next host.
+    Detached,
+}
+
 /// Takes care of what dead hosts left in the state directory.
 pub(crate) struct Recovery {
     store: Arc<SessionStore>,
     /// Held while a dead host is recovered.
     one_at_a_time: Arc<Mutex<()>>,
+    /// Takes over agents that have outlived their host. None in a process that only looks.
+    successor: Successor,
 }
+
+/// The host that takes over, once it is there.
+pub(crate) type Successor = Arc<OnceLock<Weak<Shared>>>;
 
 impl Recovery {
     pub(crate) fn new(store: Arc<SessionStore>) -> Self {
-        Self { store, one_at_a_time: Arc::default() }
+        Self { store, one_at_a_time: Arc::default(), successor: Arc::default() }
+    }
+
+    /// From now on agents are taken over by this host.
+    pub(crate) fn set_successor(&self, host: Weak<Shared>) {
+        // A host has one recovery, and says so once.
+        let _again = self.successor.set(host);
     }
 
     /// Looks for dead hosts now and then, until this one shuts down.
     pub(crate) fn keep_on(&self, scope: &TaskScope, closing: &CancellationToken) {
         // It keeps nothing of the host alive.
         let (store, closing) = (Arc::downgrade(&self.store), closing.clone());
-        let one_at_a_time = Arc::clone(&self.one_at_a_time);
+        let (one_at_a_time, successor) = (Arc::clone(&self.one_at_a_time), Arc::clone(&self.successor));
         let looking = async move {
             loop {
                 tokio::select! {
@@ -66,7 +92,8 @@ impl Recovery {
                     () = tokio::time::sleep(INTERVAL) => {}
                 }
                 let Some(store) = store.upgrade() else { return };
-                let recovery = Self { store, one_at_a_time: Arc::clone(&one_at_a_time) };
+                let (one_at_a_time, successor) = (Arc::clone(&one_at_a_time), Arc::clone(&successor));
+                let recovery = Self { store, one_at_a_time, successor };
                 recovery.recover_dead_hosts().await;
             }
         };
@@ -115,12 +142,19 @@ impl Recovery {
                 return None;
             }
         }
+        if self.may_go_on(meta).await {
+            return None;
+        }
         let _one_of_few = self.store.one_of_few().await;
         // When it was found does not count: the next look would find it at another time.
         Some(self.lost_run(row, meta, row.updated_ms).await)
     }
 
     async fn recover_host(&self, dead: DeadHost) {
+        self.wait_for_keepers(&dead.id).await;
+        if let Some(shared) = self.successor.get().and_then(Weak::upgrade) {
+            Host { shared }.take_over(&dead.id).await;
+        }
         let which = Sweep::Host(dead.id.clone());
         let swept = tokio::task::spawn_blocking(move || sweep(&which)).await.unwrap_or(0);
         if swept > 0 {
@@ -132,19 +166,48 @@ impl Recovery {
         }
     }
 
+    /// A keeper that was just told to outlive its host may not listen yet.
+    async fn wait_for_keepers(&self, owner: &str) {
+        let rows = self.store.log.owned_by(owner).await.unwrap_or_default();
+        let keepers =
+            rows.iter().filter(|row| !row.ended).filter_map(|row| SessionMeta::read(&row.info).keeper);
+        let marks: HashSet<ProcessMark> =
+            keepers.filter_map(|keeper| ProcessMark::parse(&keeper.mark)).collect();
+        let directory = self.store.host_file.keepers();
+        if !marks.is_empty() {
+            let waited = tokio::task::spawn_blocking(move || wait_for_keepers(&directory, marks, LISTENING));
+            // It only bounds a race.
+            let _panic = waited.await;
+        }
+    }
+
     /// Records the live sessions of a host as lost, and discards what it was importing; false when that could not be written.
     async fn record_lost(&self, owner: &str) -> bool {
         let recorded = Box::pin(self.try_record_lost(owner)).await;
         if let Err(error) = &recorded {
             tracing::error!(host = owner, error, "cannot record its sessions as lost");
         }
-        recorded.is_ok()
+        recorded == Ok(Left::Nothing)
     }
 
-    async fn try_record_lost(&self, owner: &str) -> Result<(), String> {
+    /// Whether the agent of a session that looks live may be taken over: its keeper listens, or has left word of its end.
+    pub(crate) async fn may_go_on(&self, meta: &SessionMeta) -> bool {
+        let mark = meta.keeper.as_ref().and_then(|keeper| ProcessMark::parse(&keeper.mark));
+        let Some(mark) = mark else { return false };
+        let directory = self.store.host_file.keepers();
+        let looked = tokio::task::spawn_blocking(move || keeper_may_answer(&directory, &mark)).await;
+        looked.unwrap_or(false)
+    }
+
+    async fn try_record_lost(&self, owner: &str) -> Result<Left, String> {
+        let mut left = Left::Nothing;
         let rows = self.store.log.owned_by(owner).await.map_err(|error| chain(&error))?;
         self.store.log.discard_partials(owner).await.map_err(|error| chain(&error))?;
         for row in rows {
+            if !row.ended && self.may_go_on(&SessionMeta::read(&row.info)).await {
+                left = Left::Detached;
+                continue;
+            }
             let batch = match row.ended {
                 // It was being activated, and is as it was.
                 true => Batch::index_only(IndexUpdate {
@@ -168,14 +231,16 @@ impl Recovery {
                 Err(error) => return Err(chain(&error)),
             }
         }
-        Ok(())
+        Ok(left)
     }
 
     /// The end of a run whose host died, as the log and the index get it.
     async fn lost_batch(&self, row: &SessionRow, owner: &str) -> Batch {
         let mut meta = SessionMeta::read(&row.info);
         let lost = self.lost_run(row, &meta, clock::now_ms()).await;
-        meta.lost_with = Some(owner.to_owned());
+        // Others of that host may go on.
+        let process = meta.keeper.as_ref().map(|keeper| keeper.mark.clone());
+        meta.lost_with = Some(process.unwrap_or_else(|| owner.to_owned()));
         let end = lost.describe(&mut meta);
         ended_batch(&end, &meta)
     }
@@ -218,9 +283,13 @@ impl Recovery {
     /// Waits until what a session was lost with is gone: two agents must not go on with one session side by side. The
     /// keepers of a dead host give its agents their graces; what takes longer is killed.
     pub(crate) async fn wait_for_the_lost(&self, meta: &SessionMeta, graces: Graces) {
-        let Some(owner) = meta.lost_with.clone() else { return };
+        let Some(lost) = &meta.lost_with else { return };
+        let which = match ProcessMark::parse(lost) {
+            Some(mark) => Sweep::Programs(HashSet::from([mark])),
+            None => Sweep::WholeHost(lost.clone()),
+        };
         let within = graces.stdin + graces.term + SLACK;
-        let waited = tokio::task::spawn_blocking(move || wait_until_gone(&owner, within)).await;
+        let waited = tokio::task::spawn_blocking(move || wait_until_gone(&which, within)).await;
         if let Ok(killed @ 1..) = waited {
             tracing::warn!(killed, "ended processes that a dead host had left");
         }

@@ -1,7 +1,8 @@
 //! Beginning a run: a session's task on an agent that has the session.
 
-use crate::agent::{AgentHandle, Claim, Gone, History, Inbox};
+use crate::agent::{AgentHandle, Claim, Gone, History, Inbox, RouteId, SessionInputs};
 use crate::chain::chain;
+use crate::continuity::KeptRun;
 use crate::error::HostError;
 use crate::files::{Files, FilesSpec};
 use crate::host::Host;
@@ -35,8 +36,8 @@ pub(crate) struct Run {
     pub(crate) created_by: Option<Arc<str>>,
     /// The agent's own id of it.
     pub(crate) native: NativeSessionId,
-    /// No other session on its process has that id.
-    pub(crate) claim: Claim,
+    /// How far the agent was heard in it, in bytes of what it wrote.
+    pub(crate) position: u64,
     /// What its log says of it, up to the start of the run.
     pub(crate) projection: Box<Projection>,
     /// What its agent is given with the next prompt, because it cannot know it.
@@ -53,6 +54,19 @@ pub(crate) struct Run {
     pub(crate) client: Arc<str>,
 }
 
+/// A session, where it runs, and its task.
+pub(crate) type Assembled = (SessionHandle, TaskScope, SessionTask);
+
+/// How a session hears its agent.
+pub(crate) struct Bound {
+    pub(crate) route: RouteId,
+    pub(crate) inputs: SessionInputs,
+    /// What the agent says may be a replay.
+    pub(crate) sifts: bool,
+    /// It is closed behind a turn.
+    pub(crate) after_turn: Option<AfterTurn>,
+}
+
 impl Host {
     /// Starts the task of a session whose agent has it.
     pub(crate) async fn begin_run(
@@ -61,37 +75,56 @@ impl Host {
         agent: &AgentHandle,
         appender: Appender,
         run: Run,
-        history: History,
+        (claim, history): (Claim, History),
     ) -> Result<SessionHandle, HostError> {
-        let (inbox, inputs) = Inbox::new();
-        let (publish, ended) = outcome();
-        let spec = Arc::clone(agent.spec());
-        let number = run.meta.runs.unwrap_or(RunNumber(1));
-        let span = agent.span_of_run(id, number);
-        let is_activated = matches!(history, History::Drop(..));
-        let began_after = appender.next_seq() - 1;
-        let permission_mode = run.meta.permission_mode.unwrap_or(spec.permission_mode);
-        let setup = FilesSpec::of_session(&run.setup, spec.files);
+        let sifts = matches!(history, History::Drop(..));
         let turns = run.projection.turns();
         let after_turn = closes_after_turn(Some(&run.setup))?;
         let after_turn = after_turn.then(|| AfterTurn { client: Arc::clone(&run.client), turns });
-        let about = about(id, &run, (began_after, permission_mode), &setup);
-        let route = match agent.bind(run.claim, inbox, history) {
-            Ok(route) => route,
+        let native = run.native.clone();
+        let (inbox, inputs) = Inbox::new();
+        let bound = match agent.bind(claim, inbox, appender.committed(), history) {
+            Ok(route) => Bound { route, inputs, sifts, after_turn },
             Err(Gone) => {
-                let facts = facts_before(&run.projection, began_after);
+                let span = agent.span_of_run(id, run.meta.runs.unwrap_or(RunNumber(1)));
+                let facts = facts_before(&run.projection, appender.next_seq() - 1);
                 let failed = self.record_failed_start(appender, agent, run.meta, &facts);
                 return Err(failed.instrument(span).await);
             }
         };
+        if let Ok(setup) = serde_json::from_slice(&run.setup) {
+            agent.keep(native.as_json(), &KeptRun { setup, client: (&*run.client).into(), turns: turns.0 });
+        }
+        let (session, scope, task) = self.assemble(id, agent, appender, run, bound).await;
+        self.start(session, &scope, task).await
+    }
+
+    /// Puts a run together whose session is bound to its agent.
+    pub(crate) async fn assemble(
+        &self,
+        id: &SessionId,
+        agent: &AgentHandle,
+        appender: Appender,
+        run: Run,
+        bound: Bound,
+    ) -> Assembled {
+        let Bound { route, inputs, sifts, after_turn } = bound;
+        let (publish, ended) = outcome();
+        let spec = Arc::clone(agent.spec());
+        let span = agent.span_of_run(id, run.meta.runs.unwrap_or(RunNumber(1)));
+        let began_after = appender.next_seq() - 1;
+        let permission_mode = run.meta.permission_mode.unwrap_or(spec.permission_mode);
+        let setup = FilesSpec::of_session(&run.setup, spec.files);
+        let about = about(id, &run, (began_after, permission_mode), &setup);
         let doubts = self.shared.store.check_cache.doubts.clone();
         let journal = span.in_scope(|| RunJournal::started(agent, doubts));
-        let past = is_activated
-            .then(|| Box::new(Past::new(self.shared.store.log.clone(), id.to_string(), began_after)));
+        let past =
+            sifts.then(|| Box::new(Past::new(self.shared.store.log.clone(), id.to_string(), began_after)));
         let viewers = Viewers::default();
         let facts = RunFacts { after_turn, ..facts_of(id, agent, run.native, permission_mode, &setup) };
         let (handover, now) = (Handover::new(run.transcript), Performer::now());
-        let core = SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, now);
+        let mut core = SessionCore::new(facts, *run.projection, run.meta, viewers.clone(), handover, now);
+        core.heard(run.position);
         let services = self.services_of(id, &spec.name, setup).await;
         let (committed, room) = (appender.committed(), appender.room());
         let scope = self.shared.scope.child(span);
@@ -110,11 +143,11 @@ impl Host {
         let session = SessionHandle::new(about, agent, Arc::clone(&live), ended, seen, viewers.clone());
         let log = self.shared.store.log.clone();
         let task = SessionTask::new(live, inputs, past, viewers, (log, committed));
-        self.start(session, &scope, task).await
+        (session, scope, task)
     }
 
     /// Starts a session's task; the session counts as live until it ends.
-    async fn start(
+    pub(crate) async fn start(
         &self,
         session: SessionHandle,
         scope: &TaskScope,
@@ -210,6 +243,7 @@ fn facts_of(
         native,
         permission_mode,
         prompt: agent.info().prompt,
+        is_kept: agent.is_kept(),
         is_shared: agent.is_shared(),
         after_turn: None,
         offered: spec.offered,

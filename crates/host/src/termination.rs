@@ -118,6 +118,12 @@ pub(crate) fn daemon_lost(facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
     failed(TerminatedBy::Daemon, Some(Cause::DaemonLost), message, at_ms).with_facts(facts)
 }
 
+/// The daemon died, and no other came before the agent's time was over (contract 7.2).
+pub(crate) fn not_taken_over(facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
+    let message = "no daemon came back in time, so the agent was stopped".to_owned();
+    failed(TerminatedBy::Daemon, Some(Cause::DaemonLost), message, at_ms).with_facts(facts)
+}
+
 /// The session was live when it was exported, and what became of it is not known here.
 pub(crate) fn of_import(at_ms: i64) -> TerminationInfo {
     let message = "the session was live when it was exported".to_owned();

@@ -41,7 +41,7 @@ pub use kind::EventKind;
 pub use last_turn::LastTurn;
 pub use legality::Illegal;
 pub use message::{RawMessage, is_history, is_state, update_kind, update_of};
-pub use meta::{BriefEnd, BriefMeta, SessionMeta};
+pub use meta::{BriefEnd, BriefMeta, KeeperAddress, SessionMeta};
 pub use payload::{
     AgentRequest, AnsweredBy, CancelRequested, Created, ElicitationCompleted, ExitStatus, FinalOutput,
     Prompt, Question, Reattached, Resolution, RunStarted, Stalled, StateChanged, TerminalEnded, TerminalNews,

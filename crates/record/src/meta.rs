@@ -54,10 +54,14 @@ pub struct SessionMeta {
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Tally::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub tally: Tally,
-    /// The host that its last run was lost with, as long as processes of it may live.
+    /// The host that its last run was lost with, or the mark of its process, as long as processes of it may live.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub lost_with: Option<String>,
+    /// The keeper of the process that its run is on, if that can outlive its host.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub keeper: Option<KeeperAddress>,
     /// It was imported.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "is_false")]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -69,6 +73,16 @@ pub struct SessionMeta {
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     unknown: Map<String, Value>,
+}
+
+/// Where the keeper of a process is found, and what it is told to be believed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KeeperAddress {
+    /// The mark of its program.
+    pub mark: String,
+    /// Known to the hosts of the state directory, and not to the agent.
+    pub key: String,
 }
 
 /// What a table shows of a session, read without the rest.
@@ -154,6 +168,7 @@ impl SessionMeta {
 
     /// Its last run has ended. The text of stderr stays in the event, if the record says which that is.
     pub fn ended(&mut self, info: &TerminationInfo) {
+        self.keeper = None;
         self.termination_info = Some(match info.seq() {
             0 => Json::new(info),
             _ => Json::new(&info.without_stderr_text()),
@@ -163,7 +178,7 @@ impl SessionMeta {
     /// A new run began; gives how the one before ended.
     pub fn run_started(&mut self, run: RunNumber) -> Option<Json> {
         self.runs = Some(run);
-        self.lost_with = None;
+        (self.lost_with, self.keeper) = (None, None);
         self.termination_info.take()
     }
 }

@@ -43,8 +43,12 @@ pub(crate) struct OneHost {
 impl OneHost {
     pub(crate) fn open(scratch: &Scratch, agents: &[Example]) -> Self {
         let specs = agents.iter().map(|agent| (agent.name.to_owned(), spec(scratch, agent))).collect();
-        let options =
-            HostOptions { agents: specs, cwd: scratch.work(), terminal: TerminalSettings::default() };
+        let options = HostOptions {
+            agents: specs,
+            cwd: scratch.work(),
+            terminal: TerminalSettings::default(),
+            continuity: None,
+        };
         let state = scratch.state();
         let (sender, clients) = mpsc::channel(CLIENTS);
         let run = move || {

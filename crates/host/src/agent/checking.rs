@@ -106,6 +106,7 @@ pub async fn check_agent(
         supervisor.clone(),
         scope.clone(),
         MethodMemory::unrecorded(),
+        None,
         CancellationToken::new(),
     );
     let begun = Instant::now();

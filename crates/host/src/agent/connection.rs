@@ -7,6 +7,7 @@
 use super::core::{AgentCore, CallNumber, Delivery, Effects, For, Note};
 use super::inbox::Inbox;
 use super::{AgentAnswer, Gone, ReplyTo, RouteId, SessionInput};
+use acpd_eventlog::Committed;
 use acpd_supervisor::{ProcessHandle, Stdin};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
@@ -21,6 +22,7 @@ pub(super) struct AgentConnection {
     state: Mutex<State>,
     process: ProcessHandle,
     pub(super) stdin: Stdin,
+    is_kept: bool,
     /// What its lines belong to, also those written in the tasks of senders.
     span: Span,
     /// The agent task has something to do.
@@ -47,11 +49,18 @@ pub(super) struct Pending {
 /// Where the core's deliveries go.
 #[derive(Default)]
 pub(super) struct Recipients {
-    sessions: Vec<(RouteId, Arc<Inbox>)>,
+    sessions: Vec<Bound>,
     calls: HashMap<CallNumber, oneshot::Sender<AgentAnswer>>,
     next_call: u64,
     /// What is not handed over yet, in order.
     waiting: VecDeque<Delivery>,
+}
+
+/// A session that is bound.
+struct Bound {
+    route: RouteId,
+    inbox: Arc<Inbox>,
+    committed: Committed,
 }
 
 /// Something for a session.
@@ -62,14 +71,10 @@ pub(super) struct ForSession {
 }
 
 impl AgentConnection {
-    pub(super) fn new(process: ProcessHandle, stdin: Stdin, span: Span) -> Self {
-        let state = State {
-            core: AgentCore::new(),
-            recipients: Recipients::default(),
-            stdin_open: true,
-            over: false,
-        };
-        Self { state: Mutex::new(state), process, stdin, span, changed: Notify::new() }
+    pub(super) fn new(process: ProcessHandle, stdin: Stdin, core: AgentCore, span: Span) -> Self {
+        let is_kept = core.is_kept();
+        let state = State { core, recipients: Recipients::default(), stdin_open: true, over: false };
+        Self { state: Mutex::new(state), process, stdin, is_kept, span, changed: Notify::new() }
     }
 
     /// Lets the core decide, for one that speaks to the agent.
@@ -99,6 +104,9 @@ impl AgentConnection {
         state: &mut State,
         act: impl FnOnce(&mut AgentCore, &mut Recipients, &mut Effects) -> T,
     ) -> (T, bool) {
+        if self.is_kept {
+            state.core.waits_for(self.stdin.undrained());
+        }
         let mut out = Effects::default();
         let result = act(&mut state.core, &mut state.recipients, &mut out);
         let Effects { deliveries, stop, notes, .. } = out.complete();
@@ -143,6 +151,23 @@ impl AgentConnection {
         &self.span
     }
 
+    /// A session has taken up the agent's lines up to `position`; what came of them are events up to `seq`.
+    pub(super) fn handled(&self, route: RouteId, position: u64, seq: u64) {
+        self.state().core.handled(route, position, seq);
+    }
+
+    /// How far what the agent wrote is settled; unknown while an answer may wait for its stdin.
+    pub(super) fn settled(&self) -> Option<u64> {
+        let State { core, recipients, .. } = &mut *self.state();
+        let committed = |route| recipients.bound(route).map_or(u64::MAX, |bound| bound.committed.seq());
+        core.unwritten().is_empty().then(|| core.settled(committed))
+    }
+
+    /// Whether the process can outlive this host.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
     /// What the agent task has to wait for.
     pub(super) fn pending(&self) -> Pending {
         let state = self.state();
@@ -169,8 +194,8 @@ impl AgentConnection {
             };
             match delivery {
                 Delivery::Session(route, input) => {
-                    if let Some((_, inbox)) = state.recipients.sessions.iter().find(|(id, _)| *id == route) {
-                        return Some(ForSession { route, inbox: Arc::clone(inbox), input });
+                    if let Some(bound) = state.recipients.bound(route) {
+                        return Some(ForSession { route, inbox: Arc::clone(&bound.inbox), input });
                     }
                 }
                 Delivery::Call(call, answer) => state.recipients.answer(call, answer),
@@ -194,7 +219,7 @@ impl AgentConnection {
     /// The session has ended, or its task is gone.
     pub(super) fn unbind(&self, route: RouteId) {
         let mut state = self.state();
-        state.recipients.sessions.retain(|(id, _)| *id != route);
+        state.recipients.sessions.retain(|bound| bound.route != route);
         state.core.unbind(route);
     }
 
@@ -204,7 +229,7 @@ impl AgentConnection {
         let mut state = self.state();
         state.over = true;
         let Recipients { sessions, .. } = std::mem::take(&mut state.recipients);
-        sessions.into_iter().map(|(_, inbox)| inbox).collect()
+        sessions.into_iter().map(|bound| bound.inbox).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -240,13 +265,17 @@ impl Recipients {
     }
 
     /// A session is bound.
-    pub(super) fn add(&mut self, route: RouteId, inbox: Arc<Inbox>) {
-        self.sessions.push((route, inbox));
+    pub(super) fn add(&mut self, route: RouteId, inbox: Arc<Inbox>, committed: Committed) {
+        self.sessions.push(Bound { route, inbox, committed });
+    }
+
+    fn bound(&self, route: RouteId) -> Option<&Bound> {
+        self.sessions.iter().find(|bound| bound.route == route)
     }
 
     /// Forgets the sessions whose tasks are gone.
     pub(super) fn drop_closed(&mut self) -> Vec<RouteId> {
-        self.sessions.extract_if(.., |(_, inbox)| inbox.is_closed()).map(|(route, _)| route).collect()
+        self.sessions.extract_if(.., |bound| bound.inbox.is_closed()).map(|bound| bound.route).collect()
     }
 
     fn answer(&mut self, call: CallNumber, answer: AgentAnswer) {

@@ -3,20 +3,26 @@
 //! Lines and commands come in; deliveries to sessions and callers, and bytes for its stdin, go out. No IO and no clock.
 //! Invariant: every request of the agent gets one answer, and every request to it is delivered one.
 
+mod going_on;
+mod telling;
+
 use super::claim::{Claim, Claims};
 use super::held::HeldMessages;
 use super::read::{Line, read};
-use super::{AgentAnswer, AgentFault, FromAgent, History, RouteId, SessionInput, Ticket};
-use crate::acp::{error_code, method};
+use super::watermark::Watermark;
+use super::{AgentAnswer, AgentFault, FromAgent, History, RouteId, SessionInput, Ticket, marks};
+use crate::acp::error_code;
+use acpd_supervisor::Framing;
 use acpd_wire::{Outgoing, OwnedId, RawId, codes};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use serde::Serialize;
 use std::sync::{Arc, Weak};
+use telling::ForStdin;
 
-/// Unwritten bytes for an agent that does not read. Over it requests are refused and the agent is not read.
-const BACKLOG: usize = 16 * 1024 * 1024;
 /// Lines of a replay that a session is told of at once; between them it hears its clients.
 const REPLAYED: usize = 256;
+/// Each host of a process has so many bits of request ids for itself. Ids stay below 2^53, which is what JavaScript counts to.
+const LEASE: u32 = 32;
 /// How much of a line that is no message is told, in bytes.
 const SHOWN: usize = 200;
 
@@ -77,6 +83,8 @@ struct Route {
     id: RouteId,
     /// The agent's session id as JSON text.
     native: Arc<str>,
+    /// The session has taken up its lines up to here, in this host or in the one before.
+    known: u64,
 }
 
 /// One agent process.
@@ -87,10 +95,11 @@ pub(super) struct AgentCore {
     next_route: u64,
     claims: Claims,
     held: HeldMessages,
-    /// Lines that the agent has written.
+    /// Where the last line ends in what the agent has written.
     said: u64,
-    /// Bytes for its stdin that are not written.
-    backlog: BytesMut,
+    /// How far that is settled.
+    watermark: Watermark,
+    stdin: ForStdin,
     fault: Option<AgentFault>,
     /// A line was lost. What follows is read and dropped: it must not pass for all that the agent said.
     torn: bool,
@@ -123,43 +132,21 @@ impl Effects {
 }
 
 impl AgentCore {
-    pub(super) fn new() -> Self {
+    /// What its stdin takes is written by `framing`. It is read from `position` on, and had `lease` hosts before this one.
+    pub(super) fn new(framing: Framing, position: u64, lease: u64) -> Self {
         Self {
-            requests: Outgoing::new(),
+            requests: Outgoing::starting_at(lease << LEASE),
             routes: Vec::new(),
             next_route: 0,
             claims: Claims::default(),
             held: HeldMessages::default(),
-            said: 0,
-            backlog: BytesMut::new(),
+            said: position,
+            watermark: Watermark::starting_at(position),
+            stdin: ForStdin::new(framing),
             fault: None,
             torn: false,
             spoke_as_acpd: false,
         }
-    }
-
-    /// Bytes for its stdin.
-    pub(super) fn unwritten(&self) -> &[u8] {
-        &self.backlog
-    }
-
-    /// So many of them were written.
-    pub(super) fn written(&mut self, bytes: usize) {
-        self.backlog.advance(bytes);
-        if self.backlog.is_empty() {
-            // Most agents are asked now and then.
-            self.backlog = BytesMut::new();
-        }
-    }
-
-    /// It does not take any more.
-    pub(super) fn stdin_ended(&mut self) {
-        self.backlog = BytesMut::new();
-    }
-
-    /// Whether so much waits for it that it is not read: answers to its own requests must not pile up.
-    pub(super) fn is_behind(&self) -> bool {
-        self.backlog.len() >= BACKLOG
     }
 
     /// Whether a request to it is not answered.
@@ -178,41 +165,24 @@ impl AgentCore {
         out.stop = true;
     }
 
-    /// Something is to be sent to it as it is.
-    pub(super) fn answer(&mut self, frame: &[u8]) {
-        self.backlog.extend_from_slice(frame);
+    /// Whether its process can outlive this host.
+    pub(super) fn is_kept(&self) -> bool {
+        self.stdin.framing != Framing::Plain
     }
 
-    pub(super) fn notify(&mut self, method: &str, params: Option<&[u8]>) {
-        acpd_wire::write_notification(&mut self.backlog, method, params);
+    /// How far what it wrote is settled, where `committed` says how far a session has committed.
+    pub(super) fn settled(&mut self, committed: impl Fn(RouteId) -> u64) -> u64 {
+        self.watermark.settled(committed)
     }
 
-    /// Sends a request, or answers it without the agent: more is not kept for one that does not read.
-    pub(super) fn request(&mut self, whom: For, method: &str, params: Option<&[u8]>, out: &mut Effects) {
-        if !self.is_behind() {
-            let id = self.requests.open(whom);
-            acpd_wire::write_request(&mut self.backlog, id, method, params);
-            return;
-        }
-        let waiting = self.backlog.len();
-        match whom {
-            For::Session { route, ticket } => out.add(route, FromAgent::NotReading { ticket, waiting }),
-            For::Call(call) => {
-                let message =
-                    format!("the agent does not read its input; {waiting} bytes are waiting for it");
-                out.deliveries.push(Delivery::Call(call, self.internal_error(&message)));
-            }
-        }
+    /// A session has taken up its lines up to `position`; what came of them are events up to `seq`.
+    pub(super) fn handled(&mut self, route: RouteId, position: u64, seq: u64) {
+        self.watermark.handled(route, position, seq);
     }
 
-    /// Tells it that the answer to a request is not waited for any more.
-    pub(super) fn withdraw(&mut self, route: RouteId, ticket: Ticket) {
-        let whom = For::Session { route, ticket };
-        let id = self.requests.iter().find(|(_, asked)| **asked == whom).map(|(id, _)| id);
-        if let Some(id) = id {
-            let params = format!("{{\"requestId\":{id}}}");
-            self.notify(method::CANCEL_REQUEST, Some(params.as_bytes()));
-        }
+    fn native_of(&self, route: RouteId) -> Option<Arc<str>> {
+        let found = self.routes.iter().find(|known| known.id == route);
+        found.map(|route| Arc::clone(&route.native))
     }
 
     /// Claims a session id of the agent's; whether it is free.
@@ -235,7 +205,7 @@ impl AgentCore {
             }
         }
         self.held.own(&native);
-        self.routes.push(Route { id, native });
+        self.routes.push(Route { id, native, known: 0 });
         let Self { held, routes, .. } = self;
         for (route, message) in held.release(|native| route_of(routes, native)) {
             out.add(route, message);
@@ -245,6 +215,12 @@ impl AgentCore {
 
     /// The session has ended, or its task is gone.
     pub(super) fn unbind(&mut self, id: RouteId) {
+        if let Some(native) = self.native_of(id) {
+            for key in [marks::run(&native), marks::turn(&native), marks::sent(&native)] {
+                self.stdin.put(&key, None);
+            }
+        }
+        self.watermark.left(id);
         self.routes.retain(|route| route.id != id);
     }
 
@@ -259,12 +235,13 @@ impl AgentCore {
         self.fail(format!("agent wrote a line over the limit of {limit} bytes"), out);
     }
 
-    /// The agent wrote a line.
-    pub(super) fn line(&mut self, line: Bytes, out: &mut Effects) {
+    /// The agent wrote a line, which ends at `end`.
+    pub(super) fn line(&mut self, line: Bytes, end: u64, out: &mut Effects) {
         if self.torn {
             return;
         }
-        self.said += 1;
+        self.said = end;
+        self.watermark.line(end);
         let (line, kind) = read(line);
         match kind {
             Line::Blank => {}
@@ -279,33 +256,35 @@ impl AgentCore {
             Line::Stray => out.notes.push(Note::Stray),
             Line::Broken { code, id, detail } => {
                 let id = id.as_ref().map_or(RawId::NULL, OwnedId::as_id);
-                acpd_wire::write_error(&mut self.backlog, id, code, &detail, None);
+                self.tell(None, |out| acpd_wire::write_error(out, id, code, &detail, None));
                 out.notes.push(Note::Broken(detail));
             }
             Line::BrokenAnswer { id, detail } => {
                 // FR-3: the wait for this answer has an end.
                 let whom = self.requests.close(&id.as_id());
                 let answer = self.internal_error(&detail);
-                pass_answer(whom, answer, out);
+                self.pass_answer(whom, answer, out);
             }
             Line::Answer { id, body, is_error } => {
                 let whom = id.and_then(|id| self.requests.close(&id.as_id()));
-                let answer = AgentAnswer { body: line.slice(body), is_error, position: self.said };
-                pass_answer(whom, answer, out);
+                let answer = AgentAnswer { body: line.slice(body), is_error, position: end };
+                self.pass_answer(whom, answer, out);
             }
             Line::Withdrawal { id } => {
-                for route in &self.routes {
-                    out.add(route.id, FromAgent::Withdrawn { id: id.clone() });
+                let routes: Vec<RouteId> = self.routes.iter().map(|route| route.id).collect();
+                for route in routes {
+                    self.give(route, FromAgent::Withdrawn { id: id.clone(), position: end }, out);
                 }
             }
             Line::Notification { session, is_update } => {
                 let (bytes, native) = (line.len(), session.clone().map(|span| line.slice(span)));
-                let message = FromAgent::Notification { line, session, is_update };
+                let message = FromAgent::Notification { line, session, is_update, position: end };
                 self.pass_on(native, message, bytes, out);
             }
             Line::Request { session, id, method } => {
                 let (bytes, native) = (line.len(), session.clone().map(|span| line.slice(span)));
-                self.pass_on(native, FromAgent::Request { line, session, id, method }, bytes, out);
+                let message = FromAgent::Request { line, session, id, method, position: end };
+                self.pass_on(native, message, bytes, out);
             }
         }
     }
@@ -313,7 +292,7 @@ impl AgentCore {
     /// Passes a message to its session; one without a session id goes to the only session there is.
     fn pass_on(&mut self, native: Option<Bytes>, message: FromAgent, bytes: usize, out: &mut Effects) {
         match (route_of(&self.routes, native.as_deref()), &message) {
-            (Some(route), _) => out.add(route, message),
+            (Some(route), _) => self.give(route, message, out),
             // A request cannot wait: the answer that names the session may depend on it.
             (None, FromAgent::Request { id, method, .. }) => self.refuse(native, id, method),
             (None, _) => {
@@ -333,7 +312,33 @@ impl AgentCore {
             None => (codes::METHOD_NOT_FOUND, format!("method not found: {method}"), None),
         };
         let data = data.as_ref().map(String::as_bytes);
-        acpd_wire::write_error(&mut self.backlog, id.as_id(), code, &text, data);
+        self.tell(None, |out| acpd_wire::write_error(out, id.as_id(), code, &text, data));
+    }
+
+    /// Gives a session what the last line says, unless it has taken that up before. A request that is not answered yet comes
+    /// again.
+    fn give(&mut self, route: RouteId, message: FromAgent, out: &mut Effects) {
+        let known = self.routes.iter().find(|known| known.id == route).map_or(0, |route| route.known);
+        let is_open =
+            matches!(&message, FromAgent::Request { id, .. } if known > 0 && self.stdin.served.contains(id));
+        if self.said > known || is_open {
+            self.watermark.is_for(route);
+            out.add(route, message);
+        }
+    }
+
+    fn pass_answer(&mut self, whom: Option<For>, answer: AgentAnswer, out: &mut Effects) {
+        match whom {
+            Some(For::Session { route, ticket }) => {
+                self.give(route, FromAgent::Answer { ticket, answer }, out);
+            }
+            Some(For::Call(call)) => {
+                // What came before it must not come after it.
+                out.flush();
+                out.deliveries.push(Delivery::Call(call, answer));
+            }
+            None => out.notes.push(Note::Unasked),
+        }
     }
 
     fn internal_error(&self, message: &str) -> AgentAnswer {
@@ -354,18 +359,6 @@ fn route_of(routes: &[Route], native: Option<&[u8]>) -> Option<RouteId> {
         None => routes.first().filter(|_| routes.len() == 1),
     };
     route.map(|route| route.id)
-}
-
-fn pass_answer(whom: Option<For>, answer: AgentAnswer, out: &mut Effects) {
-    match whom {
-        Some(For::Session { route, ticket }) => out.add(route, FromAgent::Answer { ticket, answer }),
-        Some(For::Call(call)) => {
-            // What came before it must not come after it.
-            out.flush();
-            out.deliveries.push(Delivery::Call(call, answer));
-        }
-        None => out.notes.push(Note::Unasked),
-    }
 }
 
 #[cfg(test)]

@@ -3,17 +3,20 @@
 use super::connection::AgentConnection;
 use super::{
     AgentAnswer, AgentEnd, AgentFault, AgentInfo, AgentMethods, Claim, Gone, History, Inbox, ReplyTo,
-    RouteId, Ticket,
+    RouteId, Ticket, marks,
 };
 use crate::acp::method;
+use crate::continuity::{KeptProcess, KeptRun};
 use crate::error::HostError;
 use crate::secrets::Secrets;
 use crate::spans;
 use crate::spec::AgentSpec;
 use crate::termination::SessionFacts;
-use acpd_record::{RunNumber, SessionId, TerminationInfo};
+use acpd_eventlog::Committed;
+use acpd_record::{KeeperAddress, RunNumber, SessionId, TerminationInfo};
 use acpd_supervisor::{Outcome, ProcessHandle};
-use bytes::Bytes;
+use acpd_wire::OwnedId;
+use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +55,8 @@ pub struct AgentRef {
     pub(super) end: Outcome<Arc<AgentEnd>>,
     /// What the record of its end must not tell.
     pub(super) secrets: Arc<Mutex<Secrets>>,
+    /// Its keeper, if it can outlive this host.
+    pub(super) kept: Option<Arc<KeptProcess>>,
     /// The directory that it was started for; None for one that was started before any session said where it works.
     pub(super) directory: Option<Arc<Path>>,
     /// It was asked for a session, and has not refused.
@@ -246,17 +251,68 @@ impl AgentHandle {
         })
     }
 
-    /// Sends a notification.
+    /// Sends a notification of a session, which stands behind an event of it or behind none.
     ///
     /// # Errors
     /// When the agent is gone.
-    pub(crate) fn notify(&self, method: &str, params: Option<&[u8]>) -> Result<(), Gone> {
-        self.known.connection.send(|core, _, _| core.notify(method, params))
+    pub(crate) fn notify(
+        &self,
+        route: RouteId,
+        method: &str,
+        params: Option<&[u8]>,
+        behind: Option<u64>,
+    ) -> Result<(), Gone> {
+        let mut frame = BytesMut::new();
+        acpd_wire::write_notification(&mut frame, method, params);
+        self.known.connection.send(|core, _, _| core.pass(route, &frame, None, behind))
     }
 
-    /// Sends the answer to a request of the agent; `frame` is a whole line.
-    pub(crate) fn answer(&self, frame: &[u8]) -> Result<(), Gone> {
-        self.known.connection.send(|core, _, _| core.answer(frame))
+    /// Sends the answer to request `id` of the agent; `frame` is a whole line.
+    pub(crate) fn answer(
+        &self,
+        route: RouteId,
+        id: &OwnedId,
+        frame: &[u8],
+        behind: Option<u64>,
+    ) -> Result<(), Gone> {
+        self.known.connection.send(|core, _, _| core.pass(route, frame, Some(id), behind))
+    }
+
+    /// Request `id` of the agent, which is `line` up to `position` of what it wrote, is being served.
+    pub(crate) fn serve(&self, route: RouteId, id: &OwnedId, line: &[u8], position: u64) {
+        if self.known.connection.is_kept() {
+            let _gone = self.known.connection.send(|core, _, _| core.serve(route, id, line, position));
+        }
+    }
+
+    /// A session has taken up the agent's lines up to `position`; what came of them are events up to `seq`.
+    pub(crate) fn handled(&self, route: RouteId, position: u64, seq: u64) {
+        self.known.connection.handled(route, position, seq);
+    }
+
+    /// Whether its process can outlive this host.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.known.connection.is_kept()
+    }
+
+    /// Where its keeper is found, if it can outlive this host.
+    pub(crate) fn keeper(&self) -> Option<KeeperAddress> {
+        self.known.kept.as_ref().map(|kept| kept.address.clone())
+    }
+
+    /// A session of it is in the log, with what only the keeper may know of the run: from now on it outlives this host.
+    pub(crate) fn keep(&self, native: &str, run: &KeptRun<'_>) {
+        let Some(kept) = &self.known.kept else { return };
+        let run = serde_json::to_string(run).expect("it is JSON");
+        let _gone = self.known.connection.send(|core, _, _| core.put(&marks::run(native), &run));
+        kept.keep(&self.known.process, self.spec().line_limit);
+    }
+
+    /// What it answered to `initialize`, for a host that takes it over.
+    pub(super) fn put_initialized(&self, answer: &[u8]) {
+        if let (true, Ok(answer)) = (self.is_kept(), std::str::from_utf8(answer)) {
+            let _gone = self.known.connection.send(|core, _, _| core.put(marks::INITIALIZED, answer));
+        }
     }
 
     /// Sends `$/cancel_request` for a request of a session, with this hop's id.
@@ -280,10 +336,19 @@ impl AgentHandle {
 
     /// From now on, what the agent says of the session that was claimed goes to `inbox`; what it said already goes
     /// first.
-    pub(crate) fn bind(&self, claim: Claim, inbox: Arc<Inbox>, history: History) -> Result<RouteId, Gone> {
+    pub(crate) fn bind(
+        &self,
+        claim: Claim,
+        inbox: Arc<Inbox>,
+        committed: Committed,
+        history: History,
+    ) -> Result<RouteId, Gone> {
         self.known.connection.send(|core, recipients, out| {
-            let route = core.bind(claim, history, out);
-            recipients.add(route, inbox);
+            let route = match history {
+                History::Taken { position, turn } => core.bind_again(claim, position, turn),
+                history => core.bind(claim, history, out),
+            };
+            recipients.add(route, inbox, committed);
             route
         })
     }

@@ -134,7 +134,7 @@ mod tests {
 
     fn update(text: &str) -> FromAgent {
         let line = format!(r#"{{"params":{{"update":{text}}}}}"#).into();
-        FromAgent::Notification { line, session: None, is_update: true }
+        FromAgent::Notification { line, session: None, is_update: true, position: 0 }
     }
 
     fn hold(held: &mut HeldMessages, native: &'static str, text: &str, position: u64) {

@@ -4,13 +4,13 @@
 //! Invariant: a process goes on with the entry that it was started with; what is asked for now is started, or given,
 //! by the entry that stands now.
 
-use super::{AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStarter, Spares};
+use super::{AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStarter, Spares, TakenAgent};
 use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
 use crate::spec::AgentSpec;
-use acpd_record::PermissionMode;
-use acpd_supervisor::TaskScope;
+use acpd_record::{KeeperAddress, PermissionMode};
+use acpd_supervisor::{AttachError, TaskScope};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,6 +151,34 @@ impl Agents {
     fn keep_spare_of(&self, spec: &Arc<AgentSpec>) {
         if wants_spare(spec) && !self.starter.closing.is_cancelled() {
             self.spares.keep(self.starter.clone(), spec, self.cwd.clone());
+        }
+    }
+
+    /// Takes over a process that another host began for `agent`.
+    ///
+    /// # Errors
+    /// When its keeper is gone or does not answer as it should, or there is no such agent any more.
+    pub(crate) async fn take_over(
+        &self,
+        agent: &str,
+        address: &KeeperAddress,
+    ) -> Result<TakenAgent, AttachError> {
+        let spec = self.entries.read().specs.get(agent).cloned();
+        match spec {
+            Some(spec) => self.starter.take_over(&spec, address).await,
+            // By which rules it would go on is not known.
+            None => {
+                self.starter.end(address).await;
+                Err(AttachError::Gone)
+            }
+        }
+    }
+
+    /// A process that another host began serves all sessions of its agent, if its entry is as it was.
+    pub(crate) fn share(&self, agent: &AgentHandle) {
+        let spec = agent.spec();
+        if spec.share_process && self.stands(spec) {
+            self.shared.lock().insert(spec.name.clone(), agent.downgrade());
         }
     }
 

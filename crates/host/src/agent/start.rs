@@ -1,12 +1,13 @@
 //! Starting an agent: the process, then `initialize`, once, within a bound (IN-4, IN-6).
 
 use super::handle::InUse;
-use super::task::{AgentTask, RunRecorder};
+use super::task::{AgentTask, RunRecorder, TakenOver};
 use super::{AgentHandle, AgentInfo, AgentRef, Gone, HealthRecords, MethodMemory};
 use crate::acp::{self, method};
 use crate::agent_end::{AgentFault, AgentStartError, InitializeFailure};
 use crate::chain::chain;
 use crate::clock;
+use crate::continuity::{Continuity, KeptProcess};
 use crate::error::HostError;
 use crate::journal;
 use crate::metrics;
@@ -26,9 +27,11 @@ use tracing::Instrument;
 #[derive(Clone, Debug)]
 pub(crate) struct AgentStarter {
     pub(super) supervisor: Supervisor,
-    scope: TaskScope,
-    memory: MethodMemory,
+    pub(super) scope: TaskScope,
+    pub(super) memory: MethodMemory,
     pub(super) health: HealthRecords,
+    /// Agents outlive the host; None: they end with it.
+    pub(super) continuity: Option<Arc<Continuity>>,
     /// Cancelled when no process gets its graces any more: neither those that serve sessions, nor those that are about to, nor
     /// those that do not start any more.
     pub(super) kill_all: CancellationToken,
@@ -41,10 +44,11 @@ impl AgentStarter {
         supervisor: Supervisor,
         scope: TaskScope,
         memory: MethodMemory,
+        continuity: Option<Arc<Continuity>>,
         closing: CancellationToken,
     ) -> Self {
         let (health, kill_all) = (HealthRecords::default(), CancellationToken::new());
-        Self { supervisor, scope, memory, health, kill_all, closing }
+        Self { supervisor, scope, memory, health, continuity, kill_all, closing }
     }
 
     /// Starts `spec` in `cwd`, with its failure as a record. A start in progress is given up when the host shuts down: its
@@ -82,17 +86,23 @@ pub(crate) fn start<'a>(
     Box::pin(start_process(starter, spec, cwd))
 }
 
-async fn start_process(
-    starter: &AgentStarter,
-    spec: &Arc<AgentSpec>,
-    cwd: &Path,
-) -> Result<AgentHandle, AgentStartError> {
-    let AgentStarter { supervisor, scope, memory, health, kill_all, closing: _ } = starter;
+fn program_of(spec: &AgentSpec, cwd: &Path) -> ProgramSpec {
     let mut program = ProgramSpec::new(spec.program.command.clone(), cwd);
     program.args.clone_from(&spec.program.args);
     program.env = program_environment(std::env::vars_os(), &spec.program.env);
     program.graces = spec.timeouts.graces;
     program.label = Some(spec.name.as_str().into());
+    program
+}
+
+async fn start_process(
+    starter: &AgentStarter,
+    spec: &Arc<AgentSpec>,
+    cwd: &Path,
+) -> Result<AgentHandle, AgentStartError> {
+    let AgentStarter { supervisor, scope, memory, health, continuity, kill_all, closing: _ } = starter;
+    let mut program = program_of(spec, cwd);
+    program.kept = continuity.is_some();
     let secrets = Arc::new(Mutex::new(Secrets::of_environment(&program.env, &spec.program.env)));
     let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
     program.stderr_lines = log.as_ref().map(|(_, lines)| lines.clone());
@@ -105,9 +115,11 @@ async fn start_process(
 
     let (publish, end) = outcome();
     let handle = process.handle.clone();
+    let kept = continuity.as_ref().map(|continuity| KeptProcess::new(&handle, Arc::clone(continuity)));
     let running = health.process_started(&spec.name);
     let recorder = RunRecorder { secrets: Arc::clone(&secrets), running, kill: kill_all.clone() };
-    let (connection, task) = AgentTask::new(process, spec.line_limit, publish, recorder, span);
+    let (connection, task) =
+        AgentTask::new(process, spec.line_limit, TakenOver::default(), publish, recorder, span);
     scope.spawn_lasting("agent", Box::new(task).run());
     let user = Arc::new(InUse(handle.clone()));
     let known = AgentRef {
@@ -119,6 +131,7 @@ async fn start_process(
         process: handle,
         end,
         secrets,
+        kept: kept.map(Arc::new),
         directory: None,
         used: Arc::default(),
     };
@@ -159,7 +172,10 @@ async fn initialize(agent: &AgentHandle) -> Result<AgentInfo, InitializeFailure>
             })
         }
         Ok(answer) if answer.is_error => Err(InitializeFailure::Refused(answer.body)),
-        Ok(answer) => AgentInfo::read(&answer.body).map_err(InitializeFailure::BadAnswer),
+        Ok(answer) => {
+            agent.put_initialized(&answer.body);
+            AgentInfo::read(&answer.body).map_err(InitializeFailure::BadAnswer)
+        }
     }
 }
 

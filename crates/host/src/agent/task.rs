@@ -6,6 +6,7 @@
 //! Invariant: every session hears [`SessionInput::Gone`] after everything else, once.
 
 use super::connection::{AgentConnection, ForSession};
+use super::core::AgentCore;
 use super::health::Running;
 use super::inbox::{Inbox, NotTaken};
 use super::{AgentEnd, SessionInput};
@@ -23,6 +24,9 @@ use tracing::Span;
 /// An agent that closed stdin or stdout and did not exit gets this long to follow (SU-8).
 const HALF_CLOSED: Duration = Duration::from_secs(1);
 
+/// While something is not settled, how often that is looked at.
+const SETTLING: Duration = Duration::from_millis(50);
+
 /// After so many batches that sessions took at once other tasks have their turn: an agent that never stops speaking would
 /// keep its thread for long, which may be the only one.
 const BATCHES: usize = 4;
@@ -35,6 +39,15 @@ pub(super) struct RunRecorder {
     pub(super) running: Running,
     /// Cancelled when the process gets its graces no more.
     pub(super) kill: CancellationToken,
+}
+
+/// Where a host begins with a process that another one began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TakenOver {
+    /// What its stdout is read from.
+    pub(super) position: u64,
+    /// The hosts that it had before.
+    pub(super) lease: u64,
 }
 
 /// The process and its stdout.
@@ -62,6 +75,8 @@ pub(super) struct AgentTask {
     process: Process,
     /// The session that is behind; while there is one, nothing is read.
     blocked: Option<Arc<Inbox>>,
+    /// When it is looked how far all is settled.
+    settle_at: Option<Instant>,
     publish: Teller<Arc<AgentEnd>>,
     recorder: RunRecorder,
 }
@@ -82,13 +97,16 @@ impl AgentTask {
     pub(super) fn new(
         process: supervisor::Process,
         line_limit: usize,
+        begun: TakenOver,
         publish: Teller<Arc<AgentEnd>>,
         recorder: RunRecorder,
         span: Span,
     ) -> (Arc<AgentConnection>, Self) {
         let supervisor::Process { handle, stdin, stdout, .. } = process;
-        let connection = Arc::new(AgentConnection::new(handle.clone(), stdin, span));
-        let lines = LineBuffer::new(line_limit);
+        let TakenOver { position, lease } = begun;
+        let core = AgentCore::new(stdin.framing(), position, lease);
+        let connection = Arc::new(AgentConnection::new(handle.clone(), stdin, core, span));
+        let lines = LineBuffer::starting_at(line_limit, position);
         let process = Process {
             handle,
             stdout,
@@ -101,6 +119,7 @@ impl AgentTask {
             connection: OpenConnection(Arc::clone(&connection)),
             process,
             blocked: None,
+            settle_at: None,
             publish,
             recorder,
         };
@@ -130,6 +149,7 @@ impl AgentTask {
                 () = connection.stdin.reader_gone(), if pending.stdin_open && !exit_known => Event::StdinClosed,
                 () = room_of(&self.blocked), if self.blocked.is_some() => Event::Unblocked,
                 () = sleep_until(process.half_closed_until), if process.half_closed_until.is_some() && !exit_known => Event::HalfClosedTooLong,
+                () = sleep_until(self.settle_at), if self.settle_at.is_some() => Event::Changed,
                 () = self.recorder.kill.cancelled(), if !killed && !exit_known => Event::Killed,
                 report = process.handle.exited(), if !exit_known => Event::Exited(report),
             };
@@ -147,6 +167,7 @@ impl AgentTask {
                 Event::Exited(report) => exited = Some(report),
             }
             batches += self.deliver();
+            self.settle();
             if batches >= BATCHES {
                 batches = 0;
                 tokio::task::yield_now().await;
@@ -174,7 +195,7 @@ impl AgentTask {
         self.connection.0.see(|core, out| {
             loop {
                 match lines.next_line() {
-                    Ok(Some(line)) => core.line(line, out),
+                    Ok(Some(line)) => core.line(line, lines.position(), out),
                     Ok(None) => break,
                     Err(too_long) => core.line_too_long(too_long.limit, out),
                 }
@@ -184,7 +205,8 @@ impl AgentTask {
 
     fn stdout_ended(&mut self) {
         if let Ok(Some(line)) = self.process.lines.finish() {
-            self.connection.0.see(|core, out| core.line(line, out));
+            let end = self.process.lines.position();
+            self.connection.0.see(|core, out| core.line(line, end, out));
         }
         self.process.stdout_open = false;
         self.process.half_closed();
@@ -199,6 +221,19 @@ impl AgentTask {
                 .0
                 .see(|core, out| core.fail(format!("agent closed its {which} and kept running"), out));
         }
+    }
+
+    /// Tells how far what the agent wrote is settled. What is not yet, is looked at again: commits wake no one here.
+    fn settle(&mut self) {
+        if !self.connection.0.is_kept() {
+            return;
+        }
+        let settled = self.connection.0.settled();
+        if let Some(settled) = settled {
+            self.process.stdout.committed(settled);
+        }
+        let is_behind = settled.is_none_or(|settled| settled < self.process.lines.position());
+        self.settle_at = is_behind.then(|| Instant::now() + SETTLING);
     }
 
     /// Hands over what sessions have room for, in order; gives how much that was.

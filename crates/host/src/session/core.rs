@@ -7,6 +7,7 @@
 mod asking;
 mod ending;
 mod forwarding;
+mod going_on;
 mod hearing;
 mod indexing;
 mod repeating;
@@ -15,8 +16,9 @@ mod serving;
 mod turning;
 
 pub(crate) use ending::{EndOfRun, Ending};
+use going_on::Continuation;
 use hearing::Silence;
-use indexing::Stale;
+use indexing::Indexed;
 pub(crate) use repeating::{told_again, turn_under};
 pub(crate) use serving::Serving;
 
@@ -36,6 +38,7 @@ use acpd_record::{
     TurnNumber,
 };
 use acpd_terminal::TerminalEvent;
+use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,6 +55,8 @@ pub(crate) struct RunFacts {
     pub(crate) prompt: PromptCapabilities,
     /// Its process serves other sessions too.
     pub(crate) is_shared: bool,
+    /// Its process can outlive this host: the log says how far the agent was heard.
+    pub(crate) is_kept: bool,
     /// What acpd serves the agent.
     pub(crate) offered: Offered,
     /// Clients that serve files themselves are asked first.
@@ -107,10 +112,10 @@ pub(super) struct Volatile {
     pub(super) idle_at: Option<Instant>,
     /// Restart: counted anew.
     pub(super) silence: Silence,
-    /// What the index says that the session is doing. Restart: `Idle`, which a change of owner sets.
-    pub(super) told: SessionState,
-    /// What the index says of the session and is not so any more. Restart: nothing; the end of the run says all.
-    pub(super) stale: Stale,
+    /// Restart: as `Continuation` says.
+    pub(super) continuation: Continuation,
+    /// Restart: nothing is stale, and the session is idle, which a change of owner sets.
+    pub(super) indexed: Indexed,
     /// Nothing can be recorded any more. Restart: no.
     pub(super) log_failed: bool,
 }
@@ -164,7 +169,7 @@ pub(crate) struct Now {
 pub(super) struct AgentAsks<'a> {
     pub(super) line: &'a Bytes,
     pub(super) session: Option<Range<usize>>,
-    pub(super) id: &'a acpd_wire::OwnedId,
+    pub(super) id: &'a OwnedId,
     pub(super) method: &'a str,
 }
 
@@ -202,8 +207,8 @@ impl SessionCore {
             ending: None,
             idle_at: facts.limits.idle.map(|idle| now.at + idle),
             silence: Silence::default(),
-            told: SessionState::Idle,
-            stale: Stale::default(),
+            continuation: Continuation::default(),
+            indexed: Indexed::default(),
             log_failed: false,
         };
         let mut core = Self { facts, log, meta, volatile };
@@ -264,10 +269,10 @@ impl SessionCore {
     pub(super) fn append(&mut self, event: &Event<'_>, out: &mut Effects) {
         let at = Position { seq: self.log.last_seq() + 1, at_ms: out.recording.now_ms() };
         debug_assert_eq!(self.log.check(at.seq, event), Ok(()), "{event:?}");
-        let may_use = self.volatile.stale.see(event);
+        let may_use = self.volatile.indexed.stale.see(event);
         let before = may_use.then(|| self.log.usage().clone());
         self.log.apply(at, event);
-        out.recording.event(event);
+        out.append(at.seq, event);
         let used = before.map(|before| self.log.usage().since(&before));
         if let Some(used) = used.filter(|used| !used.is_empty()) {
             out.note(Note::Used(used));
@@ -327,7 +332,8 @@ impl SessionCore {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let volatile = &self.volatile;
         let of_agent = [volatile.turns.deadline(), self.stalls_at()];
-        let deadlines = [volatile.due.next(), self.settles_at(), volatile.idle_at];
+        let deadlines =
+            [volatile.due.next(), self.settles_at(), volatile.idle_at, volatile.continuation.orphans_at];
         of_agent.into_iter().chain(deadlines).flatten().min()
     }
 
@@ -351,19 +357,19 @@ impl SessionCore {
     }
 
     /// Answers a request of the agent.
-    pub(super) fn answer_agent(id: &acpd_wire::OwnedId, result: &[u8], out: &mut Effects) {
+    pub(super) fn answer_agent(id: &OwnedId, result: &[u8], out: &mut Effects) {
         let mut frame = bytes::BytesMut::new();
         acpd_wire::write_result(&mut frame, id.as_id(), result);
-        out.act(Act::Answer(frame.freeze()));
+        out.act(Act::Answer { id: id.clone(), frame: frame.freeze() });
     }
 
     /// Answers a request of the agent with an error.
-    pub(super) fn fail_agent(id: &acpd_wire::OwnedId, error: &ServiceError, out: &mut Effects) {
+    pub(super) fn fail_agent(id: &OwnedId, error: &ServiceError, out: &mut Effects) {
         let mut frame = bytes::BytesMut::new();
         let data = error.data.as_ref().map(|data| data.to_string());
         let data = data.as_ref().map(String::as_bytes);
         acpd_wire::write_error(&mut frame, id.as_id(), error.code, &error.message, data);
-        out.act(Act::Answer(frame.freeze()));
+        out.act(Act::Answer { id: id.clone(), frame: frame.freeze() });
     }
 }
 

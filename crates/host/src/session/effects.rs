@@ -8,6 +8,7 @@ use crate::services::Service;
 use acpd_eventlog::{Batch, IndexUpdate};
 use acpd_record::{Event, QuestionNumber, TerminationInfo, Topic, TurnNumber, Usage};
 use acpd_terminal::TerminalId;
+use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ pub(crate) struct Effects {
     /// What is appended to the log, before it is sent to the agent: no client sees what a restart would forget.
     pub(crate) recording: Recording,
     /// All else, in order.
-    pub(crate) acts: Vec<Act>,
+    pub(crate) acts: Vec<Ordered>,
     /// The answer of a client that does not count, and why.
     pub(crate) refused: Option<AnswerRefused>,
     /// Where the prompt of a client is that does not wait for its end, or why it is nowhere.
@@ -32,6 +33,8 @@ pub(crate) struct Effects {
     pub(crate) taken_back: bool,
     /// How the run ended, when it is over.
     pub(crate) ended: Option<Arc<TerminationInfo>>,
+    /// The last event that was appended.
+    last: Option<u64>,
 }
 
 /// The answer to a client's request.
@@ -54,21 +57,30 @@ pub(crate) enum Stop {
     Leave,
 }
 
+/// Something that the shell does, and its place among the events.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Ordered {
+    pub(crate) act: Act,
+    /// The last event that was appended before it, by the same decision.
+    pub(crate) behind: Option<u64>,
+}
+
 /// Something that the shell does.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Act {
-    /// Sends a request to the agent; its answer comes with the ticket. Not before event `after` is committed.
-    Request { ticket: Ticket, method: String, params: Option<Bytes>, after: Option<u64> },
+    /// Sends a request to the agent; its answer comes with the ticket. One that is `repeatable` is never sent before its
+    /// event is committed: a client may send it again.
+    Request { ticket: Ticket, method: String, params: Option<Bytes>, repeatable: bool },
     /// Asks the agent to close its session, if it can; it says so when it cannot.
     Close { params: Bytes },
     /// Sends a notification to the agent.
     Notify { method: String, params: Option<Bytes> },
     /// Answers a request of the agent with a whole line.
-    Answer(Bytes),
+    Answer { id: OwnedId, frame: Bytes },
     /// Tells the agent that an answer is not waited for any more.
     Withdraw(Ticket),
-    /// Serves a request of the agent.
-    Serve { number: u64, service: Service, params: Bytes },
+    /// Serves a request of the agent, which is `line` up to `position` of what it wrote.
+    Serve { number: u64, service: Service, id: OwnedId, line: Bytes, position: u64 },
     /// The agent took a request back that is being served.
     WithdrawService(u64),
     /// Ends terminals.
@@ -152,6 +164,26 @@ impl Recording {
     }
 }
 
+impl Act {
+    /// Whether the agent is told something.
+    pub(crate) fn tells_the_agent(&self) -> bool {
+        match self {
+            Self::Request { .. }
+            | Self::Close { .. }
+            | Self::Notify { .. }
+            | Self::Answer { .. }
+            | Self::Withdraw(_) => true,
+            Self::Serve { .. }
+            | Self::WithdrawService(_)
+            | Self::KillTerminals(_)
+            | Self::ReleaseTerminals
+            | Self::RememberMissing(_)
+            | Self::CloseIsMissing
+            | Self::Note(_) => false,
+        }
+    }
+}
+
 impl Effects {
     pub(crate) fn new(now_ms: i64) -> Self {
         let (answers, acts) = (Vec::new(), Vec::new());
@@ -164,7 +196,19 @@ impl Effects {
             prompted: None,
             taken_back: false,
             ended: None,
+            last: None,
         }
+    }
+
+    /// Event `seq` is appended; what is done from now on stands behind it.
+    pub(crate) fn append(&mut self, seq: u64, event: &Event<'_>) {
+        self.recording.event(event);
+        self.last = Some(seq);
+    }
+
+    /// What is done from now on stands behind event `seq`, which another host appended.
+    pub(crate) fn stand_behind_event(&mut self, seq: u64) {
+        self.last = Some(seq);
     }
 
     /// Answers a client's request, behind all that is appended for the same input.
@@ -173,11 +217,11 @@ impl Effects {
     }
 
     pub(crate) fn act(&mut self, act: Act) {
-        self.acts.push(act);
+        self.acts.push(Ordered { act, behind: self.last });
     }
 
     pub(crate) fn note(&mut self, note: Note) {
-        self.acts.push(Act::Note(note));
+        self.act(Act::Note(note));
     }
 
     /// What was answered so far stands behind event `seq` at the latest.

@@ -1,8 +1,10 @@
 //! What others hold of a live session.
 
 use super::core::{Input, SessionCore};
+use super::owed::Owed;
 use super::{
-    AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, LiveSession, Prompted, ReplyTo,
+    AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, LiveSession, Performer,
+    Prompted, ReplyTo,
 };
 use crate::agent::AgentRef;
 use crate::error::HostError;
@@ -11,6 +13,7 @@ use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
 use acpd_eventlog::Committed;
 use acpd_record::{Json, PermissionMode, QuestionNumber, SessionId, SessionMeta, Tally, TerminationInfo};
 use acpd_supervisor::Outcome;
+use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -95,6 +98,11 @@ impl SessionHandle {
         viewers: Viewers,
     ) -> Self {
         Self(Arc::new(Shared { about, agent, live, ended, committed, viewers, requests: AtomicU64::new(0) }))
+    }
+
+    /// Goes on in place of a host that is gone: its agent is told what that had decided and not sent.
+    pub(crate) fn go_on(&self, debts: Vec<Owed>, recorded: Vec<OwnedId>) {
+        self.0.live.with(|run| run.go_on(debts, recorded));
     }
 
     /// Its id.
@@ -188,10 +196,24 @@ impl SessionHandle {
         }
     }
 
-    /// Passes a notification to the session; one that has ended hears nothing.
+    /// Passes a notification to the session; one that has ended hears nothing. What it leads to is committed then.
     pub async fn notify(&self, method: String, params: Option<Bytes>, client: ClientRef) {
+        self.committing(|run| run.handle([Input::Notify { method, params, client }])).await;
+    }
+
+    /// Lets a client act, and waits until the events that came of it are committed: what the client is told then is not lost
+    /// with this host. None when the session has ended, or ends because that cannot be.
+    async fn committing<T>(&self, act: impl FnOnce(&mut Performer) -> T) -> Option<T> {
         self.0.live.room_for_command().await;
-        self.0.live.with(|run| run.handle([Input::Notify { method, params, client }]));
+        let (done, seq) = self.0.live.with(|run| {
+            let before = run.core().log().last_seq();
+            let done = act(run);
+            (done, Some(run.core().log().last_seq()).filter(|seq| *seq > before))
+        })?;
+        if let Some(seq) = seq {
+            self.0.committed.wait_for(seq).await.ok()?;
+        }
+        Some(done)
     }
 
     /// Lists a viewer, which may be asked while the guard lives.
@@ -207,8 +229,7 @@ impl SessionHandle {
         result: Option<Bytes>,
         client: ClientRef,
     ) -> Option<Result<(), AnswerRefused>> {
-        self.0.live.room_for_command().await;
-        self.0.live.with(|run| run.answer(number, result, client)).flatten()
+        self.committing(|run| run.answer(number, result, client)).await.flatten()
     }
 
     /// Withdraws a request; it is answered all the same, once.
@@ -224,8 +245,7 @@ impl SessionHandle {
     /// # Errors
     /// When the session has ended.
     pub async fn take_back(&self, key: String, client: ClientRef) -> Result<bool, HostError> {
-        self.0.live.room_for_command().await;
-        match self.0.live.with(|run| run.take_back(key, client)).flatten() {
+        match self.committing(|run| run.take_back(key, client)).await.flatten() {
             Some(was_there) => Ok(was_there),
             None => Err(self.ended_error().await),
         }

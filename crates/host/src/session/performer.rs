@@ -1,8 +1,10 @@
 //! Performs what a session's core decides, in its order, and adds nothing. Nothing here waits.
 
+mod going_on;
+
 use super::answers::Waiting;
 use super::core::{EndOfRun, Ended, Input, Now, SessionCore};
-use super::effects::{Act, Answer, Effects, Stop};
+use super::effects::{Act, Answer, Effects, Ordered, Stop};
 use super::holding::Held;
 use super::live::LiveSession;
 use super::parts::RunParts;
@@ -31,6 +33,8 @@ pub(crate) struct Performer {
     waiting: Waiting,
     working: Working,
     held: Held,
+    /// How far its agent's lines were taken up, as the agent's task knows.
+    told: u64,
     /// What it counts for among the live sessions.
     share: SessionShare,
     /// The log failed; the run ends with this.
@@ -74,12 +78,14 @@ pub(super) struct LastWords {
 
 impl Performer {
     pub(crate) fn new(core: SessionCore, parts: RunParts, sifts: bool, live: Weak<LiveSession>) -> Self {
+        let held = Held::new(core.is_kept());
         Self {
             core,
             parts,
             waiting: Waiting::default(),
             working: Working::default(),
-            held: Held::default(),
+            held,
+            told: 0,
             share: SessionShare::new(SessionState::Idle.as_str()),
             failure: None,
             closing: false,
@@ -235,8 +241,7 @@ impl Performer {
 
     /// Performs what the core decided; see [`Effects`] for the order.
     fn perform(&mut self, effects: Effects) {
-        let Effects { answers, stop, recording, acts, refused: _, prompted: _, taken_back: _, ended: _ } =
-            effects;
+        let Effects { answers, stop, recording, acts, .. } = effects;
         for answer in answers {
             self.waiting.answer(answer);
         }
@@ -253,18 +258,19 @@ impl Performer {
             self.log_failed(error);
         }
         self.act_in_order(acts);
+        self.tell_how_far();
         self.share.show(self.core.state().as_str());
         self.share.show_questions(self.core.log().open_to_people(u64::MAX));
     }
 
-    fn act_in_order(&mut self, acts: Vec<Act>) {
-        for act in acts {
-            if !self.held.holds(&act, &self.parts, &self.task.live) {
-                self.act(act);
+    fn act_in_order(&mut self, acts: Vec<Ordered>) {
+        for ordered in acts {
+            if !self.held.holds(&ordered, &self.parts, &self.task.live) {
+                self.act(ordered);
                 continue;
             }
-            for act in self.held.keep(act) {
-                self.act(act);
+            for ordered in self.held.keep(ordered) {
+                self.act(ordered);
             }
         }
     }
@@ -275,21 +281,22 @@ impl Performer {
         self.act_in_order(acts);
     }
 
-    fn act(&mut self, act: Act) {
+    fn act(&mut self, Ordered { act, behind }: Ordered) {
         let (agent, route) = (&self.parts.agent, self.parts.route);
         // An agent that is gone says so through its inputs.
         let _gone = match act {
-            Act::Request { ticket, method, params, after: _ } => {
+            Act::Request { ticket, method, params, repeatable: _ } => {
                 agent.request_for(route, ticket, &method, params.as_deref())
             }
-            Act::Notify { method, params } => agent.notify(&method, params.as_deref()),
-            Act::Answer(frame) => agent.answer(&frame),
+            Act::Notify { method, params } => agent.notify(route, &method, params.as_deref(), behind),
+            Act::Answer { id, frame } => agent.answer(route, &id, &frame, behind),
             Act::Withdraw(ticket) => agent.withdraw(route, ticket),
             Act::Close { params } => return self.close(&params),
             Act::CloseIsMissing => return self.working.close_is_missing(agent.methods()),
             Act::RememberMissing(method) => return agent.methods().remember_missing(&method),
-            Act::Serve { number, service, params } => {
-                let live = self.task.live.clone();
+            Act::Serve { number, service, id, line, position } => {
+                agent.serve(route, &id, &line, position);
+                let (params, live) = (SessionCore::params_of(&line), self.task.live.clone());
                 return self.working.serve((number, service), params, &self.parts, live);
             }
             Act::WithdrawService(number) => return self.working.withdraw(number),

@@ -103,6 +103,11 @@ impl Past {
         }
     }
 
+    /// Whether something is neither news nor replay yet.
+    pub(super) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     fn take_held(&mut self) -> Vec<FromAgent> {
         self.held_bytes = 0;
         std::mem::take(&mut self.held)

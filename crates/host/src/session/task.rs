@@ -7,7 +7,7 @@ use super::core::{Ended, Input};
 use super::live::LiveSession;
 use super::performer::{LastWords, Orders, Performer};
 use super::replaying::Past;
-use crate::agent::{AgentHandle, SessionInput, SessionInputs};
+use crate::agent::{AgentHandle, FromAgent, SessionInput, SessionInputs};
 use crate::chain::chain;
 use crate::checkpoints;
 use crate::viewers::Viewers;
@@ -99,8 +99,14 @@ impl SessionTask {
         match input {
             SessionInput::Replayed(lines) => self.told_before(&lines).await,
             SessionInput::Messages(messages) => {
+                let last = messages.iter().rev().find_map(FromAgent::position);
                 let news = self.without_replay(messages).await;
-                self.live.with(|run| run.handle(news.into_iter().map(Input::Agent)));
+                // What is held is taken up later, and all behind it.
+                let heard = last.filter(|_| self.past.as_ref().is_none_or(|past| !past.holds()));
+                self.live.with(|run| {
+                    run.handle(news.into_iter().map(Input::Agent));
+                    heard.into_iter().for_each(|position| run.heard(position));
+                });
             }
             SessionInput::Gone(_) => {}
         }

@@ -1,5 +1,6 @@
 //! The agent's core, stepped without a runtime.
 
+use super::telling::BACKLOG;
 use super::*;
 use acpd_record::TurnNumber;
 
@@ -7,16 +8,18 @@ const TICKET: Ticket = Ticket::Turn(TurnNumber(1));
 
 struct Stage {
     core: AgentCore,
+    said: u64,
 }
 
 impl Stage {
     fn new() -> Self {
-        Self { core: AgentCore::new() }
+        Self { core: AgentCore::new(Framing::Plain, 0, 0), said: 0 }
     }
 
     fn line(&mut self, line: &str) -> Effects {
         let mut out = Effects::default();
-        self.core.line(Bytes::copy_from_slice(line.as_bytes()), &mut out);
+        self.said += line.len() as u64 + 1;
+        self.core.line(Bytes::copy_from_slice(line.as_bytes()), self.said, &mut out);
         out.complete()
     }
 
@@ -62,7 +65,7 @@ fn delivered(effects: &Effects) -> Vec<String> {
         FromAgent::Notification { .. } => "notification".to_owned(),
         FromAgent::Request { method, .. } => method.clone(),
         FromAgent::Answer { ticket, answer } => format!("answer {ticket:?} {}", answer.is_error),
-        FromAgent::Withdrawn { id } => format!("withdrawn {}", id.as_raw()),
+        FromAgent::Withdrawn { id, .. } => format!("withdrawn {}", id.as_raw()),
         FromAgent::NotReading { ticket, .. } => format!("not reading {ticket:?}"),
     };
     let delivered = effects.deliveries.iter().map(|delivery| match delivery {
@@ -114,7 +117,7 @@ fn messages_go_to_their_session() {
     assert!(delivered(&stage.line(nameless)).is_empty());
     let mut out = Effects::default();
     for native in ["b", "a", "b"] {
-        stage.core.line(update(native).into(), &mut out);
+        stage.core.line(update(native).into(), 1, &mut out);
     }
     assert_eq!(delivered(&out.complete()), ["1: notification, notification", "0: notification"]);
 }
@@ -127,7 +130,7 @@ fn an_answer_to_a_caller_keeps_its_place() {
     stage.request(For::Call(CallNumber(1)));
     let mut out = Effects::default();
     for line in [update("a"), answer(0), update("a")] {
-        stage.core.line(line.into(), &mut out);
+        stage.core.line(line.into(), 1, &mut out);
     }
     assert_eq!(delivered(&out.complete()), ["0: notification", "call 1 false", "0: notification"]);
 }
@@ -155,7 +158,7 @@ fn messages_wait_for_their_session() {
 fn a_replay_comes_first() {
     let mut stage = Stage::new();
     stage.line(&update("a"));
-    let (_, effects) = stage.bind_with("\"a\"", History::Drop(Box::default(), 9));
+    let (_, effects) = stage.bind_with("\"a\"", History::Drop(Box::default(), u64::MAX));
     assert_eq!(delivered(&effects), ["0: replay of 1"]);
     stage.core.disown("\"b\"".into());
     stage.line(&update("b"));
@@ -182,7 +185,7 @@ fn requests_are_withdrawn_both_ways() {
 fn an_agent_that_does_not_read_is_not_asked() {
     let mut stage = Stage::new();
     let (route, _) = stage.bind("\"a\"");
-    stage.core.answer(&vec![b'x'; BACKLOG]);
+    stage.core.pass(RouteId(0), &vec![b'x'; BACKLOG], None, None);
     assert!(stage.core.is_behind());
     let refused = stage.request(For::Session { route, ticket: TICKET });
     assert_eq!(delivered(&refused), ["0: not reading Turn(TurnNumber(1))"]);

@@ -151,6 +151,9 @@ impl SessionCore {
             self.begin_end(requested, now, out);
         }
         self.time_of_silence(now, out);
+        if self.volatile.continuation.orphans_at.take_if(|at| now.at >= *at).is_some() {
+            self.viewer_left(out);
+        }
         let step = self.volatile.turns.tick(now.at);
         self.step(step, out);
         self.resolve_due(now, out);
@@ -179,7 +182,7 @@ impl SessionCore {
         // What was lost on its way to the log has no number.
         let lost = self.log.last_seq() - end.committed.min(self.log.last_seq());
         self.resolve_all(AutoAnswer::Ended, out);
-        out.acts.retain(|act| matches!(act, Act::Note(_)));
+        out.acts.retain(|ordered| matches!(ordered.act, Act::Note(_)));
         let last = self.log.last_seq() - lost;
         let info = self.record_of(end, &SessionFacts { last_event_seq: Some(last), ..facts }, out);
         self.meta.ended(&info);
@@ -202,6 +205,9 @@ impl SessionCore {
         match (&end.failure, &end.ended, requested) {
             (Some(why), Ended::Gone(agent), _) => {
                 termination::of_failure(why.clone(), facts, now).with_process(&agent.report)
+            }
+            (None, Ended::Gone(agent), None) if self.facts.is_kept && agent.was_given_up() => {
+                termination::not_taken_over(facts, now).with_process(&agent.report)
             }
             (None, Ended::Gone(agent), requested) => termination::of_agent(agent, requested, facts, now),
             (None, Ended::Released, Some(requested)) => termination::of_release(requested, facts, now),

@@ -123,7 +123,7 @@ impl SessionCore {
     }
 
     /// The params of a request, as a part of its line.
-    pub(super) fn params_of(line: &Bytes) -> Bytes {
+    pub(in crate::session) fn params_of(line: &Bytes) -> Bytes {
         acp::params_of(line).map(|params| line.slice_ref(params)).unwrap_or_default()
     }
 }

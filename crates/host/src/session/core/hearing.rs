@@ -21,14 +21,21 @@ pub(crate) struct Silence {
 impl SessionCore {
     pub(super) fn agent_says(&mut self, message: FromAgent, now: Now, out: &mut Effects) {
         self.ends_silence(&message, now, out);
+        if let Some(position) = message.position() {
+            self.heard(position);
+        }
         match message {
-            FromAgent::Notification { line, session, is_update: true } => self.updated(&line, session, out),
-            FromAgent::Notification { line, session, is_update: false } => self.notified(&line, session, out),
-            FromAgent::Withdrawn { id } => {
+            FromAgent::Notification { line, session, is_update: true, .. } => {
+                self.updated(&line, session, out);
+            }
+            FromAgent::Notification { line, session, is_update: false, .. } => {
+                self.notified(&line, session, out);
+            }
+            FromAgent::Withdrawn { id, .. } => {
                 self.agent_withdraws(&id, out);
                 self.withdraw_service(&id, out);
             }
-            FromAgent::Request { line, session, id, method } => {
+            FromAgent::Request { line, session, id, method, .. } => {
                 let request = AgentAsks { line: &line, session, id: &id, method: &method };
                 self.agent_asks(&request, now, out);
             }

@@ -1,6 +1,7 @@
 //! What the index says of a session: what a list shows of it, and what other processes read of what it is doing.
 
 use super::SessionCore;
+use crate::listing::SessionState;
 use crate::session::effects::Effects;
 use acpd_eventlog::IndexUpdate;
 use acpd_record::{Event, update_kind};
@@ -12,6 +13,21 @@ pub(in crate::session) struct Stale {
     glance: bool,
     /// How its turns ended, what they used and what is asked in them.
     tally: bool,
+}
+
+/// What the index says.
+#[derive(Debug)]
+pub(in crate::session) struct Indexed {
+    /// What the session is doing.
+    told: SessionState,
+    /// What is not so any more.
+    pub(super) stale: Stale,
+}
+
+impl Default for Indexed {
+    fn default() -> Self {
+        Self { told: SessionState::Idle, stale: Stale::default() }
+    }
 }
 
 impl Stale {
@@ -45,7 +61,7 @@ impl SessionCore {
     /// What a list shows, and what other processes read of what the session is doing: they learn it with the events that
     /// changed it.
     pub(super) fn update_index(&mut self, out: &mut Effects) {
-        let Stale { glance, tally } = std::mem::take(&mut self.volatile.stale);
+        let Stale { glance, tally } = std::mem::take(&mut self.volatile.indexed.stale);
         let glance = glance.then(|| self.log.snapshot().glance()).filter(|new| *new != self.meta.glance());
         let tally = tally.then(|| self.log.tally(u64::MAX)).filter(|new| *new != self.meta.tally);
         if glance.is_some() || tally.is_some() {
@@ -57,9 +73,15 @@ impl SessionCore {
             }
             out.recording.index(IndexUpdate { info: Some(self.meta.write()), ..IndexUpdate::default() });
         }
+        if self.facts.is_kept && !out.recording.is_empty() {
+            out.recording.index(IndexUpdate {
+                position: Some(self.volatile.continuation.position),
+                ..IndexUpdate::default()
+            });
+        }
         let state = self.state();
-        if state != self.volatile.told && !out.recording.is_empty() {
-            self.volatile.told = state;
+        if state != self.volatile.indexed.told && !out.recording.is_empty() {
+            self.volatile.indexed.told = state;
             out.recording.index(IndexUpdate { state: Some(state.stored()), ..IndexUpdate::default() });
         }
     }

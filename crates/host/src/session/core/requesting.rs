@@ -43,7 +43,7 @@ impl SessionCore {
                 ticket: Ticket::Client(request),
                 method: method.clone(),
                 params: params.clone(),
-                after: None,
+                repeatable: false,
             });
             self.volatile.requests.open(request, Pending { method, params, client, prompt: None });
             return;

@@ -31,9 +31,16 @@ pub(crate) struct Serving {
     running: Vec<Running>,
     /// Requests so far.
     asked: u64,
+    /// Requests that are in the log already, and are served again.
+    recorded: Vec<OwnedId>,
 }
 
 impl Serving {
+    /// A host that is gone had recorded these, and not answered them.
+    pub(super) fn recorded_before(&mut self, requests: Vec<OwnedId>) {
+        self.recorded = requests;
+    }
+
     /// Whether the agent waits for nothing that acpd does for it.
     pub(super) fn is_empty(&self) -> bool {
         self.running.is_empty()
@@ -62,7 +69,8 @@ impl SessionCore {
             line: request.line.clone(),
             session: request.session.clone(),
         });
-        out.act(Act::Serve { number, service, params: Self::params_of(request.line) });
+        let (id, line) = (request.id.clone(), request.line.clone());
+        out.act(Act::Serve { number, service, id, line, position: self.volatile.continuation.position });
     }
 
     /// A request was served.
@@ -83,7 +91,12 @@ impl SessionCore {
     }
 
     fn record_served(&mut self, running: &Running, answer: &serde_json::value::RawValue, out: &mut Effects) {
-        if !running.service.is_recorded() {
+        let recorded = &mut self.volatile.serving.recorded;
+        let was_recorded = recorded.iter().position(|id| *id == running.id);
+        if let Some(place) = was_recorded {
+            recorded.swap_remove(place);
+        }
+        if was_recorded.is_some() || !running.service.is_recorded() {
             return;
         }
         let params = Self::params_of(&running.line);

@@ -42,6 +42,7 @@ fn facts() -> RunFacts {
         permission_mode: PermissionMode::Default,
         prompt: PromptCapabilities::default(),
         is_shared: false,
+        is_kept: false,
         after_turn: None,
         offered: Offered::default(),
         forwards_files: true,
@@ -162,7 +163,7 @@ fn update(text: &str) -> Input {
     let (line, session) = line(&format!(
         r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"native","update":{text}}}}}"#
     ));
-    Input::Agent(FromAgent::Notification { line, session, is_update: true })
+    Input::Agent(FromAgent::Notification { line, session, is_update: true, position: 0 })
 }
 
 fn said(text: &str) -> Input {
@@ -182,7 +183,7 @@ fn asks(number: u64, method: &str, params: &str) -> Input {
         r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{{"sessionId":"native",{params}}}}}"#
     ));
     let (id, method) = (id(&number.to_string()), method.to_owned());
-    Input::Agent(FromAgent::Request { line, session, id, method })
+    Input::Agent(FromAgent::Request { line, session, id, method, position: 0 })
 }
 
 fn permission(number: u64) -> Input {
@@ -204,10 +205,10 @@ fn told(effects: &Effects) -> Vec<String> {
         }
         other => panic!("{other:?}"),
     };
-    let told = effects.acts.iter().filter_map(|act| match act {
+    let told = effects.acts.iter().filter_map(|ordered| match &ordered.act {
         Act::Request { method, ticket, .. } => Some(format!("{method} {ticket:?}")),
         Act::Notify { method, .. } => Some(method.clone()),
-        Act::Answer(line) => Some(frame(line)),
+        Act::Answer { frame: line, .. } => Some(frame(line)),
         Act::Withdraw(ticket) => Some(format!("withdraw {ticket:?}")),
         Act::Close { .. } => Some("close".to_owned()),
         _ => None,
@@ -226,7 +227,7 @@ fn answered(effects: &Effects) -> Vec<(u64, u64, String)> {
 }
 
 fn acts(effects: &Effects, is_it: impl Fn(&Act) -> bool) -> usize {
-    effects.acts.iter().filter(|act| is_it(act)).count()
+    effects.acts.iter().filter(|ordered| is_it(&ordered.act)).count()
 }
 
 fn end(cause: acpd_record::Cause) -> Input {

@@ -76,8 +76,8 @@ impl SessionCore {
             let facts = acpd_record::TranscriptFacts { turn: Some(turn), ..facts };
             self.append(&Event::Transcript(facts), out);
         }
-        let after = self.log.key_of(turn).and(self.log.unfinished_turn()).map(|turn| turn.seq);
-        out.act(Act::Request { ticket: Ticket::Turn(turn), method: pending.method, params, after });
+        let repeatable = self.log.key_of(turn).is_some();
+        out.act(Act::Request { ticket: Ticket::Turn(turn), method: pending.method, params, repeatable });
     }
 
     /// The agent answered a prompt.

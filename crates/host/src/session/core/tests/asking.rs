@@ -50,7 +50,9 @@ fn a_question_is_closed_by_what_makes_it_needless() {
         ("timeout", rejected, |stage| stage.wait(Duration::from_secs(60))),
         ("cancel", CANCELLED, |stage| stage.take([cancel()])),
         ("turn_ended", CANCELLED, |stage| stage.take([turn_answered(1)])),
-        ("agent", CANCELLED, |stage| stage.take([Input::Agent(FromAgent::Withdrawn { id: id("5") })])),
+        ("agent", CANCELLED, |stage| {
+            stage.take([Input::Agent(FromAgent::Withdrawn { id: id("5"), position: 0 })])
+        }),
     ];
     for (cause, result, close) in cases {
         let mut stage = Stage::new();
@@ -103,7 +105,7 @@ fn an_elicitation_goes_to_those_who_can_answer() {
     let complete = r#"{"jsonrpc":"2.0","method":"elicitation/complete","params":{"sessionId":"native","elicitationId":"e"}}"#;
     let done = || {
         let (line, session) = line(complete);
-        Input::Agent(FromAgent::Notification { line, session, is_update: false })
+        Input::Agent(FromAgent::Notification { line, session, is_update: false, position: 0 })
     };
     // Only the one that is asked may answer; when it is gone, it has declined.
     let other =

@@ -143,7 +143,9 @@ impl Said {
             Self::Answer(ticket, false) => answer_of(*ticket, r#"{"stopReason":"end_turn"}"#, false),
             Self::Ask(number) => permission(*number),
             Self::Unknown(number) => asks(*number, "no/such", r#""x":1"#),
-            Self::Withdraw(number) => Input::Agent(FromAgent::Withdrawn { id: id(&number.to_string()) }),
+            Self::Withdraw(number) => {
+                Input::Agent(FromAgent::Withdrawn { id: id(&number.to_string()), position: 0 })
+            }
         }
     }
 }

@@ -43,8 +43,8 @@ fn a_prompt_that_is_left_is_told_where_it_is() {
 #[test]
 fn a_keyed_prompt_waits_for_its_commit() {
     let after = |effects: &Effects| {
-        let waits = effects.acts.iter().filter_map(|act| match act {
-            Act::Request { after, .. } => Some(*after),
+        let waits = effects.acts.iter().filter_map(|ordered| match ordered.act {
+            Act::Request { repeatable, .. } => Some(ordered.behind.filter(|_| repeatable)),
             _ => None,
         });
         waits.collect::<Vec<_>>()

@@ -49,7 +49,7 @@ fn an_error_is_told() {
 fn a_served_request_can_be_withdrawn() {
     let mut stage = Stage::new();
     stage.take([asks(1, "terminal/wait_for_exit", r#""terminalId":"t""#)]);
-    let effects = stage.take([Input::Agent(FromAgent::Withdrawn { id: id("1") })]);
+    let effects = stage.take([Input::Agent(FromAgent::Withdrawn { id: id("1"), position: 0 })]);
     assert_eq!(acts(&effects, |act| *act == Act::WithdrawService(1)), 1);
 }
 

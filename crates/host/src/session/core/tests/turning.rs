@@ -8,8 +8,10 @@ fn a_turn_is_recorded_from_prompt_to_answer() {
     let mut stage = Stage::new();
     let effects = stage.prompt(7);
     assert_eq!(told(&effects), ["session/prompt Turn(TurnNumber(1))"]);
-    assert!(effects.acts.iter().any(|act| matches!(act, Act::Request { params: Some(params), .. }
-        if params.as_ref() == br#"{"sessionId":"native","prompt":[{"type":"text","text":"hi"}]}"#)));
+    assert!(
+        effects.acts.iter().any(|ordered| matches!(&ordered.act, Act::Request { params: Some(params), .. }
+        if params.as_ref() == br#"{"sessionId":"native","prompt":[{"type":"text","text":"hi"}]}"#))
+    );
     assert_eq!(stage.last(), r#"{"turn":1,"by":"me","via":"me","prompt":[{"type":"text","text":"hi"}]}"#);
     assert!(stage.core.state() == SessionState::Running);
     stage.take([said("a")]);

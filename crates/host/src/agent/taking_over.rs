@@ -1,0 +1,117 @@
+//! Taking over an agent process that another host began.
+
+use super::handle::InUse;
+use super::task::{AgentTask, RunRecorder, TakenOver};
+use super::{AgentHandle, AgentInfo, AgentRef, AgentStarter, Marks};
+use crate::continuity::{Continuity, KeptProcess};
+use crate::secrets::Secrets;
+use crate::spans;
+use crate::spec::AgentSpec;
+use crate::stderr_log::StderrLogTask;
+use acpd_record::KeeperAddress;
+use acpd_supervisor::{
+    Adopting, AttachError, Attached, ProcessMark, TaskScope, outcome, program_environment,
+};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// A process that was taken over. Nothing is read of it before its sessions are bound.
+pub(crate) struct TakenAgent {
+    pub(crate) agent: AgentHandle,
+    /// What its keeper remembers.
+    pub(crate) marks: Marks,
+    /// How long it had no host.
+    pub(crate) detached: Duration,
+    task: Box<AgentTask>,
+    scope: TaskScope,
+}
+
+impl AgentStarter {
+    /// Takes over the process behind a keeper, which was started by the entry `spec`, or one before it.
+    ///
+    /// # Errors
+    /// When the keeper is gone, or does not answer as it should. Nothing has changed then.
+    pub(crate) async fn take_over(
+        &self,
+        spec: &Arc<AgentSpec>,
+        address: &KeeperAddress,
+    ) -> Result<TakenAgent, AttachError> {
+        let Some(continuity) = &self.continuity else { return Err(AttachError::Gone) };
+        let span = spans::of_run();
+        let scope = self.scope.within(span.clone());
+        let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
+        let lines = log.as_ref().map(|(_, lines)| lines.clone());
+        let label = Some(spec.name.as_str().into());
+        let attached = self.attach(continuity, address, Adopting { label, stderr_lines: lines }).await?;
+        let environment = program_environment(std::env::vars_os(), &spec.program.env);
+        let secrets = Arc::new(Mutex::new(Secrets::of_environment(&environment, &spec.program.env)));
+        if let Some((log, _)) = log {
+            scope.spawn_lasting("stderr log", log.run(attached.process.handle.pid(), Arc::clone(&secrets)));
+        }
+        let marks = Marks::new(attached.marks);
+        let info = marks.initialized().and_then(|answer| AgentInfo::read(answer.as_bytes()).ok());
+        let info = info.unwrap_or_default();
+        let (program, version) = (spec.program.command.to_string_lossy(), info.title());
+        let methods = self.memory.of(format!("{program} ({})", version.unwrap_or_default()));
+
+        let (publish, end) = outcome();
+        let handle = attached.process.handle.clone();
+        let running = self.health.process_started(&spec.name);
+        let info = self.health.initialized(&spec.name, &Arc::new(info));
+        let recorder = RunRecorder { secrets: Arc::clone(&secrets), running, kill: self.kill_all.clone() };
+        let begun = TakenOver { position: attached.committed, lease: attached.lease };
+        let (connection, task) =
+            AgentTask::new(attached.process, spec.line_limit, begun, publish, recorder, span);
+        let user = Arc::new(InUse(handle.clone()));
+        let kept = KeptProcess::found(address.clone(), Arc::clone(continuity));
+        let known = AgentRef {
+            spec: Arc::clone(spec),
+            info,
+            methods,
+            connection,
+            user: Arc::downgrade(&user),
+            process: handle,
+            end,
+            secrets,
+            kept: Some(Arc::new(kept)),
+            directory: None,
+            used: Arc::new(AtomicBool::new(true)),
+        };
+        let agent = AgentHandle { known, _user: user };
+        Ok(TakenAgent { agent, marks, detached: attached.detached, task: Box::new(task), scope })
+    }
+}
+
+impl AgentStarter {
+    async fn attach(
+        &self,
+        continuity: &Continuity,
+        address: &KeeperAddress,
+        adopting: Adopting,
+    ) -> Result<Attached, AttachError> {
+        let mark = ProcessMark::parse(&address.mark).ok_or(AttachError::Gone)?;
+        self.supervisor.attach(&continuity.directory, &mark, &address.key, adopting).await
+    }
+
+    /// Ends the process behind a keeper.
+    pub(crate) async fn end(&self, address: &KeeperAddress) {
+        let Some(continuity) = &self.continuity else { return };
+        if let Ok(attached) = self.attach(continuity, address, Adopting::default()).await {
+            attached.process.handle.stop();
+            attached.process.handle.exited().await;
+        }
+    }
+}
+
+impl TakenAgent {
+    /// Its sessions are bound: what it has said since is read.
+    pub(crate) fn begin(self) -> AgentHandle {
+        let Self { agent, marks, task, scope, .. } = self;
+        // It has ended: its task says so.
+        let _gone = agent.known.connection.send(|core, _, out| core.serve_again(&marks, out));
+        scope.spawn_lasting("agent", task.run());
+        agent
+    }
+}

@@ -1,0 +1,70 @@
+//! What lets agents outlive their host.
+
+use acpd_record::KeeperAddress;
+use acpd_supervisor::{KeepFor, ProcessHandle};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long agents wait for the next host of the state directory, and where they are found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Continuity {
+    /// How long.
+    pub keep: Duration,
+    /// Bytes of an agent's output that are kept meanwhile; then it waits.
+    pub detached_bytes: u64,
+    /// Where their keepers listen.
+    pub directory: PathBuf,
+}
+
+/// The keeper of one agent process that can outlive this host.
+#[derive(Debug)]
+pub(crate) struct KeptProcess {
+    pub(crate) address: KeeperAddress,
+    continuity: Arc<Continuity>,
+    is_asked: AtomicBool,
+}
+
+impl KeptProcess {
+    /// Of a process that was just started, which still ends with its host.
+    pub(crate) fn new(process: &ProcessHandle, continuity: Arc<Continuity>) -> Self {
+        let mark = process.mark().as_str().to_owned();
+        // Not to be guessed: two random numbers of 122 bits.
+        let key = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+        let address = KeeperAddress { mark, key };
+        Self { address, continuity, is_asked: AtomicBool::new(false) }
+    }
+
+    /// Of a process that has outlived another host.
+    pub(crate) fn found(address: KeeperAddress, continuity: Arc<Continuity>) -> Self {
+        Self { address, continuity, is_asked: AtomicBool::new(true) }
+    }
+
+    /// A session of it is in the log: from now on it outlives this host.
+    pub(crate) fn keep(&self, process: &ProcessHandle, line_limit: usize) {
+        if self.is_asked.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let Continuity { keep, detached_bytes, directory } = (*self.continuity).clone();
+        let (line_bytes, key) = (line_limit as u64, self.address.key.clone());
+        process.keep(KeepFor { keep, detached_bytes, line_bytes, directory, key });
+    }
+}
+
+/// What a host that takes a session over has to know beside the log. It may hold secrets, so only the keeper has it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct KeptRun<'a> {
+    /// The params of the request that began the run.
+    #[serde(borrow)]
+    pub(crate) setup: &'a RawValue,
+    /// What the client calls itself that began it.
+    #[serde(borrow)]
+    pub(crate) client: Cow<'a, str>,
+    /// The turns before the run.
+    pub(crate) turns: u64,
+}

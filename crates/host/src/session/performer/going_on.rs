@@ -1,0 +1,29 @@
+//! How far the agent of a session was heard, and going on where another host was.
+
+use super::Performer;
+use crate::session::owed::Owed;
+use acpd_wire::OwnedId;
+
+impl Performer {
+    /// Goes on in place of a host that is gone.
+    pub(crate) fn go_on(&mut self, debts: Vec<Owed>, recorded: Vec<OwnedId>) {
+        self.told = self.core.position();
+        let effects = self.core.go_on(debts, recorded, Self::now());
+        self.perform(effects);
+    }
+
+    /// The agent's lines up to here need not be read again when what came of them is committed.
+    pub(super) fn tell_how_far(&mut self) {
+        let position = self.core.position();
+        if self.core.is_kept() && position > self.told {
+            self.told = position;
+            self.parts.agent.handled(self.parts.route, position, self.core.log().last_seq());
+        }
+    }
+
+    /// The agent's lines up to `position` were taken up, though the core did not see all of them.
+    pub(in crate::session) fn heard(&mut self, position: u64) {
+        self.core.heard(position);
+        self.tell_how_far();
+    }
+}

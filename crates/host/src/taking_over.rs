@@ -1,0 +1,210 @@
+//! Taking over the sessions of a host that is gone: the agents that outlived it go on, here.
+//!
+//! Invariant: a session whose keeper answers is never recorded as lost, and nothing of a session changes before its keeper
+//! has answered. A host that dies in the middle leaves sessions that the next one takes over.
+
+use crate::agent::{History, Inbox, Marks, TakenAgent};
+use crate::chain::chain;
+use crate::clock;
+use crate::error::HostError;
+use crate::host::Host;
+use crate::journal;
+use crate::metrics;
+use crate::recording;
+use crate::run::{Assembled, Bound, Run};
+use crate::secrets::Secrets;
+use crate::session::{AfterTurn, Debts, Owed};
+use crate::setup::{closes_after_turn, stored_setup};
+use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow};
+use acpd_record::{
+    Event, KeeperAddress, NativeSessionId, Position, Projection, Reattached, SessionId, SessionMeta,
+    TurnNumber,
+};
+use acpd_supervisor::{AttachError, Pending};
+use acpd_wire::OwnedId;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Processes that are taken over at once.
+const AT_ONCE: usize = 32;
+
+/// A session whose host is gone.
+struct Orphan {
+    id: SessionId,
+    row: SessionRow,
+    meta: SessionMeta,
+    native: NativeSessionId,
+}
+
+/// What the log says of it.
+struct Recalled {
+    projection: Projection,
+    debts: Vec<Owed>,
+    recorded: Vec<OwnedId>,
+}
+
+impl Host {
+    /// Takes over what it can of a host that is gone. What is left of that host has to be recorded as lost.
+    pub(crate) fn take_over<'a>(&'a self, dead: &'a str) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let rows = self.shared.store.log.owned_by(dead).await.unwrap_or_default();
+            let processes = by_process(rows);
+            let taken = futures_util::stream::iter(processes.into_values());
+            taken.for_each_concurrent(AT_ONCE, |process| self.take_process(dead, process)).await;
+        })
+    }
+
+    /// Takes over one process with its sessions.
+    async fn take_process(&self, dead: &str, (address, orphans): (KeeperAddress, Vec<Orphan>)) {
+        let Some(name) = orphans.first().map(|orphan| orphan.row.agent.clone()) else { return };
+        let taken = match self.shared.agents.take_over(&name, &address).await {
+            Ok(taken) => taken,
+            Err(AttachError::Gone) => return,
+            Err(error) => {
+                tracing::error!(
+                    agent = name,
+                    mark = address.mark,
+                    error = chain(&error),
+                    "an agent cannot be taken over"
+                );
+                return;
+            }
+        };
+        let mut started = Vec::new();
+        for orphan in orphans {
+            let id = orphan.id.clone();
+            match self.take_session(dead, &taken, orphan).await {
+                Ok(session) => started.push(session),
+                Err(error) => {
+                    tracing::error!(session = %id, error = chain(&error), "a session cannot be taken over")
+                }
+            }
+        }
+        metrics::agent_taken_over(&name, taken.detached);
+        let agent = taken.begin();
+        self.shared.agents.share(&agent);
+        for (session, scope, task) in started {
+            // A host that closes has ended it.
+            let _closing = self.start(session, &scope, task).await;
+        }
+    }
+
+    async fn take_session(
+        &self,
+        dead: &str,
+        taken: &TakenAgent,
+        orphan: Orphan,
+    ) -> Result<Assembled, HostError> {
+        let Orphan { id, row, mut meta, native } = orphan;
+        let Recalled { mut projection, debts, recorded } =
+            self.recalled(&id, &row, &meta, &taken.marks, &native).await?;
+        let claim = taken.agent.claim(native.as_json()).ok_or(HostError::Broken)?;
+
+        let appender = self.adopt(&id, (dead, taken.detached), &row, &mut meta, &mut projection).await?;
+        let kept = taken.marks.run(native.as_json());
+        let setup = kept.as_ref().map_or_else(
+            || stored_setup(&native, &row.cwd),
+            |kept| Bytes::copy_from_slice(kept.setup.get().as_bytes()),
+        );
+        let client: Arc<str> = kept.as_ref().map_or("", |kept| &*kept.client).into();
+        let after_turn = closes_after_turn(Some(&setup))?;
+        let turns = TurnNumber(kept.map_or(0, |kept| kept.turns));
+        let after_turn = after_turn.then(|| AfterTurn { client: Arc::clone(&client), turns });
+        taken.agent.hide(Secrets::of_session(&setup));
+
+        let unfinished = projection.unfinished_turn().map(|turn| turn.number);
+        let turn = taken.marks.turn(native.as_json()).filter(|sent| Some(sent.turn) == unfinished);
+        let (inbox, inputs) = Inbox::new();
+        let history = History::Taken { position: row.position, turn };
+        let route = taken
+            .agent
+            .bind(claim, inbox, appender.committed(), history)
+            .map_err(|_gone| HostError::Broken)?;
+        let run = Run {
+            created_by: row.created_by.map(Arc::from),
+            native,
+            position: row.position,
+            projection: Box::new(projection),
+            transcript: None,
+            meta,
+            cwd: row.cwd,
+            created_ms: row.created_ms,
+            setup,
+            client,
+        };
+        let bound = Bound { route, inputs, sifts: false, after_turn };
+        let (session, scope, task) = self.assemble(&id, &taken.agent, appender, run, bound).await;
+        session.go_on(debts, recorded);
+        journal::taken_over(&id, &taken.agent, taken.detached);
+        Ok((session, scope, task))
+    }
+
+    /// Makes this host the owner of a session of host `dead`, which was without one for so long.
+    async fn adopt(
+        &self,
+        id: &SessionId,
+        (dead, detached): (&str, Duration),
+        row: &SessionRow,
+        meta: &mut SessionMeta,
+        projection: &mut Projection,
+    ) -> Result<Appender, HostError> {
+        let now = clock::now_ms();
+        let gap_ms = u64::try_from(detached.as_millis()).unwrap_or(u64::MAX);
+        let reattached = Event::Reattached(Reattached { gap_ms });
+        let mut batch = Batch::new();
+        recording::push(&mut batch, now, &reattached);
+        projection.apply(Position { seq: row.last_seq + 1, at_ms: now }, &reattached);
+        meta.tell(projection);
+        let info = Some(meta.write());
+        batch.update_index(IndexUpdate { updated_ms: now, info, ..IndexUpdate::default() });
+        let store = &self.shared.store;
+        Ok(store.log.adopt(id.as_str(), dead, store.host_file.id(), batch).await?)
+    }
+
+    /// What the log says of a session, and what its agent was not told of that.
+    async fn recalled(
+        &self,
+        id: &SessionId,
+        row: &SessionRow,
+        meta: &SessionMeta,
+        marks: &Marks,
+        native: &NativeSessionId,
+    ) -> Result<Recalled, HostError> {
+        let mut debts = Debts::new(marks, native.as_json());
+        let store = &self.shared.store;
+        // A prompt may be behind what the agent was told last, and unsent.
+        let told = debts.told().min(row.last_seq);
+        let mut projection = store.recall(id, meta, told).await?;
+        let mut cursor = store.log.cursor(id.as_str(), told).await?;
+        while cursor.position() < row.last_seq {
+            let Some(block) = cursor.next().await? else { break };
+            for stored in block.events().take_while(|event| event.seq <= row.last_seq) {
+                if let Ok(event) = Event::read(stored.kind, stored.payload) {
+                    debts.see(&projection, stored.seq, &event);
+                }
+                recording::read(&mut projection, &stored);
+            }
+        }
+        let (debts, recorded) = debts.finish(&projection);
+        Ok(Recalled { projection, debts, recorded })
+    }
+}
+
+/// The sessions that may be taken over, by the keeper of their process.
+fn by_process(rows: Vec<SessionRow>) -> BTreeMap<String, (KeeperAddress, Vec<Orphan>)> {
+    let mut processes: BTreeMap<String, (KeeperAddress, Vec<Orphan>)> = BTreeMap::new();
+    for row in rows.into_iter().filter(|row| !row.ended) {
+        let mut meta = SessionMeta::read(&row.info);
+        let (Some(address), Some(native)) = (meta.keeper.clone(), meta.native_session_id.clone()) else {
+            continue;
+        };
+        let Some(id) = SessionId::parse(&row.id) else { continue };
+        meta.keeper = Some(address.clone());
+        let process = processes.entry(address.mark.clone()).or_insert_with(|| (address, Vec::new()));
+        process.1.push(Orphan { id, row, meta, native });
+    }
+    processes
+}
