@@ -8,10 +8,11 @@ use crate::process;
 use crate::signals::StopSignals;
 use crate::state_dir;
 use acpd_eventlog::{EventLog, ListQuery, Options, Subscriber};
+use acpd_host::KEEPERS;
 use acpd_host::chain;
 use acpd_host::{
-    AgentSpec, FileRules, Graces, Host, HostFile, HostOptions, Offered, Program, TaskScope, TerminalSettings,
-    Timeouts,
+    AgentSpec, Continuity, FileRules, Graces, Host, HostFile, HostOptions, Offered, Program, TaskScope,
+    TerminalSettings, Timeouts,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use std::collections::BTreeMap;
@@ -39,6 +40,13 @@ fn example_agent() -> Result<config::Agent, Failure> {
     Ok(config::Agent::builtin(command, vec![process::EXAMPLE_AGENT.to_owned()]))
 }
 
+/// How agents outlive the daemon, if they do.
+pub(crate) fn continuity(config: &Config) -> Option<Continuity> {
+    let config::Continuity { keep, detached_bytes } = config.continuity;
+    let directory = config.storage.path.join(KEEPERS);
+    (!keep.is_zero()).then_some(Continuity { keep, detached_bytes, directory })
+}
+
 /// A host and what its end needs to know.
 pub(crate) struct LocalHost {
     pub(crate) host: Host,
@@ -51,11 +59,16 @@ pub(crate) struct LocalHost {
 impl LocalHost {
     /// Opens the state directory and makes a host of the configuration.
     pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
-        Self::open_for(config, Vec::new()).await
+        Self::open_for(config, None, Vec::new()).await
     }
 
-    /// The same; what happens is noted for `subscribers`, from the first thing on that the host finds.
-    pub(crate) async fn open_for(config: &Config, subscribers: Vec<Subscriber>) -> Result<Self, Failure> {
+    /// The same; its agents may outlive it, and what happens is noted for `subscribers`, from the first thing on that the
+    /// host finds.
+    pub(crate) async fn open_for(
+        config: &Config,
+        continuity: Option<Continuity>,
+        subscribers: Vec<Subscriber>,
+    ) -> Result<Self, Failure> {
         let state_dir = &config.storage.path;
         state_dir::claim(state_dir)?;
         acpd_eventlog::make_room_to_start(state_dir);
@@ -68,7 +81,8 @@ impl LocalHost {
         let cwd = std::env::current_dir().map_err(|error| {
             Failure::Failed(format!("cannot use the current directory: {}", chain(&error)))
         })?;
-        let options = HostOptions { agents: agent_specs(config), cwd, terminal: terminal_settings(config) };
+        let (agents, terminal) = (agent_specs(config), terminal_settings(config));
+        let options = HostOptions { agents, cwd, terminal, continuity };
         let (of_host, supervising) = (log.clone(), supervisor.clone());
         let host = Host::open(options, of_host, supervising, scope, host_file, state_dir).await;
         let end_bound = config.timeouts.stdin_grace * 2 + config.timeouts.term_grace + END_SLACK;

@@ -23,6 +23,7 @@ pub struct Scratch {
     dir: TempDir,
     mark: RunMark,
     timeouts: Vec<(String, String)>,
+    keep: String,
     rest: String,
     /// Why its logs are not judged.
     exempt: OnceLock<&'static str>,
@@ -55,13 +56,22 @@ impl Scratch {
     pub fn in_directory(dir: TempDir) -> Self {
         std::fs::create_dir(dir.path().join("work")).expect("a directory in it");
         let mark = RunMark::new(dir.path());
-        Self { dir, mark, timeouts: Vec::new(), rest: String::new(), exempt: OnceLock::new() }
+        let (timeouts, rest) = (Vec::new(), String::new());
+        let keep = std::env::var("ACPD_TEST_KEEP").unwrap_or_else(|_| "0s".to_owned());
+        Self { dir, mark, timeouts, keep, rest, exempt: OnceLock::new() }
     }
 
     /// Sets a key of `[timeouts]`.
     #[must_use]
     pub fn timeout(mut self, key: &str, value: &str) -> Self {
         self.timeouts.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Agents outlive their daemon for so long; else for as long as `ACPD_TEST_KEEP` says, or not at all.
+    #[must_use]
+    pub fn keep(mut self, keep: &str) -> Self {
+        keep.clone_into(&mut self.keep);
         self
     }
 
@@ -130,6 +140,7 @@ impl Scratch {
         for (key, value) in &self.timeouts {
             writeln!(toml, "{key} = \"{value}\"").expect("a string takes text");
         }
+        writeln!(toml, "[continuity]\nkeep = \"{}\"", self.keep).expect("a string takes text");
         toml.push_str(&self.rest);
         let path = self.path("config.toml");
         std::fs::write(&path, toml).expect("the configuration is written");

@@ -12,7 +12,7 @@ use crate::daemon_address;
 use crate::daemon_config;
 use crate::exit::Failure;
 use crate::hooks::{self, HookSpec, Hooks};
-use crate::local_host::{LocalHost, agent_specs, kill_on_signal, load_config};
+use crate::local_host::{LocalHost, agent_specs, continuity, kill_on_signal, load_config};
 use crate::passed::{Passed, PassedError};
 use crate::runtime::if_any;
 use crate::signals::{StopSignals, hangups};
@@ -54,7 +54,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
     let measured = Measurements::listen()?;
-    let local = LocalHost::open_for(&config, hooks::subscribers(&told)).await?;
+    let local = LocalHost::open_for(&config, continuity(&config), hooks::subscribers(&told)).await?;
     let doors = Doors::open(passed, &config, tls).await?;
     let state_dir = config.storage.path.clone();
     daemon_config::note(&state_dir, config.file.as_deref());

@@ -14,8 +14,8 @@ use toml::de::{DeTable, DeValue};
 use super::ConfigError;
 
 /// The sections whose keys are single values. Agents and tokens are tables by name and belong in the file.
-const SECTIONS: [&str; 8] =
-    ["server", "storage", "timeouts", "terminal", "files", "limits", "compat", "client"];
+const SECTIONS: [&str; 9] =
+    ["server", "storage", "continuity", "timeouts", "terminal", "files", "limits", "compat", "client"];
 
 /// The variables that were laid over the file.
 pub(super) struct Overlay {

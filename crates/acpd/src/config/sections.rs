@@ -36,6 +36,8 @@ pub struct Config {
     pub server: Server,
     /// `[storage]`: where sessions are kept and how hard they are written.
     pub storage: Storage,
+    /// `[continuity]`: agents that outlive the daemon.
+    pub continuity: Continuity,
     /// `[timeouts]`: how long acpd waits for agents, people and processes.
     pub timeouts: Timeouts,
     /// `[terminal]`: commands that agents run.
@@ -152,6 +154,28 @@ impl Default for Storage {
     fn default() -> Self {
         let (path, durability) = (PathBuf::default(), Durability::default());
         Self { path, durability, search: true, keep_for: None, keep_bytes: None }
+    }
+}
+
+/// `[continuity]`
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct Continuity {
+    /// How long an agent waits for the next daemon when this one is gone; `0s`: it ends with it. Default `0s`.
+    #[serde(deserialize_with = "bounded", serialize_with = "span")]
+    #[cfg_attr(test, schemars(with = "Span"))]
+    pub keep: Duration,
+    /// How much of an agent's output is kept meanwhile, in bytes, as a number or as `"8 MiB"`; then the agent waits. 1 byte
+    /// to 256 MiB. Default 8 MiB.
+    #[serde(deserialize_with = "content_bytes", serialize_with = "size")]
+    #[cfg_attr(test, schemars(with = "Bytes"))]
+    pub detached_bytes: u64,
+}
+
+impl Default for Continuity {
+    fn default() -> Self {
+        Self { keep: Duration::ZERO, detached_bytes: 8 * MIB }
     }
 }
 

@@ -1,0 +1,116 @@
+//! While no daemon is there: what the agent may do, how it ends, and who may look.
+
+use crate::session::{Session, keeping, of_kind, said, without_holes};
+use crate::turns::{all_pieces, in_pieces};
+use acpd_e2e::{Deadline, PATIENCE, Scratch};
+use rustix::process::{Pid, test_kill_process};
+use serde_json::json;
+
+/// Waits until a process is gone.
+fn gone(pid: u64) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a process id")).expect("not zero");
+    let deadline = Deadline::after(PATIENCE);
+    while test_kill_process(pid).is_ok() {
+        assert!(!deadline.is_over(), "{pid:?} lives on");
+        std::thread::yield_now();
+    }
+}
+
+fn number(value: &serde_json::Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("a number: {value}"))
+}
+
+// contract 7.3: an agent that ends while no daemon is there ends by its own cause, with all that it said
+#[test]
+fn an_end_in_the_gap_is_recorded() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let prompt = format!("{}\nstderr 3\nexit 3", in_pieces(20));
+    let session = Session::begin(&daemon, &scratch, "example", &prompt);
+    session.updates(&daemon, 30);
+    let pid = session.pid(&daemon);
+    daemon.kill();
+    gone(pid);
+
+    let mut daemon = scratch.serve();
+    let ended = session.event(&daemon, "ended")["terminationInfo"].clone();
+    assert_eq!((&ended["cause"], &ended["exitCode"]), (&json!("agent_crash"), &json!(3)), "{ended}");
+    assert_eq!(ended["stderr"]["totalLines"], 3, "{ended}");
+    let events = session.events(&daemon);
+    without_holes(&events);
+    assert_eq!(said(&events), all_pieces(20));
+    assert_eq!(std::fs::read_dir(scratch.state().join("keepers")).expect("it is there").count(), 0);
+    daemon.stop();
+}
+
+// contract 7.2: an agent waits as long as it is kept, and ends then
+#[test]
+fn an_agent_ends_when_its_time_is_over() {
+    let scratch = keeping("300ms");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", "hang");
+    session.event(&daemon, "prompt");
+    let pid = session.pid(&daemon);
+    daemon.kill();
+    gone(pid);
+
+    let mut daemon = scratch.serve();
+    let ended = session.event(&daemon, "ended")["terminationInfo"].clone();
+    assert_eq!(
+        (&ended["cause"], &ended["terminatedBy"]),
+        (&json!("daemon_lost"), &json!("daemon")),
+        "{ended}"
+    );
+    assert!(ended["escalation"].is_array(), "{ended}");
+    daemon.stop();
+}
+
+// contract 7.2: "0s" is the first version: agents end with their daemon
+#[test]
+fn nothing_is_kept_where_nothing_is_to_be() {
+    let scratch = keeping("0s");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", "hang");
+    session.event(&daemon, "prompt");
+    let pid = session.pid(&daemon);
+    daemon.kill();
+    gone(pid);
+    let mut daemon = scratch.serve();
+    assert_eq!(session.event(&daemon, "ended")["terminationInfo"]["cause"], "daemon_lost");
+    daemon.stop();
+}
+
+// contract 7.3: others look and change nothing; they name what they see
+#[test]
+fn others_leave_a_detached_session_alone() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", "ask edit");
+    session.event(&daemon, "permission_requested");
+    let (pid, events) = (session.pid(&daemon), session.events(&daemon).len());
+    daemon.kill();
+    for _ in 0..3 {
+        let listed = list(&scratch);
+        assert_eq!(
+            (&listed["sessionId"], &listed["state"]),
+            (&json!(session.id), &json!("waiting")),
+            "{listed}"
+        );
+    }
+    // An embedded host recovers what is dead, and this is not.
+    scratch.run(&["run", "--embedded", "--agent", "example", "hello"]);
+    let mut daemon = scratch.serve();
+    assert_eq!(session.pid(&daemon), pid);
+    let now = session.events(&daemon);
+    assert_eq!(now.len(), events + 1, "{now:?}");
+    assert_eq!(of_kind(&now, "reattached").len(), 1);
+    assert!(number(&of_kind(&now, "reattached")[0]["gapMs"]) > 0);
+    daemon.stop();
+}
+
+fn list(scratch: &Scratch) -> serde_json::Value {
+    let state = scratch.state().display().to_string();
+    let (_, out, _) = scratch.run(&["sessions", "list", "--json", "--state-dir", &state]);
+    let listed: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    listed["sessions"][0].clone()
+}

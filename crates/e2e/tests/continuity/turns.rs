@@ -1,0 +1,167 @@
+//! A turn goes on over the death of the daemon: the same agent, every line once, every question answered once.
+
+use crate::session::{Session, keeping, of_kind, said, without_holes};
+use serde_json::json;
+
+/// What an agent says in pieces, with pauses: as a prompt.
+pub(crate) fn in_pieces(pieces: usize) -> String {
+    vec!["stream 20 40\nsleep 10"; pieces].join("\n")
+}
+
+/// What it says then.
+pub(crate) fn all_pieces(pieces: usize) -> String {
+    // What the example agent fills its chunks with.
+    let filler = " abcdefghijklmnopqrstuvwxyzabcde";
+    let piece: String = (0..20).map(|number| format!("{number:08}{filler}")).collect();
+    piece.repeat(pieces)
+}
+
+// contract 7.3: kill -9 in the middle of a turn, and the turn goes on
+#[test]
+fn a_turn_outlives_its_daemon() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", &in_pieces(60));
+    session.updates(&daemon, 100);
+    let pid = session.pid(&daemon);
+    daemon.kill();
+
+    let mut daemon = scratch.serve();
+    assert_eq!(session.pid(&daemon), pid, "the same agent");
+    let ended = session.event(&daemon, "turn_ended");
+    assert_eq!((&ended["turn"], &ended["stopReason"]), (&json!(1), &json!("end_turn")), "{ended}");
+    let events = session.events(&daemon);
+    without_holes(&events);
+    assert_eq!(of_kind(&events, "reattached").len(), 1);
+    assert_eq!((of_kind(&events, "prompt").len(), of_kind(&events, "run_started").len()), (1, 1));
+    assert_eq!(said(&events), all_pieces(60));
+    // The session is as any other.
+    assert_eq!(session.prompt(&daemon, "again").status, 202);
+    session.event_after(&daemon, ended["seq"].as_u64().expect("a number"), "turn_ended");
+    assert_eq!(session.pid(&daemon), pid);
+    daemon.stop();
+}
+
+// contract 7.3: a question that is open stays open, under its number, and its answer reaches the agent
+#[test]
+fn a_question_outlives_its_daemon() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", "ask edit\nstream 3 20");
+    let question = session.event(&daemon, "permission_requested")["seq"].clone();
+    daemon.kill();
+
+    let mut daemon = scratch.serve();
+    assert_eq!(session.info(&daemon)["state"], "waiting");
+    let answer = session.answer(&daemon, &question, "allow-once");
+    assert_eq!(answer.status, 204, "{}", String::from_utf8_lossy(&answer.body));
+    session.event(&daemon, "turn_ended");
+    let events = session.events(&daemon);
+    assert_eq!(of_kind(&events, "permission_requested").len(), 1);
+    assert_eq!(of_kind(&events, "permission_resolved").len(), 1);
+    daemon.stop();
+}
+
+// contract 7.3: an answer that was given and did not reach the agent, reaches it; one that did, does not twice
+#[test]
+fn answers_reach_the_agent_once() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let asks = vec!["ask edit"; 8].join("\n");
+    let session = Session::begin(&daemon, &scratch, "example", &asks);
+    let mut seq = 0;
+    for _ in 0..8 {
+        let question = session.event_after(&daemon, seq, "permission_requested")["seq"].clone();
+        seq = question.as_u64().expect("a number");
+        assert_eq!(session.answer(&daemon, &question, "allow-once").status, 204);
+        daemon.kill();
+        daemon = scratch.serve();
+    }
+    session.event(&daemon, "turn_ended");
+    let events = session.events(&daemon);
+    without_holes(&events);
+    assert_eq!(of_kind(&events, "permission_requested").len(), 8);
+    assert_eq!(of_kind(&events, "permission_resolved").len(), 8);
+    assert_eq!(of_kind(&events, "reattached").len(), 8);
+    daemon.stop();
+}
+
+// contract 7.3: what acpd serves an agent is served over the death of the daemon, too
+#[test]
+fn a_file_request_is_answered_over_the_gap() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let file = scratch.work().join("notes");
+    let writes: String =
+        (0..40).map(|n| format!("write {} {n}\nread {}\n", file.display(), file.display())).collect();
+    let session = Session::begin(&daemon, &scratch, "example", &format!("{}\n{writes}", in_pieces(3)));
+    for updates in [20, 80, 100] {
+        session.updates(&daemon, updates);
+        daemon.kill();
+        daemon = scratch.serve();
+    }
+    let ended = session.event(&daemon, "turn_ended");
+    assert_eq!(ended["stopReason"], "end_turn", "{ended}");
+    without_holes(&session.events(&daemon));
+    assert_eq!(std::fs::read_to_string(file).expect("it was written"), "39");
+    daemon.stop();
+}
+
+// ADR 22: terminals end with their daemon, and an agent that waits for one is answered
+#[test]
+fn a_wait_for_a_terminal_is_answered() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", "run sh -c 'echo begun; sleep 600'");
+    session.event(&daemon, "terminal");
+    daemon.kill();
+
+    let mut daemon = scratch.serve();
+    let ended = session.event(&daemon, "turn_ended");
+    assert_eq!(ended["turn"], 1, "{ended}");
+    without_holes(&session.events(&daemon));
+    daemon.stop();
+}
+
+// contract 7.3: a message that the agent takes slowly reaches it whole, and once
+#[test]
+fn a_long_prompt_reaches_the_agent_whole() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", "sleep 300");
+    let text = "z".repeat(8 << 20);
+    assert_eq!(session.prompt(&daemon, &text).status, 202);
+    session.event(&daemon, "turn_ended");
+    daemon.kill();
+
+    let mut daemon = scratch.serve();
+    let events = session.events_until_turn(&daemon, 2);
+    without_holes(&events);
+    assert!(said(&events).contains(&text), "the example agent says what it is told");
+    daemon.stop();
+}
+
+// contract 7.3: two sessions on one process, each goes on
+#[test]
+fn sessions_on_a_shared_process_go_on() {
+    let scratch = keeping("60s").example("shared", &[]).config("share_process = true");
+    let mut daemon = scratch.serve();
+    let one = Session::begin(&daemon, &scratch, "shared", &in_pieces(40));
+    let other = Session::begin(&daemon, &scratch, "shared", &in_pieces(40));
+    other.updates(&daemon, 60);
+    let pid = one.pid(&daemon);
+    daemon.kill();
+
+    let mut daemon = scratch.serve();
+    for session in [&one, &other] {
+        assert_eq!(session.pid(&daemon), pid);
+        session.event(&daemon, "turn_ended");
+        let events = session.events(&daemon);
+        without_holes(&events);
+        assert_eq!(said(&events), all_pieces(40));
+    }
+    // A new session joins them there.
+    let third = Session::begin(&daemon, &scratch, "shared", "hello");
+    assert_eq!(third.pid(&daemon), pid);
+    daemon.stop();
+}
