@@ -22,7 +22,7 @@ fn errors_point_at_the_wrong_part_and_say_what_to_write() {
         ("[servr]\n", "1:2: unknown section [servr]; did you mean [server]?"),
         (
             "listen = 'x'\n",
-            "1:1: unknown section or key \"listen\"; the sections are server, storage, timeouts, terminal, \
+            "1:1: unknown section or key \"listen\"; the sections are server, storage, continuity, timeouts, terminal, \
              files, limits, compat, client, agents, tokens, hooks",
         ),
         (
