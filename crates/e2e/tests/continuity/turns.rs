@@ -67,7 +67,7 @@ fn a_question_outlives_its_daemon() {
 fn answers_reach_the_agent_once() {
     let scratch = keeping("60s");
     let mut daemon = scratch.serve();
-    let asks = vec!["ask edit"; 8].join("\n");
+    let asks = ["ask edit"; 8].join("\n");
     let session = Session::begin(&daemon, &scratch, "example", &asks);
     let mut seq = 0;
     for _ in 0..8 {
