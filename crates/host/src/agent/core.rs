@@ -319,8 +319,11 @@ impl AgentCore {
     /// again.
     fn give(&mut self, route: RouteId, message: FromAgent, out: &mut Effects) {
         let known = self.routes.iter().find(|known| known.id == route).map_or(0, |route| route.known);
-        let is_open =
-            matches!(&message, FromAgent::Request { id, .. } if known > 0 && self.stdin.served.contains(id));
+        let is_open = match &message {
+            FromAgent::Request { id, .. } if self.stdin.is_fed_again(id) => return,
+            FromAgent::Request { id, .. } => known > 0 && self.stdin.served.contains(id),
+            _ => false,
+        };
         if self.said > known || is_open {
             self.watermark.is_for(route);
             out.add(route, message);

@@ -250,6 +250,7 @@ impl Performer {
             Some(Stop::Leave) => self.task.released = true,
             None => {}
         }
+        self.tell_what_is_served(&acts);
         if !recording.is_empty()
             && self.failure.is_none()
             && let Some(appender) = &mut self.parts.appender
@@ -294,8 +295,7 @@ impl Performer {
             Act::Close { params } => return self.close(&params),
             Act::CloseIsMissing => return self.working.close_is_missing(agent.methods()),
             Act::RememberMissing(method) => return agent.methods().remember_missing(&method),
-            Act::Serve { number, service, id, line, position } => {
-                agent.serve(route, &id, &line, position);
+            Act::Serve { number, service, id: _, line, position: _ } => {
                 let (params, live) = (SessionCore::params_of(&line), self.task.live.clone());
                 return self.working.serve((number, service), params, &self.parts, live);
             }

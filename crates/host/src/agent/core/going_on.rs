@@ -27,8 +27,13 @@ impl AgentCore {
     pub(in crate::agent) fn serve_again(&mut self, marks: &Marks, out: &mut Effects) {
         let served: Vec<_> = marks.served().map(|(id, line)| (id, line.map(str::to_owned))).collect();
         self.stdin.served = served.iter().map(|(id, _)| id.clone()).collect();
-        for line in served.into_iter().filter_map(|(_, line)| line) {
-            self.line(line.into(), self.said, out);
+        let mut fed = Vec::new();
+        for (id, line) in served {
+            if let Some(line) = line {
+                self.line(line.into(), self.said, out);
+                fed.push(id);
+            }
         }
+        self.stdin.fed = fed;
     }
 }

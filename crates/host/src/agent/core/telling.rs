@@ -22,11 +22,22 @@ pub(super) struct ForStdin {
     undrained: usize,
     /// Requests that acpd serves, and that the keeper knows of.
     pub(super) served: Vec<OwnedId>,
+    /// Those that the keeper gave back with their lines: these lines may come again.
+    pub(super) fed: Vec<OwnedId>,
 }
 
 impl ForStdin {
     pub(super) fn new(framing: Framing) -> Self {
-        Self { framing, backlog: BytesMut::new(), undrained: 0, served: Vec::new() }
+        Self { framing, backlog: BytesMut::new(), undrained: 0, served: Vec::new(), fed: Vec::new() }
+    }
+
+    /// Whether a request comes again that was taken from the keeper; once.
+    pub(super) fn is_fed_again(&mut self, id: &OwnedId) -> bool {
+        let place = self.fed.iter().position(|fed| fed == id);
+        place.is_some_and(|place| {
+            self.fed.swap_remove(place);
+            true
+        })
     }
 
     /// The keeper remembers something, or forgets it.

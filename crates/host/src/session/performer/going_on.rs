@@ -1,6 +1,7 @@
 //! How far the agent of a session was heard, and going on where another host was.
 
 use super::Performer;
+use crate::session::effects::{Act, Ordered};
 use crate::session::owed::Owed;
 use acpd_wire::OwnedId;
 
@@ -10,6 +11,16 @@ impl Performer {
         self.told = self.core.position();
         let effects = self.core.go_on(debts, recorded, Self::now());
         self.perform(effects);
+    }
+
+    /// Before the log says that a request was heard, its keeper knows that it is served: a host that takes over would not read
+    /// it again, and not serve it.
+    pub(super) fn tell_what_is_served(&self, acts: &[Ordered]) {
+        for ordered in acts {
+            if let Act::Serve { id, line, position, .. } = &ordered.act {
+                self.parts.agent.serve(self.parts.route, id, line, *position);
+            }
+        }
     }
 
     /// The agent's lines up to here need not be read again when what came of them is committed.
