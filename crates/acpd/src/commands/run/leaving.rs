@@ -81,6 +81,13 @@ impl Conversation {
             tokio::select! {
                 incoming = self.client.next() => match incoming? {
                     Incoming::Answer { id, outcome } if id == asked => return Some(outcome),
+                    // Another was faster, as a daemon that stops: what it says of the session comes before it leaves, the answer
+                    // may not.
+                    Incoming::Notification { method, params }
+                        if method == method::SESSION_ENDED && is_of(&params, session) =>
+                    {
+                        return Some(Ok(Value::Null));
+                    }
                     // The session is left to the daemon.
                     Incoming::News(_) if !self.client.is_connected() => return None,
                     _ => {}
@@ -116,6 +123,11 @@ impl Conversation {
             false => writeln!(anstream::stderr(), "{text}").map_err(Failure::from),
         }
     }
+}
+
+/// Whether the end of a session that is told is that of this one.
+fn is_of(params: &[u8], session: &str) -> bool {
+    serde_json::from_slice::<Value>(params).is_ok_and(|params| params["session_id"] == session)
 }
 
 /// How a session ended that was asked to close, by its record: another may have ended it before.
