@@ -253,7 +253,9 @@ fn an_exit_behind_the_first_answer_is_recorded() {
         let mut client = scratch.stdio("gone");
         client.initialize();
         let asked = client.request("session/new", &json!({"cwd": "/usr", "mcpServers": []}));
-        client.answer(&asked);
+        if let Some(session) = client.answer(&asked).json["result"]["sessionId"].as_str() {
+            until_ended(&mut client, session, 1);
+        }
         client.finish();
     }
     let sessions = ids(&scratch);
