@@ -104,6 +104,9 @@ pub enum Command {
     /// Stop the daemon, and wait until it is gone
     #[command(after_help = operate::STOP)]
     Stop(Operate),
+    /// Have the daemon go on as the acpd that is installed now
+    #[command(after_help = operate::HANDOVER)]
+    Handover(Operate),
     /// Have the daemon read its configuration anew
     #[command(after_help = operate::RELOAD)]
     Reload(Operate),
@@ -155,6 +158,7 @@ The first line on stdout says where it listens; logs go to stderr. Local command
 Unix socket, acpd.sock in the state directory. Without tokens it listens on loopback only. \
 SIGTERM or SIGINT: sessions end in order, and can be taken up again; a second one hurries. \
 SIGHUP, or acpd reload: reads tokens, agents and limits anew. \
+SIGUSR2, or acpd handover: goes on as the acpd that is installed now. \
 With --check the exit code is 0 if it could start and 1 if not, and each finding has its remedy; nothing \
 is written, and a daemon that runs is not disturbed.
 

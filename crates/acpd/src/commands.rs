@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 pub(crate) mod agents;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod handover;
 pub(crate) mod open;
 pub(crate) mod reload;
 pub(crate) mod run;

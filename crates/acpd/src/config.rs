@@ -40,8 +40,8 @@ pub use moment::Expiry;
 pub(crate) use moment::written;
 pub use origin::Origins;
 pub use sections::{
-    Agent, Compat, Config, Continuity, Durability, Files, Limits, Scope, Sees, Server, Storage, Terminal,
-    Timeouts, Token, TokenHash, Variables, word,
+    Agent, Compat, Config, Continuity, Durability, Files, Limits, OnStop, Scope, Sees, Server, Storage,
+    Terminal, Timeouts, Token, TokenHash, Variables, word,
 };
 pub use values::{agent_name, listen_address};
 

@@ -25,6 +25,7 @@ mod form;
 mod front;
 mod hooks;
 mod hosting;
+mod image;
 mod keyboard;
 mod local_host;
 mod log_format;

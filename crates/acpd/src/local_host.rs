@@ -42,7 +42,7 @@ fn example_agent() -> Result<config::Agent, Failure> {
 
 /// How agents outlive the daemon, if they do.
 pub(crate) fn continuity(config: &Config) -> Option<Continuity> {
-    let config::Continuity { keep, detached_bytes } = config.continuity;
+    let config::Continuity { keep, detached_bytes, .. } = config.continuity;
     let directory = config.storage.path.join(KEEPERS);
     (!keep.is_zero()).then_some(Continuity { keep, detached_bytes, directory })
 }
@@ -89,6 +89,11 @@ impl LocalHost {
         Ok(Self { host, log, supervisor, line_limit: config.limits.line_bytes, end_bound })
     }
 
+    /// What starts programs here.
+    pub(crate) fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
     /// What tells hooks works with.
     pub(crate) fn means_of_hooks(&self) -> Means {
         let (log, supervisor) = (self.log.clone(), self.supervisor.clone());
@@ -123,6 +128,20 @@ impl LocalHost {
     /// The session of this id, or the only one whose id ends or begins like this.
     pub(crate) async fn session(&self, id: &str) -> Result<Session, Failure> {
         Ok(meant(id, self.sessions(&SessionFilter::default()).await?)?)
+    }
+
+    /// Ends the host. Where sessions go on that were left to the next one, they do so until this process ends, and nothing of
+    /// the host is dropped: whether there are some.
+    pub(crate) async fn end_or_leave(self, stops: &mut StopSignals) -> bool {
+        let leaves = self.host.live_sessions() > 0;
+        if leaves {
+            self.host.committed().await;
+            std::mem::forget(self);
+        } else {
+            self.host.clone().shutdown("daemon").await;
+            self.close(stops).await;
+        }
+        leaves
     }
 
     /// Ends the host, within the ladder's graces and a second. A signal kills what still ends.

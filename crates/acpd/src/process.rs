@@ -1,10 +1,13 @@
 //! From the arguments of the process to a command.
 
 use crate::cli::{Cli, Command};
+use crate::commands::serve::Left;
+use crate::exit::Failure;
 use crate::passed::Passed;
 use crate::{commands, exit, logging, runtime};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// The hidden subcommand that every program is started through.
 pub(crate) const KEEPER: &str = "keeper";
@@ -38,7 +41,7 @@ pub fn run_process() -> ExitCode {
         _ => Ok(Passed::default()),
     };
     let log = logging::start(&cli);
-    if let Err(error) = survive_full_files() {
+    if let Err(error) = survive_signals(&cli) {
         return exit::exit_code(Err(error.into()));
     }
     let runtime = match runtime::start(matches!(cli.command, Command::Serve(_))) {
@@ -51,7 +54,7 @@ pub fn run_process() -> ExitCode {
             Command::Chat(chat) => commands::run::chat(*chat).await,
             Command::Attach(attach) => commands::run::attach(attach).await,
             Command::Stdio(stdio) => commands::stdio::stdio(stdio).await,
-            Command::Serve(serve) => commands::serve::serve(serve, passed).await,
+            Command::Serve(serve) => return commands::serve::serve(serve, passed).await,
             Command::Token(token) => commands::token::token(token).await,
             Command::Sessions(sessions) => commands::sessions::sessions(sessions).await,
             Command::Top(top) => commands::top::top(top).await,
@@ -60,21 +63,41 @@ pub fn run_process() -> ExitCode {
             Command::Status(status) => commands::status::status(status).await,
             Command::Stop(stop) => commands::stop::stop(stop).await,
             Command::Open(args) => commands::open::open(args).await,
+            Command::Handover(handover) => commands::handover::handover(handover).await,
             Command::Reload(reload) => commands::reload::reload(reload).await,
             Command::Agents(agents) => commands::agents::agents(agents).await,
             Command::ExampleAgent { .. } => unreachable!("it was taken off above"),
         }
+        .map(|()| Left::default())
     });
-    // A thread may still be blocked in a read of stdin; it is not waited for.
-    runtime.shutdown_background();
+    if outcome.as_ref().is_ok_and(|left| left.agents) {
+        // What it would drop ends them.
+        std::mem::forget(runtime);
+    } else {
+        // A thread may still be blocked in a read of stdin; it is not waited for.
+        runtime.shutdown_background();
+    }
     // Before the error that it ends with, if there is one.
     drop(log);
-    exit::exit_code(outcome)
+    exit::exit_code(outcome.and_then(go_on))
+}
+
+/// Becomes the next image of a daemon that hands over.
+fn go_on(left: Left) -> Result<(), Failure> {
+    let Some(successor) = left.successor else { return Ok(()) };
+    let program = successor.program().display().to_string();
+    let error = successor.exec();
+    Err(Failure::Failed(format!("cannot go on as {program}: {error}; the daemon has ended")))
 }
 
 /// A file size limit (`ulimit -f`) is a full disk to the event log, which copes; by default the signal that comes
-/// with it kills the process. A handler, because agents would inherit a signal that is ignored.
-fn survive_full_files() -> std::io::Result<()> {
-    let seen = std::sync::Arc::default();
-    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, seen).map(drop)
+/// with it kills the process. So does SIGUSR2, which may come to a daemon that begins: twice, say, for one hand-over.
+/// Handlers, because agents would inherit a signal that is ignored.
+fn survive_signals(cli: &Cli) -> std::io::Result<()> {
+    let survive = |signal| signal_hook::flag::register(signal, Arc::default()).map(drop);
+    survive(signal_hook::consts::SIGXFSZ)?;
+    match cli.command {
+        Command::Serve(_) => survive(signal_hook::consts::SIGUSR2),
+        _ => Ok(()),
+    }
 }

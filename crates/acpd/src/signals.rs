@@ -1,4 +1,4 @@
-//! SIGTERM, SIGINT and SIGHUP: the first asks to stop, the second kills what has not ended.
+//! SIGTERM, SIGINT and SIGHUP: the first asks to stop, the second kills what has not ended. SIGUSR2 asks a daemon to hand over.
 
 use crate::runtime::if_any;
 use std::io;
@@ -19,6 +19,8 @@ pub(crate) struct StopSignals {
     interrupt: Signal,
     /// None when it was inherited as ignored, as from `nohup`.
     hangup: Option<Signal>,
+    /// One has come.
+    came: bool,
 }
 
 impl StopSignals {
@@ -29,7 +31,7 @@ impl StopSignals {
     /// For a daemon, to which SIGHUP means something else.
     pub(crate) fn without_hangup() -> io::Result<Self> {
         let (term, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        Ok(Self { term, interrupt, hangup: None })
+        Ok(Self { term, interrupt, hangup: None, came: false })
     }
 
     /// Waits for the next one.
@@ -45,12 +47,24 @@ impl StopSignals {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub(crate) async fn next_one(&mut self) -> StopSignal {
-        tokio::select! {
+        let which = tokio::select! {
             _ = self.term.recv() => StopSignal::Terminate,
             _ = self.interrupt.recv() => StopSignal::Interrupt,
             _ = if_any(self.hangup.as_mut().map(Signal::recv)) => StopSignal::Hangup,
-        }
+        };
+        self.came = true;
+        which
     }
+
+    /// Whether one has come so far.
+    pub(crate) fn have_come(&self) -> bool {
+        self.came
+    }
+}
+
+/// SIGUSR2, which asks a daemon to hand over to the binary that is on disk now.
+pub(crate) fn handovers() -> io::Result<Signal> {
+    signal(SignalKind::user_defined2())
 }
 
 /// SIGHUP, which asks a daemon to read its configuration anew. None when it was inherited as ignored.

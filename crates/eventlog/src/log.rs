@@ -191,6 +191,15 @@ impl EventLog {
         }
     }
 
+    /// Waits until what was appended before is committed.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Closed`] when the log is closed, which has committed it then.
+    pub async fn committed(&self) -> Result<(), WriteError> {
+        self.shared.ask(0, |_| ()).await
+    }
+
     /// Creates a session and gives its appender. It and its first events are durable when this returns.
     ///
     /// # Errors

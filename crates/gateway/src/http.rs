@@ -8,6 +8,7 @@ mod acp;
 mod body;
 mod codes;
 mod exchange;
+mod farewell;
 mod guard;
 mod health;
 mod journal;
@@ -29,7 +30,7 @@ mod write_timeout;
 
 pub use listen::Listener;
 pub use metrics::{Measurements, MeasurementsError};
-pub use rest::{EventRenderer, ReloadRequest, Reloaded};
+pub use rest::{Asked, EventRenderer, HandingOver, Reloaded};
 pub use settings::HttpSettings;
 pub use tls::{TlsError, tls_config};
 pub use tokens::{TokenHash, Tokens, hash_token};
@@ -87,8 +88,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// A door to `host` for the bearers of `tokens`, with `pages` for browsers, and the requests for another reading of the
-    /// configuration, which are to be answered; streams end when `stop` is cancelled.
+    /// A door to `host` for the bearers of `tokens`, with `pages` for browsers, and what the daemon itself is asked, which is
+    /// to be answered; streams end when `stop` is cancelled.
     pub fn new(
         host: Host,
         tokens: Tokens,
@@ -96,14 +97,19 @@ impl HttpServer {
         pages: Pages,
         measurements: Option<Measurements>,
         stop: CancellationToken,
-    ) -> (Self, mpsc::Receiver<ReloadRequest>) {
-        let (shared, reloads) = Shared::new(host, tokens, settings, pages, measurements, stop);
-        (Self { shared: Arc::new(shared) }, reloads)
+    ) -> (Self, mpsc::Receiver<Asked>) {
+        let (shared, asked) = Shared::new(host, tokens, settings, pages, measurements, stop);
+        (Self { shared: Arc::new(shared) }, asked)
     }
 
     /// Goes by these settings from now on.
     pub fn set(&self, settings: HttpSettings) {
         self.shared.set(settings);
+    }
+
+    /// Has streams say, when they end, that the next image of acpd goes on.
+    pub fn hand_over(&self) {
+        self.shared.daemon.farewell.hand_over();
     }
 
     /// Serves clients on `listeners`: accepts until `quit` is cancelled, then waits for the token that ends streams, and

@@ -26,7 +26,7 @@ mod wire_error;
 
 pub use connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
 pub use http::{
-    EventRenderer, HttpServer, HttpSettings, Listener, Measurements, MeasurementsError, ReloadRequest,
+    Asked, EventRenderer, HandingOver, HttpServer, HttpSettings, Listener, Measurements, MeasurementsError,
     Reloaded, TlsError, TokenHash, Tokens, hash_token, tls_config,
 };
 pub use identity::{Allowance, ConnectionPermit, Identity, Scope};

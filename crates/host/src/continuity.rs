@@ -44,6 +44,11 @@ impl KeptProcess {
         Self { address, continuity, is_asked: AtomicBool::new(true) }
     }
 
+    /// Whether it outlives this host.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked.load(Ordering::SeqCst)
+    }
+
     /// A session of it is in the log: from now on it outlives this host.
     pub(crate) fn keep(&self, process: &ProcessHandle, line_limit: usize) {
         if self.is_asked.swap(true, Ordering::SeqCst) {

@@ -5,7 +5,7 @@ use crate::continuity::Continuity;
 use crate::host_file::HostFile;
 use crate::recovery::Recovery;
 use crate::search::keep_indexing;
-use crate::session::EndRequest;
+use crate::session::{EndRequest, SessionHandle};
 use crate::sessions::Sessions;
 use crate::spec::AgentSpec;
 use crate::store::SessionStore;
@@ -113,18 +113,38 @@ impl Host {
 
     /// Ends every session and every agent in good order and closes the log. Bounded by the stop ladder.
     pub async fn shutdown(self, initiator: &str) {
-        let initiator: Arc<str> = initiator.into();
+        self.close();
+        end_all(self.shared.sessions.live.all(), initiator).await;
+        self.shared.scope.token().cancel();
+    }
+
+    /// Leaves sessions whose agents can outlive this host to the next one, and ends the others as [`shutdown`](Self::shutdown)
+    /// does. They go on here until the process ends or is replaced by another program, which it has to be then: what holds
+    /// them must not be dropped before.
+    pub async fn leave(&self, initiator: &str) {
+        self.close();
+        let (left, ending): (Vec<_>, Vec<_>) =
+            self.shared.sessions.live.all().into_iter().partition(|session| session.agent().outlives_host());
+        left.iter().for_each(SessionHandle::keep_viewers);
+        end_all(ending, initiator).await;
+    }
+
+    /// Whether [`leave`](Self::leave) would leave a session to the next host.
+    pub fn leaves_agents(&self) -> bool {
+        self.shared.sessions.live.all().iter().any(|session| session.agent().outlives_host())
+    }
+
+    /// Waits until what was said is in the log.
+    pub async fn committed(&self) {
+        // One that is closed has committed it.
+        let _closed = self.shared.store.log.committed().await;
+    }
+
+    /// No run begins any more.
+    fn close(&self) {
         self.shared.closing.cancel();
         // Beside the sessions: each has its own ladder.
         self.shared.agents.stop_spares();
-        // Sessions end side by side; the ladder bounds each.
-        let mut ends = tokio::task::JoinSet::new();
-        for session in self.shared.sessions.live.all() {
-            let initiator = Arc::clone(&initiator);
-            ends.spawn(async move { drop(session.end(EndRequest::Shutdown, initiator).await) });
-        }
-        while ends.join_next().await.is_some() {}
-        self.shared.scope.token().cancel();
     }
 
     /// Waits for every task and closes the log; for the owner of the process, after [`shutdown`](Self::shutdown)
@@ -133,4 +153,15 @@ impl Host {
         self.shared.scope.finished().await;
         self.shared.store.log.clone().close().await;
     }
+}
+
+/// Ends sessions side by side; the ladder bounds each.
+async fn end_all(sessions: Vec<SessionHandle>, initiator: &str) {
+    let initiator: Arc<str> = initiator.into();
+    let mut ends = tokio::task::JoinSet::new();
+    for session in sessions {
+        let initiator = Arc::clone(&initiator);
+        ends.spawn(async move { drop(session.end(EndRequest::Shutdown, initiator).await) });
+    }
+    while ends.join_next().await.is_some() {}
 }

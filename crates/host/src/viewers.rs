@@ -34,6 +34,8 @@ pub(crate) struct Viewers {
 struct Table {
     next: u64,
     listed: Vec<(u64, ViewerInfo)>,
+    /// Those that leave come back to the next host.
+    are_kept: bool,
 }
 
 /// Keeps a viewer in the list until it is dropped.
@@ -51,6 +53,11 @@ impl Viewers {
         let number = table.next;
         table.listed.push((number, viewer));
         ViewerGuard { number, viewers: self.clone() }
+    }
+
+    /// From now on none has left: those that go come back to the next host of the session.
+    pub(crate) fn keep(&self) {
+        self.table.lock().are_kept = true;
     }
 
     /// Whether `can` is true of a viewer.
@@ -86,7 +93,12 @@ impl Viewers {
 
 impl Drop for ViewerGuard {
     fn drop(&mut self) {
-        self.viewers.table.lock().listed.retain(|(number, _)| *number != self.number);
+        let mut table = self.viewers.table.lock();
+        if table.are_kept {
+            return;
+        }
+        table.listed.retain(|(number, _)| *number != self.number);
+        drop(table);
         self.viewers.left.notify_one();
     }
 }
@@ -116,5 +128,15 @@ mod tests {
         assert_eq!(first(&viewers, "c").as_deref(), Some("c"));
         drop((a, b));
         assert_eq!(first(&viewers, "a").as_deref(), Some("c"));
+    }
+
+    // contract 7.3: a question is not taken for unheard because its client was sent to the next daemon
+    #[test]
+    fn a_viewer_that_is_kept_does_not_leave() {
+        let viewers = Viewers::default();
+        let a = viewers.add(viewer("a", true));
+        viewers.keep();
+        drop(a);
+        assert!(viewers.has(&"a".into()));
     }
 }

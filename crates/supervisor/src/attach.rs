@@ -66,6 +66,11 @@ pub struct Attached {
     pub detached: Duration,
 }
 
+/// The versions of the protocol by which keepers of other hosts are asked, from the oldest to the newest.
+pub fn keeper_versions() -> std::ops::RangeInclusive<u32> {
+    VERSIONS[0]..=VERSIONS[1]
+}
+
 /// Why a program cannot be taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {

@@ -47,7 +47,7 @@ mod sweep;
 mod tap;
 mod teed;
 
-pub use attach::{Adopting, AttachError, Attached};
+pub use attach::{Adopting, AttachError, Attached, keeper_versions};
 pub use containment::Containment;
 pub use continuity::Continuity;
 pub use environment::program_environment;

@@ -225,6 +225,15 @@ async def test_the_daemon_tells_of_itself(client: AcpdClient) -> None:
     assert (await client.reload()).agents == 1
 
 
+# contract 7.1: the daemon goes on as what is installed
+async def test_a_daemon_hands_over(daemon: Daemon) -> None:
+    async with AcpdClient(daemon.url) as client:
+        version = (await client.health()).version
+        assert (await client.hand_over()).version == version
+    async with AcpdClient(daemon.url) as client:
+        assert (await client.health()).version == version
+
+
 # contract 7.2: what would be removed; nothing is
 async def test_pruning_is_tried(shared: Daemon, client: AcpdClient) -> None:
     session_id = (await client.create_session(shared.work, "one")).session_id

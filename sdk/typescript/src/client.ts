@@ -298,6 +298,14 @@ export class AcpdClient {
     return this.#http.json({ method: "POST", path: "/v1/reload", signal: options.signal });
   }
 
+  /**
+   * Has the daemon go on as the acpd that is installed now: its version. It takes clients again in a moment, and its sessions end
+   * as at a restart. Fails with `handover_refused` when that acpd would not start.
+   */
+  handOver(options: CallOptions = {}): Promise<types.HandingOver> {
+    return this.#http.json({ method: "POST", path: "/v1/handover", signal: options.signal });
+  }
+
   /** Whether the daemon answers, and how it is. Needs no token. */
   health(options: CallOptions = {}): Promise<types.Health> {
     return this.#get("/v1/health", options);

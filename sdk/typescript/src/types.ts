@@ -15,6 +15,7 @@ export type {
   Code,
   ExitStatus,
   FinalOutput,
+  HandingOver,
   Health,
   HealthStatus,
   KnownToken,

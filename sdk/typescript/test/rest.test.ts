@@ -1,7 +1,7 @@
 // Every operation of REST, against a real daemon and the example agent.
 
 import { readFile } from "node:fs/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type AcpdClient, AcpdClient as Client, isProblem, type Session } from "acpd-client";
 import { Daemon } from "./daemon.js";
 
@@ -187,6 +187,15 @@ test("the daemon", async () => {
   expect(await client.checkAgent("example")).toMatchObject({ ok: true });
   expect(await client.reload()).toMatchObject({ agents: 1 });
   expect(await client.prune({ olderThanMs: 3_600_000, dryRun: true })).toEqual({ sessions: [] });
+});
+
+// contract 7.1: the daemon goes on as what is installed, and waits for no client
+test("a daemon hands over", async () => {
+  const own = await Daemon.forTest();
+  const { version } = await own.client().health();
+  expect(await own.client().handOver()).toEqual({ version });
+  // A connection that is kept for the next request may end under it.
+  await vi.waitFor(async () => expect(await own.client().health()).toMatchObject({ version }));
 });
 
 // inspector: Token entry: a code is good once

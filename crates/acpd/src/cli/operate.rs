@@ -21,6 +21,17 @@ Examples:
   acpd stop
   acpd stop --state-dir /var/lib/acpd";
 
+pub(super) const HANDOVER: &str = "\
+For an upgrade: the file that the daemon was started from is asked first whether it could start (acpd serve \
+--check); if not, the daemon goes on and the reason is told. Then it takes the daemon's place, as the same \
+process with the same arguments and on the same sockets: clients that call meanwhile wait, and are not \
+refused. Sessions end in order, as at a restart, and can be taken up again. SIGUSR2 does the same.
+Exit codes: 0 the new one answers, 1 it would not start or did not, 4 there is no daemon.
+
+Examples:
+  acpd handover
+  acpd handover --json | jq -r .to";
+
 pub(super) const RELOAD: &str = "\
 Tokens, agents, limits and what is kept are read anew, as with SIGHUP; addresses, TLS, [terminal] and \
 the rest of [storage] take a restart. A mistake in the file is told, and everything stays as it was.
@@ -30,7 +41,7 @@ Examples:
   acpd reload
   acpd reload --connect https://acpd.example.org --token-file admin.token";
 
-/// `acpd status`, `acpd stop` and `acpd reload`: something that is done with a daemon.
+/// `acpd status`, `acpd stop`, `acpd handover` and `acpd reload`: something that is done with a daemon.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Operate {
     /// Print JSON

@@ -2,25 +2,27 @@
 
 mod check;
 mod doors;
+mod handing_over;
 mod notify;
 mod pruner;
 mod token_uses;
 
 use crate::cli::Serve;
-use crate::config::{Config, Scope, Sees};
+use crate::config::{Config, OnStop, Scope, Sees};
 use crate::daemon_address;
 use crate::daemon_config;
 use crate::exit::Failure;
 use crate::hooks::{self, HookSpec, Hooks};
+use crate::image::{Image, Successor};
 use crate::local_host::{LocalHost, agent_specs, continuity, kill_on_signal, load_config};
 use crate::passed::{Passed, PassedError};
 use crate::runtime::if_any;
-use crate::signals::{StopSignals, hangups};
+use crate::signals::{StopSignals, handovers, hangups};
 use acpd_gateway::{
-    Allowance, HttpServer, HttpSettings, Identity, Measurements, Reloaded, TokenHash, Tokens,
-    local_socket_path, tls_config,
+    Allowance, Asked, HandingOver, HttpServer, HttpSettings, Identity, Measurements, Reloaded, TokenHash,
+    Tokens, local_socket_path, tls_config,
 };
-use acpd_host::{Keep, chain};
+use acpd_host::{Keep, TaskScope, chain};
 use acpd_inspector::{FIRST, Pages};
 use doors::Doors;
 use notify::Standing;
@@ -31,13 +33,35 @@ use std::net::SocketAddr;
 use std::path::Path;
 use token_uses::TokenUses;
 use tokio::signal::unix::Signal;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// Serves until a signal asks to stop, on the sockets that were passed in if there are some.
-pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> Result<(), Failure> {
+/// What ends sessions when the daemon does, as their records name it.
+const INITIATOR: &str = "daemon";
+
+/// Why a daemon leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    Stop,
+    HandOver,
+}
+
+/// What a daemon leaves to the process.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// Agents that go on without it, until something is dropped that holds them.
+    pub(crate) agents: bool,
+    /// What this process is to become.
+    pub(crate) successor: Option<Successor>,
+}
+
+/// Serves until a signal asks to stop, on the sockets that were passed in if there are some; or until the next image of this
+/// process takes over.
+pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> Result<Left, Failure> {
     if args.check {
-        return check::check(&args);
+        return check::check(&args).map(|()| Left::default());
     }
+    let image = Image::of_this_process()?;
     let (config, passed) = (load(&args)?, passed?);
     if passed.tcp.is_empty() {
         check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
@@ -47,7 +71,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     // Before the first child: each inherits what is set then.
     raise_open_files();
     let mut stops = StopSignals::without_hangup()?;
-    let mut reloads = hangups()?;
+    let (mut reloads, mut handovers) = (hangups()?, handovers()?);
     let tls = match (&config.server.tls_cert, &config.server.tls_key) {
         (Some(cert), Some(key)) => Some(tls_config(cert, key)?),
         _ => None,
@@ -55,7 +79,8 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let scheme = if tls.is_some() { "https" } else { "http" };
     let measured = Measurements::listen()?;
     let local = LocalHost::open_for(&config, continuity(&config), hooks::subscribers(&told)).await?;
-    let doors = Doors::open(passed, &config, tls).await?;
+    let is_next = passed.is_of_this_process();
+    let mut doors = Doors::open(passed, &config, tls).await?;
     let state_dir = config.storage.path.clone();
     daemon_config::note(&state_dir, config.file.as_deref());
     let listening = format!("{scheme}://{}", doors.addresses[0]);
@@ -79,42 +104,101 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     });
     let since = tokio::time::Instant::now();
     log_start(&config, &doors.addresses, &listening);
-    announce(&listening)?;
+    if let Err(unread) = announce(&listening)
+        && !is_next
+    {
+        return Err(unread);
+    }
     notify::tell(Standing::Ready(&listening));
-    let watched = notify::keep_watch(local.host.scope());
-    loop {
+    let watching = TaskScope::default();
+    let _watched = notify::keep_watch(&watching);
+    let mut leaving = loop {
         let asked = tokio::select! {
-            () = stops.next() => break,
-            _ = if_any(reloads.as_mut().map(Signal::recv)) => None,
-            Some(answer) = asked.recv() => Some(answer),
+            () = stops.next() => break Leaving::Stop,
+            // What comes of a signal is in the log only.
+            _ = if_any(reloads.as_mut().map(Signal::recv)) => Asked::Reload(oneshot::channel().0),
+            _ = handovers.recv() => Asked::HandOver(oneshot::channel().0),
+            Some(asked) = asked.recv() => asked,
             _ = keeping.tick() => {
                 uses.keep(&tokens);
                 continue;
             }
         };
-        notify::tell(Standing::Reloading);
-        let reloaded = reload(&args, (&server, &tokens, &pruner), &local, &config, &mut hooks).await;
-        notify::tell(Standing::Ready(&listening));
-        // It is in the log as well.
-        let _unread = asked.map(|answer| answer.send(reloaded));
-    }
+        match asked {
+            Asked::Reload(answer) => {
+                notify::tell(Standing::Reloading);
+                let reloaded = reload(&args, (&server, &tokens, &pruner), &local, &config, &mut hooks).await;
+                notify::tell(Standing::Ready(&listening));
+                let _unread = answer.send(reloaded);
+            }
+            Asked::HandOver(answer) => {
+                let judged = tokio::select! {
+                    () = stops.next() => break Leaving::Stop,
+                    judged = handing_over::ask(&local, &image, &doors.addresses) => judged,
+                };
+                let accepted = judged.is_ok();
+                match &judged {
+                    Ok(version) => tracing::info!(version, "acpd hands over"),
+                    Err(reason) => tracing::error!(reason, "acpd does not hand over and goes on"),
+                }
+                let _unread = answer.send(judged.map(|version| HandingOver { version }));
+                if accepted {
+                    break Leaving::HandOver;
+                }
+            }
+        }
+    };
     let sessions = local.host.live_sessions();
-    tracing::info!(sessions, "acpd stopping");
-    notify::tell(Standing::Stopping);
+    match leaving {
+        Leaving::Stop => {
+            tracing::info!(sessions, "acpd stopping");
+            notify::tell(Standing::Stopping);
+            // From here on clients are refused.
+            doors.copies.clear();
+        }
+        Leaving::HandOver => {
+            notify::tell(Standing::Reloading);
+            server.hand_over();
+        }
+    }
     quit.cancel();
-    let ending = local.host.clone().shutdown("daemon");
-    kill_on_signal(&mut stops, &local.host, ending).await;
+    let keeps_on_stop = config.server.on_stop == OnStop::Keep;
+    if leaving == Leaving::HandOver || keeps_on_stop {
+        kill_on_signal(&mut stops, &local.host, local.host.leave(INITIATOR)).await;
+    } else {
+        end_sessions(&local, &mut stops).await;
+    }
     // What the ends of sessions said is on its way; streams end behind it.
     stop.cancel();
     let _served = kill_on_signal(&mut stops, &local.host, serving).await;
-    drop(watched);
-    local.close(&mut stops).await;
     uses.keep(&tokens);
-    daemon_config::forget(&state_dir);
-    daemon_address::forget(&state_dir);
-    drop(doors.local);
-    tracing::info!(uptime_s = since.elapsed().as_secs(), "acpd stopped");
-    Ok(())
+    if stops.have_come() && leaving == Leaving::HandOver {
+        leaving = Leaving::Stop;
+        if !keeps_on_stop {
+            end_sessions(&local, &mut stops).await;
+        }
+    }
+    let agents = local.end_or_leave(&mut stops).await;
+    let uptime_s = since.elapsed().as_secs();
+    match leaving {
+        Leaving::Stop => {
+            daemon_config::forget(&state_dir);
+            daemon_address::forget(&state_dir);
+            drop(doors.local);
+            tracing::info!(uptime_s, agents_go_on = agents, "acpd stopped");
+            Ok(Left { agents, successor: None })
+        }
+        Leaving::HandOver => {
+            tracing::info!(uptime_s, program = %image.program.display(), "acpd becomes its next image");
+            let Doors { copies: sockets, places, local, .. } = doors;
+            Ok(Left { agents, successor: Some(Successor { image, sockets, places, local }) })
+        }
+    }
+}
+
+/// Ends every session by its agent's ladder.
+async fn end_sessions(local: &LocalHost, stops: &mut StopSignals) {
+    kill_on_signal(stops, &local.host, local.host.clone().shutdown(INITIATOR)).await;
 }
 
 fn load(args: &Serve) -> Result<Config, Failure> {

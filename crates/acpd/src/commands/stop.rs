@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(25);
 /// After which it is said what is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Live sessions that are counted at most.
-const MOST: usize = 2_000;
+pub(super) const MOST: usize = 2_000;
 
 pub(crate) async fn stop(args: Operate) -> Result<(), Failure> {
     let daemon = need_daemon(args.which).await?;
@@ -121,7 +121,7 @@ fn has_ended(stat: &str) -> bool {
 }
 
 /// What became of its sessions.
-fn ended(live: Option<(usize, bool)>) -> String {
+pub(super) fn ended(live: Option<(usize, bool)>) -> String {
     let more = if live.is_some_and(|(_, more)| more) { " or more" } else { "" };
     match live {
         None => String::new(),

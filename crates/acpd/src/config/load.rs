@@ -13,7 +13,7 @@ use toml::de::{DeTable, Deserializer};
 use super::error::at;
 use super::explain::{explain, instead, is_secret, path_at, value_span};
 use super::overlay::Overlay;
-use super::{Config, ConfigError, EXAMPLE_AGENT, Server, hooks, word};
+use super::{Config, ConfigError, EXAMPLE_AGENT, OnStop, Server, hooks, word};
 
 /// Where a configuration comes from. Nothing else is read, so a test can play any environment.
 #[derive(Debug, Clone, Default)]
@@ -225,6 +225,13 @@ fn contradictions(config: &Config) -> Vec<(Vec<&str>, String)> {
         (vec!["hooks"], message.to_owned())
     });
     let limits = limits_of_other_scopes(config);
+    let for_nothing = config.server.on_stop == OnStop::Keep && config.continuity.keep.is_zero();
+    let for_nothing = for_nothing.then(|| {
+        let message = "\"on_stop\" in [server] can be \"keep\" only where agents wait for the next daemon: set \"keep\" in \
+                       [continuity], such as \"10m\"";
+        (vec!["server", "on_stop"], message.to_owned())
+    });
+    let limits = limits.chain(for_nothing);
     unknown.into_iter().chain(half).chain(for_no_daemon).chain(twice).chain(limits).chain(spare).collect()
 }
 

@@ -110,6 +110,21 @@ pub struct Server {
     #[serde(deserialize_with = "file")]
     #[cfg_attr(test, schemars(with = "Option<Place>"))]
     pub tls_key: Option<PathBuf>,
+    /// What SIGTERM does with agents that outlive the daemon by `[continuity] keep`: `end` ends them, `keep` has them wait for
+    /// the next daemon. Default `end`.
+    pub on_stop: OnStop,
+}
+
+/// What becomes of agents that can outlive the daemon when it is told to stop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum OnStop {
+    /// They end.
+    #[default]
+    End,
+    /// They wait for the next daemon, as after its death.
+    Keep,
 }
 
 impl Default for Server {
@@ -121,6 +136,7 @@ impl Default for Server {
             allowed_origins: Vec::new(),
             tls_cert: None,
             tls_key: None,
+            on_stop: OnStop::default(),
         }
     }
 }

@@ -48,6 +48,7 @@ allowed_hosts = ["acpd.example.org"]
 allowed_origins = ["https://acpd.example.org:8443"]
 tls_cert = "chain.pem"
 tls_key = "/etc/acpd/key.pem"
+on_stop = "end"
 
 [storage]
 path = "/var/lib/acpd"
@@ -134,6 +135,7 @@ fn the_sample_is_read_in_full() {
             // Beside the file that names it.
             tls_cert: config.file.as_ref().map(|file| file.with_file_name("chain.pem")),
             tls_key: Some("/etc/acpd/key.pem".into()),
+            on_stop: OnStop::End,
         }
     );
     assert_eq!(
@@ -439,6 +441,19 @@ fn a_daemon_for_commands_is_read() {
     }
     let secret = bench("[client]\nconnect = \"http://me:secret@h\"\n").error();
     assert!(secret.contains("[client]") && !secret.contains("secret"), "{secret}");
+}
+
+// contract 7.2: on_stop = "keep" leaves agents to the next daemon, so it needs some that wait
+#[test]
+fn a_stop_that_keeps_agents_needs_agents_that_wait() {
+    let config = bench("[server]\non_stop = \"keep\"\n[continuity]\nkeep = \"1m\"\n").load().unwrap();
+    assert_eq!(config.server.on_stop, OnStop::Keep);
+    assert_eq!(bench("").load().unwrap().server.on_stop, OnStop::End);
+    let error = bench("[server]\non_stop = \"keep\"\n[continuity]\nkeep = \"0s\"\n").error();
+    assert!(
+        error.starts_with("acpd.toml:2:11: \"on_stop\" in [server] can be \"keep\" only where"),
+        "{error}"
+    );
 }
 
 // contract 4: a user's entry called `example` takes the built-in one's place

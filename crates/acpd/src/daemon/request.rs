@@ -111,11 +111,21 @@ impl Daemon {
         method: Method,
         path: &str,
     ) -> Result<T, DaemonError> {
+        self.ask_within(method, path, LOOK).await
+    }
+
+    /// The same with a bound of its own.
+    pub(crate) async fn ask_within<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        within: Duration,
+    ) -> Result<T, DaemonError> {
         let asked = async {
             let response = self.send(method, path, [(CONTENT_LENGTH, HeaderValue::from_static("0"))]).await?;
             self.read(response, ANSWER).await
         };
-        let body = tokio::time::timeout(LOOK, asked).await.map_err(|_| self.slow(LOOK))??;
+        let body = tokio::time::timeout(within, asked).await.map_err(|_| self.slow(within))??;
         serde_json::from_slice(&body).map_err(|error| self.unreadable(&error))
     }
 

@@ -11,6 +11,7 @@ mod cutting_proxy;
 mod doctor;
 mod events;
 mod following;
+mod handover;
 mod in_line;
 mod leaving_chat;
 mod opening;

@@ -36,6 +36,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const NEXT_HEAD: Duration = Duration::from_secs(100);
 /// How often an HTTP/2 client is asked whether it is there, and how long it may take.
 const PING: Duration = Duration::from_secs(15);
+/// How long a client that was let in may take for its first request when connections end: what it has said by then may be on
+/// its way, and would get no answer.
+const FIRST_REQUEST: Duration = Duration::from_millis(250);
 /// A buffer of a connection grows to this at most, in bytes.
 const BUFFER: usize = 64 * 1024;
 /// What the system takes of a TCP client's answers ahead of the client, in bytes; Linux doubles it. Left to itself it takes
@@ -232,13 +235,20 @@ impl Door {
                     (hyper::service::Service::call(&router, request), Arc::clone(&turns));
                 async move { answering.await.map(|response| turns::answered(response, turns)) }
             });
+        let begun = Instant::now();
         let connection = http.serve_connection_with_upgrades(stream, service);
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = &mut connection => ended,
             () = self.stop.cancelled() => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+                let left = FIRST_REQUEST.saturating_sub(begun.elapsed());
+                match tokio::time::timeout(left, connection.as_mut()).await {
+                    Ok(ended) => ended,
+                    Err(_) => {
+                        connection.as_mut().graceful_shutdown();
+                        connection.await
+                    }
+                }
             }
         };
         if let Err(error) = ended {

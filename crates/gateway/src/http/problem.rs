@@ -81,6 +81,8 @@ kinds! {
     ForeignOrigin = "foreign_origin",
     /// A process of another user called.
     ForeignUser = "foreign_user",
+    /// The binary that is on disk now would not start.
+    HandoverRefused = "handover_refused",
     /// The log of the session cannot be read.
     HistoryUnreadable = "history_unreadable",
     /// A key that belongs to another request.

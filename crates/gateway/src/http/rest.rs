@@ -4,12 +4,12 @@ mod agents;
 mod answering;
 mod body;
 mod creating;
+mod daemon;
 mod event_cursor;
 mod events;
 mod opening;
 mod prompting;
 mod pruning;
-mod reload;
 mod render;
 mod search;
 mod sessions;
@@ -18,8 +18,8 @@ mod tokens;
 mod transfer;
 mod whoami;
 
-pub(super) use reload::WAITING as RELOADS_WAITING;
-pub use reload::{ReloadRequest, Reloaded};
+pub(super) use daemon::WAITING as ASKED_WAITING;
+pub use daemon::{Asked, HandingOver, Reloaded};
 pub use render::Renderer as EventRenderer;
 pub(super) use sessions::CLIENT;
 
@@ -48,7 +48,7 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 23] = [
+const ROUTES: [Route; 24] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::POST, "/sessions", |method| on(method, creating::create)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
@@ -67,7 +67,8 @@ const ROUTES: [Route; 23] = [
     (MethodFilter::GET, "/search", |method| on(method, search::search)),
     (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
     (MethodFilter::POST, "/codes", |method| on(method, opening::issue)),
-    (MethodFilter::POST, "/reload", |method| on(method, reload::reload)),
+    (MethodFilter::POST, "/reload", |method| on(method, daemon::reload)),
+    (MethodFilter::POST, "/handover", |method| on(method, daemon::hand_over)),
     (MethodFilter::POST, "/agents/{name}/check", |method| on(method, agents::check)),
     (MethodFilter::GET, "/stats", |method| on(method, stats::show)),
     (MethodFilter::GET, "/tokens", |method| on(method, tokens::list)),

@@ -2,10 +2,11 @@
 
 use super::body::BodyBudget;
 use super::codes::Codes;
+use super::farewell::Farewell;
 use super::journal::Refusals;
 use super::metrics::Measurements;
 use super::pulse::Pulse;
-use super::rest::{RELOADS_WAITING, ReloadRequest};
+use super::rest::{ASKED_WAITING, Asked};
 use super::tokens::Tokens;
 use crate::identity::{Allowance, Identity};
 use acpd_host::{Host, Keep};
@@ -46,6 +47,14 @@ pub(super) struct Inspector {
     pub(super) codes: Codes,
 }
 
+/// What the daemon itself does.
+pub(super) struct OfDaemon {
+    /// What it is asked.
+    pub(super) asked: mpsc::Sender<Asked>,
+    /// What streams say when they end with it.
+    pub(super) farewell: Farewell,
+}
+
 /// What all requests share.
 pub(crate) struct Shared {
     pub(crate) host: Host,
@@ -60,8 +69,7 @@ pub(crate) struct Shared {
     pub(super) inspector: Inspector,
     /// Requests that were refused, as far as they were told.
     pub(super) refusals: Refusals,
-    /// For the daemon, which reads its configuration anew.
-    pub(super) reloads: mpsc::Sender<ReloadRequest>,
+    pub(super) daemon: OfDaemon,
     settings: RwLock<Arc<HttpSettings>>,
     local: RwLock<Identity>,
     pub(crate) since: tokio::time::Instant,
@@ -75,8 +83,8 @@ impl Shared {
         pages: Pages,
         measurements: Option<Measurements>,
         stop: CancellationToken,
-    ) -> (Self, mpsc::Receiver<ReloadRequest>) {
-        let (reloads, requests) = mpsc::channel(RELOADS_WAITING);
+    ) -> (Self, mpsc::Receiver<Asked>) {
+        let (asked, requests) = mpsc::channel(ASKED_WAITING);
         let local = RwLock::new(Identity::local(settings.local));
         let (settings, since) = (RwLock::new(settings.into()), tokio::time::Instant::now());
         let bodies = BodyBudget::default();
@@ -90,7 +98,7 @@ impl Shared {
             pulse,
             inspector: Inspector { pages, codes: Codes::default() },
             refusals,
-            reloads,
+            daemon: OfDaemon { asked, farewell: Farewell::default() },
             settings,
             local,
             since,

@@ -1,7 +1,7 @@
 //! What all streams of events have in common: how they are asked for, their headers, their last words.
 
 use super::accept;
-use crate::outbox::sse_event;
+use crate::outbox::{Closing, sse_event};
 use acpd_record::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -41,14 +41,32 @@ impl Sse {
 
     /// Why the stream ends; without an id, so that a cursor stays where it was.
     pub(super) fn closed(reason: &str, detail: &str) -> Bytes {
-        #[derive(Serialize)]
-        struct Closed<'a> {
-            reason: &'a str,
-            detail: &'a str,
-        }
-        let data = Json::new(&Closed { reason, detail });
+        Self::last(&Closed { reason, detail, retry_ms: None })
+    }
+
+    /// The same when it ends with acpd.
+    pub(super) fn ended(why: Closing) -> Bytes {
+        let detail = match why {
+            Closing::Handover => "the server is replaced by its next version; reconnect with Last-Event-ID",
+            _ => "server shutting down; reconnect with Last-Event-ID after restart",
+        };
+        Self::last(&Closed { reason: why.reason(), detail, retry_ms: why.retry_ms() })
+    }
+
+    fn last(closed: &Closed<'_>) -> Bytes {
+        let data = Json::new(closed);
         let mut out = BytesMut::new();
         sse_event(&mut out, None, Some("closed"), |out| out.put_slice(data.get().as_bytes()));
         out.freeze()
     }
+}
+
+/// Why a stream ends.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Closed<'a> {
+    reason: &'a str,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_ms: Option<u32>,
 }

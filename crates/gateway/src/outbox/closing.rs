@@ -21,6 +21,8 @@ pub(crate) enum Closing {
     Revoked,
     /// acpd ends.
     Shutdown,
+    /// The next image of acpd goes on.
+    Handover,
     /// A defect of acpd.
     Internal,
 }
@@ -35,6 +37,7 @@ impl Closing {
             Self::Expired => "expired",
             Self::Revoked => "revoked",
             Self::Shutdown => "shutdown",
+            Self::Handover => "handover",
             Self::Internal => "internal",
         }
     }
@@ -49,8 +52,14 @@ impl Closing {
             Self::Expired => "no events of this connection were read for too long; initialize a new one",
             Self::Revoked => "the token is not known any more",
             Self::Shutdown => "server shutting down; reload sessions after restart",
+            Self::Handover => "the server is replaced by its next version; reconnect and reload sessions",
             Self::Internal => "internal error in this connection; reconnect and reload sessions",
         }
+    }
+
+    /// After which time the reader may come back, in milliseconds, where that is known. One that comes earlier waits.
+    pub(crate) fn retry_ms(self) -> Option<u32> {
+        (self == Self::Handover).then_some(250)
     }
 
     /// The event without an id. Its data is a notification: clients that look at `data` only meet a message that
@@ -69,7 +78,26 @@ impl Closing {
 
     fn message(self, more: &str) -> String {
         let (reason, detail) = (self.reason(), self.detail());
+        let more = match self.retry_ms() {
+            Some(after) => format!(r#","retryMs":{after}{more}"#),
+            None => more.to_owned(),
+        };
         let params = format!(r#"{{"reason":"{reason}","detail":"{detail}"{more}}}"#);
         format!(r#"{{"jsonrpc":"2.0","method":"_sandboxagent/closed","params":{params}}}"#)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 7.3: `handover` says when to come back, other reasons do not
+    #[test]
+    fn a_reader_is_told_when_to_come_back() {
+        let told = |closing: Closing| String::from_utf8(closing.to_event().to_vec()).expect("text");
+        assert!(told(Closing::Handover).contains(r#""reason":"handover""#));
+        assert!(told(Closing::Handover).contains(r#","retryMs":250}}"#));
+        assert!(told(Closing::Shutdown).contains(r#""reason":"shutdown""#));
+        assert!(!told(Closing::Shutdown).contains("retryMs"));
     }
 }

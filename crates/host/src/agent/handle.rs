@@ -75,6 +75,11 @@ impl AgentRef {
         self.process.pid()
     }
 
+    /// Whether its process outlives this host: it can, and a session of it is in the log.
+    pub(crate) fn outlives_host(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.is_asked())
+    }
+
     /// The entry that it was started with.
     pub(crate) fn spec(&self) -> &Arc<AgentSpec> {
         &self.spec

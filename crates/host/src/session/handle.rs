@@ -105,6 +105,11 @@ impl SessionHandle {
         self.0.live.with(|run| run.go_on(debts, recorded));
     }
 
+    /// Its viewers come back to the next host.
+    pub(crate) fn keep_viewers(&self) {
+        self.0.viewers.keep();
+    }
+
     /// Its id.
     pub fn id(&self) -> &SessionId {
         &self.0.about.id

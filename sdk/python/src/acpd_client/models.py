@@ -36,6 +36,7 @@ __all__ = [
     "FileForwardedEvent",
     "FileResolvedEvent",
     "FinalOutput",
+    "HandingOver",
     "Health",
     "HealthStatus",
     "KnownToken",
@@ -359,6 +360,17 @@ class FinalOutput(Model):
     """
 
 
+class HandingOver(Model):
+    """
+    What takes the daemon's place.
+    """
+
+    version: str
+    """
+    The version of acpd that takes its place.
+    """
+
+
 HealthStatus = TypeAliasType("HealthStatus", Annotated[Literal["ok", "degraded"], OPEN])
 """
 `degraded` while it could take on no work.
@@ -496,6 +508,7 @@ ProblemType = TypeAliasType(
             "urn:sandbox-agent:error:foreign_host",
             "urn:sandbox-agent:error:foreign_origin",
             "urn:sandbox-agent:error:foreign_user",
+            "urn:sandbox-agent:error:handover_refused",
             "urn:sandbox-agent:error:history_unreadable",
             "urn:sandbox-agent:error:idempotency_key_reused",
             "urn:sandbox-agent:error:internal",

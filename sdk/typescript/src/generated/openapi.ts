@@ -58,6 +58,23 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/v1/handover": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** `POST /v1/handover`: hands over to the binary that is on disk now, as SIGUSR2 does. The daemon goes on when that would not start. */
+        readonly post: operations["handOver"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/v1/health": {
         readonly parameters: {
             readonly query?: never;
@@ -826,6 +843,11 @@ export interface components {
             /** @description There was more before it. */
             readonly truncated: boolean;
         };
+        /** @description What takes the daemon's place. */
+        readonly HandingOver: {
+            /** @description The version of acpd that takes its place. */
+            readonly version: string;
+        };
         /** @description The answer of a process that runs. */
         readonly Health: {
             /** @description Whether it is of use. */
@@ -1043,7 +1065,7 @@ export interface components {
          * @description What an error is: these and no others.
          * @enum {string}
          */
-        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
+        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:handover_refused" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
         /** @description Where a prompt is. */
         readonly PromptAccepted: {
             /** @description Its turn, which has begun. */
@@ -1884,6 +1906,7 @@ export type ExitStatus = components['schemas']['ExitStatus'];
 export type FileForwardedEvent = components['schemas']['FileForwardedEvent'];
 export type FileResolvedEvent = components['schemas']['FileResolvedEvent'];
 export type FinalOutput = components['schemas']['FinalOutput'];
+export type HandingOver = components['schemas']['HandingOver'];
 export type Health = components['schemas']['Health'];
 export type HealthStatus = components['schemas']['HealthStatus'];
 export type KnownToken = components['schemas']['KnownToken'];
@@ -2083,6 +2106,71 @@ export interface operations {
             };
             /** @description more requests or connections than the token may have */
             readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    readonly handOver: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description the binary has accepted configuration and log, and takes the daemon's place */
+            readonly 202: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["HandingOver"];
+                };
+            };
+            /** @description no token, an unknown one, or one that has expired */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the scope of the token does not include this, or a limit of the token does not */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description it would not start, and the daemon goes on; `detail` says why */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description more requests or connections than the token may have */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description others ask the daemon for something, or acpd is about to stop */
+            readonly 503: {
                 headers: {
                     readonly [name: string]: unknown;
                 };

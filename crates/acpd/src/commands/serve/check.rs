@@ -14,12 +14,11 @@ use crate::stdout::print;
 use acpd_eventlog::{Format, OpenError};
 use acpd_gateway::tls_config;
 use acpd_host::chain;
+use acpd_supervisor::keeper_versions;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::path::Path;
-
-/// The versions of the protocol with keepers by which this acpd takes over agents of another. None: it takes over none,
-/// and agents end with their daemon.
-pub(super) const KEEPER_PROTOCOLS: &[u32] = &[];
+use std::time::Duration;
 
 /// What was found, for programs: a daemon asks the binary that is to take its place.
 #[derive(Debug, Deserialize, Serialize)]
@@ -35,7 +34,7 @@ pub(super) fn check(args: &Serve) -> Result<(), Failure> {
     let checks = look(args);
     let ok = checks.iter().all(|check| check.ok);
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let checked = Checked { ok, version, keeper_protocols: KEEPER_PROTOCOLS.to_vec(), checks };
+    let checked = Checked { ok, version, keeper_protocols: keeper_versions().collect(), checks };
     print(&if args.json { serde_json::to_string(&checked)? } else { told(&checked) })?;
     if ok { Ok(()) } else { Err(Failure::Told(Code::Failed)) }
 }
@@ -50,7 +49,7 @@ fn look(args: &Serve) -> Vec<Check> {
     config.server.listen = args.listen.unwrap_or(config.server.listen);
     let mut checks = of_configuration(&config);
     checks.push(of_log(&config.storage.path));
-    checks.push(keepers(KEEPER_PROTOCOLS));
+    checks.push(keepers(config.continuity.keep, keeper_versions()));
     checks
 }
 
@@ -96,13 +95,12 @@ fn log(found: Result<Option<Format>, OpenError>) -> Check {
     }
 }
 
-fn keepers(protocols: &[u32]) -> Check {
-    let says = match protocols {
-        [] => "agents end with their daemon, and none is taken over".to_owned(),
-        some => {
-            let some: Vec<String> = some.iter().map(ToString::to_string).collect();
-            format!("agents are taken over by protocol {}", some.join(" or "))
-        }
+fn keepers(keep: Duration, protocols: RangeInclusive<u32>) -> Check {
+    let says = if keep.is_zero() {
+        "agents end with their daemon, as [continuity] keep says".to_owned()
+    } else {
+        let some: Vec<String> = protocols.map(|version| version.to_string()).collect();
+        format!("agents are taken over by protocol {}", some.join(" or "))
     };
     fine("keepers", says)
 }
@@ -141,7 +139,8 @@ mod tests {
     // contract 7.1: what programs read is what was found
     #[test]
     fn what_was_found_is_read_again() {
-        let checks = vec![keepers(&[1, 2]), finding("tls", "none", "make one")];
+        let keep = Duration::from_secs(1);
+        let checks = vec![keepers(keep, 1..=2), finding("tls", "none", "make one")];
         let checked = Checked { ok: false, version: "1".to_owned(), keeper_protocols: vec![1, 2], checks };
         assert_eq!(
             told(&checked),
@@ -151,6 +150,6 @@ mod tests {
         let json = serde_json::to_string(&checked).expect("JSON");
         let read: Checked = serde_json::from_str(&json).expect("it is read");
         assert_eq!((read.checks, read.keeper_protocols), (checked.checks, vec![1, 2]));
-        assert!(keepers(KEEPER_PROTOCOLS).says.contains("none is taken over"));
+        assert!(keepers(Duration::ZERO, 1..=2).says.contains("end with their daemon"));
     }
 }

@@ -173,7 +173,7 @@ async fn run(
         }
         () = connection.gone.cancelled() => {
             // Also when the daemon stops: nothing is taken any more.
-            connection.end(Closing::Shutdown);
+            connection.end(acp.shared.daemon.farewell.closing());
             let patience = if acp.shared.stop.is_cancelled() { LAST_EVENTS } else { Duration::ZERO };
             match tokio::time::timeout(patience, &mut serving).await {
                 Ok(served) => served,
@@ -188,7 +188,7 @@ async fn run(
     if !matches!(served, Ok(Some(()))) {
         let _defect = connection.ending.set(Closing::Internal);
     }
-    acp.connections.end(&connection, Closing::Shutdown);
+    acp.connections.end(&connection, acp.shared.daemon.farewell.closing());
     if acp.shared.stop.is_cancelled() {
         // Viewers still write what the ends of their sessions said.
         let _late = tokio::time::timeout(LAST_EVENTS, dry.cancelled()).await;

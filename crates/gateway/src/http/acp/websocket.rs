@@ -8,6 +8,7 @@ mod life;
 mod reading;
 mod writing;
 
+use super::super::farewell::Farewell;
 use super::super::guard::BEARER_PROTOCOL;
 use super::super::metrics::ViewerCount;
 use super::super::problem::{Kind, Problem};
@@ -94,15 +95,14 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
     let (host, stop, pulse) =
         (acp.shared.host.clone(), acp.shared.stop.clone(), Arc::clone(&acp.shared.pulse));
     let (scope, revoked) = (host.scope().clone(), identity.revoked().clone());
+    let farewell = acp.shared.daemon.farewell.clone();
     acp.shared.host.scope().spawn("client over websocket", async move {
         let upgraded = stop.run_until_cancelled(tokio::time::timeout(UPGRADE, upgrade)).await;
         let Some(Ok(Ok(upgraded))) = upgraded else { return };
         let counted = ViewerCount::new("websocket");
         let socket = server_side(TokioIo::new(upgraded), care).await;
-        converse(socket, (care, pulse), &scope, Ends { stop: &stop, revoked: &revoked }, |io| {
-            serve(host, options, io)
-        })
-        .await;
+        let ends = Ends { stop: &stop, farewell: &farewell, revoked: &revoked };
+        converse(socket, (care, pulse), &scope, ends, |io| serve(host, options, io)).await;
         drop((permit, counted));
     });
 
@@ -157,6 +157,8 @@ async fn server_side<S: AsyncRead + AsyncWrite + Unpin>(stream: S, care: Care) -
 struct Ends<'a> {
     /// The daemon stops.
     stop: &'a CancellationToken,
+    /// What it says then.
+    farewell: &'a Farewell,
     /// The client may not call any more.
     revoked: &'a CancellationToken,
 }
@@ -166,7 +168,7 @@ async fn converse<S, F>(
     socket: WebSocketStream<S>,
     (care, pulse): (Care, Arc<Pulse>),
     scope: &TaskScope,
-    Ends { stop, revoked }: Ends<'_>,
+    Ends { stop, farewell, revoked }: Ends<'_>,
     serve: impl FnOnce(ConnectionIo) -> F,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -207,7 +209,7 @@ async fn converse<S, F>(
     }
     gone.cancel();
     if stop.is_cancelled() {
-        life.end(Ending::Shutdown);
+        life.end(if farewell.hands_over() { Ending::Handover } else { Ending::Shutdown });
     }
     life.settle();
     let written = last_words(writer, &life, stop).await;

@@ -173,9 +173,7 @@ impl Follower {
                 count_stalls("sse", 1);
                 Sse::closed("stalled", &format!("nothing was taken for {patience:?}"))
             }
-            Err(Closed::Shutdown) => {
-                Sse::closed("shutdown", "server shutting down; reconnect with Last-Event-ID after restart")
-            }
+            Err(Closed::Shutdown) => Sse::ended(self.shared.daemon.farewell.closing()),
             Err(Closed::Revoked) => Sse::closed("revoked", "the token is not known any more"),
             Err(Closed::Deleted) => Sse::closed("deleted", "the session was removed"),
             Err(Closed::Unreadable(why)) => Sse::closed("history_unreadable", &why),

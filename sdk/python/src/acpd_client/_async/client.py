@@ -303,6 +303,13 @@ class Operations:
         """Has the daemon read its configuration anew."""
         return await self._transport.read(act("reload", repeatable=True), models.Reloaded)
 
+    async def hand_over(self) -> models.HandingOver:
+        """Has the daemon go on as the acpd that is installed now: its version.
+
+        It takes clients again in a moment, and its sessions end as at a restart.
+        """
+        return await self._transport.read(act("handover"), models.HandingOver)
+
     async def prune(
         self,
         *,

@@ -300,6 +300,13 @@ class Operations:
         """Has the daemon read its configuration anew."""
         return self._transport.read(act("reload", repeatable=True), models.Reloaded)
 
+    def hand_over(self) -> models.HandingOver:
+        """Has the daemon go on as the acpd that is installed now: its version.
+
+        It takes clients again in a moment, and its sessions end as at a restart.
+        """
+        return self._transport.read(act("handover"), models.HandingOver)
+
     def prune(
         self,
         *,

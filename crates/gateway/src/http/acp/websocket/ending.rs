@@ -25,6 +25,8 @@ pub(super) enum Ending {
     Revoked,
     /// The daemon ends.
     Shutdown,
+    /// Its next image goes on.
+    Handover,
     /// A defect of acpd.
     Internal,
 }
@@ -58,6 +60,10 @@ impl Ending {
             Self::Shutdown => {
                 (CloseCode::Away, "shutdown: server shutting down; reload sessions after restart")
             }
+            Self::Handover => (
+                CloseCode::Restart,
+                "handover: the server is replaced by its next version; reconnect (retryMs 250), reload sessions",
+            ),
             Self::Internal => {
                 (CloseCode::Error, "internal error in this connection; reconnect and reload sessions")
             }

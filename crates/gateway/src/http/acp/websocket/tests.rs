@@ -40,7 +40,7 @@ where
     let stop = stop.clone();
     let serving = TaskScope::default().spawn("socket", async move {
         let socket = server_side(far, care()).await;
-        let ends = Ends { stop: &stop, revoked: &CancellationToken::new() };
+        let ends = Ends { stop: &stop, farewell: &Farewell::default(), revoked: &CancellationToken::new() };
         converse(socket, (care(), pulse()), &TaskScope::default(), ends, serve).await;
     });
     (WebSocketStream::from_raw_socket(near, Role::Client, None).await, serving)
@@ -75,7 +75,7 @@ async fn a_client_that_answers_no_ping_is_detached() {
             listen(io).await;
             let _heard = detached.send(begun.elapsed());
         };
-        let ends = Ends { stop: &ended, revoked: &CancellationToken::new() };
+        let ends = Ends { stop: &ended, farewell: &Farewell::default(), revoked: &CancellationToken::new() };
         converse(socket, (care(), pulse()), &TaskScope::default(), ends, serve).await;
     });
     let after = seen.await.expect("the connection ended");

@@ -3,11 +3,11 @@
 use crate::http::health::{Health, Ready};
 use crate::http::rest::agents::Agents;
 use crate::http::rest::answering::AnswerBody;
+use crate::http::rest::daemon::{HandingOver, Reloaded};
 use crate::http::rest::events::EventsQuery;
 use crate::http::rest::opening::{Code, OpenBody, Opened};
 use crate::http::rest::prompting::{CancelBody, PromptAccepted, PromptBody};
 use crate::http::rest::pruning::{PruneBody, Pruned};
-use crate::http::rest::reload::Reloaded;
 use crate::http::rest::search::{SearchPage, TextQuery};
 use crate::http::rest::sessions::{SessionsPage, SessionsQuery};
 use crate::http::rest::stats::Stats;
@@ -434,6 +434,28 @@ const OPERATIONS: &[Operation] = &[
             UNAUTHORIZED,
             TOO_MANY,
             problem(503, "others have the configuration read, or acpd is about to stop"),
+        ],
+        is_open: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/v1/handover",
+        id: "handOver",
+        tag: "operation",
+        summary: "`POST /v1/handover`: hands over to the binary that is on disk now, as SIGUSR2 does. The daemon goes on when that would not start.",
+        description: None,
+        parameters: Vec::new,
+        request: None,
+        answers: &[
+            of::<HandingOver>(
+                202,
+                "the binary has accepted configuration and log, and takes the daemon's place",
+            ),
+            FORBIDDEN,
+            problem(409, "it would not start, and the daemon goes on; `detail` says why"),
+            UNAUTHORIZED,
+            TOO_MANY,
+            problem(503, "others ask the daemon for something, or acpd is about to stop"),
         ],
         is_open: false,
     },

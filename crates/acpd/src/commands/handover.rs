@@ -1,0 +1,119 @@
+//! `acpd handover`: has a daemon go on as the binary that is on disk now, and waits until that answers.
+
+use super::stop::{MOST, ended};
+use crate::clean::line;
+use crate::cli::Operate;
+use crate::commands::sessions::print_remark;
+use crate::daemon::{Daemon, DaemonError, SessionFilter, need_daemon};
+use crate::exit::{Code, Failure};
+use crate::signals::StopSignals;
+use crate::stdout::print;
+use http::Method;
+use serde::Deserialize;
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long the new binary may take to say whether it could start; the daemon gives it half a minute.
+const ACCEPTED: Duration = Duration::from_secs(45);
+/// How often it is looked whether it answers, and how long one look may take.
+const LOOK: Duration = Duration::from_millis(25);
+const ANSWER: Duration = Duration::from_secs(5);
+/// After which it is said what is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a daemon says of itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Health {
+    version: String,
+    uptime_ms: u64,
+}
+
+/// What it says of what takes its place.
+#[derive(Deserialize)]
+struct HandingOver {
+    version: String,
+}
+
+pub(crate) async fn handover(args: Operate) -> Result<(), Failure> {
+    let daemon = need_daemon(args.which).await?;
+    let filter = SessionFilter { ended: Some(false), ..SessionFilter::default() };
+    // One that cannot tell hands over all the same.
+    let live = daemon.sessions(&filter, MOST).await.ok().map(|(sessions, more)| (sessions.len(), more));
+    let before: Health = daemon.get("/v1/health").await?;
+    let mut signals = StopSignals::listen()?;
+    let begun = Instant::now();
+    let accepted: HandingOver = daemon.ask_within(Method::POST, "/v1/handover", ACCEPTED).await?;
+    let after = tokio::select! {
+        after = until_it_answers(&daemon, begun, &accepted) => after?,
+        () = signals.next() => {
+            print_remark("the daemon goes on handing over");
+            return Err(Failure::Told(Code::Interrupted));
+        }
+    };
+    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let pid = daemon.process().await.ok().flatten().map(|process| process.as_raw_nonzero().get());
+    let (from, to) = (line(&before.version, 40), line(&after.version, 40));
+    if args.json {
+        let sessions = live.map(|(count, _)| count);
+        let told =
+            json!({"handedOver": true, "from": from, "to": to, "ms": ms, "pid": pid, "sessions": sessions});
+        return print(&told.to_string()).map(drop);
+    }
+    let process = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    print(&format!("acpd {from} handed over to acpd {to} in {ms} ms{process}{}", ended(live))).map(drop)
+}
+
+/// Waits for the next image. Its sockets stay open meanwhile: where nothing listens, there will be none.
+async fn until_it_answers(
+    daemon: &Daemon,
+    begun: Instant,
+    accepted: &HandingOver,
+) -> Result<Health, Failure> {
+    let mut told = false;
+    loop {
+        match daemon.get_within::<Health>("/v1/health", ANSWER).await {
+            Ok(health) if is_next(&health, begun.elapsed()) => return Ok(health),
+            Err(error @ (DaemonError::Absent { .. } | DaemonError::Connect { .. })) => {
+                let version = line(&accepted.version, 40);
+                return Err(Failure::Failed(format!(
+                    "the daemon has ended, and acpd {version} did not take its place ({error}); its log says why, and \
+                     `acpd serve` starts it"
+                )));
+            }
+            // The old one, which has not ended yet, or an answer on its way from it.
+            Ok(_) | Err(_) => {}
+        }
+        if begun.elapsed() >= PATIENCE && !told {
+            told = true;
+            print_remark("its sessions are ending; Ctrl-C leaves it");
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Whether what answers began after the request: the old image was there before.
+fn is_next(health: &Health, since_asked: Duration) -> bool {
+    u128::from(health.uptime_ms) <= since_asked.as_millis()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 7.1: the next image is known by when it began
+    #[test]
+    fn the_next_image_began_after_the_request() {
+        for (uptime_ms, since_asked, next) in
+            [(0, 0, true), (5, 100, true), (100, 99, false), (9_000, 100, false)]
+        {
+            let health = Health { uptime_ms, ..Health::default() };
+            assert_eq!(
+                is_next(&health, Duration::from_millis(since_asked)),
+                next,
+                "{uptime_ms} {since_asked}"
+            );
+        }
+    }
+}
