@@ -89,6 +89,12 @@ impl LocalHost {
         Ok(Self { host, log, supervisor, line_limit: config.limits.line_bytes, end_bound })
     }
 
+    /// Reaps what an earlier image of this process has started.
+    pub(crate) fn reap_inherited(&self) {
+        #[cfg(target_os = "linux")]
+        acpd_supervisor::reap_inherited(self.host.scope());
+    }
+
     /// What starts programs here.
     pub(crate) fn supervisor(&self) -> &Supervisor {
         &self.supervisor

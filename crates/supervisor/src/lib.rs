@@ -21,6 +21,8 @@ mod containment;
 mod continuity;
 mod environment;
 mod framing;
+#[cfg(target_os = "linux")]
+mod inherited;
 pub mod keeper;
 mod keeper_process;
 mod kept_process;
@@ -52,6 +54,8 @@ pub use containment::Containment;
 pub use continuity::Continuity;
 pub use environment::program_environment;
 pub use framing::Framing;
+#[cfg(target_os = "linux")]
+pub use inherited::reap_inherited;
 pub use ladder::{Graces, Ladder, LadderInput, LadderStep, Leftovers, Rung};
 pub use lineage::Lineage;
 pub use metrics::describe_metrics;

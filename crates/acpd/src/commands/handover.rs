@@ -4,13 +4,14 @@ use super::stop::{MOST, ended};
 use crate::clean::line;
 use crate::cli::Operate;
 use crate::commands::sessions::print_remark;
-use crate::daemon::{Daemon, DaemonError, SessionFilter, need_daemon};
+use crate::daemon::{Daemon, DaemonError, Session, SessionFilter, need_daemon};
 use crate::exit::{Code, Failure};
 use crate::signals::StopSignals;
 use crate::stdout::print;
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
+use std::collections::HashSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -40,7 +41,7 @@ pub(crate) async fn handover(args: Operate) -> Result<(), Failure> {
     let daemon = need_daemon(args.which).await?;
     let filter = SessionFilter { ended: Some(false), ..SessionFilter::default() };
     // One that cannot tell hands over all the same.
-    let live = daemon.sessions(&filter, MOST).await.ok().map(|(sessions, more)| (sessions.len(), more));
+    let live = daemon.sessions(&filter, MOST).await.ok();
     let before: Health = daemon.get("/v1/health").await?;
     let mut signals = StopSignals::listen()?;
     let begun = Instant::now();
@@ -55,14 +56,46 @@ pub(crate) async fn handover(args: Operate) -> Result<(), Failure> {
     let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let pid = daemon.process().await.ok().flatten().map(|process| process.as_raw_nonzero().get());
     let (from, to) = (line(&before.version, 40), line(&after.version, 40));
+    let now = daemon.sessions(&filter, MOST).await.ok();
+    let live = live.zip(now).map(|((before, more), (now, _))| Live::of(&before, &now, more));
     if args.json {
-        let sessions = live.map(|(count, _)| count);
-        let told =
-            json!({"handedOver": true, "from": from, "to": to, "ms": ms, "pid": pid, "sessions": sessions});
+        let (sessions, went_on) = (live.map(|live| live.went_on + live.ended), live.map(|live| live.went_on));
+        let told = json!({
+            "handedOver": true, "from": from, "to": to, "ms": ms, "pid": pid, "sessions": sessions, "wentOn": went_on
+        });
         return print(&told.to_string()).map(drop);
     }
     let process = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-    print(&format!("acpd {from} handed over to acpd {to} in {ms} ms{process}{}", ended(live))).map(drop)
+    let sessions = live.map(Live::told).unwrap_or_default();
+    print(&format!("acpd {from} handed over to acpd {to} in {ms} ms{process}{sessions}")).map(drop)
+}
+
+/// What became of the sessions that were live before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Live {
+    went_on: usize,
+    ended: usize,
+    /// There were more, which are not counted.
+    more: bool,
+}
+
+impl Live {
+    fn of(before: &[Session], now: &[Session], more: bool) -> Self {
+        let now: HashSet<&str> = now.iter().map(|session| &*session.session_id).collect();
+        let went_on = before.iter().filter(|session| now.contains(&*session.session_id)).count();
+        Self { went_on, ended: before.len() - went_on, more }
+    }
+
+    fn told(self) -> String {
+        let Self { went_on, ended: over, more } = self;
+        let of_those = if went_on == 0 || over > 0 { ended(Some((over, more))) } else { String::new() };
+        let more = if more && over == 0 { " or more" } else { "" };
+        match went_on {
+            0 => of_those,
+            1 => format!("; 1 session went on{of_those}"),
+            count => format!("; {count}{more} sessions went on{of_those}"),
+        }
+    }
 }
 
 /// Waits for the next image. Its sockets stay open meanwhile: where nothing listens, there will be none.
@@ -87,7 +120,7 @@ async fn until_it_answers(
         }
         if begun.elapsed() >= PATIENCE && !told {
             told = true;
-            print_remark("its sessions are ending; Ctrl-C leaves it");
+            print_remark("sessions that cannot go on are ending; Ctrl-C leaves it");
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -101,6 +134,20 @@ fn is_next(health: &Health, since_asked: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // contract 7.3: what went on is told apart from what ended
+    #[test]
+    fn what_became_of_sessions_is_told() {
+        for (went_on, ended, more, told) in [
+            (0, 0, false, "; no session was live"),
+            (0, 1, false, "; 1 session ended, and can be taken up again"),
+            (1, 0, false, "; 1 session went on"),
+            (2, 3, false, "; 2 sessions went on; 3 sessions ended, and can be taken up again"),
+            (2, 0, true, "; 2 or more sessions went on"),
+        ] {
+            assert_eq!(Live { went_on, ended, more }.told(), told);
+        }
+    }
 
     // contract 7.1: the next image is known by when it began
     #[test]

@@ -80,6 +80,9 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let measured = Measurements::listen()?;
     let local = LocalHost::open_for(&config, continuity(&config), hooks::subscribers(&told)).await?;
     let is_next = passed.is_of_this_process();
+    if is_next {
+        local.reap_inherited();
+    }
     let mut doors = Doors::open(passed, &config, tls).await?;
     let state_dir = config.storage.path.clone();
     daemon_config::note(&state_dir, config.file.as_deref());

@@ -1,5 +1,7 @@
 //! `acpd handover` and SIGUSR2 (contract 7.1, 7.3): the daemon goes on as the binary that is on disk now.
 
+mod agents;
+
 use crate::cli::{done, fails, front_end, json, leave, load, run, state, stdio};
 use acpd_e2e::{Daemon, Exit, Http, Scratch, WebSocket, acpd, until};
 use rustix::process::Signal;
@@ -15,7 +17,9 @@ use std::thread::JoinHandle;
 /// Installs a copy of acpd, as an upgrade does: a new file under the old name.
 fn install(scratch: &Scratch) -> PathBuf {
     let (path, fresh) = (scratch.path("acpd"), scratch.path("acpd.new"));
-    std::fs::copy(acpd(), &fresh).expect("there is room");
+    // By another process: a program that starts meanwhile in this one would inherit the open file, which cannot be run then.
+    let copied = std::process::Command::new("cp").arg(acpd()).arg(&fresh).status();
+    assert!(copied.expect("cp is there").success(), "there is room");
     std::fs::rename(fresh, &path).expect("it is replaced");
     path
 }
@@ -116,7 +120,8 @@ fn no_client_is_refused_while_the_binary_is_replaced() {
 // contract 7.3: viewers are told when to come back, over all transports; sessions can be taken up again. SIGUSR2 asks, too
 #[test]
 fn viewers_are_told_when_to_come_back() {
-    let scratch = Scratch::new();
+    // A front end that does not come back by itself.
+    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let (mut client, session) = front_end(&scratch);
     let mut watching =
@@ -212,6 +217,7 @@ fn an_open_door_needs_its_token_in_the_next_image() {
 #[test]
 fn a_stop_goes_over_a_hand_over() {
     let scratch = Scratch::with_default_graces().timeout("stdin_grace", "2m").timeout("term_grace", "2m");
+    let scratch = scratch.config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let (mut client, session) = front_end(&scratch);
     assert_eq!(client.turn(&session, "ignore-sigterm"), "end_turn");
