@@ -156,7 +156,8 @@ pub struct HostLocation {
 #[command(after_help = "\
 The first line on stdout says where it listens; logs go to stderr. Local commands find it by its \
 Unix socket, acpd.sock in the state directory. Without tokens it listens on loopback only. \
-SIGTERM or SIGINT: sessions end in order, and can be taken up again; a second one hurries. \
+SIGTERM or SIGINT: sessions end in order, and can be taken up again, or wait for the next daemon with [server] on_stop = \"keep\"; \
+a second one hurries. \
 SIGHUP, or acpd reload: reads tokens, agents and limits anew. \
 SIGUSR2, or acpd handover: goes on as the acpd that is installed now. \
 With --check the exit code is 0 if it could start and 1 if not, and each finding has its remedy; nothing \

@@ -25,7 +25,8 @@ pub(super) const HANDOVER: &str = "\
 For an upgrade: the file that the daemon was started from is asked first whether it could start (acpd serve \
 --check); if not, the daemon goes on and the reason is told. Then it takes the daemon's place, as the same \
 process with the same arguments and on the same sockets: clients that call meanwhile wait, and are not \
-refused. Sessions end in order, as at a restart, and can be taken up again. SIGUSR2 does the same.
+refused. With [continuity] keep sessions go on, also in the middle of a turn; else they end in order, as at a \
+restart, and can be taken up again. SIGUSR2 does the same.
 Exit codes: 0 the new one answers, 1 it would not start or did not, 4 there is no daemon.
 
 Examples:

@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 fn install(scratch: &Scratch) -> PathBuf {
     let (path, fresh) = (scratch.path("acpd"), scratch.path("acpd.new"));
     // By another process: a program that starts meanwhile in this one would inherit the open file, which cannot be run then.
-    let copied = std::process::Command::new("cp").arg(acpd()).arg(&fresh).status();
+    let copied = scratch.command("cp").arg(acpd()).arg(&fresh).status();
     assert!(copied.expect("cp is there").success(), "there is room");
     std::fs::rename(fresh, &path).expect("it is replaced");
     path
