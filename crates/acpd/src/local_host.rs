@@ -11,8 +11,8 @@ use acpd_eventlog::{EventLog, ListQuery, Options, Subscriber};
 use acpd_host::KEEPERS;
 use acpd_host::chain;
 use acpd_host::{
-    AgentSpec, Continuity, FileRules, Graces, Host, HostFile, HostOptions, Offered, Program, TaskScope,
-    TerminalSettings, Timeouts,
+    AgentSpec, Continuity, FileRules, Graces, Host, HostFile, HostOptions, Offered, Program, SessionId,
+    TaskScope, TerminalSettings, Timeouts,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use std::collections::BTreeMap;
@@ -42,9 +42,9 @@ fn example_agent() -> Result<config::Agent, Failure> {
 
 /// How agents outlive the daemon, if they do.
 pub(crate) fn continuity(config: &Config) -> Option<Continuity> {
-    let config::Continuity { keep, detached_bytes, .. } = config.continuity;
+    let config::Continuity { keep, detached_bytes } = config.continuity;
     let directory = config.storage.path.join(KEEPERS);
-    (!keep.is_zero()).then_some(Continuity { keep, detached_bytes, directory })
+    (!keep.is_zero()).then_some(Continuity { keep, detached_bytes, directory, only: None })
 }
 
 /// A host and what its end needs to know.
@@ -112,8 +112,30 @@ impl LocalHost {
         initiator: &str,
         work: impl AsyncFnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        Self::hosting_with(config, None, initiator, work).await
+    }
+
+    /// The same with one session whose agent waits for a host.
+    pub(crate) async fn hosting_detached(
+        config: &Config,
+        session: SessionId,
+        initiator: &str,
+        work: impl AsyncFnOnce(&Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let config::Continuity { keep, detached_bytes } = config.continuity;
+        let directory = config.storage.path.join(KEEPERS);
+        let taken = Continuity { keep, detached_bytes, directory, only: Some(session) };
+        Self::hosting_with(config, Some(taken), initiator, work).await
+    }
+
+    async fn hosting_with(
+        config: &Config,
+        continuity: Option<Continuity>,
+        initiator: &str,
+        work: impl AsyncFnOnce(&Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let mut stops = StopSignals::listen()?;
-        let local = Self::open(config).await?;
+        let local = Self::open_for(config, continuity, Vec::new()).await?;
         let done = tokio::select! {
             done = work(&local) => done,
             () = stops.next() => Err(Failure::Of(Code::Interrupted, "interrupted".to_owned())),

@@ -133,7 +133,8 @@ pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
 
 /// For a table.
 fn shown(brief: SessionBrief) -> Session {
-    let SessionBrief { id, agent, cwd, known_as, state, reason, open_questions, updated_ms } = brief;
+    let SessionBrief { id, agent, cwd, known_as, state, reason, open_questions, updated_ms, detached_since } =
+        brief;
     Session {
         session_id: id,
         agent,
@@ -144,6 +145,7 @@ fn shown(brief: SessionBrief) -> Session {
         updated_at: Moment::of_ms(updated_ms),
         open_questions,
         reason,
+        detached_since: detached_since.map(Moment::of_ms),
         ..Session::default()
     }
 }

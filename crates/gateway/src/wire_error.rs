@@ -73,6 +73,7 @@ pub(crate) fn wire_error(error: &HostError) -> WireError {
         | HostError::LoginRequired { .. }
         | HostError::Terminated { .. }
         | HostError::LiveElsewhere { .. }
+        | HostError::Detached { .. }
         | HostError::QueueFull { .. }
         | HostError::TurnInterrupted { .. }
         | HostError::History { .. }
@@ -107,6 +108,7 @@ fn data(error: &HostError) -> Option<ErrorData> {
         }
         HostError::TooManySessions { most } => ErrorData { sessions: Some(*most), ..ErrorData::default() },
         HostError::LiveElsewhere { id, pid } => ErrorData { pid: *pid, ..of(id) },
+        HostError::Detached { id, .. } => of(id),
         _ => return None,
     })
 }

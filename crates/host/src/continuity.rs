@@ -1,6 +1,6 @@
 //! What lets agents outlive their host.
 
-use acpd_record::KeeperAddress;
+use acpd_record::{KeeperAddress, SessionId};
 use acpd_supervisor::{KeepFor, ProcessHandle};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -19,6 +19,8 @@ pub struct Continuity {
     pub detached_bytes: u64,
     /// Where their keepers listen.
     pub directory: PathBuf,
+    /// Nothing is taken over but this session, and only if it has its agent's process for itself; None: all of them.
+    pub only: Option<SessionId>,
 }
 
 /// The keeper of one agent process that can outlive this host.
@@ -35,7 +37,11 @@ impl KeptProcess {
         let mark = process.mark().as_str().to_owned();
         // Not to be guessed: two random numbers of 122 bits.
         let key = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
-        let address = KeeperAddress { mark, key };
+        let address = KeeperAddress {
+            mark,
+            key,
+            keep_ms: u64::try_from(continuity.keep.as_millis()).unwrap_or(u64::MAX),
+        };
         Self { address, continuity, is_asked: AtomicBool::new(false) }
     }
 
@@ -54,7 +60,7 @@ impl KeptProcess {
         if self.is_asked.swap(true, Ordering::SeqCst) {
             return;
         }
-        let Continuity { keep, detached_bytes, directory } = (*self.continuity).clone();
+        let Continuity { keep, detached_bytes, directory, only: _ } = (*self.continuity).clone();
         let (line_bytes, key) = (line_limit as u64, self.address.key.clone());
         process.keep(KeepFor { keep, detached_bytes, line_bytes, directory, key });
     }

@@ -1,5 +1,6 @@
 //! Finding sessions, and ending them.
 
+use crate::clock;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::journal;
@@ -29,7 +30,7 @@ impl Host {
         let row = self.shared.recovery.recovered(id).await?;
         match &row.owner {
             Some(owner) if owner != self.shared.store.host_file.id() => {
-                return Err(self.live_elsewhere(id, owner));
+                return Err(self.live_elsewhere(id, owner, &row).await);
             }
             // It is just being created, and no client knows its id yet.
             Some(_) if !row.ended => return Err(HostError::UnknownSession { id: id.to_string() }),
@@ -84,10 +85,13 @@ impl Host {
         self.shared.sessions.live.all().iter().filter(|session| session.created_by() == token).count()
     }
 
-    /// The error for a session that another process has (contract 6).
-    pub(crate) fn live_elsewhere(&self, id: &SessionId, owner: &str) -> HostError {
-        let pid = self.shared.store.host_file.pid_of(owner);
-        HostError::LiveElsewhere { id: id.to_string(), pid }
+    /// The error for a session that another process has (contract 6), or whose agent waits for the next one (contract 7.3).
+    pub(crate) async fn live_elsewhere(&self, id: &SessionId, owner: &str, row: &SessionRow) -> HostError {
+        let id = id.to_string();
+        match self.shared.recovery.detached_of(row).await {
+            Some(detached) => HostError::Detached { id, left: detached.left(clock::now_ms()) },
+            None => HostError::LiveElsewhere { id, pid: self.shared.store.host_file.pid_of(owner) },
+        }
     }
 
     /// Ends a live session, or finds how it has ended.

@@ -64,6 +64,18 @@ pub enum HostError {
         /// That process.
         pid: Option<u32>,
     },
+    /// The agent of the session has outlived its daemon, and is another one's to take over.
+    #[error(
+        "the session's agent waits for the next `acpd serve` on this state directory, for {} s more; start that to go on \
+         with it",
+        left.as_secs()
+    )]
+    Detached {
+        /// The session.
+        id: String,
+        /// How much longer it waits.
+        left: Duration,
+    },
     /// The stored history cannot be read.
     #[error("{detail}")]
     History {

@@ -6,7 +6,7 @@ use crate::error::HostError;
 use crate::history_summary::HistorySummary;
 use crate::known_by::known_by;
 use crate::listing::{SessionInfo, SessionState, SessionSummary, summary_of};
-use crate::recovery::Recovery;
+use crate::recovery::{LeftBehind, Recovery};
 use crate::registry::Registry;
 use crate::session::{SessionHandle, Standing};
 use crate::store::{self, SessionStore};
@@ -95,9 +95,14 @@ impl Listing<'_> {
     /// What clients are shown of a row. One whose host has died is shown as it will be recorded.
     pub(crate) async fn summary(&self, mut row: SessionRow) -> SessionSummary {
         let mut meta = SessionMeta::read(&row.info);
-        if let Some(lost) = self.recovery.unrecorded_end(&row, &meta).await {
-            lost.describe(&mut meta);
-            row.ended = true;
+        let mut detached_since = None;
+        match self.recovery.left_behind(&row, &meta).await {
+            Some(LeftBehind::Lost(lost)) => {
+                lost.describe(&mut meta);
+                row.ended = true;
+            }
+            Some(LeftBehind::Detached(detached)) => detached_since = Some(detached.since_ms),
+            None => {}
         }
         // The record of an end can be read a moment before its session knows that it was written.
         let session = self.live_handle(&row);
@@ -119,7 +124,7 @@ impl Listing<'_> {
                 None => SessionState::Ended,
             },
         };
-        summary_of(row, meta, state, session.as_ref())
+        SessionSummary { detached_since, ..summary_of(row, meta, state, session.as_ref()) }
     }
 
     /// The same with all that is known of its end.
@@ -176,6 +181,8 @@ pub struct SessionBrief {
     pub open_questions: u64,
     /// When it last changed, in milliseconds since 1970.
     pub updated_ms: i64,
+    /// Since when its agent waits for the next daemon, in milliseconds since 1970.
+    pub detached_since: Option<i64>,
 }
 
 impl SessionBrief {
@@ -191,16 +198,29 @@ impl SessionBrief {
             state: SessionState::Ended,
             open_questions: 0,
             updated_ms: row.updated_ms,
+            detached_since: None,
         }
     }
 
     fn of(summary: SessionSummary) -> Self {
-        let SessionSummary { id, agent, cwd, title, state, history, termination, position, .. } = summary;
+        let SessionSummary {
+            id,
+            agent,
+            cwd,
+            title,
+            state,
+            history,
+            termination,
+            position,
+            detached_since,
+            ..
+        } = summary;
         let end: Option<BriefEnd<'_>> =
             termination.as_ref().and_then(|info| serde_json::from_str(info.get()).ok());
         let reason = end.and_then(|end| end.reason).map(Into::into);
         let HistorySummary { open_questions, first_prompt, .. } = history;
         let known_as = title.or_else(|| first_prompt.map(Into::into));
-        Self { id, agent, cwd, known_as, state, reason, open_questions, updated_ms: position.0 }
+        let updated_ms = position.0;
+        Self { id, agent, cwd, known_as, state, reason, open_questions, updated_ms, detached_since }
     }
 }

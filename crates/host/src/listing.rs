@@ -1,6 +1,7 @@
 //! Listing and inspecting sessions from the store (contract 1.3): live and ended, across restarts, without starting
 //! anything. What of a session is not in its row is asked of its task, or read from its log.
 
+use crate::clock::iso8601;
 use crate::ends::Found;
 use crate::error::HostError;
 use crate::history_summary::{HistorySummary, LastTurnSummary};
@@ -10,7 +11,7 @@ use crate::search::Findings;
 use crate::session::{Glimpse, SessionHandle};
 use acpd_eventlog::{ListQuery, SearchQuery, SessionRow};
 use acpd_record::{Json, NativeSessionId, PermissionMode, RunNumber, SessionId, SessionMeta, ShownUsage};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// What a session is doing.
@@ -87,6 +88,10 @@ pub struct SessionSummary {
     /// What its agent says of it.
     #[serde(flatten)]
     pub by_agent: AgentSummary,
+    /// Since when its agent has no daemon and waits for the next one, ISO 8601.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "iso8601_ms")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>", extend("format" = "date-time")))]
+    pub detached_since: Option<i64>,
     /// How its last run ended; in a list without `stderr`.
     #[serde(rename = "terminationInfo", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<acpd_record::TerminationInfo>"))]
@@ -153,6 +158,10 @@ pub struct SessionInfo {
     pub snapshot: Json,
 }
 
+fn iso8601_ms<S: Serializer>(at: &Option<i64>, to: S) -> Result<S::Ok, S::Error> {
+    at.map(iso8601).serialize(to)
+}
+
 impl SessionSummary {
     /// As in a list (contract 7.3).
     pub(crate) fn without_stderr(mut self) -> Self {
@@ -183,6 +192,8 @@ impl SessionSummary {
             last_turn: Option<&'a LastTurnSummary>,
             open_questions: u64,
             #[serde(skip_serializing_if = "Option::is_none")]
+            detached_since: Option<String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
             termination_info: Option<&'a Json>,
         }
         let HistorySummary { created_at, event_count, usage, last_turn, open_questions, .. } = &self.history;
@@ -195,6 +206,7 @@ impl SessionSummary {
             usage: usage.as_ref(),
             last_turn: last_turn.as_ref(),
             open_questions: *open_questions,
+            detached_since: self.detached_since.map(iso8601),
             termination_info: self.termination.as_ref(),
         }
     }
@@ -323,6 +335,7 @@ pub(crate) fn summary_of(
             mode: meta.mode,
             native_session_id: meta.native_session_id.as_ref().map(NativeSessionId::text),
         },
+        detached_since: None,
         termination,
         metadata,
     }

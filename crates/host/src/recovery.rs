@@ -17,11 +17,11 @@ use crate::termination::SessionFacts;
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, Tally, TerminationInfo};
 use acpd_supervisor::{
-    Graces, ProcessMark, Sweep, TaskScope, keeper_may_answer, sweep, wait_for_keepers, wait_until_gone,
+    Graces, ProcessMark, Sweep, TaskScope, detached_since, sweep, wait_for_keepers, wait_until_gone,
 };
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +46,28 @@ impl LostRun {
         meta.ended(&self.end);
         meta.tally = self.tally;
         self.end
+    }
+}
+
+/// What became of a session whose host has died.
+pub(crate) enum LeftBehind {
+    Lost(LostRun),
+    Detached(Detached),
+}
+
+/// An agent that waits for the next host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Detached {
+    /// Since when, in milliseconds since 1970.
+    pub(crate) since_ms: i64,
+    keep: Duration,
+}
+
+impl Detached {
+    /// How much longer it waits.
+    pub(crate) fn left(self, now_ms: i64) -> Duration {
+        let waited = u64::try_from(now_ms.saturating_sub(self.since_ms)).unwrap_or(0);
+        self.keep.saturating_sub(Duration::from_millis(waited))
     }
 }
 
@@ -131,9 +153,9 @@ impl Recovery {
         self.store.row(id).await
     }
 
-    /// How the run of a stored session has ended that another host had, if that has died and nothing of it is recorded
-    /// yet. Writes nothing.
-    pub(crate) async fn unrecorded_end(&self, row: &SessionRow, meta: &SessionMeta) -> Option<LostRun> {
+    /// What became of a stored session that another host had, if that has died and nothing of it is recorded yet. Writes
+    /// nothing.
+    pub(crate) async fn left_behind(&self, row: &SessionRow, meta: &SessionMeta) -> Option<LeftBehind> {
         let owner = self.store.other_owner(row).filter(|_| !row.ended)?;
         {
             let _one_at_a_time = self.one_at_a_time.lock().await;
@@ -142,12 +164,20 @@ impl Recovery {
                 return None;
             }
         }
-        if self.may_go_on(meta).await {
-            return None;
+        if let Some(detached) = self.detached(meta).await {
+            return Some(LeftBehind::Detached(detached));
         }
         let _one_of_few = self.store.one_of_few().await;
         // When it was found does not count: the next look would find it at another time.
-        Some(self.lost_run(row, meta, row.updated_ms).await)
+        Some(LeftBehind::Lost(self.lost_run(row, meta, row.updated_ms).await))
+    }
+
+    /// How an agent waits whose host has died, if the session has one that waits.
+    pub(crate) async fn detached_of(&self, row: &SessionRow) -> Option<Detached> {
+        match self.left_behind(row, &SessionMeta::read(&row.info)).await? {
+            LeftBehind::Detached(detached) => Some(detached),
+            LeftBehind::Lost(_) => None,
+        }
     }
 
     async fn recover_host(&self, dead: DeadHost) {
@@ -190,13 +220,16 @@ impl Recovery {
         recorded == Ok(Left::Nothing)
     }
 
-    /// Whether the agent of a session that looks live may be taken over: its keeper listens, or has left word of its end.
-    pub(crate) async fn may_go_on(&self, meta: &SessionMeta) -> bool {
-        let mark = meta.keeper.as_ref().and_then(|keeper| ProcessMark::parse(&keeper.mark));
-        let Some(mark) = mark else { return false };
+    /// How the agent of a session waits whose host is gone, if it may be taken over: its keeper listens, or has left word of
+    /// its end.
+    async fn detached(&self, meta: &SessionMeta) -> Option<Detached> {
+        let keeper = meta.keeper.as_ref()?;
+        let mark = ProcessMark::parse(&keeper.mark)?;
         let directory = self.store.host_file.keepers();
-        let looked = tokio::task::spawn_blocking(move || keeper_may_answer(&directory, &mark)).await;
-        looked.unwrap_or(false)
+        let looked = tokio::task::spawn_blocking(move || detached_since(&directory, &mark)).await;
+        let since = looked.ok().flatten()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        let since_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        Some(Detached { since_ms, keep: Duration::from_millis(keeper.keep_ms) })
     }
 
     async fn try_record_lost(&self, owner: &str) -> Result<Left, String> {
@@ -204,7 +237,7 @@ impl Recovery {
         let rows = self.store.log.owned_by(owner).await.map_err(|error| chain(&error))?;
         self.store.log.discard_partials(owner).await.map_err(|error| chain(&error))?;
         for row in rows {
-            if !row.ended && self.may_go_on(&SessionMeta::read(&row.info)).await {
+            if !row.ended && self.detached(&SessionMeta::read(&row.info)).await.is_some() {
                 left = Left::Detached;
                 continue;
             }

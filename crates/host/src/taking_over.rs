@@ -51,7 +51,10 @@ impl Host {
     pub(crate) fn take_over<'a>(&'a self, dead: &'a str) -> Pending<'a, ()> {
         Box::pin(async move {
             let rows = self.shared.store.log.owned_by(dead).await.unwrap_or_default();
-            let processes = by_process(rows);
+            let mut processes = by_process(rows);
+            if let Some(only) = self.shared.agents.takes_over_only() {
+                processes.retain(|_, (_, orphans)| matches!(&orphans[..], [orphan] if orphan.id == *only));
+            }
             let taken = futures_util::stream::iter(processes.into_values());
             taken.for_each_concurrent(AT_ONCE, |process| self.take_process(dead, process)).await;
         })

@@ -83,6 +83,9 @@ pub struct KeeperAddress {
     pub mark: String,
     /// Known to the hosts of the state directory, and not to the agent.
     pub key: String,
+    /// For how long it waits for the next host, in milliseconds.
+    #[serde(default)]
+    pub keep_ms: u64,
 }
 
 /// What a table shows of a session, read without the rest.

@@ -212,7 +212,13 @@ impl Keeper {
         let stops = match &mut self.kept {
             None => self.control.is_lost(),
             Some(kept) if self.control.is_lost() && kept.machine.is_attached() => {
-                kept.machine.lost(now()) == Loss::Ladder
+                match kept.machine.lost(now()) {
+                    Loss::Ladder => true,
+                    Loss::Detached => {
+                        kept.listening.iter().for_each(listening::Listening::note_detached);
+                        false
+                    }
+                }
             }
             Some(kept) => kept.machine.tick(now()),
         };

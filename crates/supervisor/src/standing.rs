@@ -5,7 +5,7 @@ use crate::procfs;
 use crate::sweep::{KEEPER_MARK, ProcessMark, all_processes};
 use std::collections::HashSet;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How often it is looked whether a keeper listens.
 const LOOK: Duration = Duration::from_millis(5);
@@ -13,6 +13,12 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Whether a program may be [attached](crate::Supervisor::attach): its keeper listens, or has left word of its end. Blocks.
 pub fn keeper_may_answer(directory: &Path, mark: &ProcessMark) -> bool {
     [SOCKET, END].iter().any(|what| directory.join(file_of(mark.as_str(), what)).exists())
+}
+
+/// Since when the keeper of a program that may be attached has no host, if it has none: the caller has to know that. Blocks.
+pub fn detached_since(directory: &Path, mark: &ProcessMark) -> Option<SystemTime> {
+    let files = [SOCKET, END].map(|what| directory.join(file_of(mark.as_str(), what)));
+    files.iter().find_map(|file| std::fs::symlink_metadata(file).ok()?.modified().ok())
 }
 
 /// Waits until each of these keepers listens, has left word, or is gone, and no longer than `within`: one whose host has

@@ -52,7 +52,8 @@ struct Served {
 
 impl Served {
     fn start() -> Result<Self> {
-        let scratch = Scratch::with_default_graces();
+        // Sessions go on over the hand-overs that are asked for.
+        let scratch = Scratch::with_default_graces().keep("60s");
         let file = scratch.path("tokens.toml");
         let config = file.to_string_lossy();
         let (exit, token, stderr) =

@@ -49,6 +49,8 @@ pub(crate) struct Session {
     /// Questions of its agent that wait for an answer.
     pub(crate) open_questions: u64,
     pub(crate) termination_info: Option<Value>,
+    /// Since when its agent waits for the next daemon.
+    pub(crate) detached_since: Option<Moment>,
     pub(crate) metadata: Value,
     /// Why it ended, where that is all that was read of its end.
     #[serde(skip)]

@@ -151,6 +151,10 @@ pub(crate) fn state(session: &Session) -> Cell {
         (true, Some("error")) => ("ended: error".to_owned(), Tone::Bad),
         (true, Some(reason)) => (format!("ended: {}", line(reason, 20)), Tone::Dim),
         (true, None) => ("ended".to_owned(), Tone::Dim),
+        // It does that without a daemon, until the next one takes it over.
+        (false, _) if session.detached_since.is_some() => {
+            (format!("{}, detached", line(&session.state, 20)), Tone::Notable)
+        }
         (false, _) => match session.state.as_str() {
             "waiting" => (waiting(session.open_questions), Tone::Notable),
             "running" => ("running".to_owned(), Tone::Good),

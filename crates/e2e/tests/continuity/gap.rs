@@ -87,7 +87,8 @@ fn others_leave_a_detached_session_alone() {
     let mut daemon = scratch.serve();
     let session = Session::begin(&daemon, &scratch, "example", "ask edit");
     session.event(&daemon, "permission_requested");
-    let (pid, events) = (session.pid(&daemon), session.events(&daemon).len());
+    let pid = session.pid(&daemon);
+    let (events, last) = (session.events(&daemon).len(), session.info(&daemon)["updatedAt"].clone());
     daemon.kill();
     for _ in 0..3 {
         let listed = list(&scratch);
@@ -97,6 +98,20 @@ fn others_leave_a_detached_session_alone() {
             "{listed}"
         );
     }
+    let since = list(&scratch)["detachedSince"].as_str().expect("a time").to_owned();
+    assert!(since.as_str() >= last.as_str().expect("a time"), "{since} {last}");
+    let table = scratch.run(&["sessions", "list", "--state-dir", &scratch.state().display().to_string()]).1;
+    assert!(table.contains("waiting, detached"), "{table}");
+    // No other process begins a second agent for it.
+    let mut client = scratch.stdio("example");
+    client.initialize();
+    let params = json!({"sessionId": session.id, "cwd": scratch.work(), "mcpServers": []});
+    let loaded = client.call("session/load", &params)["_meta"]["sandboxagent.dev"].clone();
+    let reason = loaded["reason"].as_str().expect("a reason");
+    assert_eq!(loaded["resumable"], false, "{loaded}");
+    assert!(reason.contains("waits for the next `acpd serve`") && reason.contains(" s more"), "{reason}");
+    client.close_input();
+    client.read_to_end();
     // An embedded host recovers what is dead, and this is not.
     scratch.run(&["run", "--embedded", "--agent", "example", "hello"]);
     let mut daemon = scratch.serve();
@@ -113,4 +128,33 @@ fn list(scratch: &Scratch) -> serde_json::Value {
     let (_, out, _) = scratch.run(&["sessions", "list", "--json", "--state-dir", &state]);
     let listed: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     listed["sessions"][0].clone()
+}
+
+// contract 7.3: without a daemon `sessions terminate` stops an agent through its keeper, and no other one
+#[test]
+fn a_detached_session_is_terminated_without_a_daemon() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let sessions = [(); 2].map(|()| Session::begin(&daemon, &scratch, "example", "hang"));
+    let [(first, pid), (other, other_pid)] = sessions.map(|session| {
+        session.event(&daemon, "prompt");
+        let pid = session.pid(&daemon);
+        (session, pid)
+    });
+    daemon.kill();
+    let state = scratch.state().display().to_string();
+    let (exit, out, err) = scratch.run(&["sessions", "terminate", &first.id, "--state-dir", &state]);
+    assert_eq!(exit, acpd_e2e::Exit::Code(0), "{out}{err}");
+    gone(pid);
+
+    let mut daemon = scratch.serve();
+    let ended = first.event(&daemon, "ended")["terminationInfo"].clone();
+    assert_eq!(
+        (&ended["cause"], &ended["initiator"]),
+        (&json!("client_terminate"), &json!("command line")),
+        "{ended}"
+    );
+    assert_eq!(other.pid(&daemon), other_pid, "the other one goes on");
+    assert_eq!(of_kind(&other.events(&daemon), "reattached").len(), 1);
+    daemon.stop();
 }

@@ -295,7 +295,7 @@ impl Problem {
             HostError::TooManySessions { .. } => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, Kind::TooManySessions, detail)
             }
-            HostError::LiveElsewhere { id, .. } => {
+            HostError::LiveElsewhere { id, .. } | HostError::Detached { id, .. } => {
                 Self::new(StatusCode::CONFLICT, Kind::SessionLiveElsewhere, detail).about(id)
             }
             HostError::QueueFull { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, Kind::QueueFull, detail),

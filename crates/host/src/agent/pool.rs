@@ -9,7 +9,7 @@ use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
 use crate::spec::AgentSpec;
-use acpd_record::{KeeperAddress, PermissionMode};
+use acpd_record::{KeeperAddress, PermissionMode, SessionId};
 use acpd_supervisor::{AttachError, TaskScope};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
@@ -152,6 +152,11 @@ impl Agents {
         if wants_spare(spec) && !self.starter.closing.is_cancelled() {
             self.spares.keep(self.starter.clone(), spec, self.cwd.clone());
         }
+    }
+
+    /// The one session that may be taken over, where not all may be.
+    pub(crate) fn takes_over_only(&self) -> Option<&SessionId> {
+        self.starter.continuity.as_ref()?.only.as_ref()
     }
 
     /// Takes over a process that another host began for `agent`.

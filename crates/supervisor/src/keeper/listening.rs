@@ -6,7 +6,7 @@
 use super::connection::Connection;
 use super::protocol::{Command, Hello, Keep, VERSIONS, Why};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
@@ -15,6 +15,8 @@ use std::path::PathBuf;
 
 /// Connections that have not said who they are.
 const STRANGERS: usize = 8;
+/// What stands for the time at which it is set.
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
 /// The longest first word.
 const HELLO: usize = 4 * 1024;
 
@@ -86,6 +88,14 @@ impl Listening {
             }
         }
         None
+    }
+
+    /// Says by the time of the socket's name that there is no daemon from now on.
+    pub(super) fn note_detached(&self) {
+        let now = Timestamps { last_access: NOW, last_modification: NOW };
+        let name = file_of(&self.name, SOCKET);
+        // It is for people to read.
+        let _gone = rustix::fs::utimensat(&self.directory, name, &now, AtFlags::SYMLINK_NOFOLLOW);
     }
 
     /// Removes the socket's name.

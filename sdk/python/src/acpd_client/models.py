@@ -1700,6 +1700,10 @@ class Session(Model):
     """
     The agent's own id of it.
     """
+    detached_since: Annotated[AwareDatetime | None, Field(alias="detachedSince")] = None
+    """
+    Since when its agent has no daemon and waits for the next one, ISO 8601.
+    """
     termination_info: Annotated[TerminationInfo | None, Field(alias="terminationInfo")] = None
     """
     How its last run ended; in a list without `stderr`.
@@ -1782,6 +1786,10 @@ class SessionInfo(Model):
     native_session_id: Annotated[str | None, Field(alias="nativeSessionId")] = None
     """
     The agent's own id of it.
+    """
+    detached_since: Annotated[AwareDatetime | None, Field(alias="detachedSince")] = None
+    """
+    Since when its agent has no daemon and waits for the next one, ISO 8601.
     """
     termination_info: Annotated[TerminationInfo | None, Field(alias="terminationInfo")] = None
     """

@@ -1323,6 +1323,11 @@ export interface components {
             readonly mode?: string;
             /** @description The agent's own id of it. */
             readonly nativeSessionId?: string;
+            /**
+             * Format: date-time
+             * @description Since when its agent has no daemon and waits for the next one, ISO 8601.
+             */
+            readonly detachedSince?: string;
             /** @description How its last run ended; in a list without `stderr`. */
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
             /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`. */
@@ -1381,6 +1386,11 @@ export interface components {
             readonly mode?: string;
             /** @description The agent's own id of it. */
             readonly nativeSessionId?: string;
+            /**
+             * Format: date-time
+             * @description Since when its agent has no daemon and waits for the next one, ISO 8601.
+             */
+            readonly detachedSince?: string;
             /** @description How its last run ended; in a list without `stderr`. */
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
             /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`. */

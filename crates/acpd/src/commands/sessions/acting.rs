@@ -4,11 +4,13 @@ use super::CLIENT;
 use crate::clean;
 use crate::cli::Several;
 use crate::commands::each;
-use crate::daemon::{Daemon, End, Looked, Session, look_for, no_daemon};
+use crate::config::Config;
+use crate::daemon::{Daemon, End, FindError, Looked, Session, look_for, no_daemon};
 use crate::exit::Failure;
 use crate::local_host::LocalHost;
 use crate::stdout::print;
-use acpd_host::SessionId;
+use crate::stored::Stored;
+use acpd_host::{EndRequest, SessionId};
 use serde_json::json;
 
 /// What is done.
@@ -32,23 +34,40 @@ impl Deed {
 pub(super) async fn act(args: Several, deed: Deed) -> Result<(), Failure> {
     match look_for(args.which).await? {
         Looked::Found(daemon) => each(&args.ids, async |id| act_on(&daemon, id, deed, args.json).await).await,
-        Looked::Unserved(config) if deed == Deed::End(End::Delete) => {
-            LocalHost::hosting(&config, CLIENT, async |local| {
-                each(&args.ids, async |id| delete_here(local, id, args.json).await).await
-            })
-            .await
-        }
-        Looked::Unserved(config) => Err(no_daemon(&config.storage.path)),
+        Looked::Unserved(config) => match deed {
+            Deed::End(end) => each(&args.ids, async |id| end_here(&config, id, end, args.json).await).await,
+            Deed::Cancel => Err(no_daemon(&config.storage.path)),
+        },
     }
 }
 
-/// Removes a session of a state directory that no daemon serves.
-async fn delete_here(local: &LocalHost, id: &str, as_json: bool) -> Result<(), Failure> {
-    let session = local.session(id).await?;
-    if let Some(id) = SessionId::parse(&session.session_id) {
-        local.host.delete_session(&id, CLIENT).await?;
+/// Ends or removes a session of a state directory that no daemon serves. One can only be live whose agent waits for the next
+/// daemon: it is stopped through its keeper.
+async fn end_here(config: &Config, id: &str, end: End, as_json: bool) -> Result<(), Failure> {
+    let stored = Stored::open(config)?;
+    let session = stored.session(id).await;
+    stored.close().await;
+    let is_live = session.as_ref().is_ok_and(|session| session.detached_since.is_some());
+    if !is_live && end != End::Delete {
+        return Err(no_daemon(&config.storage.path));
     }
-    tell(&session, Deed::End(End::Delete), as_json)
+    let session = session?;
+    let Some(id) = SessionId::parse(&session.session_id) else {
+        return Err(FindError::Unknown { id: session.session_id }.into());
+    };
+    let ending = async |local: &LocalHost| {
+        match end {
+            End::Delete => local.host.delete_session(&id, CLIENT).await?,
+            End::Close => drop(local.host.end_session(&id, EndRequest::Close, CLIENT).await?),
+            End::Terminate => drop(local.host.end_session(&id, EndRequest::Terminate, CLIENT).await?),
+        }
+        Ok(())
+    };
+    match is_live {
+        true => LocalHost::hosting_detached(config, id.clone(), CLIENT, ending).await?,
+        false => LocalHost::hosting(config, CLIENT, ending).await?,
+    }
+    tell(&session, Deed::End(end), as_json)
 }
 
 async fn act_on(daemon: &Daemon, id: &str, deed: Deed, as_json: bool) -> Result<(), Failure> {
