@@ -81,9 +81,9 @@ def test_output_of_a_terminal_is_told_from_its_end() -> None:
 
 # inspector: SDK, `OtherEvent` for kinds of later daemons; members and words may be added
 def test_what_a_later_daemon_adds_is_kept() -> None:
-    later = event("reattached", keeper=7)
+    later = event("hibernated", keeper=7)
     assert isinstance(later, OtherEvent)
-    assert (later.kind, later.model_extra) == ("reattached", {"keeper": 7})
+    assert (later.kind, later.model_extra) == ("hibernated", {"keeper": 7})
     more = ended(cause="fenced", fencedBy="x")
     assert isinstance(more, EndedEvent)
     assert more.termination_info.model_extra == {"fencedBy": "x"}
