@@ -145,7 +145,7 @@ fn shown(brief: SessionBrief) -> Session {
         updated_at: Moment::of_ms(updated_ms),
         open_questions,
         reason,
-        detached_since: detached_since.map(Moment::of_ms),
+        detached_since: detached_since.as_deref().map(Moment::from),
         ..Session::default()
     }
 }

@@ -160,11 +160,9 @@ impl Host {
             counted.map_err(|wait| HostError::not_resumable(id, tried_enough(wait)))?;
         }
         // Claimed before the agent is asked, so that no other process asks another one.
-        let appender = match self.shared.store.log.reopen(id.as_str(), self.shared.store.host_file.id()).await
-        {
-            Err(WriteError::Live { owner, .. }) => {
-                return Err(self.live_elsewhere(id, &owner, &ended.row).await);
-            }
+        let store = &self.shared.store;
+        let appender = match store.log.reopen(id.as_str(), store.host_file.id()).await {
+            Err(WriteError::Live { owner, .. }) => Err(self.live_elsewhere(&owner, &ended.row).await)?,
             claimed => claimed?,
         };
         if was_checked && appender.next_seq() != ended.row.last_seq + 1 {
@@ -344,7 +342,7 @@ impl Host {
     pub(crate) async fn ended_session(&self, id: &SessionId, agent: &str) -> Result<Ended, HostError> {
         let row = self.shared.recovery.recovered(id).await?;
         if let Some(owner) = row.owner.as_deref().filter(|owner| *owner != self.shared.store.host_file.id()) {
-            return Err(self.live_elsewhere(id, owner, &row).await);
+            return Err(self.live_elsewhere(owner, &row).await);
         }
         if row.agent != agent {
             return Err(HostError::not_resumable(id, format!("it belongs to agent {}", row.agent)));

@@ -30,7 +30,7 @@ impl Host {
         let row = self.shared.recovery.recovered(id).await?;
         match &row.owner {
             Some(owner) if owner != self.shared.store.host_file.id() => {
-                return Err(self.live_elsewhere(id, owner, &row).await);
+                return Err(self.live_elsewhere(owner, &row).await);
             }
             // It is just being created, and no client knows its id yet.
             Some(_) if !row.ended => return Err(HostError::UnknownSession { id: id.to_string() }),
@@ -86,8 +86,8 @@ impl Host {
     }
 
     /// The error for a session that another process has (contract 6), or whose agent waits for the next one (contract 7.3).
-    pub(crate) async fn live_elsewhere(&self, id: &SessionId, owner: &str, row: &SessionRow) -> HostError {
-        let id = id.to_string();
+    pub(crate) async fn live_elsewhere(&self, owner: &str, row: &SessionRow) -> HostError {
+        let id = row.id.clone();
         match self.shared.recovery.detached_of(row).await {
             Some(detached) => HostError::Detached { id, left: detached.left(clock::now_ms()) },
             None => HostError::LiveElsewhere { id, pid: self.shared.store.host_file.pid_of(owner) },

@@ -2,6 +2,7 @@
 //!
 //! What a session is doing is not all in its row: one that is live here is asked.
 
+use crate::clock::iso8601;
 use crate::error::HostError;
 use crate::history_summary::HistorySummary;
 use crate::known_by::known_by;
@@ -101,7 +102,7 @@ impl Listing<'_> {
                 lost.describe(&mut meta);
                 row.ended = true;
             }
-            Some(LeftBehind::Detached(detached)) => detached_since = Some(detached.since_ms),
+            Some(LeftBehind::Detached(detached)) => detached_since = Some(iso8601(detached.since_ms)),
             None => {}
         }
         // The record of an end can be read a moment before its session knows that it was written.
@@ -124,7 +125,9 @@ impl Listing<'_> {
                 None => SessionState::Ended,
             },
         };
-        SessionSummary { detached_since, ..summary_of(row, meta, state, session.as_ref()) }
+        let mut summary = summary_of(row, meta, state, session.as_ref());
+        summary.by_agent.detached_since = detached_since;
+        summary
     }
 
     /// The same with all that is known of its end.
@@ -181,8 +184,8 @@ pub struct SessionBrief {
     pub open_questions: u64,
     /// When it last changed, in milliseconds since 1970.
     pub updated_ms: i64,
-    /// Since when its agent waits for the next daemon, in milliseconds since 1970.
-    pub detached_since: Option<i64>,
+    /// Since when its agent waits for the next daemon, ISO 8601.
+    pub detached_since: Option<String>,
 }
 
 impl SessionBrief {
@@ -203,24 +206,14 @@ impl SessionBrief {
     }
 
     fn of(summary: SessionSummary) -> Self {
-        let SessionSummary {
-            id,
-            agent,
-            cwd,
-            title,
-            state,
-            history,
-            termination,
-            position,
-            detached_since,
-            ..
-        } = summary;
+        let SessionSummary { id, agent, cwd, title, state, history, termination, position, by_agent, .. } =
+            summary;
         let end: Option<BriefEnd<'_>> =
             termination.as_ref().and_then(|info| serde_json::from_str(info.get()).ok());
         let reason = end.and_then(|end| end.reason).map(Into::into);
         let HistorySummary { open_questions, first_prompt, .. } = history;
         let known_as = title.or_else(|| first_prompt.map(Into::into));
-        let updated_ms = position.0;
+        let (updated_ms, detached_since) = (position.0, by_agent.detached_since);
         Self { id, agent, cwd, known_as, state, reason, open_questions, updated_ms, detached_since }
     }
 }

@@ -1,7 +1,6 @@
 //! Listing and inspecting sessions from the store (contract 1.3): live and ended, across restarts, without starting
 //! anything. What of a session is not in its row is asked of its task, or read from its log.
 
-use crate::clock::iso8601;
 use crate::ends::Found;
 use crate::error::HostError;
 use crate::history_summary::{HistorySummary, LastTurnSummary};
@@ -11,7 +10,7 @@ use crate::search::Findings;
 use crate::session::{Glimpse, SessionHandle};
 use acpd_eventlog::{ListQuery, SearchQuery, SessionRow};
 use acpd_record::{Json, NativeSessionId, PermissionMode, RunNumber, SessionId, SessionMeta, ShownUsage};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What a session is doing.
@@ -85,13 +84,9 @@ pub struct SessionSummary {
     /// Its log.
     #[serde(flatten)]
     pub history: HistorySummary,
-    /// What its agent says of it.
+    /// Its agent, and what that says of it.
     #[serde(flatten)]
     pub by_agent: AgentSummary,
-    /// Since when its agent has no daemon and waits for the next one, ISO 8601.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "iso8601_ms")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>", extend("format" = "date-time")))]
-    pub detached_since: Option<i64>,
     /// How its last run ended; in a list without `stderr`.
     #[serde(rename = "terminationInfo", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<acpd_record::TerminationInfo>"))]
@@ -105,7 +100,7 @@ pub struct SessionSummary {
     pub position: (i64, String),
 }
 
-/// What a list shows of what the agent of a session says of it.
+/// What a list shows of the agent of a session, and of what that says of it.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -117,6 +112,9 @@ pub struct AgentSummary {
     pub mode: Option<String>,
     /// The agent's own id of it.
     pub native_session_id: Option<String>,
+    /// Since when the agent has no daemon and waits for the next one, ISO 8601.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub detached_since: Option<String>,
 }
 
 /// What acpd knows of a session beside all else, and is no secret.
@@ -158,10 +156,6 @@ pub struct SessionInfo {
     pub snapshot: Json,
 }
 
-fn iso8601_ms<S: Serializer>(at: &Option<i64>, to: S) -> Result<S::Ok, S::Error> {
-    at.map(iso8601).serialize(to)
-}
-
 impl SessionSummary {
     /// As in a list (contract 7.3).
     pub(crate) fn without_stderr(mut self) -> Self {
@@ -192,7 +186,7 @@ impl SessionSummary {
             last_turn: Option<&'a LastTurnSummary>,
             open_questions: u64,
             #[serde(skip_serializing_if = "Option::is_none")]
-            detached_since: Option<String>,
+            detached_since: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             termination_info: Option<&'a Json>,
         }
@@ -206,7 +200,7 @@ impl SessionSummary {
             usage: usage.as_ref(),
             last_turn: last_turn.as_ref(),
             open_questions: *open_questions,
-            detached_since: self.detached_since.map(iso8601),
+            detached_since: self.by_agent.detached_since.as_deref(),
             termination_info: self.termination.as_ref(),
         }
     }
@@ -334,8 +328,8 @@ pub(crate) fn summary_of(
             model: meta.model,
             mode: meta.mode,
             native_session_id: meta.native_session_id.as_ref().map(NativeSessionId::text),
+            detached_since: None,
         },
-        detached_since: None,
         termination,
         metadata,
     }

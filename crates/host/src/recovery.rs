@@ -51,7 +51,7 @@ impl LostRun {
 
 /// What became of a session whose host has died.
 pub(crate) enum LeftBehind {
-    Lost(LostRun),
+    Lost(Box<LostRun>),
     Detached(Detached),
 }
 
@@ -169,7 +169,7 @@ impl Recovery {
         }
         let _one_of_few = self.store.one_of_few().await;
         // When it was found does not count: the next look would find it at another time.
-        Some(LeftBehind::Lost(self.lost_run(row, meta, row.updated_ms).await))
+        Some(LeftBehind::Lost(Box::new(self.lost_run(row, meta, row.updated_ms).await)))
     }
 
     /// How an agent waits whose host has died, if the session has one that waits.

@@ -1702,7 +1702,7 @@ class Session(Model):
     """
     detached_since: Annotated[AwareDatetime | None, Field(alias="detachedSince")] = None
     """
-    Since when its agent has no daemon and waits for the next one, ISO 8601.
+    Since when the agent has no daemon and waits for the next one, ISO 8601.
     """
     termination_info: Annotated[TerminationInfo | None, Field(alias="terminationInfo")] = None
     """
@@ -1789,7 +1789,7 @@ class SessionInfo(Model):
     """
     detached_since: Annotated[AwareDatetime | None, Field(alias="detachedSince")] = None
     """
-    Since when its agent has no daemon and waits for the next one, ISO 8601.
+    Since when the agent has no daemon and waits for the next one, ISO 8601.
     """
     termination_info: Annotated[TerminationInfo | None, Field(alias="terminationInfo")] = None
     """

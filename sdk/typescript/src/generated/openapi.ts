@@ -1325,7 +1325,7 @@ export interface components {
             readonly nativeSessionId?: string;
             /**
              * Format: date-time
-             * @description Since when its agent has no daemon and waits for the next one, ISO 8601.
+             * @description Since when the agent has no daemon and waits for the next one, ISO 8601.
              */
             readonly detachedSince?: string;
             /** @description How its last run ended; in a list without `stderr`. */
@@ -1388,7 +1388,7 @@ export interface components {
             readonly nativeSessionId?: string;
             /**
              * Format: date-time
-             * @description Since when its agent has no daemon and waits for the next one, ISO 8601.
+             * @description Since when the agent has no daemon and waits for the next one, ISO 8601.
              */
             readonly detachedSince?: string;
             /** @description How its last run ended; in a list without `stderr`. */
