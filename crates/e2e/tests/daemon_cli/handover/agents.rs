@@ -44,7 +44,7 @@ fn an_editor_sees_nothing_of_ten_upgrades() {
     let mut daemon = serve(&scratch);
     let (mut client, session) = front_end(&scratch);
     let before = agent(&scratch, &session);
-    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "stream 100000 60"}]});
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "stream 20000 60"}]});
     let asked = client.request_as("\"the prompt\"", "session/prompt", &prompt);
     for _ in 0..10 {
         let told = json(&scratch, &["handover"]);
@@ -52,7 +52,7 @@ fn an_editor_sees_nothing_of_ten_upgrades() {
         assert_eq!(agent(&scratch, &session), before, "the same agent");
     }
     assert_eq!(client.result(&asked)["stopReason"], "end_turn");
-    assert_eq!(numbers(client.since(&asked)), (0..100_000).collect::<Vec<_>>());
+    assert_eq!(numbers(client.since(&asked)), (0..20_000).collect::<Vec<_>>());
     assert_eq!(answers(&client, "the prompt"), 1);
     assert_eq!(events(&daemon, &session, "reattached").len(), 10);
     assert_eq!(events(&daemon, &session, "run_started").len(), 1);
@@ -95,14 +95,14 @@ fn a_stop_may_leave_agents() {
     let mut daemon = scratch.serve();
     let (mut client, session) = front_end(&scratch);
     let before = agent(&scratch, &session);
-    let asked = client.prompt(&session, "stream 40000 60");
+    let asked = client.prompt(&session, "stream 10000 60");
     client.until("some of it", |message| message.text().is_some());
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.wait(), Exit::Code(0));
 
     let mut daemon = scratch.serve();
     assert_eq!(client.result(&asked)["stopReason"], "end_turn");
-    assert_eq!(numbers(client.since(&asked)), (0..40_000).collect::<Vec<_>>());
+    assert_eq!(numbers(client.since(&asked)), (0..10_000).collect::<Vec<_>>());
     assert_eq!(agent(&scratch, &session), before, "the same agent");
     done(&scratch, &["sessions", "terminate", &session]);
     leave(client);
