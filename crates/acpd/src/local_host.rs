@@ -42,9 +42,13 @@ fn example_agent() -> Result<config::Agent, Failure> {
 
 /// How agents outlive the daemon, if they do.
 pub(crate) fn continuity(config: &Config) -> Option<Continuity> {
+    Some(taking_over(config, None)).filter(|continuity| !continuity.keep.is_zero())
+}
+
+/// How agents that wait are taken over: all of them, or that of one session.
+fn taking_over(config: &Config, only: Option<SessionId>) -> Continuity {
     let config::Continuity { keep, detached_bytes } = config.continuity;
-    let directory = config.storage.path.join(KEEPERS);
-    (!keep.is_zero()).then_some(Continuity { keep, detached_bytes, directory, only: None })
+    Continuity { keep, detached_bytes, directory: config.storage.path.join(KEEPERS), only }
 }
 
 /// A host and what its end needs to know.
@@ -122,9 +126,7 @@ impl LocalHost {
         initiator: &str,
         work: impl AsyncFnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let config::Continuity { keep, detached_bytes } = config.continuity;
-        let directory = config.storage.path.join(KEEPERS);
-        let taken = Continuity { keep, detached_bytes, directory, only: Some(session) };
+        let taken = taking_over(config, Some(session));
         Self::hosting_with(config, Some(taken), initiator, work).await
     }
 
@@ -160,13 +162,13 @@ impl LocalHost {
 
     /// Ends the host. Where sessions go on that were left to the next one, they do so until this process ends, and nothing of
     /// the host is dropped: whether there are some.
-    pub(crate) async fn end_or_leave(self, stops: &mut StopSignals) -> bool {
+    pub(crate) async fn end_or_leave(self, initiator: &str, stops: &mut StopSignals) -> bool {
         let leaves = self.host.live_sessions() > 0;
         if leaves {
             self.host.committed().await;
             std::mem::forget(self);
         } else {
-            self.host.clone().shutdown("daemon").await;
+            self.host.clone().shutdown(initiator).await;
             self.close(stops).await;
         }
         leaves

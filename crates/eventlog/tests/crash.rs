@@ -186,7 +186,7 @@ async fn a_killed_writer_loses_nothing_that_it_reported() {
     }
 }
 
-// contract 7.3: whoever is killed while it adopts a session has adopted it with what came along, or not at all
+// contract 7.3: a host that is killed while it adopts a session has adopted it with what came along, or not at all
 #[tokio::test]
 async fn a_killed_host_has_adopted_or_not() {
     for round in 0..20_u64 {

@@ -200,12 +200,11 @@ impl Host {
 fn by_process(rows: Vec<SessionRow>) -> BTreeMap<String, (KeeperAddress, Vec<Orphan>)> {
     let mut processes: BTreeMap<String, (KeeperAddress, Vec<Orphan>)> = BTreeMap::new();
     for row in rows.into_iter().filter(|row| !row.ended) {
-        let mut meta = SessionMeta::read(&row.info);
+        let meta = SessionMeta::read(&row.info);
         let (Some(address), Some(native)) = (meta.keeper.clone(), meta.native_session_id.clone()) else {
             continue;
         };
         let Some(id) = SessionId::parse(&row.id) else { continue };
-        meta.keeper = Some(address.clone());
         let process = processes.entry(address.mark.clone()).or_insert_with(|| (address, Vec::new()));
         process.1.push(Orphan { id, row, meta, native });
     }

@@ -1,6 +1,6 @@
 //! Our end of a keeper's control socket, as all that speak through it share it.
 //!
-//! Frames go out whole and in the order in which they were given, whoever gives them; what the socket does not take at once
+//! Frames go out whole and in the order in which they were given, from any task; what the socket does not take at once
 //! the process task writes later. That task alone reads. Invariant: what waits for stdin, here and in the keeper, is
 //! bounded. Not here: what comes in.
 
@@ -86,7 +86,7 @@ impl Link {
         &self.socket
     }
 
-    /// Sends a command. One that is lost with its keeper is missed by nobody.
+    /// Sends a command. One that is lost with its keeper has no effect any more.
     pub(crate) fn send(&self, command: &Command) {
         self.give(&mut self.state.lock(), &command.to_bytes());
     }

@@ -10,12 +10,8 @@ use std::time::{Duration, SystemTime};
 /// How often it is looked whether a keeper listens.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Whether a program may be [attached](crate::Supervisor::attach): its keeper listens, or has left word of its end. Blocks.
-pub fn keeper_may_answer(directory: &Path, mark: &ProcessMark) -> bool {
-    [SOCKET, END].iter().any(|what| directory.join(file_of(mark.as_str(), what)).exists())
-}
-
-/// Since when the keeper of a program that may be attached has no host, if it has none: the caller has to know that. Blocks.
+/// Since when a program may be [attached](crate::Supervisor::attach), whose host is gone: its keeper listens, or has left word
+/// of its end. None: neither is there. Blocks.
 pub fn detached_since(directory: &Path, mark: &ProcessMark) -> Option<SystemTime> {
     let files = [SOCKET, END].map(|what| directory.join(file_of(mark.as_str(), what)));
     files.iter().find_map(|file| std::fs::symlink_metadata(file).ok()?.modified().ok())
@@ -28,7 +24,7 @@ pub fn wait_for_keepers(directory: &Path, mut marks: HashSet<ProcessMark>, withi
     let now = std::time::Instant::now;
     let deadline = now() + within;
     loop {
-        marks.retain(|mark| !keeper_may_answer(directory, mark));
+        marks.retain(|mark| detached_since(directory, mark).is_none());
         if marks.is_empty() {
             return;
         }

@@ -181,7 +181,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
             end_sessions(&local, &mut stops).await;
         }
     }
-    let agents = local.end_or_leave(&mut stops).await;
+    let agents = local.end_or_leave(INITIATOR, &mut stops).await;
     let uptime_s = since.elapsed().as_secs();
     match leaving {
         Leaving::Stop => {

@@ -43,10 +43,9 @@ fn an_end_in_the_gap_is_recorded() {
     daemon.stop();
 }
 
-// contract 7.2: an agent waits as long as it is kept, and ends then
-#[test]
-fn an_agent_ends_when_its_time_is_over() {
-    let scratch = keeping("300ms");
+/// The record of an agent in a turn without end that is gone before the next daemon comes.
+fn lost_while_it_hangs(keep: &str) -> serde_json::Value {
+    let scratch = keeping(keep);
     let mut daemon = scratch.serve();
     let session = Session::begin(&daemon, &scratch, "example", "hang");
     session.event(&daemon, "prompt");
@@ -56,28 +55,26 @@ fn an_agent_ends_when_its_time_is_over() {
 
     let mut daemon = scratch.serve();
     let ended = session.event(&daemon, "ended")["terminationInfo"].clone();
+    daemon.stop();
+    ended
+}
+
+// contract 7.2: an agent waits as long as it is kept, and ends then
+#[test]
+fn an_agent_ends_when_its_time_is_over() {
+    let ended = lost_while_it_hangs("300ms");
     assert_eq!(
         (&ended["cause"], &ended["terminatedBy"]),
         (&json!("daemon_lost"), &json!("daemon")),
         "{ended}"
     );
     assert!(ended["escalation"].is_array(), "{ended}");
-    daemon.stop();
 }
 
 // contract 7.2: "0s" is the first version: agents end with their daemon
 #[test]
 fn nothing_is_kept_where_nothing_is_to_be() {
-    let scratch = keeping("0s");
-    let mut daemon = scratch.serve();
-    let session = Session::begin(&daemon, &scratch, "example", "hang");
-    session.event(&daemon, "prompt");
-    let pid = session.pid(&daemon);
-    daemon.kill();
-    gone(pid);
-    let mut daemon = scratch.serve();
-    assert_eq!(session.event(&daemon, "ended")["terminationInfo"]["cause"], "daemon_lost");
-    daemon.stop();
+    assert_eq!(lost_while_it_hangs("0s")["cause"], "daemon_lost");
 }
 
 // contract 7.3: others look and change nothing; they name what they see

@@ -1,6 +1,6 @@
 //! Runs `acpd` against the daemon of a test.
 
-use acpd_e2e::{Client, Exit, Scratch, Started, acpd};
+use acpd_e2e::{Client, Exit, Message, Scratch, Started, acpd};
 use serde_json::{Value, json};
 
 /// The arguments, with those that name the scratch's configuration and state directory.
@@ -95,4 +95,16 @@ pub(crate) fn both(scratch: &Scratch, test: impl Fn(&[&str])) {
     let mut daemon = scratch.serve();
     test(&[]);
     daemon.stop();
+}
+
+/// The numbers of a stream, as far as a client has them.
+pub(crate) fn numbers(messages: &[Message]) -> Vec<usize> {
+    let number = |message: &Message| message.text()?.split(' ').next()?.parse().ok();
+    messages.iter().filter_map(number).collect()
+}
+
+/// How often a client has the answer to a request.
+pub(crate) fn answers(client: &Client, id: &str) -> usize {
+    let is_it = |message: &&Message| message.is_answer() && message.json["id"] == id;
+    client.received().iter().filter(is_it).count()
 }

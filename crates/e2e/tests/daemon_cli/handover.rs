@@ -163,7 +163,7 @@ fn viewers_are_told_when_to_come_back() {
     daemon.stop();
 }
 
-// contract 7.1: a binary that would not start takes nobody's place: the daemon goes on with its sessions and says why
+// contract 7.1: a binary that would not start takes no place: the daemon goes on with its sessions and says why
 #[test]
 fn a_binary_that_refuses_takes_no_place() {
     let scratch = Scratch::new();

@@ -1,6 +1,6 @@
 //! Front ends whose connection to the daemon is lost: the client does not notice.
 
-use crate::cli::{args, front_end, leave, load, start, state, stdio};
+use crate::cli::{answers, args, front_end, leave, load, numbers, start, state, stdio};
 use crate::cutting_proxy::CuttingProxy;
 use acpd_e2e::{Client, Exit, Message, Scratch, acpd};
 use rustix::process::Signal;
@@ -15,16 +15,6 @@ fn through(proxy: &CuttingProxy, scratch: &Scratch) -> (Client, String) {
     client.initialize();
     let session = client.new_session();
     (client, session)
-}
-
-fn numbers(messages: &[Message]) -> Vec<usize> {
-    let number = |message: &Message| message.text()?.split(' ').next()?.parse().ok();
-    messages.iter().filter_map(number).collect()
-}
-
-fn answers(client: &Client, id: &str) -> usize {
-    let is_it = |message: &&Message| message.is_answer() && message.json["id"] == json!(id);
-    client.received().iter().filter(is_it).count()
 }
 
 // contract 7.3, SC-6: an editor whose connection is cut ten times in one turn: one answer, each update once, in order, as

@@ -119,7 +119,7 @@ fn said(stranger: &mut Connection) -> Option<Result<Hello, Why>> {
 }
 
 fn answer(hello: &Hello, may_attach: &impl Fn(&str) -> Result<(), Why>) -> Result<(), Why> {
-    // The key first: what the keeper speaks is nobody else's to know.
+    // The key first: only the holder of the key learns what the keeper speaks.
     may_attach(&hello.key)?;
     let ([oldest, newest], [ours_oldest, ours_newest]) = (hello.versions, VERSIONS);
     if oldest > ours_newest || newest < ours_oldest { Err(Why::Version) } else { Ok(()) }

@@ -15,7 +15,7 @@ pub(super) enum Standing<'a> {
     Stopping,
 }
 
-/// Tells how this process stands. The daemon works where nobody hears it.
+/// Tells how this process stands. The daemon works without a listener, too.
 pub(super) fn tell(standing: Standing<'_>) {
     let status;
     let states = match standing {

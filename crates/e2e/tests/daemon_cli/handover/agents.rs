@@ -1,8 +1,8 @@
 //! Agents that a daemon hands over, or leaves to the next one when it is stopped (contract 7.2, 7.3).
 
 use super::serve;
-use crate::cli::{done, front_end, json, leave, state};
-use acpd_e2e::{Client, Daemon, Exit, Http, Message, Scratch};
+use crate::cli::{answers, done, front_end, json, leave, numbers, state};
+use acpd_e2e::{Daemon, Exit, Http, Message, Scratch};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -24,17 +24,6 @@ fn events(daemon: &Daemon, session: &str, kind: &str) -> Vec<Value> {
         next = page["nextCursor"].as_str().map(|cursor| format!("{path}&after={cursor}"));
     }
     found
-}
-
-/// The numbers of a stream, as far as a client has them.
-fn numbers(messages: &[Message]) -> Vec<usize> {
-    let number = |message: &Message| message.text()?.split(' ').next()?.parse().ok();
-    messages.iter().filter_map(number).collect()
-}
-
-fn answers(client: &Client, id: &str) -> usize {
-    let is_it = |message: &&Message| message.is_answer() && message.json["id"] == json!(id);
-    client.received().iter().filter(is_it).count()
 }
 
 // contract 7.3: ten upgrades in one turn: the same agent, and an editor sees one answer, each update once and in order
