@@ -240,7 +240,7 @@ impl Ends {
         let (stdin, shared) = Stdin::kept(Arc::clone(&link));
         let (cut, stdout_done) = (CancellationToken::new(), CancellationToken::new());
         let teed = Teed::new(stdout, Arc::clone(&link), retained, head.consumed)?;
-        let stdout = Stdout::kept(teed, cut.clone(), stdout_done.clone().drop_guard());
+        let stdout = Stdout::kept(teed, head.is_pty, cut.clone(), stdout_done.clone().drop_guard());
         let (handle, requested, publish): Handling =
             process::handle(head.running.pid, mark.clone(), Some(link));
         let process = Process { stdin, stdout, handle };

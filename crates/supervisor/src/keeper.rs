@@ -24,6 +24,7 @@ mod memory;
 mod output;
 mod program;
 pub(crate) mod protocol;
+mod pty;
 mod signals;
 mod spawn;
 pub(crate) mod start_frame;
@@ -31,7 +32,7 @@ pub(crate) mod start_frame;
 use crate::ladder::LadderInput;
 use connection::Connection;
 use frames::{Frame, LONGEST};
-use kept::{Kept, Left};
+use kept::{Kept, Left, STREAMS};
 use machine::Loss;
 use program::{End, Life, Program};
 use protocol::{Command, Exited, FromKeeper, Running, Why};
@@ -90,7 +91,8 @@ fn keep() -> io::Result<()> {
     };
     let running = Running { pid: leader.as_raw_nonzero().get().unsigned_abs(), containment };
     control.send(&FromKeeper::Started(running));
-    let kept = other_ends.map(|ends| Box::new(Kept::new(running, program.graces, ends)));
+    let is_pty = program.controls_terminal;
+    let kept = other_ends.map(|ends| Box::new(Kept::new(running, program.graces, ends, is_pty)));
     let program = Program::new(leader, program.graces, program.leftovers);
     Keeper { control, signals, program, kept, looks: true, is_done: false }.serve()
 }
@@ -111,8 +113,8 @@ struct Keeper {
 struct Ready {
     signal: bool,
     control: bool,
-    /// stdin, stdout and stderr.
-    streams: [PollFlags; 3],
+    /// As [`Kept::poll`] has them.
+    streams: [PollFlags; STREAMS],
     listening: bool,
 }
 
@@ -246,11 +248,14 @@ impl Keeper {
     /// Moves what can be moved.
     fn move_streams(&mut self, ready: &Ready) {
         let Some(kept) = &mut self.kept else { return };
-        let [stdin, stdout, stderr] = ready.streams;
+        let [stdin, stdout, stderr, pty] = ready.streams;
         if stdin.contains(PollFlags::ERR) {
             kept.no_reader(&mut self.control);
         } else if stdin.contains(PollFlags::OUT) {
             kept.write_stdin(&mut self.control);
+        }
+        if !pty.is_empty() {
+            kept.fill();
         }
         if !stdout.is_empty() {
             kept.consume();
@@ -279,7 +284,7 @@ impl Keeper {
         let streams = self.kept.as_ref().map(|kept| kept.poll()).unwrap_or_default();
         let listening = self.kept.as_ref().and_then(|kept| kept.listening.as_ref());
         let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
-        let mut places = [None; 4];
+        let mut places = [None; 1 + STREAMS];
         for (place, fd) in places.iter_mut().zip([self.control.poll()].into_iter().chain(streams)) {
             *place = fd.map(|fd| {
                 fds.push(fd);

@@ -185,7 +185,10 @@ enum Source {
     Pipe(pipe::Receiver),
     Pty(pipe::Receiver),
     /// Of a kept program.
-    Teed(Box<Teed>),
+    Teed {
+        teed: Box<Teed>,
+        is_pty: bool,
+    },
 }
 
 impl Stdout {
@@ -199,19 +202,19 @@ impl Stdout {
     }
 
     /// That of a kept program.
-    pub(crate) fn kept(teed: Teed, cut: CancellationToken, done: DropGuard) -> Self {
-        Self { source: Source::Teed(Box::new(teed)), cut, after_cut: 0, _done: done }
+    pub(crate) fn kept(teed: Teed, is_pty: bool, cut: CancellationToken, done: DropGuard) -> Self {
+        Self { source: Source::Teed { teed: Box::new(teed), is_pty }, cut, after_cut: 0, _done: done }
     }
 
     /// Of a kept program: bytes that were given so far, since its start. Else 0.
     pub fn position(&self) -> u64 {
-        if let Source::Teed(teed) = &self.source { teed.position() } else { 0 }
+        if let Source::Teed { teed, .. } = &self.source { teed.position() } else { 0 }
     }
 
     /// Of a kept program: nothing below `position` is needed by a later host. Its keeper is told before long; it is
     /// never taken back.
     pub fn committed(&self, position: u64) {
-        if let Source::Teed(teed) = &self.source {
+        if let Source::Teed { teed, .. } = &self.source {
             teed.committed(position);
         }
     }
@@ -223,7 +226,11 @@ impl Stdout {
     pub fn resize(&self, size: WindowSize) -> io::Result<()> {
         match &self.source {
             Source::Pty(master) => size.set_on(master),
-            Source::Pipe(_) | Source::Teed(_) => Err(io::ErrorKind::Unsupported.into()),
+            Source::Teed { teed, is_pty: true } => {
+                teed.resize(size);
+                Ok(())
+            }
+            Source::Pipe(_) | Source::Teed { .. } => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -250,7 +257,7 @@ impl Stdout {
     pub fn try_read_buf(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         let read = match &mut self.source {
             Source::Pipe(source) | Source::Pty(source) => source.try_read_buf(buffer),
-            Source::Teed(teed) => teed.try_read(buffer),
+            Source::Teed { teed, .. } => teed.try_read(buffer),
         };
         match read {
             Ok(read) => {
@@ -260,7 +267,7 @@ impl Stdout {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.cut.is_cancelled() => {
                 match &self.source {
                     // The keeper is about to answer, and there may be more behind it.
-                    Source::Teed(teed) if !teed.is_dry() => Err(error),
+                    Source::Teed { teed, .. } if !teed.is_dry() => Err(error),
                     _ => Ok(0),
                 }
             }
@@ -283,7 +290,7 @@ impl Stdout {
         // By its poll function: the future of `readable` is a list entry of its own, for many that wait.
         let source = match &mut self.source {
             Source::Pipe(source) | Source::Pty(source) => source,
-            Source::Teed(teed) => return teed.readable(&self.cut).await,
+            Source::Teed { teed, .. } => return teed.readable(&self.cut).await,
         };
         tokio::select! {
             ready = poll_fn(|cx| source.poll_read_ready(cx)) => ready,

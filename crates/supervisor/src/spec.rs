@@ -33,7 +33,7 @@ pub struct ProgramSpec {
     /// How long pipes are read after the program is dead, when something that escaped still holds them.
     pub drain: Duration,
     /// Its keeper can be told to let it outlive this process ([`ProcessHandle::keep`](crate::ProcessHandle::keep)). Only on
-    /// Linux and with [`Streams::Separate`]; else it is as any other.
+    /// Linux; else it is as any other.
     pub kept: bool,
     /// Gets each line of stderr as it comes. When it is full, lines are dropped and counted: stderr is always drained.
     pub stderr_lines: Option<mpsc::Sender<StderrLine>>,
@@ -42,7 +42,7 @@ pub struct ProgramSpec {
 impl ProgramSpec {
     /// Whether its keeper gets our ends of its streams.
     pub(crate) fn is_kept(&self) -> bool {
-        self.kept && cfg!(target_os = "linux") && self.streams == Streams::Separate
+        self.kept && cfg!(target_os = "linux")
     }
 
     /// The bound of architecture section 4 for reading on after the exit.

@@ -305,16 +305,12 @@ impl Opened {
 
     /// Those of a kept program; its keeper gets the second.
     fn kept(ours: Ours, link: &Arc<Link>) -> io::Result<(Self, Pipes)> {
-        let Ours { stdin: Some(stdin_end), stdout: Output::Pipe(stdout_end), stderr: Some(stderr_end) } =
-            ours
-        else {
-            return Err(io::ErrorKind::Unsupported.into());
-        };
-        let ends = [stdin_end, stdout_end.try_clone()?, stderr_end];
+        let is_pty = matches!(ours.stdout, Output::Pty(_));
+        let (ends, stdout_end) = ours.shared_with_keeper()?;
         let (stdin, stdin_shared) = Stdin::kept(Arc::clone(link));
         let (cut, stdout_done) = (CancellationToken::new(), CancellationToken::new());
         let teed = Teed::new(stdout_end, Arc::clone(link), Bytes::new(), 0)?;
-        let stdout = Stdout::kept(teed, cut.clone(), stdout_done.clone().drop_guard());
+        let stdout = Stdout::kept(teed, is_pty, cut.clone(), stdout_done.clone().drop_guard());
         Ok((Self { stdin, stdin_shared, stdout, stderr: None, cut, stdout_done }, ends))
     }
 }

@@ -6,6 +6,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -22,7 +23,7 @@ pub enum Streams {
 }
 
 /// The size of a terminal window, in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowSize {
     /// Characters in a line.
     pub cols: u16,
@@ -58,6 +59,31 @@ pub(crate) enum Output {
 /// stdin, stdout and stderr as the program gets them.
 pub(crate) type Theirs = [OwnedFd; 3];
 
+impl Ours {
+    /// Those of a kept program: what its keeper gets, and the reading end of the pipe that its output comes through, which both
+    /// have. The keeper of a pseudo-terminal gets its master and that pipe, and writes to the pipe what comes from the master.
+    pub(crate) fn shared_with_keeper(self) -> io::Result<(Theirs, OwnedFd)> {
+        let Self { stdin, stdout, stderr } = self;
+        match stdout {
+            Output::Pipe(stdout) => {
+                let stdin = stdin.map_or_else(|| null(OFlags::WRONLY), Ok)?;
+                let stderr = stderr.map_or_else(|| null(OFlags::RDONLY), Ok)?;
+                Ok(([stdin, stdout.try_clone()?, stderr], stdout))
+            }
+            Output::Pty(master) => {
+                let (reading, writing) = pipe()?;
+                nonblocking(&reading)?;
+                nonblocking(&writing)?;
+                Ok(([master, reading.try_clone()?, writing], reading))
+            }
+        }
+    }
+}
+
+fn null(access: OFlags) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open("/dev/null", access | OFlags::CLOEXEC, Mode::empty())?)
+}
+
 impl Streams {
     /// Whether closing stdin says anything to the program.
     pub(crate) fn has_stdin(self) -> bool {
@@ -84,7 +110,7 @@ impl Streams {
                 Ok((ours, [stdin, stdout, stderr]))
             }
             Self::Merged => {
-                let stdin = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+                let stdin = null(OFlags::RDONLY)?;
                 let (ours_out, stdout) = pipe()?;
                 nonblocking(&ours_out)?;
                 let stderr = stdout.try_clone()?;

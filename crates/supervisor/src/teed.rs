@@ -9,6 +9,7 @@ use crate::keeper::protocol::{Command, Progress};
 use crate::link::{Link, Standing};
 use crate::scope::sleep_until;
 use crate::scratch;
+use crate::streams::WindowSize;
 use rustix::io::Errno;
 use std::future::poll_fn;
 use std::io;
@@ -88,6 +89,11 @@ impl Teed {
             // Nothing is read any more, and so nothing told.
             self.link.send(&Command::Progress(Progress { read: self.read, committed: position }));
         }
+    }
+
+    /// The keeper has the window, if there is one.
+    pub(crate) fn resize(&self, size: WindowSize) {
+        self.link.send(&Command::Resize(size));
     }
 
     /// Reads into the free capacity of `buffer`.

@@ -5,6 +5,7 @@ mod programs;
 
 use acpd_supervisor::{
     Adopting, AttachError, Attached, ExitStatus, Framing, KeepFor, Process, ProcessMark, ProgramSpec, Rung,
+    Streams, WindowSize,
 };
 use programs::{Bench, processes_with, read_all, read_until, shell};
 use std::path::Path;
@@ -144,6 +145,67 @@ impl Odd {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
+}
+
+/// Waits for a file, says so, and ends.
+const COMMAND: &str = r#"echo out; echo err >&2; trap 'stty size </dev/tty' WINCH; echo ready
+    until [ -e "$DIR/go" ]; do sleep 0.01; done; echo gone on; exit 4"#;
+
+async fn start_command(streams: Streams) -> (Kept, tempfile::TempDir) {
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    let mut spec = ProgramSpec { streams, ..kept(COMMAND) };
+    spec.env.push(("DIR".into(), dir.path().into()));
+    let mut kept = Kept::start_as(spec, LONG, 1 << 20).await;
+    let said = read_until(&mut kept.process, "ready").await.replace('\r', "");
+    assert!(said.starts_with("out\nerr\nready"), "{said}");
+    kept.file("sock").await;
+    (kept, dir)
+}
+
+// KEEP: a command with one pipe or a pseudo-terminal as its streams outlives its host as any other
+#[tokio::test]
+async fn commands_outlive_their_host() {
+    let size = WindowSize { cols: 100, rows: 30 };
+    for streams in [Streams::Merged, Streams::Pty(size)] {
+        let (kept, dir) = start_command(streams).await;
+        kept.process.handle.detach();
+        let next = Bench::new();
+        let Attached { mut process, marks, committed, .. } = kept.attach(&next).await;
+        assert_eq!((marks.len(), committed), (0, 0));
+        let said = read_until(&mut process, "ready").await.replace('\r', "");
+        assert!(said.starts_with("out\nerr\nready"), "all of it again: {said}");
+        let resized = process.stdout.resize(WindowSize { cols: 81, rows: 24 });
+        if streams == Streams::Merged {
+            assert_eq!(resized.map_err(|error| error.kind()), Err(std::io::ErrorKind::Unsupported));
+        } else {
+            resized.expect("it is a terminal");
+            assert!(read_until(&mut process, "81").await.contains("24 81"));
+        }
+        std::fs::write(dir.path().join("go"), "").expect("written");
+        let rest = read_all(&mut process).await.replace('\r', "");
+        assert!(rest.ends_with("gone on\n"), "{rest}");
+        assert_eq!(process.handle.exited().await.status, ExitStatus::Code(4));
+        drop(process);
+        next.nothing_left().await;
+        kept.nothing_left().await;
+    }
+}
+
+// KEEP: what a pseudo-terminal had in it when its program ended without a host is found by the next one
+#[tokio::test]
+async fn the_last_words_on_a_terminal_are_kept() {
+    let (kept, dir) = start_command(Streams::Pty(WindowSize { cols: 100, rows: 30 })).await;
+    kept.process.handle.detach();
+    std::fs::write(dir.path().join("go"), "").expect("written");
+    kept.file("end").await;
+    let next = Bench::new();
+    let Attached { mut process, .. } = kept.attach(&next).await;
+    let said = read_all(&mut process).await.replace('\r', "");
+    assert!(said.starts_with("out\nerr\nready") && said.ends_with("gone on\n"), "{said}");
+    assert_eq!(process.handle.exited().await.status, ExitStatus::Code(4));
+    drop(process);
+    next.nothing_left().await;
+    kept.nothing_left().await;
 }
 
 // KEEP, I1: hosts that are gone in the middle, and hosts that are superseded and do not know it: each line once, in order

@@ -11,6 +11,7 @@ use super::program::End;
 use super::protocol::{
     Attached, Command, Consumed, Drained, Exited, FromKeeper, NotKept, Running, StderrLost, VERSIONS,
 };
+use super::pty::Pty;
 use super::start_frame::Pipes;
 use super::{end_file, now};
 use crate::ladder::Graces;
@@ -21,6 +22,8 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+/// Streams of a program.
+pub(super) const STREAMS: usize = 4;
 /// Bytes of stdout, or of stderr, taken in one read.
 const READ: usize = 64 * 1024;
 /// After the program's end, at most this much is still taken from a pipe that never runs dry: more than any pipe
@@ -37,6 +40,8 @@ pub(super) struct Kept {
     /// None: closed.
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
+    /// Fills that pipe from a pseudo-terminal, if the program has one.
+    pty: Option<Pty>,
     /// None: nothing more comes.
     stderr: Option<OwnedFd>,
     recorder: StderrRecorder,
@@ -57,17 +62,21 @@ pub(super) enum Left {
 }
 
 impl Kept {
-    /// `ends` are our ends of stdin, stdout and stderr, none of which blocks.
-    pub(super) fn new(running: Running, graces: Graces, ends: Pipes) -> Self {
-        let [stdin, stdout, stderr] = ends;
+    /// With our ends of the streams, none of which blocks, as the start frame has them; `is_pty` says of which kind.
+    pub(super) fn new(running: Running, graces: Graces, ends: Pipes, is_pty: bool) -> Self {
+        let (stdin, stdout, stderr, pty) = match ends {
+            [master, stdout, filled] if is_pty => (None, stdout, None, Some(Pty::new(master, filled))),
+            [stdin, stdout, stderr] => (Some(stdin), stdout, Some(stderr), None),
+        };
         Self {
             machine: Machine::new(),
             listening: None,
             running,
             graces,
-            stdin: Some(stdin),
+            stdin,
             stdout,
-            stderr: Some(stderr),
+            pty,
+            stderr,
             recorder: StderrRecorder::default(),
             lost_lines: 0,
             exited: None,
@@ -76,14 +85,15 @@ impl Kept {
         }
     }
 
-    /// What is to be waited for: stdin, stdout and stderr.
-    pub(super) fn poll(&self) -> [Option<PollFd<'_>>; 3] {
+    /// What is to be waited for: stdin, stdout, stderr, and the pseudo-terminal.
+    pub(super) fn poll(&self) -> [Option<PollFd<'_>>; STREAMS] {
         let writes = if self.machine.input.next().is_some() { PollFlags::OUT } else { PollFlags::empty() };
         let stdin = self.stdin.as_ref().map(|end| PollFd::new(end, writes));
         // With a controller stdout is consumed when it says so.
         let takes = self.machine.output.is_detached() && self.machine.output.next().is_some();
         let stdout = takes.then(|| PollFd::new(&self.stdout, PollFlags::IN));
-        [stdin, stdout, self.stderr.as_ref().map(|end| PollFd::new(end, PollFlags::IN))]
+        let stderr = self.stderr.as_ref().map(|end| PollFd::new(end, PollFlags::IN));
+        [stdin, stdout, stderr, self.pty.as_ref().and_then(Pty::poll)]
     }
 
     /// When something is to be done, whatever happens.
@@ -122,10 +132,16 @@ impl Kept {
                     }
                 }
             }
+            Command::Resize(size) => self.pty.iter().for_each(|pty| pty.resize(size)),
             Command::Stop | Command::Kill | Command::Done | Command::Hello(_) => {}
         }
         self.tell_drained(control);
         Ok(())
+    }
+
+    /// Moves what the pseudo-terminal has to where stdout is read.
+    pub(super) fn fill(&mut self) -> bool {
+        self.pty.as_mut().is_some_and(|pty| pty.fill(&mut self.buffer))
     }
 
     /// Takes what the machine wants out of stdout, as far as it is there.
@@ -262,6 +278,7 @@ impl Kept {
             undrained: input.undrained(),
             stdin_closed: input.is_closed(),
             exited: self.exited.clone(),
+            is_pty: self.pty.is_some(),
         }
     }
 
@@ -270,7 +287,8 @@ impl Kept {
         let mut left = AFTER_END;
         while let Some(take) = self.machine.output.next_of_the_rest().filter(|_| left > 0) {
             let before = self.machine.output.consumed();
-            if !self.take(take) {
+            let is_filled = self.fill();
+            if !self.take(take) && !is_filled {
                 break;
             }
             left =

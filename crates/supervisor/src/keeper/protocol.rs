@@ -10,6 +10,7 @@ use crate::containment::Containment;
 use crate::ladder::Rung;
 use crate::report::ExitStatus;
 use crate::stderr::StderrExcerpt;
+use crate::streams::WindowSize;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Kill,
     /// The end of the program was recorded.
     Done,
+    /// Changes the size of the window of a pseudo-terminal.
+    Resize(WindowSize),
     /// The first word on a connection to the keeper's socket.
     Hello(Hello),
 }
@@ -85,6 +88,7 @@ impl Command {
     const STOP: u8 = b'S';
     const KILL: u8 = b'K';
     const DONE: u8 = b'D';
+    const RESIZE: u8 = b'R';
     const HELLO: u8 = b'H';
 
     pub(crate) fn put_to(&self, out: &mut BytesMut) {
@@ -101,6 +105,7 @@ impl Command {
             Self::Stop => put_json(out, Self::STOP, &NOTHING),
             Self::Kill => put_json(out, Self::KILL, &NOTHING),
             Self::Done => put_json(out, Self::DONE, &NOTHING),
+            Self::Resize(size) => put_json(out, Self::RESIZE, size),
             Self::Hello(hello) => put_json(out, Self::HELLO, hello),
         }
     }
@@ -130,6 +135,7 @@ impl Command {
             Self::STOP => Self::Stop,
             Self::KILL => Self::Kill,
             Self::DONE => Self::Done,
+            Self::RESIZE => Self::Resize(serde_json::from_slice(body)?),
             Self::HELLO => Self::Hello(serde_json::from_slice(body)?),
             _ => return Ok(None),
         }))
@@ -224,6 +230,9 @@ pub(crate) struct Attached {
     pub(crate) stdin_closed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) exited: Option<Exited>,
+    /// Its streams are a pseudo-terminal.
+    #[serde(default)]
+    pub(crate) is_pty: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

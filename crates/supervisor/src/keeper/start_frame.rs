@@ -117,7 +117,8 @@ pub(crate) type Pipes = [OwnedFd; 3];
 pub(crate) struct StartFrame {
     pub(crate) program: WireProgram,
     pub(crate) pipes: Pipes,
-    /// The other ends of the same streams, when the program is kept.
+    /// When the program is kept: the other ends of the same streams; of a pseudo-terminal its master, and both ends of the
+    /// pipe that its output goes through.
     pub(crate) other_ends: Option<Pipes>,
 }
 

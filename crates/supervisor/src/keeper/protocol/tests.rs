@@ -25,6 +25,7 @@ fn attached() -> Attached {
         undrained: 4,
         stdin_closed: false,
         exited: Some(exited(Some(StderrExcerpt { head: "no".into(), total_lines: 1, ..Default::default() }))),
+        is_pty: true,
     }
 }
 
@@ -50,6 +51,7 @@ fn everything_survives_the_socket() {
         Command::Stop,
         Command::Kill,
         Command::Done,
+        Command::Resize(WindowSize { cols: 80, rows: 24 }),
         Command::Hello(Hello { versions: VERSIONS, key: "k".into() }),
     ] {
         let frame = frame_of(&mut command.to_bytes());
