@@ -35,11 +35,9 @@ impl KeptProcess {
     /// Of a process that was just started, which still ends with its host.
     pub(crate) fn new(process: &ProcessHandle, continuity: Arc<Continuity>) -> Self {
         let mark = process.mark().as_str().to_owned();
-        // Not to be guessed: two random numbers of 122 bits.
-        let key = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
         let address = KeeperAddress {
             mark,
-            key,
+            key: KeepFor::fresh_key(),
             keep_ms: u64::try_from(continuity.keep.as_millis()).unwrap_or(u64::MAX),
         };
         Self { address, continuity, is_asked: AtomicBool::new(false) }

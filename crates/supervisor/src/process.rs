@@ -81,6 +81,13 @@ pub struct KeepFor {
     pub key: String,
 }
 
+impl KeepFor {
+    /// A key that cannot be guessed: two random numbers of 122 bits.
+    pub fn fresh_key() -> String {
+        format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple())
+    }
+}
+
 impl ProcessHandle {
     /// Process id of the program.
     pub fn pid(&self) -> u32 {

@@ -22,6 +22,11 @@ impl Decoder {
         }
     }
 
+    /// Bytes that wait for the rest of their character.
+    pub(crate) fn incomplete(&self) -> usize {
+        self.torn.len()
+    }
+
     /// Nothing more will come: what is incomplete now stays so.
     pub(crate) fn finish(&mut self, text: &mut String) {
         if !self.torn.is_empty() {

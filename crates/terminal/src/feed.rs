@@ -56,22 +56,33 @@ pub(crate) struct Feed {
     budget: u64,
     counted: Instant,
     ended: bool,
+    /// Bytes that were told before they came again.
+    known: u64,
 }
 
 impl Feed {
     pub(crate) fn new(pace: FeedPace, now: Instant) -> Self {
+        Self::after(0, 0, pace, now)
+    }
+
+    /// For what comes behind `begin` bytes of text, where the first `told` were told before.
+    pub(crate) fn after(told: u64, begin: u64, pace: FeedPace, now: Instant) -> Self {
         Self {
             pace,
             waiting: TextQueue::default(),
             since: now,
-            dropped: 0,
+            dropped: begin.saturating_sub(told),
             budget: pace.burst,
             counted: now,
             ended: false,
+            known: told.saturating_sub(begin),
         }
     }
 
     pub(crate) fn push(&mut self, text: &str, now: Instant) {
+        let known = usize::try_from(self.known).unwrap_or(usize::MAX).min(text.len());
+        self.known -= known as u64;
+        let text = &text[text.ceil_char_boundary(known)..];
         if self.waiting.is_empty() {
             self.since = now;
         }

@@ -11,11 +11,13 @@
 //! command lives; no lock is held across a wait.
 //! Boundary: knows commands and their output; no JSON-RPC, no sessions, only the keys of owners.
 
+mod beginning;
 mod decoder;
 mod environment;
 mod event;
 mod feed;
 mod handle;
+mod kept;
 mod life;
 mod metrics;
 mod report;
@@ -31,6 +33,7 @@ mod text_queue;
 pub use event::TerminalEvent;
 pub use feed::FeedPace;
 pub use handle::{ResizeError, TerminalHandle, TerminalNotFound};
+pub use kept::{Keeping, KeptTerminal, Note, Told};
 pub use life::TerminalState;
 pub use metrics::describe_metrics;
 pub use report::{TerminalOutput, TerminalReport, TerminalSnapshot};

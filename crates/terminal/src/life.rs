@@ -100,8 +100,10 @@ impl Life {
             (LifeInput::Ended { stopped }, phase) => {
                 self.phase = Phase::Ended;
                 let end = match phase {
-                    Phase::Stopping(end) if stopped => end,
-                    _ => TerminalState::Finished,
+                    _ if !stopped => TerminalState::Finished,
+                    Phase::Stopping(end) => end,
+                    // By the host before this one, or because its keeper was lost.
+                    Phase::Running | Phase::Ended => TerminalState::Killed,
                 };
                 return Ok(Some(LifeOutput::Report(end)));
             }
@@ -174,6 +176,12 @@ mod tests {
         assert_eq!(script(&[(1, Release), (2, STOPPED)]), (Some(Released), vec![1]));
     }
 
+    // contract 2.3: a stop whose reason went with the host before
+    #[test]
+    fn a_stop_without_a_reason_is_a_kill() {
+        assert_eq!(script(&[(1, STOPPED)]), (Some(TerminalState::Killed), vec![]));
+    }
+
     // contract 2.3: the first reason wins, and the command is stopped once
     #[test]
     fn the_first_reason_wins() {
@@ -221,10 +229,6 @@ mod tests {
             for (wait, input) in inputs {
                 now += Duration::from_secs(wait);
                 let input = [Kill, Release, Tick, STOPPED, BY_ITSELF][usize::from(input)];
-                // What a task can never see.
-                if input == STOPPED && stops == 0 {
-                    continue;
-                }
                 match life.handle(input, now) {
                     Ok(Some(LifeOutput::Stop)) => {
                         prop_assert!(reports.is_empty());

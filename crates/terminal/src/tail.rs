@@ -17,7 +17,17 @@ pub(crate) struct Tail {
 
 impl Tail {
     pub(crate) fn new(keep: usize) -> Self {
-        Self { kept: TextQueue::default(), keep, written: 0 }
+        Self::after(0, keep)
+    }
+
+    /// Behind `written` bytes of text that are not known.
+    pub(crate) fn after(written: u64, keep: usize) -> Self {
+        Self { kept: TextQueue::default(), keep, written }
+    }
+
+    /// Bytes of text there were in all.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
     }
 
     pub(crate) fn push(&mut self, text: &str) {

@@ -3,24 +3,26 @@
 //! Owner of the process and of its output. One loop picks an event and handles it; nothing is awaited in between
 //! but the next event. Output is read always, so the command is never held up by its readers.
 
+use crate::beginning::Ends;
 use crate::decoder::Decoder;
 use crate::event::TerminalEvent;
-use crate::feed::{Feed, FeedPace, Piece};
-use crate::handle::{QUESTIONS, Question, TerminalHandle};
-use crate::life::{Life, LifeInput, LifeOutput};
+use crate::feed::{Feed, Piece};
+use crate::handle::Question;
+use crate::kept::{Kept, Place};
+use crate::life::{Life, LifeInput, LifeOutput, TerminalState};
 use crate::metrics::CommandRuns;
 use crate::report::{TerminalReport, TerminalSnapshot};
 use crate::settings::OutputLimits;
 use crate::spec::TerminalId;
 use crate::tail::Tail;
-use acpd_supervisor::{ExitReport, Process, ProgramSpec, StartError, Supervisor};
+use acpd_supervisor::{ExitReport, ExitStatus, Process};
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::mpsc;
 use tokio_util::bytes::BytesMut;
-use tokio_util::sync::{CancellationToken, PollSender};
+use tokio_util::sync::PollSender;
 
 /// Bytes taken in one read: what a pipe holds.
 const READ: usize = 64 * 1024;
@@ -28,102 +30,13 @@ const READ: usize = 64 * 1024;
 /// How long a host that shuts down waits for a feed's reader to take what is left, after the command is gone.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Where it is said whether the command was started.
-pub(crate) type Started = oneshot::Receiver<Result<(), StartError>>;
-
-/// Everything a terminal is made of.
-pub(crate) struct Plan {
-    pub(crate) program: ProgramSpec,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) limits: OutputLimits,
-    pub(crate) feed: Option<(FeedPace, mpsc::Sender<TerminalEvent>)>,
-}
-
-/// Makes the two ends of a terminal, which is released by `shutdown` at the latest. The answer says whether the
-/// command was started; when it is not waited for any more, the terminal is released.
-pub(crate) fn terminal(
-    supervisor: Supervisor,
-    plan: Plan,
-    shutdown: &CancellationToken,
-) -> (TerminalHandle, TerminalTask, Started) {
-    let id = TerminalId::fresh();
-    let (ask, questions) = mpsc::channel(QUESTIONS);
-    let (publish, report) = watch::channel(None);
-    let (kill, release, shutdown) = (CancellationToken::new(), CancellationToken::new(), shutdown.clone());
-    let handle = TerminalHandle {
-        id: id.clone(),
-        questions: ask,
-        kill: kill.clone(),
-        release: release.clone(),
-        report,
-    };
-    let (started, answer) = oneshot::channel();
-    let task = TerminalTask { id, supervisor, plan, questions, kill, release, shutdown, publish, started };
-    (handle, task, answer)
-}
-
-/// A terminal whose command is not started yet.
-pub(crate) struct TerminalTask {
-    id: TerminalId,
-    supervisor: Supervisor,
-    plan: Plan,
-    questions: mpsc::Receiver<Question>,
-    kill: CancellationToken,
-    release: CancellationToken,
-    shutdown: CancellationToken,
-    publish: watch::Sender<Option<TerminalReport>>,
-    started: oneshot::Sender<Result<(), StartError>>,
-}
-
-impl TerminalTask {
-    pub(crate) async fn run(self) {
-        let Plan { program, timeout, limits, feed } = self.plan;
-        let process = match self.supervisor.start(program).await {
-            Ok(process) => process,
-            Err(error) => {
-                let _nobody_waits = self.started.send(Err(error));
-                return;
-            }
-        };
-        let now = now();
-        if self.started.send(Ok(())).is_err() {
-            self.release.cancel();
-        }
-        let running = Running {
-            id: self.id,
-            process,
-            reading: true,
-            exit: None,
-            counted: Some(CommandRuns::new()),
-            life: Life::new(timeout.and_then(|timeout| now.checked_add(timeout))),
-            limits,
-            decoder: Decoder::default(),
-            tail: Tail::new(limits.kept),
-            feed: feed.map(|(pace, sender)| OpenFeed {
-                pieces: Feed::new(pace, now),
-                last: None,
-                sender: PollSender::new(sender),
-            }),
-            questions: self.questions,
-            asked_to_kill: false,
-            kill: self.kill,
-            release: self.release,
-            shutdown: self.shutdown,
-            is_shutdown: false,
-            farewell: None,
-            publish: self.publish,
-        };
-        running.serve().await;
-    }
-}
-
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
 /// A terminal whose command runs or ran.
-struct Running {
-    id: TerminalId,
+pub(crate) struct Running {
+    ends: Ends,
     process: Process,
     /// Its output has not ended yet.
     reading: bool,
@@ -132,22 +45,34 @@ struct Running {
     counted: Option<CommandRuns>,
     life: Life,
     limits: OutputLimits,
+    /// Bytes that come first and were read by the host before; only where they end is known.
+    known: u64,
     decoder: Decoder,
     tail: Tail,
     /// None without a reader, or after its last event.
     feed: Option<OpenFeed>,
-    questions: mpsc::Receiver<Question>,
     asked_to_kill: bool,
-    kill: CancellationToken,
-    release: CancellationToken,
-    shutdown: CancellationToken,
     is_shutdown: bool,
     /// Until when the feed's reader has to take what is left.
     farewell: Option<Instant>,
-    publish: watch::Sender<Option<TerminalReport>>,
+    /// If it outlives this host.
+    kept: Option<Kept>,
+    /// Another host has it.
+    is_left: bool,
 }
 
-struct OpenFeed {
+/// What a terminal begins with.
+pub(crate) struct Begin {
+    /// How long its command may run.
+    pub(crate) time: Option<Duration>,
+    pub(crate) limits: OutputLimits,
+    pub(crate) known: u64,
+    pub(crate) tail: Tail,
+    pub(crate) feed: Option<OpenFeed>,
+    pub(crate) kept: Option<Kept>,
+}
+
+pub(crate) struct OpenFeed {
     pieces: Feed,
     /// Told after the last piece.
     last: Option<TerminalEvent>,
@@ -155,6 +80,10 @@ struct OpenFeed {
 }
 
 impl OpenFeed {
+    pub(crate) fn new(pieces: Feed, sender: mpsc::Sender<TerminalEvent>) -> Self {
+        Self { pieces, last: None, sender: PollSender::new(sender) }
+    }
+
     /// From when on there is something to tell; the last event follows the last piece at once.
     fn due(&self, now: Instant) -> Option<Instant> {
         self.pieces.due().or_else(|| self.last.is_some().then_some(now))
@@ -190,6 +119,8 @@ enum Event {
     Shutdown,
     Read(io::Result<usize>),
     Exited(Arc<ExitReport>),
+    /// Another host has taken the command over.
+    Left,
     /// The feed's reader takes another event, or is gone.
     FeedReady {
         is_open: bool,
@@ -199,7 +130,29 @@ enum Event {
 }
 
 impl Running {
-    async fn serve(mut self) {
+    pub(crate) fn new(ends: Ends, process: Process, begin: Begin) -> Self {
+        let Begin { time, limits, known, tail, feed, kept } = begin;
+        Self {
+            ends,
+            process,
+            reading: true,
+            exit: None,
+            counted: Some(CommandRuns::new()),
+            life: Life::new(time.and_then(|time| now().checked_add(time))),
+            limits,
+            known,
+            decoder: Decoder::default(),
+            tail,
+            feed,
+            asked_to_kill: false,
+            is_shutdown: false,
+            farewell: None,
+            kept,
+            is_left: false,
+        }
+    }
+
+    pub(crate) async fn serve(mut self) {
         let mut buffer = BytesMut::with_capacity(READ);
         while !self.is_done() {
             let event = self.next_event(&mut buffer).await;
@@ -208,10 +161,13 @@ impl Running {
                 self.farewell.get_or_insert_with(|| now() + FAREWELL);
             }
         }
+        if let Some(kept) = self.kept.filter(|_| !self.is_left) {
+            (kept.note)(None);
+        }
     }
 
     fn is_done(&self) -> bool {
-        self.life.has_ended() && self.life.is_released() && self.feed.is_none()
+        self.is_left || (self.life.has_ended() && self.life.is_released() && self.feed.is_none())
     }
 
     /// # Cancel safety
@@ -224,12 +180,13 @@ impl Running {
         let tick =
             [self.life.deadline(), told_at.filter(|_| !is_told), self.farewell].into_iter().flatten().min();
         tokio::select! {
-            question = self.questions.recv(), if !released => question.map_or(Event::Release, Event::Question),
-            () = self.kill.cancelled(), if !self.asked_to_kill => Event::Kill,
-            () = self.release.cancelled(), if !released => Event::Release,
-            () = self.shutdown.cancelled(), if !self.is_shutdown => Event::Shutdown,
+            question = self.ends.questions.recv(), if !released => question.map_or(Event::Release, Event::Question),
+            () = self.ends.kill.cancelled(), if !self.asked_to_kill => Event::Kill,
+            () = self.ends.release.cancelled(), if !released => Event::Release,
+            () = self.ends.shutdown.cancelled(), if !self.is_shutdown => Event::Shutdown,
             read = self.process.stdout.read_buf(buffer), if self.reading => Event::Read(read),
             exit = self.process.handle.exited(), if self.exit.is_none() => Event::Exited(exit),
+            () = self.process.handle.superseded(), if self.exit.is_none() => Event::Left,
             is_open = feed_ready(self.feed.as_mut()), if is_told => Event::FeedReady { is_open },
             () = sleep_until(tick), if tick.is_some() => Event::Tick,
         }
@@ -251,13 +208,11 @@ impl Running {
             }
             Event::Read(Ok(0)) => self.output_ended(),
             Event::Read(Ok(_)) => {
-                let mut text = String::new();
-                self.decoder.push(buffer, &mut text);
+                self.read(buffer);
                 buffer.clear();
-                self.keep(&text);
             }
             Event::Read(Err(error)) => {
-                tracing::warn!(terminal = self.id.as_str(), %error, "cannot read the output of a command");
+                tracing::warn!(terminal = self.ends.id.as_str(), %error, "cannot read the output of a command");
                 self.output_ended();
             }
             Event::Exited(report) => {
@@ -265,11 +220,19 @@ impl Running {
                 self.counted = None;
                 self.end_if_complete();
             }
+            Event::Left => {
+                self.is_left = true;
+                let status = ExitStatus::Unknown;
+                self.ends.publish.send_replace(Some(TerminalReport { state: TerminalState::Killed, status }));
+            }
             Event::FeedReady { is_open } => self.send_next(is_open),
             Event::Tick => {
                 self.live(LifeInput::Tick);
                 if self.farewell.is_some_and(|until| now() >= until) && self.feed.take().is_some() {
-                    tracing::warn!(terminal = self.id.as_str(), "the end of a command's output was not read");
+                    tracing::warn!(
+                        terminal = self.ends.id.as_str(),
+                        "the end of a command's output was not read"
+                    );
                 }
             }
         }
@@ -278,8 +241,8 @@ impl Running {
     fn release(&mut self) {
         self.live(LifeInput::Release);
         // Questions that wait are refused with it.
-        self.questions.close();
-        while self.questions.try_recv().is_ok() {}
+        self.ends.questions.close();
+        while self.ends.questions.try_recv().is_ok() {}
         if self.life.has_ended() {
             self.tail = Tail::new(0);
         }
@@ -294,7 +257,7 @@ impl Running {
                 self.report(TerminalReport { state, status });
             }
             Ok(None) => {}
-            Err(error) => tracing::error!(terminal = self.id.as_str(), %error, "a terminal went wrong"),
+            Err(error) => tracing::error!(terminal = self.ends.id.as_str(), %error, "a terminal went wrong"),
         }
     }
 
@@ -302,7 +265,7 @@ impl Running {
         match question {
             Question::Output { limit, answer } => {
                 let output = self.tail.last(self.limits.of_question(limit));
-                let report = self.publish.borrow().clone();
+                let report = self.ends.publish.borrow().clone();
                 let _gave_up = answer.send(TerminalSnapshot { output, report });
             }
             Question::Resize { size, answer } => {
@@ -311,12 +274,24 @@ impl Running {
         }
     }
 
+    fn read(&mut self, bytes: &[u8]) {
+        let known = usize::try_from(self.known).unwrap_or(usize::MAX).min(bytes.len());
+        self.known -= known as u64;
+        let mut text = String::new();
+        self.decoder.push(&bytes[known..], &mut text);
+        self.keep(&text);
+        if let Some(kept) = self.kept.as_mut().filter(|_| self.known == 0) {
+            let bytes = self.process.stdout.position() - self.decoder.incomplete() as u64;
+            kept.read(&self.process, Place { bytes, text: self.tail.written() });
+        }
+    }
+
     fn keep(&mut self, text: &str) {
         self.tail.push(text);
         if let Some(feed) = &mut self.feed {
             let now = now();
             feed.pieces.push(text, now);
-            feed.send_due(&self.id, now);
+            feed.send_due(&self.ends.id, now);
         }
     }
 
@@ -339,7 +314,7 @@ impl Running {
         if let Some(feed) = &mut self.feed {
             feed.pieces.end();
             feed.last = Some(TerminalEvent::Ended {
-                terminal: self.id.clone(),
+                terminal: self.ends.id.clone(),
                 report: report.clone(),
                 output: self.tail.last(self.limits.shown),
             });
@@ -347,12 +322,12 @@ impl Running {
         if self.life.is_released() {
             self.tail = Tail::new(0);
         }
-        self.publish.send_replace(Some(report));
+        self.ends.publish.send_replace(Some(report));
     }
 
     fn send_next(&mut self, is_open: bool) {
         let Some(feed) = &mut self.feed else { return };
-        let event = feed.take(&self.id, now());
+        let event = feed.take(&self.ends.id, now());
         let is_last = matches!(event, Some(TerminalEvent::Ended { .. }));
         let sent = is_open && event.is_some_and(|event| feed.sender.send_item(event).is_ok());
         if !sent || is_last {

@@ -3,17 +3,22 @@
 //! A terminal belongs to an owner, for a session host its session; to all others it does not exist. Not here: what
 //! happens in a terminal.
 
+use crate::beginning::{self, Plan, Started, Taken, TerminalTask};
 use crate::environment::command_environment;
 use crate::event::TerminalEvent;
 use crate::handle::{TerminalHandle, TerminalNotFound};
+use crate::kept::{Keeping, KeptTerminal, Note, Told};
 use crate::report::TerminalReport;
 use crate::settings::TerminalSettings;
 use crate::spec::{TerminalId, TerminalSpec};
 use crate::table::Table;
-use crate::task::{self, Plan, Started, TerminalTask};
-use acpd_supervisor::{Graces, Leftovers, ProgramSpec, StartError, Streams, Supervisor, TaskScope};
+use acpd_supervisor::{
+    Adopting, AttachError, Graces, Leftovers, ProcessMark, ProgramSpec, StartError, Streams, Supervisor,
+    TaskScope,
+};
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -82,13 +87,55 @@ impl Terminals {
         spec: TerminalSpec,
         feed: Option<mpsc::Sender<TerminalEvent>>,
     ) -> Result<TerminalId, CreateError> {
+        self.create_kept(owner, spec, feed, None).await
+    }
+
+    /// The same, where the terminal outlives this host if `keeping` says how.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    ///
+    /// # Cancel safety
+    /// As [`create`](Self::create).
+    pub async fn create_kept(
+        &self,
+        owner: &str,
+        spec: TerminalSpec,
+        feed: Option<mpsc::Sender<TerminalEvent>>,
+        keeping: Option<Keeping>,
+    ) -> Result<TerminalId, CreateError> {
         let timeout = self.settings.timeout_of(&spec.command);
-        let (handle, task, started) = self.terminal(spec, timeout, feed);
+        let (handle, task, started) = self.terminal(spec, timeout, feed, keeping);
         let limit = self.settings.terminals_per_owner;
         let guard = self.table.insert(owner, handle, limit).ok_or(CreateError::TooMany { limit })?;
         self.begin(task);
         is_started(started).await?;
         guard.keep().map_err(|_| CreateError::Released)
+    }
+
+    /// Goes on with a terminal of the host before, whose keeper listens in `directory`. Its feed goes on behind what was `told`.
+    ///
+    /// # Errors
+    /// See [`AttachError`]; `note` was not called then.
+    pub async fn take_over(
+        &self,
+        owner: &str,
+        terminal: KeptTerminal,
+        told: Told,
+        feed: mpsc::Sender<TerminalEvent>,
+        (directory, label, note): (&Path, Arc<str>, Note),
+    ) -> Result<(), AttachError> {
+        let mark = ProcessMark::parse(terminal.mark()).ok_or(AttachError::Gone)?;
+        let adopting = Adopting { label: Some(label), stderr_lines: None };
+        let attached = self.supervisor.attach(directory, &mark, terminal.key(), adopting).await?;
+        let taken = Taken { attached, terminal, told, pace: self.settings.feed, feed, note };
+        let (handle, running) = beginning::taken(taken, &self.scope.token());
+        // It was within the limit before.
+        if let Some(guard) = self.table.insert(owner, handle, usize::MAX) {
+            let _stays = guard.keep();
+        }
+        self.scope.within(Span::current()).spawn("terminal", running.serve());
+        Ok(())
     }
 
     /// Starts a command for the caller alone.
@@ -97,7 +144,7 @@ impl Terminals {
         spec: TerminalSpec,
         timeout: Option<Duration>,
     ) -> Result<TerminalHandle, StartError> {
-        let (handle, task, started) = self.terminal(spec, timeout, None);
+        let (handle, task, started) = self.terminal(spec, timeout, None, None);
         self.begin(task);
         is_started(started).await?;
         Ok(handle)
@@ -158,6 +205,7 @@ impl Terminals {
         spec: TerminalSpec,
         timeout: Option<Duration>,
         feed: Option<mpsc::Sender<TerminalEvent>>,
+        keeping: Option<Keeping>,
     ) -> (TerminalHandle, TerminalTask, Started) {
         let mut program = ProgramSpec::new(spec.command, spec.cwd);
         program.args = spec.args;
@@ -168,9 +216,9 @@ impl Terminals {
         // A kill waits for the command's end, and its whole group was sent the signal.
         program.leftovers = Leftovers { after_exit: LINGER, rest_of_grace: false };
         let limits = self.settings.output_limits(spec.output_byte_limit);
-        let feed = feed.map(|sender| (self.settings.feed, sender));
-        let plan = Plan { program, timeout, limits, feed };
-        task::terminal(self.supervisor.clone(), plan, self.scope.token())
+        program.kept = keeping.is_some();
+        let plan = Plan { program, timeout, limits, pace: self.settings.feed, feed, keeping };
+        beginning::terminal(self.supervisor.clone(), plan, self.scope.token())
     }
 }
 

@@ -4,6 +4,7 @@
 mod bench;
 mod ending;
 mod feeding;
+mod kept;
 mod killing;
 mod output;
 mod owning;
