@@ -80,7 +80,7 @@ pub enum AttachError {
     /// Its keeper does not know the key.
     #[error("its keeper does not know this host")]
     Refused,
-    /// Its keeper speaks none of the versions that are spoken here.
+    /// Its keeper speaks none of the versions that are spoken here; [`Supervisor::end_unattached`] ends it.
     #[error("its keeper is of a version that is not known here")]
     Version,
     /// The operating system failed, or the keeper did not answer in time.
@@ -180,13 +180,11 @@ impl Supervisor {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(AttachError::Gone),
             read => read?,
         };
-        let broken = || AttachError::Io(io::Error::new(io::ErrorKind::InvalidData, "no end of a program"));
-        let frame = Frame::take(&mut BytesMut::from(Bytes::from(bytes)), LONGEST)?.ok_or_else(broken)?;
-        let Some(FromKeeper::Attached(head, retained)) = FromKeeper::read(frame).map_err(io::Error::from)?
-        else {
-            return Err(broken());
-        };
-        let exited = head.exited.clone().ok_or_else(broken)?;
+        // It is there whole or not at all, so what cannot be read is of another version.
+        let frame = Frame::take(&mut BytesMut::from(Bytes::from(bytes)), LONGEST).ok().flatten();
+        let told = frame.and_then(|frame| FromKeeper::read(frame).ok().flatten());
+        let (head, retained) = judge(Ok(Some(told.ok_or(AttachError::Version)?)))?;
+        let exited = head.exited.clone().ok_or(AttachError::Version)?;
         // There is no keeper, and no pipe.
         let (ours, _theirs) = UnixStream::pair()?;
         let link = Arc::new(Link::new(ours));
@@ -263,16 +261,27 @@ async fn ask(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result<Found
         .send_whole(&Command::Hello(Hello { versions: VERSIONS, key: key.to_owned() }).to_bytes())
         .await;
     let stdout = receive(&mut control).await.map_err(gone)?;
-    match control.report().await.map_err(gone)? {
-        Some(FromKeeper::Attached(head, retained)) => {
-            let missing = || io::Error::new(io::ErrorKind::InvalidData, "the keeper has sent no stdout");
-            let stdout = stdout.ok_or_else(missing)?;
-            let keeper_pid = keeper_pid.as_raw_nonzero().get().unsigned_abs();
-            Ok(Found { keeper, keeper_pid, control, head: *head, retained, stdout })
+    let (head, retained) = judge(control.report().await)?;
+    let missing = || io::Error::new(io::ErrorKind::InvalidData, "the keeper has sent no stdout");
+    let stdout = stdout.ok_or_else(missing)?;
+    let keeper_pid = keeper_pid.as_raw_nonzero().get().unsigned_abs();
+    Ok(Found { keeper, keeper_pid, control, head: *head, retained, stdout })
+}
+
+/// What a keeper says to the first word, or has left as the last one.
+fn judge(told: io::Result<Option<FromKeeper>>) -> Result<(Box<protocol::Attached>, Bytes), AttachError> {
+    match told {
+        Ok(Some(FromKeeper::Attached(head, retained))) if keeper_versions().contains(&head.version) => {
+            Ok((head, retained))
         }
-        Some(FromKeeper::Refused(Refused { why: Why::Version })) => Err(AttachError::Version),
-        Some(_) => Err(AttachError::Refused),
-        None => Err(AttachError::Gone),
+        Ok(Some(FromKeeper::Refused(Refused { why: Why::Key | Why::Superseded | Why::Other }))) => {
+            Err(AttachError::Refused)
+        }
+        // It says so, or it does not understand what it is asked, or what it says makes no sense here.
+        Ok(Some(_)) => Err(AttachError::Version),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(AttachError::Version),
+        Ok(None) => Err(AttachError::Gone),
+        Err(error) => Err(gone(error)),
     }
 }
 
@@ -313,3 +322,6 @@ fn gone(error: io::Error) -> AttachError {
         AttachError::Io(error)
     }
 }
+
+#[cfg(test)]
+mod tests;

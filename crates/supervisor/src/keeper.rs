@@ -9,6 +9,8 @@
 //! the daemon says it has read. Once it was told to keep the program, a closed control socket is no reason to end it for some
 //! time: it listens for the next daemon, which finds all that the last one had not settled, or, in a file, the end.
 //!
+//! SIGTERM is the ladder too, in every version: a daemon that shares no version with a keeper ends its program so.
+//!
 //! Invariant: it exits only when it has no child left. Not here: ACP, more than one program.
 
 mod children;
@@ -35,7 +37,7 @@ use frames::{Frame, LONGEST};
 use kept::{Kept, Left, STREAMS};
 use machine::Loss;
 use program::{End, Life, Program};
-use protocol::{Command, Exited, FromKeeper, Running, Why};
+use protocol::{Command, Exited, FromKeeper, Running, VERSIONS, Why};
 use rustix::event::{PollFd, PollFlags, poll};
 use signals::{SignalPipe, take_back_ignored};
 use start_frame::StartFrame;
@@ -52,7 +54,13 @@ const PIECES: usize = 4;
 ///
 /// The exit code only matters to a person who calls this by hand; the daemon reads reports.
 pub fn run() -> ExitCode {
-    match keep() {
+    run_speaking(VERSIONS)
+}
+
+/// The same, for a keeper that speaks other versions of the protocol, from the oldest to the newest: only tests of what
+/// becomes of its program have one.
+pub fn run_speaking(versions: [u32; 2]) -> ExitCode {
+    match keep(versions) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // stderr is /dev/null under the daemon; by hand this line explains itself.
@@ -70,7 +78,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn keep() -> io::Result<()> {
+fn keep(versions: [u32; 2]) -> io::Result<()> {
     spawn::close_inherited();
     // Away from the terminal's signals: Ctrl-C in the daemon's terminal is the daemon's to interpret.
     let _already_leader = rustix::process::setsid();
@@ -92,7 +100,7 @@ fn keep() -> io::Result<()> {
     let running = Running { pid: leader.as_raw_nonzero().get().unsigned_abs(), containment };
     control.send(&FromKeeper::Started(running));
     let is_pty = program.controls_terminal;
-    let kept = other_ends.map(|ends| Box::new(Kept::new(running, program.graces, ends, is_pty)));
+    let kept = other_ends.map(|ends| Box::new(Kept::new(running, program.graces, versions, ends, is_pty)));
     let program = Program::new(leader, program.graces, program.leftovers);
     Keeper { control, signals, program, kept, looks: true, is_done: false }.serve()
 }

@@ -33,6 +33,14 @@ impl KeeperProcess {
         }
     }
 
+    /// Asks one that was found to climb its ladder, whichever version it speaks.
+    pub(crate) fn ask_to_end(&self) {
+        if let Self::Found { end, .. } = self {
+            signal(end, Signal::TERM);
+        }
+        self.wake();
+    }
+
     pub(crate) fn start_kill(&mut self) {
         match self {
             Self::Child(child) => drop(child.start_kill()),

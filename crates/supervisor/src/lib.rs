@@ -48,6 +48,7 @@ mod streams;
 mod sweep;
 mod tap;
 mod teed;
+mod unattached;
 
 pub use attach::{Adopting, AttachError, Attached, keeper_versions};
 pub use containment::Containment;

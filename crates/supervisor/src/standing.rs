@@ -3,6 +3,7 @@
 use crate::keeper::listening::{END, SOCKET, file_of};
 use crate::procfs;
 use crate::sweep::{KEEPER_MARK, ProcessMark, all_processes};
+use rustix::process::Pid;
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -28,16 +29,27 @@ pub fn wait_for_keepers(directory: &Path, mut marks: HashSet<ProcessMark>, withi
         if marks.is_empty() {
             return;
         }
-        let running: HashSet<ProcessMark> = all_processes()
-            .filter_map(|pid| {
-                let environment = procfs::environment(pid).known();
-                ProcessMark::parse(procfs::variable(&environment, KEEPER_MARK)?)
-            })
-            .collect();
+        let running: HashSet<ProcessMark> = all_processes().filter_map(kept_by).collect();
         marks.retain(|mark| running.contains(mark));
         if marks.is_empty() || now() >= deadline {
             return;
         }
         std::thread::park_timeout(LOOK);
     }
+}
+
+/// The process that is the keeper of this program, if there is one. Blocks.
+pub(crate) fn keeper_of(mark: &ProcessMark) -> Option<Pid> {
+    all_processes().find(|pid| is_keeper_of(*pid, mark))
+}
+
+/// Whether this process is the keeper of this program.
+pub(crate) fn is_keeper_of(pid: Pid, mark: &ProcessMark) -> bool {
+    kept_by(pid).as_ref() == Some(mark)
+}
+
+/// The program that a process is the keeper of.
+fn kept_by(pid: Pid) -> Option<ProcessMark> {
+    let environment = procfs::environment(pid).known();
+    ProcessMark::parse(procfs::variable(&environment, KEEPER_MARK)?)
 }

@@ -345,7 +345,8 @@ impl Control {
         loop {
             while let Some(frame) = Frame::take(&mut self.read, LONGEST)? {
                 // One of a later version says nothing to us.
-                if let Some(told) = FromKeeper::read(frame)? {
+                let told = FromKeeper::read(frame);
+                if let Some(told) = told.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))? {
                     return Ok(Some(told));
                 }
             }

@@ -4,10 +4,10 @@
 mod programs;
 
 use acpd_supervisor::{
-    Adopting, AttachError, Attached, ExitStatus, Framing, KeepFor, Process, ProcessMark, ProgramSpec, Rung,
-    Streams, WindowSize,
+    Adopting, AttachError, Attached, ExitStatus, Framing, Graces, KeepFor, KeeperCommand, Process,
+    ProcessMark, ProgramSpec, Rung, Streams, WindowSize, keeper_versions,
 };
-use programs::{Bench, processes_with, read_all, read_until, shell};
+use programs::{Bench, KEEPER, processes_with, read_all, read_until, shell};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::bytes::BytesMut;
@@ -33,7 +33,16 @@ impl Kept {
     }
 
     async fn start_as(spec: ProgramSpec, keep: Duration, bytes: u64) -> Self {
-        let bench = Bench::new();
+        Self::start_on(Bench::new(), spec, keep, bytes).await
+    }
+
+    /// The same with a keeper that speaks this version alone.
+    async fn start_speaking(version: u32, script: &str, keep: Duration) -> Self {
+        let keeper = KeeperCommand { program: KEEPER.into(), args: vec![version.to_string().into()] };
+        Self::start_on(Bench::with_keeper(keeper), kept(script), keep, 1 << 20).await
+    }
+
+    async fn start_on(bench: Bench, spec: ProgramSpec, keep: Duration, bytes: u64) -> Self {
         let process = bench.start(spec).await.expect("it starts");
         let directory = tempfile::tempdir().expect("a scratch directory");
         process.handle.keep(KeepFor {
@@ -438,6 +447,77 @@ async fn a_killed_keeper_is_gone() {
     let gone = attach(&next, &kept.path(), &kept.mark, KEY).await.map(|_| ());
     assert!(matches!(gone, Err(AttachError::Gone)), "{gone:?}");
     std::fs::remove_file(kept.path().join(format!("{}.sock", kept.mark.as_str()))).expect("it is there");
+    kept.nothing_left().await;
+    next.nothing_left().await;
+}
+
+// contract 7.2: a keeper that is too old, or too new, is told from one that is gone; its program can be ended all the same,
+// also one that stops its keeper and that leaves others behind
+#[tokio::test]
+async fn a_program_of_another_version_can_be_ended() {
+    let too_old = keeper_versions().start() - 1;
+    let too_new = keeper_versions().end() + 1;
+    let stubborn = "trap '' TERM; setsid sleep 1000 & echo ready; read go; kill -STOP $PPID; while :; do sleep 0.05; done";
+    for (version, script) in [(too_old, "echo ready; exec sleep 1000"), (too_new, stubborn)] {
+        let mut kept = Kept::start_speaking(version, script, LONG).await;
+        read_until(&mut kept.process, "ready\n").await;
+        kept.file("sock").await;
+        kept.process.stdin.write_all(b"go\n").await.expect("it may read");
+        kept.process.handle.detach();
+        let next = Bench::new();
+        let other = attach(&next, &kept.path(), &kept.mark, KEY).await.map(|_| ());
+        assert!(matches!(other, Err(AttachError::Version)), "{version}: {other:?}");
+        let wrong = attach(&next, &kept.path(), &kept.mark, "another key").await.map(|_| ());
+        assert!(matches!(wrong, Err(AttachError::Refused)), "{version}: {wrong:?}");
+        assert!(!kept.bench.alive().is_empty(), "nothing has changed");
+        let graces = Graces { stdin: Duration::from_millis(100), term: Duration::from_millis(300) };
+        next.supervisor.end_unattached(&kept.path(), &kept.mark, graces).await;
+        assert_eq!(std::fs::read_dir(kept.path()).expect("it is there").count(), 0);
+        assert_eq!(kept.bench.alive(), [0; 0]);
+        kept.nothing_left().await;
+        next.nothing_left().await;
+    }
+}
+
+// contract 7.2: a keeper that does not end is killed with all that it kept
+#[tokio::test]
+async fn a_keeper_of_another_version_that_does_not_end_is_killed() {
+    // It stops its keeper again and again.
+    let script = "trap '' TERM; echo ready; read go; while kill -STOP $PPID; do :; done";
+    let mut kept = Kept::start_speaking(keeper_versions().start() - 1, script, LONG).await;
+    read_until(&mut kept.process, "ready\n").await;
+    kept.file("sock").await;
+    kept.process.stdin.write_all(b"go\n").await.expect("it reads");
+    let (next, path) = (Bench::new(), kept.path());
+    next.supervisor
+        .end_unattached(&path, &kept.mark, Graces { stdin: Duration::ZERO, term: Duration::ZERO })
+        .await;
+    assert_eq!(kept.bench.alive(), [0; 0]);
+    kept.nothing_left().await;
+    next.nothing_left().await;
+}
+
+// contract 7.2: nor is the end that such a keeper has left one that cannot be found, or one for ever
+#[tokio::test]
+async fn an_end_of_another_version_is_removed() {
+    let too_new = keeper_versions().end() + 1;
+    let mut kept = Kept::start_speaking(too_new, "echo one; exit 2", LONG).await;
+    assert_eq!(read_all(&mut kept.process).await, "one\n");
+    kept.process.handle.detach();
+    kept.file("end").await;
+    while !processes_with(format!("ACPD_KEEPER={}.", kept.bench.host).as_bytes()).is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let next = Bench::new();
+    for broken in [false, true] {
+        if broken {
+            let file = kept.path().join(format!("{}.end", kept.mark.as_str()));
+            std::fs::write(file, "what no version has written").expect("it can be written");
+        }
+        let other = attach(&next, &kept.path(), &kept.mark, KEY).await.map(|_| ());
+        assert!(matches!(other, Err(AttachError::Version)), "{other:?}");
+    }
+    next.supervisor.end_unattached(&kept.path(), &kept.mark, Graces::default()).await;
     kept.nothing_left().await;
     next.nothing_left().await;
 }

@@ -1,5 +1,13 @@
-//! A keeper on its own, for the tests of this crate; the product has it as a hidden subcommand.
+//! A keeper on its own: for tests, and as what is kept of each version of the protocol (`cargo xtask keeper`). The product has it
+//! as a hidden subcommand. With a number it speaks that version alone, or says so.
 
-fn main() -> std::process::ExitCode {
-    acpd_supervisor::keeper::run()
+use acpd_supervisor::keeper;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match std::env::args().nth(1).map(|version| version.parse()) {
+        None => keeper::run(),
+        Some(Ok(version)) => keeper::run_speaking([version; 2]),
+        Some(Err(_)) => ExitCode::FAILURE,
+    }
 }

@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::output::{Impossible, Take};
 use super::program::End;
 use super::protocol::{
-    Attached, Command, Consumed, Drained, Exited, FromKeeper, NotKept, Running, StderrLost, VERSIONS,
+    Attached, Command, Consumed, Drained, Exited, FromKeeper, NotKept, Running, StderrLost,
 };
 use super::pty::Pty;
 use super::start_frame::Pipes;
@@ -37,6 +37,8 @@ pub(super) struct Kept {
     pub(super) listening: Option<Listening>,
     running: Running,
     graces: Graces,
+    /// Those of the protocol that are spoken.
+    versions: [u32; 2],
     /// None: closed.
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
@@ -63,7 +65,13 @@ pub(super) enum Left {
 
 impl Kept {
     /// With our ends of the streams, none of which blocks, as the start frame has them; `is_pty` says of which kind.
-    pub(super) fn new(running: Running, graces: Graces, ends: Pipes, is_pty: bool) -> Self {
+    pub(super) fn new(
+        running: Running,
+        graces: Graces,
+        versions: [u32; 2],
+        ends: Pipes,
+        is_pty: bool,
+    ) -> Self {
         let (stdin, stdout, stderr, pty) = match ends {
             [master, stdout, filled] if is_pty => (None, stdout, None, Some(Pty::new(master, filled))),
             [stdin, stdout, stderr] => (Some(stdin), stdout, Some(stderr), None),
@@ -73,6 +81,7 @@ impl Kept {
             listening: None,
             running,
             graces,
+            versions,
             stdin,
             stdout,
             pty,
@@ -123,7 +132,7 @@ impl Kept {
             }
             Command::Keep(keep) => {
                 if self.machine.keep(keep.clone()) {
-                    match Listening::open(&keep) {
+                    match Listening::open(&keep, self.versions) {
                         Ok(listening) => self.listening = Some(listening),
                         Err(error) => {
                             self.machine.not_kept();
@@ -267,7 +276,7 @@ impl Kept {
         let Machine { output, input, .. } = &self.machine;
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Attached {
-            version: VERSIONS[1],
+            version: self.versions[1],
             running: self.running,
             lease,
             detached_ms: millis(detached),

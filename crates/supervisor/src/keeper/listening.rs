@@ -4,7 +4,7 @@
 //! answered before it has said the right key.
 
 use super::connection::Connection;
-use super::protocol::{Command, Hello, Keep, VERSIONS, Why};
+use super::protocol::{Command, Hello, Keep, Why};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use std::io;
@@ -24,6 +24,8 @@ pub(super) struct Listening {
     listener: UnixListener,
     directory: OwnedFd,
     name: String,
+    /// The versions that are spoken.
+    versions: [u32; 2],
     strangers: Vec<Connection>,
 }
 
@@ -41,7 +43,7 @@ pub(crate) const SOCKET: &str = "sock";
 pub(crate) const END: &str = "end";
 
 impl Listening {
-    pub(super) fn open(keep: &Keep) -> io::Result<Self> {
+    pub(super) fn open(keep: &Keep, versions: [u32; 2]) -> io::Result<Self> {
         if keep.name.contains('/') {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -52,7 +54,7 @@ impl Listening {
         let name = file_of(&keep.name, SOCKET);
         let listener = UnixListener::bind(within(&directory, &name))?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, directory, name: keep.name.clone(), strangers: Vec::new() })
+        Ok(Self { listener, directory, name: keep.name.clone(), versions, strangers: Vec::new() })
     }
 
     pub(super) fn directory(&self) -> &OwnedFd {
@@ -80,7 +82,7 @@ impl Listening {
                 None => index += 1,
                 Some(hello) => {
                     let mut stranger = self.strangers.remove(index);
-                    match hello.and_then(|hello| answer(&hello, &may_attach)) {
+                    match hello.and_then(|hello| answer(&hello, self.versions, &may_attach)) {
                         Ok(()) => return Some(stranger),
                         Err(why) => stranger.refuse(why),
                     }
@@ -118,9 +120,13 @@ fn said(stranger: &mut Connection) -> Option<Result<Hello, Why>> {
     }
 }
 
-fn answer(hello: &Hello, may_attach: &impl Fn(&str) -> Result<(), Why>) -> Result<(), Why> {
+fn answer(
+    hello: &Hello,
+    versions: [u32; 2],
+    may_attach: &impl Fn(&str) -> Result<(), Why>,
+) -> Result<(), Why> {
     // The key first: only the holder of the key learns what the keeper speaks.
     may_attach(&hello.key)?;
-    let ([oldest, newest], [ours_oldest, ours_newest]) = (hello.versions, VERSIONS);
+    let ([oldest, newest], [ours_oldest, ours_newest]) = (hello.versions, versions);
     if oldest > ours_newest || newest < ours_oldest { Err(Why::Version) } else { Ok(()) }
 }
