@@ -16,6 +16,7 @@ use crate::pipes::{Stdin, StdinShared, Stdout};
 use crate::process::{self, Handling, Process};
 use crate::queue;
 use crate::spec::ProgramSpec;
+use crate::standing::keeper_of;
 use crate::start::{Control, Supervisor};
 use crate::stderr::StderrRecorder;
 use crate::sweep::ProcessMark;
@@ -113,7 +114,7 @@ impl Supervisor {
     /// when it has ended meanwhile, from the file that its keeper has left, which is removed once the end is recorded.
     ///
     /// # Errors
-    /// See [`AttachError`]; nothing has changed then.
+    /// See [`AttachError`]; nothing has changed then, but that a keeper which was killed has no name any more.
     pub async fn attach(
         &self,
         directory: &Path,
@@ -129,7 +130,13 @@ impl Supervisor {
         let asked = tokio::time::timeout(ANSWER_BOUND, ask(&directory, mark, key)).await;
         match asked.map_err(|_| AttachError::Io(io::ErrorKind::TimedOut.into()))? {
             // It has ended; what it left was there before.
-            Err(AttachError::Gone) => self.take_end(directory, mark).await,
+            Err(AttachError::Gone) => {
+                let taken = self.take_end(&directory, mark).await;
+                if matches!(taken, Err(AttachError::Gone)) {
+                    forget(directory, mark).await;
+                }
+                taken
+            }
             Err(error) => Err(error),
             Ok(found) => self.take_over(found, mark, adopting),
         }
@@ -173,8 +180,8 @@ impl Supervisor {
     }
 
     /// The end that a keeper has left.
-    async fn take_end(&self, directory: OwnedFd, mark: &ProcessMark) -> Result<Attached, AttachError> {
-        let file = within(&directory, &file_of(mark.as_str(), END));
+    async fn take_end(&self, directory: &OwnedFd, mark: &ProcessMark) -> Result<Attached, AttachError> {
+        let file = within(directory, &file_of(mark.as_str(), END));
         let read = tokio::task::spawn_blocking(move || std::fs::read(file)).await.map_err(io::Error::from)?;
         let bytes = match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(AttachError::Gone),
@@ -194,6 +201,7 @@ impl Supervisor {
         let ends = Ends::new(&head, mark, Arc::clone(&link), retained, nothing)?;
         ends.stdin.close();
         ends.publish.tell(Arc::new(report_of(head.running, exited)));
+        let directory = directory.try_clone()?;
         let (mark, mut requested) = (mark.clone(), ends.requested);
         self.scope().within(Span::current()).spawn("ended process", async move {
             let recorded = async {
@@ -244,6 +252,18 @@ impl Ends {
         let process = Process { stdin, stdout, handle };
         Ok(Self { process, stdin: shared, requested, publish, cut, stdout_done })
     }
+}
+
+/// Removes the name of a keeper that was killed: nobody would find out that it is of no use.
+async fn forget(directory: OwnedFd, mark: &ProcessMark) {
+    let mark = mark.clone();
+    let forgotten = tokio::task::spawn_blocking(move || {
+        // One that lives, and does not listen yet or just ends, has its name for itself.
+        if keeper_of(&mark).is_none() {
+            let _gone = rustix::fs::unlinkat(directory, file_of(mark.as_str(), SOCKET), AtFlags::empty());
+        }
+    });
+    let _panic = forgotten.await;
 }
 
 /// Asks a keeper for its program.
