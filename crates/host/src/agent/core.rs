@@ -321,7 +321,7 @@ impl AgentCore {
         let known = self.routes.iter().find(|known| known.id == route).map_or(0, |route| route.known);
         let is_open = match &message {
             FromAgent::Request { id, .. } if self.stdin.is_fed_again(id) => return,
-            FromAgent::Request { id, .. } => known > 0 && self.stdin.served.contains(id),
+            FromAgent::Request { id, .. } => self.stdin.served.contains(id),
             _ => false,
         };
         if self.said > known || is_open {

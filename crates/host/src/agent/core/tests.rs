@@ -2,7 +2,9 @@
 
 use super::telling::BACKLOG;
 use super::*;
+use crate::agent::Marks;
 use acpd_record::TurnNumber;
+use std::collections::BTreeMap;
 
 const TICKET: Ticket = Ticket::Turn(TurnNumber(1));
 
@@ -229,4 +231,21 @@ fn odd_lines_are_noted() {
     assert!(matches!(effects.notes[..], [Note::Broken(_)]));
     assert!(stage.sent()[0].contains(r#""id":3,"error""#));
     assert!(stage.line("  ").notes.is_empty());
+}
+
+// ADR 22: a request that the host before had begun to serve is served, once, also where nothing that it heard was settled
+#[test]
+fn what_was_begun_is_served_again() {
+    let line = r#"{"jsonrpc":"2.0","id":0,"method":"terminal/create","params":{"sessionId":"a"}}"#;
+    let marks = Marks::new(BTreeMap::from([("served/0".to_owned(), line.to_owned())]));
+    for known in [0, 1, 500] {
+        let mut stage = Stage { core: AgentCore::new(Framing::Kept, 0, 1), said: 0 };
+        let claim = Claim::new("\"a\"");
+        assert!(stage.core.claim(claim.known()));
+        stage.core.bind_again(claim, known, None);
+        let mut out = Effects::default();
+        stage.core.serve_again(&marks, &mut out);
+        assert_eq!(delivered(&out.complete()).len(), 1, "{known}");
+        assert_eq!(delivered(&stage.line(line)).len(), 0, "it comes again from the pipe");
+    }
 }
