@@ -25,6 +25,7 @@ mod spare;
 mod start;
 mod taking_over;
 mod task;
+mod terminals;
 mod watermark;
 
 pub use crate::agent_end::{AgentEnd, AgentStartError};
@@ -36,7 +37,7 @@ pub(crate) use health::HealthRecords;
 pub use health::{AgentHealth, AgentStatus};
 pub(crate) use inbox::{DirectRecipient, Inbox, SessionInputs};
 pub use info::{AgentInfo, PromptCapabilities};
-pub(crate) use marks::{Marks, SentTurn};
+pub(crate) use marks::{Marks, NotedTerminal, SentTurn};
 pub(crate) use methods::{AgentMethods, MethodMemory};
 pub use pool::Agents;
 pub(crate) use read::{Line, read as read_line};

@@ -2,10 +2,11 @@
 
 use acpd_record::{KeeperAddress, SessionId};
 use acpd_supervisor::{KeepFor, ProcessHandle};
+use acpd_terminal::{Keeping, Note};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -51,6 +52,17 @@ impl KeptProcess {
     /// Whether it outlives this host.
     pub(crate) fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::SeqCst)
+    }
+
+    /// How a terminal outlives this host beside it.
+    pub(crate) fn terminals(&self, note: Note) -> Keeping {
+        let Continuity { keep, detached_bytes, directory, only: _ } = (*self.continuity).clone();
+        Keeping { keep, detached_bytes, directory, note }
+    }
+
+    /// Where keepers listen.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.continuity.directory
     }
 
     /// A session of it is in the log: from now on it outlives this host.

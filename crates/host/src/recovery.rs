@@ -13,6 +13,7 @@ use crate::journal;
 use crate::metrics;
 use crate::recording::ended_batch;
 use crate::store::SessionStore;
+use crate::taking_over::LISTENING;
 use crate::termination::SessionFacts;
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, Tally, TerminationInfo};
@@ -27,9 +28,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Time beyond their graces for the processes of a dead host.
 const SLACK: Duration = Duration::from_secs(1);
-
-/// How long a keeper may take to listen.
-const LISTENING: Duration = Duration::from_secs(1);
 
 /// How often hosts that died are looked for.
 const INTERVAL: Duration = Duration::from_secs(60);

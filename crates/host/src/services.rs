@@ -12,7 +12,7 @@ pub(crate) use terminal::exit_status;
 
 use crate::files::Files;
 use acpd_record::{Json, SessionId};
-use acpd_terminal::{TerminalEvent, Terminals};
+use acpd_terminal::{Keeping, TerminalEvent, TerminalId, Terminals};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -60,6 +60,11 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    /// A terminal was created.
+    pub(crate) fn created(terminal: &TerminalId) -> Self {
+        Self::plain(&terminal::Created { terminal_id: terminal.as_str() })
+    }
+
     fn plain(result: &impl Serialize) -> Self {
         let summary = Json::new(result);
         Self { result: Bytes::copy_from_slice(summary.get().as_bytes()), summary }
@@ -80,7 +85,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// Serves a request; a terminal's output goes to `feed`. Requests take effect in the order in which their futures are
+    /// Serves a request; a terminal's output goes to `feed`, and it outlives this host as `keeping` says. Requests take effect in the order in which their futures are
     /// first polled.
     ///
     /// # Cancel safety
@@ -90,7 +95,7 @@ impl Services {
         self,
         service: Service,
         params: Bytes,
-        feed: mpsc::Sender<TerminalEvent>,
+        (feed, keeping): (mpsc::Sender<TerminalEvent>, Option<Keeping>),
     ) -> Result<Served, ServiceError> {
         match service {
             Service::Read => {
@@ -102,7 +107,7 @@ impl Services {
                 self.files.write(params).await?;
                 Ok(Served::plain(&Nothing {}))
             }
-            Service::Create => self.create(&params, feed).await,
+            Service::Create => self.create(&params, feed, keeping).await,
             Service::Output => self.output(&params).await,
             Service::Wait => self.wait(&params).await,
             Service::Kill => self.kill(&params).await,

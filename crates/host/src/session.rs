@@ -25,7 +25,7 @@ pub(crate) use effects::{Note, TurnEnd};
 pub use handle::SessionHandle;
 pub(crate) use handle::{AboutRun, Glimpse, Standing};
 pub(crate) use live::LiveSession;
-pub(crate) use owed::{Debts, Owed};
+pub(crate) use owed::{Debts, Inherited, Owed};
 pub(crate) use parts::RunParts;
 pub(crate) use performer::Performer;
 pub(crate) use prompt::{check_content, key_of};

@@ -3,6 +3,8 @@
 //! Invariant: a session whose keeper answers is never recorded as lost, and nothing of a session changes before its keeper
 //! has answered. A host that dies in the middle leaves sessions that the next one takes over.
 
+mod terminals;
+
 use crate::agent::{History, Inbox, Marks, TakenAgent};
 use crate::chain::chain;
 use crate::clock;
@@ -13,7 +15,7 @@ use crate::metrics;
 use crate::recording;
 use crate::run::{Assembled, Bound, Run};
 use crate::secrets::Secrets;
-use crate::session::{AfterTurn, Debts, Owed};
+use crate::session::{AfterTurn, Debts, Inherited, Owed};
 use crate::setup::{closes_after_turn, stored_setup};
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow};
 use acpd_record::{
@@ -30,6 +32,9 @@ use std::time::Duration;
 
 /// Processes that are taken over at once.
 const AT_ONCE: usize = 32;
+
+/// How long a keeper may take to listen.
+pub(crate) const LISTENING: Duration = Duration::from_secs(1);
 
 /// A session whose host is gone.
 struct Orphan {
@@ -139,8 +144,10 @@ impl Host {
             client,
         };
         let bound = Bound { route, inputs, sifts: false, after_turn };
+        let last = appender.next_seq() - 1;
         let (session, scope, task) = self.assemble(&id, &taken.agent, appender, run, bound).await;
-        session.go_on(debts, recorded);
+        let terminals = self.take_terminals((&id, last), taken, &session).await;
+        session.go_on(Inherited { debts, recorded, begun: taken.marks.begun(), terminals });
         journal::taken_over(&id, &taken.agent, taken.detached);
         Ok((session, scope, task))
     }

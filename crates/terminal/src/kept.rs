@@ -33,7 +33,7 @@ pub struct KeptTerminal {
 }
 
 /// Stores what the next host needs to find a terminal, or None when the terminal is gone; false when that did not work.
-pub type Note = Box<dyn Fn(Option<&KeptTerminal>) -> bool + Send + Sync>;
+pub type Note = Box<dyn Fn(&TerminalId, Option<&KeptTerminal>) -> bool + Send + Sync>;
 
 /// How a terminal outlives its host.
 pub struct Keeping {
@@ -64,7 +64,7 @@ impl KeptTerminal {
         limits: OutputLimits,
         timeout: Option<Duration>,
     ) -> Self {
-        let until = timeout.and_then(|timeout| SystemTime::now().checked_add(timeout));
+        let until = timeout.and_then(|timeout| now().checked_add(timeout));
         Self {
             id: id.as_str().to_owned(),
             mark: process.handle.mark().as_str().to_owned(),
@@ -95,8 +95,13 @@ impl KeptTerminal {
 
     /// How much longer its command may run.
     pub(crate) fn time_left(&self) -> Option<Duration> {
-        self.until_ms.map(|until| Duration::from_millis(until.saturating_sub(millis_of(SystemTime::now()))))
+        self.until_ms.map(|until| Duration::from_millis(until.saturating_sub(millis_of(now()))))
     }
+}
+
+fn now() -> SystemTime {
+    #[expect(clippy::disallowed_methods, reason = "a time that two hosts have to understand")]
+    SystemTime::now()
 }
 
 fn millis_of(time: SystemTime) -> u64 {
@@ -165,7 +170,7 @@ impl Kept {
     pub(crate) fn begin(terminal: &KeptTerminal, keeping: Keeping, process: &Process, held: usize) -> Self {
         let Keeping { keep, detached_bytes, directory, note } = keeping;
         let needed = terminal.kept.max(held);
-        if note(Some(terminal)) {
+        if note(&terminal.id(), Some(terminal)) {
             let (line_bytes, key) = (needed as u64 + STEP, terminal.key.clone());
             process.handle.keep(KeepFor { keep, detached_bytes, line_bytes, directory, key });
         }

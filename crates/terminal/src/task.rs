@@ -162,7 +162,7 @@ impl Running {
             }
         }
         if let Some(kept) = self.kept.filter(|_| !self.is_left) {
-            (kept.note)(None);
+            (kept.note)(&self.ends.id, None);
         }
     }
 

@@ -129,7 +129,7 @@ impl Terminals {
         let adopting = Adopting { label: Some(label), stderr_lines: None };
         let attached = self.supervisor.attach(directory, &mark, terminal.key(), adopting).await?;
         let taken = Taken { attached, terminal, told, pace: self.settings.feed, feed, note };
-        let (handle, running) = beginning::taken(taken, &self.scope.token());
+        let (handle, running) = beginning::taken(taken, self.scope.token());
         // It was within the limit before.
         if let Some(guard) = self.table.insert(owner, handle, usize::MAX) {
             let _stays = guard.keep();

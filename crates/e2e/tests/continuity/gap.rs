@@ -7,7 +7,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde_json::json;
 
 /// Waits until a process is gone.
-fn gone(pid: u64) {
+pub(crate) fn gone(pid: u64) {
     let pid = Pid::from_raw(i32::try_from(pid).expect("a process id")).expect("not zero");
     let deadline = Deadline::after(PATIENCE);
     while test_kill_process(pid).is_ok() {

@@ -3,4 +3,5 @@
 mod gap;
 mod kills;
 mod session;
+mod terminals;
 mod turns;

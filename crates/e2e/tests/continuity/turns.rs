@@ -107,22 +107,6 @@ fn a_file_request_is_answered_over_the_gap() {
     daemon.stop();
 }
 
-// ADR 22: terminals end with their daemon, and an agent that waits for one is answered
-#[test]
-fn a_wait_for_a_terminal_is_answered() {
-    let scratch = keeping("60s");
-    let mut daemon = scratch.serve();
-    let session = Session::begin(&daemon, &scratch, "example", "run sh -c 'echo begun; sleep 600'");
-    session.event(&daemon, "terminal");
-    daemon.kill();
-
-    let mut daemon = scratch.serve();
-    let ended = session.event(&daemon, "turn_ended");
-    assert_eq!(ended["turn"], 1, "{ended}");
-    without_holes(&session.events(&daemon));
-    daemon.stop();
-}
-
 // contract 7.3: a message that the agent takes slowly reaches it whole, and once
 #[test]
 fn a_long_prompt_reaches_the_agent_whole() {

@@ -136,6 +136,19 @@ impl AgentConnection {
         false
     }
 
+    /// Has the keeper store a mark, or remove it; whether it was told.
+    pub(super) fn put(&self, key: &str, value: Option<&str>) -> bool {
+        let mut state = self.state();
+        if state.over {
+            return false;
+        }
+        let (_, is_left) = self.act(&mut state, |core, _, _| core.put(key, value));
+        if is_left {
+            self.changed.notify_one();
+        }
+        state.core.unwritten().is_empty()
+    }
+
     /// The agent's stdin takes more.
     pub(super) fn write(&self) {
         self.write_now(&mut self.state());

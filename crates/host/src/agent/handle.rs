@@ -309,14 +309,14 @@ impl AgentHandle {
     pub(crate) fn keep(&self, native: &str, run: &KeptRun<'_>) {
         let Some(kept) = &self.known.kept else { return };
         let run = serde_json::to_string(run).expect("it is JSON");
-        let _gone = self.known.connection.send(|core, _, _| core.put(&marks::run(native), &run));
+        self.known.connection.put(&marks::run(native), Some(&run));
         kept.keep(&self.known.process, self.spec().line_limit);
     }
 
     /// What it answered to `initialize`, for a host that takes it over.
     pub(super) fn put_initialized(&self, answer: &[u8]) {
         if let (true, Ok(answer)) = (self.is_kept(), std::str::from_utf8(answer)) {
-            let _gone = self.known.connection.send(|core, _, _| core.put(marks::INITIALIZED, answer));
+            self.known.connection.put(marks::INITIALIZED, Some(answer));
         }
     }
 

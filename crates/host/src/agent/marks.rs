@@ -5,8 +5,11 @@
 //! Everything else is in the log.
 
 use crate::continuity::KeptRun;
-use acpd_record::TurnNumber;
+use acpd_record::{SessionId, TurnNumber};
+use acpd_terminal::{KeptTerminal, TerminalId};
 use acpd_wire::OwnedId;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The value of a request that was served: the agent has the answer.
@@ -18,6 +21,7 @@ const RUN: &str = "run/";
 const SENT: &str = "sent/";
 const TURN: &str = "turn/";
 const SERVED: &str = "served/";
+const TERMINAL: &str = "terminal/";
 
 /// The key for what the agent answered to `initialize`.
 pub(super) const INITIALIZED: &str = "initialize";
@@ -45,6 +49,22 @@ pub(super) fn turn_value(turn: TurnNumber, request: u64) -> String {
 /// The key for a request of the agent that is being served.
 pub(super) fn served(id: &OwnedId) -> String {
     format!("{SERVED}{}", id.as_raw())
+}
+
+/// The key for a terminal of a session.
+pub(super) fn terminal(id: &TerminalId) -> String {
+    format!("{TERMINAL}{id}")
+}
+
+/// What is noted of a terminal.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NotedTerminal<'a> {
+    pub(crate) session: Cow<'a, str>,
+    /// The agent's request for it, as JSON text.
+    pub(crate) request: Cow<'a, str>,
+    /// The last event of the session before anything that it said.
+    pub(crate) after: u64,
+    pub(crate) terminal: Cow<'a, KeptTerminal>,
 }
 
 /// What an agent's keeper remembers.
@@ -93,6 +113,18 @@ impl Marks {
     /// Whether the agent has the answer to it.
     pub(crate) fn was_answered(&self, id: &OwnedId) -> bool {
         self.0.get(&served(id)).is_some_and(|value| value == ANSWERED)
+    }
+
+    /// The requests that the host before had begun to serve.
+    pub(crate) fn begun(&self) -> Vec<OwnedId> {
+        self.served().map(|(id, _)| id).collect()
+    }
+
+    /// The terminals of a session.
+    pub(crate) fn terminals(&self, session: &SessionId) -> Vec<NotedTerminal<'_>> {
+        let noted = self.0.iter().filter(|(key, _)| key.starts_with(TERMINAL));
+        let noted = noted.filter_map(|(_, value)| serde_json::from_str::<NotedTerminal<'_>>(value).ok());
+        noted.filter(|noted| noted.session == session.as_str()).collect()
     }
 
     /// The requests that are being served, each with its line unless that is read again.

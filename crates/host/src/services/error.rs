@@ -31,6 +31,14 @@ impl ServiceError {
         Self::new(codes::INVALID_PARAMS, format!("{field}: {problem}")).with(&data)
     }
 
+    /// The host before had begun to start a command.
+    pub(crate) fn interrupted() -> Self {
+        Self::new(
+            codes::INTERNAL_ERROR,
+            "acpd was restarted while the command was being started, and has ended it",
+        )
+    }
+
     /// The agent took its request back.
     pub(crate) fn withdrawn() -> Self {
         Self::new(codes::REQUEST_CANCELLED, "request cancelled")

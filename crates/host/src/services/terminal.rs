@@ -3,7 +3,7 @@
 use super::{Nothing, Served, ServiceError, Services};
 use acpd_record::ExitStatus;
 use acpd_supervisor::WindowSize;
-use acpd_terminal::{TerminalEvent, TerminalHandle, TerminalId, TerminalReport, TerminalSpec};
+use acpd_terminal::{Keeping, TerminalEvent, TerminalHandle, TerminalId, TerminalReport, TerminalSpec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tokio::sync::mpsc;
@@ -47,8 +47,8 @@ struct Window {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Created<'a> {
-    terminal_id: &'a str,
+pub(super) struct Created<'a> {
+    pub(super) terminal_id: &'a str,
 }
 
 #[serde_with::skip_serializing_none]
@@ -95,6 +95,7 @@ impl Services {
         &self,
         params: &[u8],
         feed: mpsc::Sender<TerminalEvent>,
+        keeping: Option<Keeping>,
     ) -> Result<Served, ServiceError> {
         let create: Create = parse(params)?;
         let cwd = create.cwd.unwrap_or_else(|| self.cwd.clone());
@@ -109,8 +110,8 @@ impl Services {
         spec.output_byte_limit = create.output_byte_limit;
         let window = create.meta.and_then(|meta| meta.own).and_then(|own| own.pty);
         spec.pty = window.map(size).transpose()?;
-        let id = self.terminals.create(&self.owner, spec, Some(feed)).await?;
-        Ok(Served::plain(&Created { terminal_id: id.as_str() }))
+        let id = self.terminals.create_kept(&self.owner, spec, Some(feed), keeping).await?;
+        Ok(Served::created(&id))
     }
 
     pub(super) async fn output(&self, params: &[u8]) -> Result<Served, ServiceError> {

@@ -1,7 +1,7 @@
 //! What others hold of a live session.
 
 use super::core::{Input, SessionCore};
-use super::owed::Owed;
+use super::owed::Inherited;
 use super::{
     AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, LiveSession, Performer,
     Prompted, ReplyTo,
@@ -9,15 +9,17 @@ use super::{
 use crate::agent::AgentRef;
 use crate::error::HostError;
 use crate::listing::SessionState;
+use crate::services::Services;
 use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
 use acpd_eventlog::Committed;
 use acpd_record::{Json, PermissionMode, QuestionNumber, SessionId, SessionMeta, Tally, TerminationInfo};
 use acpd_supervisor::Outcome;
-use acpd_wire::OwnedId;
+use acpd_terminal::TerminalEvent;
 use bytes::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::mpsc;
 
 /// What does not change while a run lasts.
 #[derive(Debug)]
@@ -101,8 +103,13 @@ impl SessionHandle {
     }
 
     /// Goes on in place of a host that is gone: its agent is told what that had decided and not sent.
-    pub(crate) fn go_on(&self, debts: Vec<Owed>, recorded: Vec<OwnedId>) {
-        self.0.live.with(|run| run.go_on(debts, recorded));
+    pub(crate) fn go_on(&self, inherited: Inherited) {
+        self.0.live.with(|run| run.go_on(inherited));
+    }
+
+    /// Where terminals that outlived that host are taken over, and where they speak to. None: it has ended.
+    pub(crate) fn inherits_terminals(&self) -> Option<(Services, mpsc::Sender<TerminalEvent>)> {
+        self.0.live.with(Performer::inherits_terminals)
     }
 
     /// Its viewers come back to the next host.

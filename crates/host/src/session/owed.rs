@@ -5,6 +5,7 @@
 
 use crate::agent::{Marks, SentTurn};
 use acpd_record::{AgentRequest, Event, Projection, Prompt, QuestionNumber, Topic, TurnNumber};
+use acpd_terminal::TerminalId;
 use acpd_wire::{OwnedId, RawId, member};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -41,6 +42,18 @@ pub(crate) enum OwedMessage {
         id: OwnedId,
         message: String,
     },
+}
+
+/// What a host that is gone left to do for the agent of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Inherited {
+    pub(crate) debts: Vec<Owed>,
+    /// Requests that are in the log and are served again.
+    pub(crate) recorded: Vec<OwnedId>,
+    /// Requests that it had begun to serve.
+    pub(crate) begun: Vec<OwnedId>,
+    /// Terminals that run, by the requests for them.
+    pub(crate) terminals: Vec<(OwnedId, TerminalId)>,
 }
 
 /// Collects what an agent is owed.

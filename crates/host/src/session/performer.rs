@@ -295,9 +295,8 @@ impl Performer {
             Act::Close { params } => return self.close(&params),
             Act::CloseIsMissing => return self.working.close_is_missing(agent.methods()),
             Act::RememberMissing(method) => return agent.methods().remember_missing(&method),
-            Act::Serve { number, service, id: _, line, position: _ } => {
-                let (params, live) = (SessionCore::params_of(&line), self.task.live.clone());
-                return self.working.serve((number, service), params, &self.parts, live);
+            Act::Serve { number, service, id, line, position: _ } => {
+                return self.serve((number, service), &id, &line);
             }
             Act::WithdrawService(number) => return self.working.withdraw(number),
             Act::KillTerminals(terminals) => return Working::kill(&terminals, &self.parts),

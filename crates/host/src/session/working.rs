@@ -4,7 +4,7 @@ use super::live::LiveSession;
 use super::parts::RunParts;
 use crate::agent::AgentMethods;
 use crate::services::{Service, ServiceError};
-use acpd_terminal::{TerminalEvent, TerminalId};
+use acpd_terminal::{Keeping, TerminalEvent, TerminalId};
 use bytes::Bytes;
 use std::sync::Weak;
 use tokio::sync::{mpsc, oneshot};
@@ -44,7 +44,7 @@ impl Working {
         self.new_feed.take()
     }
 
-    fn feed(&mut self) -> mpsc::Sender<TerminalEvent> {
+    pub(super) fn feed(&mut self) -> mpsc::Sender<TerminalEvent> {
         let feed = self.feed.get_or_insert_with(|| {
             let (sender, receiver) = mpsc::channel(FEED);
             self.new_feed = Some(receiver);
@@ -58,10 +58,10 @@ impl Working {
         &mut self,
         (number, service): (u64, Service),
         params: Bytes,
-        parts: &RunParts,
+        (parts, keeping): (&RunParts, Option<Keeping>),
         live: Weak<LiveSession>,
     ) {
-        let work = parts.services.clone().serve(service, params, self.feed());
+        let work = parts.services.clone().serve(service, params, (self.feed(), keeping));
         let withdrawn = CancellationToken::new();
         let stop = withdrawn.clone();
         parts.scope.spawn("service", async move {

@@ -15,7 +15,7 @@ struct Notes(Arc<Mutex<Option<KeptTerminal>>>);
 impl Notes {
     fn note(&self) -> Note {
         let notes = self.clone();
-        Box::new(move |terminal| {
+        Box::new(move |_, terminal| {
             *notes.0.lock().expect("no test panics with it") = terminal.cloned();
             true
         })

@@ -131,8 +131,8 @@ impl AgentCore {
     }
 
     /// A host that takes the process over is told this of it.
-    pub(in crate::agent) fn put(&mut self, key: &str, value: &str) {
-        self.stdin.put(key, Some(value));
+    pub(in crate::agent) fn put(&mut self, key: &str, value: Option<&str>) {
+        self.stdin.put(key, value);
     }
 
     /// Sends a request, or answers it without the agent: more is not kept for one that does not read.

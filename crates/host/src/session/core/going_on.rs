@@ -5,9 +5,8 @@ use crate::acp::method;
 use crate::agent::Ticket;
 use crate::services::ServiceError;
 use crate::session::effects::{Act, Effects};
-use crate::session::owed::{Owed, OwedMessage};
+use crate::session::owed::{Inherited, Owed, OwedMessage};
 use acpd_record::TurnNumber;
-use acpd_wire::OwnedId;
 use std::time::{Duration, Instant};
 
 /// How long a connection has to come back to its questions when a host takes over.
@@ -39,7 +38,8 @@ impl SessionCore {
     }
 
     /// What the host before had decided and not sent is sent.
-    pub(crate) fn go_on(&mut self, debts: Vec<Owed>, recorded: Vec<OwnedId>, now: Now) -> Effects {
+    pub(crate) fn go_on(&mut self, inherited: Inherited, now: Now) -> Effects {
+        let Inherited { debts, recorded, begun, terminals } = inherited;
         let mut out = Effects::new(now.ms);
         for Owed { seq, what } in debts {
             out.stand_behind_event(seq);
@@ -56,7 +56,7 @@ impl SessionCore {
                 OwedMessage::File { id, message } => self.serve_instead(&id, &message, &mut out),
             }
         }
-        self.volatile.serving.recorded_before(recorded);
+        self.volatile.serving.go_on(recorded, begun, terminals);
         self.volatile.continuation.orphans_at = Some(now.at + ORPHANS);
         out
     }

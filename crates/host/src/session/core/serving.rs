@@ -6,7 +6,7 @@ use super::{AgentAsks, SessionCore};
 use crate::services::{Served, Service, ServiceError, exit_status};
 use crate::session::effects::{Act, Effects};
 use acpd_record::{AgentRequest, Event, FinalOutput, TerminalEnded, TerminalNews, TerminalOutput};
-use acpd_terminal::TerminalEvent;
+use acpd_terminal::{TerminalEvent, TerminalId};
 use acpd_wire::{OwnedId, codes};
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -33,12 +33,31 @@ pub(crate) struct Serving {
     asked: u64,
     /// Requests that are in the log already, and are served again.
     recorded: Vec<OwnedId>,
+    /// Requests that a host that is gone had begun to serve, and the terminals that it had created for some.
+    begun: Vec<OwnedId>,
+    created: Vec<(OwnedId, TerminalId)>,
 }
 
 impl Serving {
-    /// A host that is gone had recorded these, and not answered them.
-    pub(super) fn recorded_before(&mut self, requests: Vec<OwnedId>) {
-        self.recorded = requests;
+    /// A host that is gone had recorded the first, begun the second, and created the third, and not answered them.
+    pub(super) fn go_on(
+        &mut self,
+        recorded: Vec<OwnedId>,
+        begun: Vec<OwnedId>,
+        created: Vec<(OwnedId, TerminalId)>,
+    ) {
+        (self.recorded, self.begun, self.created) = (recorded, begun, created);
+    }
+
+    /// What a request came to that a host that is gone had begun. Files are served again; a command is never started twice.
+    fn begun_before(&mut self, id: &OwnedId, service: Service) -> Option<Result<Served, ServiceError>> {
+        let place = self.begun.iter().position(|begun| begun == id)?;
+        self.begun.swap_remove(place);
+        let created = self.created.iter().find(|(request, _)| request == id);
+        (service == Service::Create).then(|| match created {
+            Some((_, terminal)) => Ok(Served::created(terminal)),
+            None => Err(ServiceError::interrupted()),
+        })
     }
 
     /// Whether the agent waits for nothing that acpd does for it.
@@ -69,6 +88,9 @@ impl SessionCore {
             line: request.line.clone(),
             session: request.session.clone(),
         });
+        if let Some(outcome) = serving.begun_before(request.id, service) {
+            return self.served(number, outcome, out);
+        }
         let (id, line) = (request.id.clone(), request.line.clone());
         out.act(Act::Serve { number, service, id, line, position: self.volatile.continuation.position });
     }

@@ -1,6 +1,7 @@
 //! Requests that acpd serves, and terminals.
 
 use super::*;
+use crate::session::owed::Inherited;
 use acpd_record::Json;
 
 fn served(result: &str) -> Result<Served, ServiceError> {
@@ -78,4 +79,23 @@ fn a_terminals_words_are_recorded() {
     let event = TerminalEvent::Output { terminal: "t".into(), dropped: 3, text: "x\n".into() };
     stage.take([Input::Terminal(event)]);
     assert_eq!(stage.last(), r#"{"terminalId":"t","output":"x\n","droppedBytes":3}"#);
+}
+
+// contract 7.3: a command that a host that is gone had begun to start is not started again; what it had created is told
+#[test]
+fn a_command_is_not_started_again() {
+    let mut stage = Stage::new();
+    let inherited = Inherited {
+        begun: vec![id("1"), id("2"), id("3")],
+        terminals: vec![(id("2"), "t".into())],
+        ..Inherited::default()
+    };
+    stage.core.go_on(inherited, stage.now);
+    let create = |number| asks(number, "terminal/create", r#""command":"sh""#);
+    let interrupted = stage.take([create(1)]);
+    assert_eq!(acts(&interrupted, |act| matches!(act, Act::Serve { .. })), 0);
+    assert!(told(&interrupted)[0].contains("acpd was restarted"), "{:?}", told(&interrupted));
+    assert_eq!(told(&stage.take([create(2)])), [r#"result of 2: {"terminalId":"t"}"#]);
+    let again = stage.take([asks(3, "fs/read_text_file", r#""path":"/x""#), create(2)]);
+    assert_eq!(acts(&again, |act| matches!(act, Act::Serve { .. })), 2, "files, and new requests");
 }
