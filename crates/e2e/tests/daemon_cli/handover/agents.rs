@@ -98,19 +98,22 @@ fn a_stop_may_leave_agents() {
     daemon.stop();
 }
 
-// ADR 22: a terminal ends with the image that has started it, an agent that waits for it is answered, and nothing is left
-// of it: the daemon reaps what it has started before
+// contract 7.3: a command goes on over a hand-over, the agent that waits for it gets all of its output, and nothing is left
 #[test]
-fn a_terminal_ends_with_its_image() {
+fn a_command_goes_on_over_a_hand_over() {
     let scratch = keeping();
     let mut daemon = serve(&scratch);
     let (mut client, session) = front_end(&scratch);
-    let asked = client.prompt(&session, "run sh -c 'echo begun; sleep 600'");
+    let script = "echo begun; until [ -e go ]; do sleep 0.01; done; echo over";
+    let asked = client.prompt(&session, &format!("run sh -c '{script}'"));
     client.until("the terminal", |message| message.update_kind() == Some("tool_call"));
-    let ended = || events(&daemon, &session, "terminal").first().cloned();
-    acpd_e2e::until("a terminal", ended);
+    acpd_e2e::until("a terminal", || events(&daemon, &session, "terminal").first().cloned());
     done(&scratch, &["handover"]);
+    std::fs::write(scratch.work().join("go"), "").expect("written");
     assert_eq!(client.result(&asked)["stopReason"], "end_turn");
+    let terminals = events(&daemon, &session, "terminal");
+    let written: String = terminals.iter().filter_map(|event| event["output"].as_str()).collect();
+    assert_eq!(written, "begun\nover\n");
     leave(client);
     // It looks for zombies first.
     daemon.stop();
