@@ -192,7 +192,10 @@ impl Host {
         let Some(params) = creation.first_prompt(id) else { return Ok(id.clone()) };
         match self.prompt(id, params, creation.client.clone()).await {
             Err(HostError::SessionEnded { info, .. })
-                if matches!(info.cause, Some(Cause::DaemonLost | Cause::DaemonShutdown)) => {}
+                if matches!(
+                    info.cause,
+                    Some(Cause::DaemonLost | Cause::DaemonShutdown | Cause::DaemonUpgrade)
+                ) => {}
             prompted => return prompted.map(|_| id.clone()),
         }
         let held = (creation.admit)()?;

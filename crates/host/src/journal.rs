@@ -50,6 +50,12 @@ pub(crate) fn lost(session: &str, agent: &str) {
     tracing::warn!(parent: None, session, agent, cause, "run ended with the acpd that hosted it");
 }
 
+/// The agent of a session was ended, because its keeper is of a version that is not spoken here.
+pub(crate) fn upgraded(session: &str, agent: &str) {
+    let cause = Cause::DaemonUpgrade.as_str();
+    tracing::warn!(parent: None, session, agent, cause, "run ended by an acpd of another version");
+}
+
 /// A history was read: so many events of it, the rest was known from a checkpoint.
 pub(crate) fn history_read(session: &SessionId, projection: &Projection, read: u64) {
     tracing::debug!(parent: None, %session, read, last = projection.last_seq(), "history read");

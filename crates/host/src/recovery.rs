@@ -248,21 +248,47 @@ impl Recovery {
                 }),
                 false => self.lost_batch(&row, owner).await,
             };
-            match self.store.log.append_to(&row.id, Some(owner), batch).await {
-                Ok(_) if row.ended => {}
-                Ok(last) => {
-                    if let Some(id) = SessionId::parse(&row.id) {
-                        self.store.unsearched.note(&id, last);
-                    }
-                    metrics::run_ended(Some(Cause::DaemonLost));
-                    journal::lost(&row.id, &row.agent);
-                }
-                // Another process was faster.
-                Err(WriteError::Conflict { .. } | WriteError::Unknown { .. }) => {}
-                Err(error) => return Err(chain(&error)),
+            let was_live = !row.ended;
+            if self.write_last(&row, owner, batch).await.map_err(|error| chain(&error))? && was_live {
+                metrics::run_ended(Some(Cause::DaemonLost));
+                journal::lost(&row.id, &row.agent);
             }
         }
         Ok(left)
+    }
+
+    /// Writes the last of a session of a dead host; false when another process was faster.
+    async fn write_last(&self, row: &SessionRow, owner: &str, batch: Batch) -> Result<bool, WriteError> {
+        match self.store.log.append_to(&row.id, Some(owner), batch).await {
+            Ok(last) => {
+                if let Some(id) = SessionId::parse(&row.id).filter(|_| !row.ended) {
+                    self.store.unsearched.note(&id, last);
+                }
+                Ok(true)
+            }
+            Err(WriteError::Conflict { .. } | WriteError::Unknown { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Records the end of a session of a dead host whose agent was ended here, because its keeper cannot be spoken with.
+    pub(crate) async fn record_upgrade(&self, owner: &str, row: &SessionRow) {
+        let mut meta = SessionMeta::read(&row.info);
+        let _one_of_few = self.store.one_of_few().await;
+        let (facts, tally) = self.last_facts(row, &meta).await;
+        let end = crate::termination::daemon_upgrade(&facts, clock::now_ms());
+        let end = LostRun { end, tally }.describe(&mut meta);
+        match self.write_last(row, owner, ended_batch(&end, &meta)).await {
+            Ok(true) => {
+                metrics::run_ended(Some(Cause::DaemonUpgrade));
+                journal::upgraded(&row.id, &row.agent);
+            }
+            Ok(false) => {}
+            // It is recorded as lost, then.
+            Err(error) => {
+                tracing::error!(session = row.id, error = chain(&error), "cannot record how a session ended")
+            }
+        }
     }
 
     /// The end of a run whose host died, as the log and the index get it.
@@ -278,7 +304,13 @@ impl Recovery {
 
     /// A run whose host died, with what the log knows of it.
     async fn lost_run(&self, row: &SessionRow, meta: &SessionMeta, at_ms: i64) -> LostRun {
-        let (facts, tally) = self.facts_in_log(row, meta).await.unwrap_or_else(|error| {
+        let (facts, tally) = self.last_facts(row, meta).await;
+        LostRun { end: crate::termination::daemon_lost(&facts, at_ms), tally }
+    }
+
+    /// What is known of a run whose host died.
+    async fn last_facts(&self, row: &SessionRow, meta: &SessionMeta) -> (SessionFacts, Tally) {
+        self.facts_in_log(row, meta).await.unwrap_or_else(|error| {
             tracing::warn!(
                 parent: None,
                 session = row.id,
@@ -288,8 +320,7 @@ impl Recovery {
             let (started_ms, last_event_seq) = (Some(row.created_ms), Some(row.last_seq));
             let facts = SessionFacts { started_ms, last_event_seq, ..SessionFacts::default() };
             (facts, Tally { open_questions: 0, ..meta.tally.clone() })
-        });
-        LostRun { end: crate::termination::daemon_lost(&facts, at_ms), tally }
+        })
     }
 
     /// Whether a turn was running when the log broke off, how the last one ended, and when the run began.

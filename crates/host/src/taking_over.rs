@@ -1,7 +1,7 @@
 //! Taking over the sessions of a host that is gone: the agents that outlived it go on, here.
 //!
 //! Invariant: a session whose keeper answers is never recorded as lost, and nothing of a session changes before its keeper
-//! has answered. A host that dies in the middle leaves sessions that the next one takes over.
+//! has answered. An agent whose keeper cannot be spoken with is ended: nothing waits for what does not come. A host that dies in the middle leaves sessions that the next one takes over.
 
 mod terminals;
 
@@ -71,6 +71,14 @@ impl Host {
         let taken = match self.shared.agents.take_over(&name, &address).await {
             Ok(taken) => taken,
             Err(AttachError::Gone) => return,
+            Err(error @ AttachError::Version) => {
+                tracing::warn!(agent = name, mark = address.mark, error = chain(&error), "an agent is ended");
+                self.shared.agents.end_unattached(&name, &address).await;
+                for orphan in orphans {
+                    self.shared.recovery.record_upgrade(dead, &orphan.row).await;
+                }
+                return;
+            }
             Err(error) => {
                 tracing::error!(
                     agent = name,

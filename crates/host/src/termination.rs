@@ -118,6 +118,12 @@ pub(crate) fn daemon_lost(facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
     failed(TerminatedBy::Daemon, Some(Cause::DaemonLost), message, at_ms).with_facts(facts)
 }
 
+/// The daemon is gone, and this one has ended the agent: its keeper is of a version that is not spoken here (contract 7.2).
+pub(crate) fn daemon_upgrade(facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
+    let requested = RequestedEnd { cause: Cause::DaemonUpgrade, initiator: "daemon".to_owned() };
+    of_request(&requested, at_ms).with_facts(facts)
+}
+
 /// The daemon died, and no other came before the agent's time was over (contract 7.2).
 pub(crate) fn not_taken_over(facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
     let message = "no daemon came back in time, so the agent was stopped".to_owned();

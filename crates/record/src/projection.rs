@@ -149,7 +149,9 @@ impl Projection {
             Event::TurnEnded(ended) => self.turn_ended(at.at_ms, ended),
             Event::AgentRequest(request) => self.served(request),
             // One whose host died is recorded when that is found. Until when its turn went on is not known.
-            Event::Ended(end) if end.cause == Some(Cause::DaemonLost) => self.ended(self.last_at_ms),
+            Event::Ended(end) if matches!(end.cause, Some(Cause::DaemonLost | Cause::DaemonUpgrade)) => {
+                self.ended(self.last_at_ms);
+            }
             Event::Ended(_) => self.ended(at.at_ms),
             Event::ElicitationCompleted(completed) => self.questions.completed(completed),
             Event::StateChanged(changed) => self.state_changed(changed),

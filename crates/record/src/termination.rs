@@ -67,6 +67,8 @@ pub enum Cause {
     DaemonShutdown,
     /// The daemon died while the session was live.
     DaemonLost,
+    /// The next daemon does not speak with what kept the agent for it, and ended it.
+    DaemonUpgrade,
     /// It ran out of memory: the kernel killed it for that, or its own runtime gave up.
     OutOfMemory,
 }
@@ -228,7 +230,7 @@ mod tests {
 
     #[test]
     fn every_cause_has_the_name_that_is_stored() {
-        assert_eq!(Cause::NAMES.len(), 11);
+        assert_eq!(Cause::NAMES.len(), 12);
         for name in Cause::NAMES {
             let cause: Cause = serde_json::from_str(&format!("\"{name}\"")).expect("it is stored so");
             assert_eq!(cause.as_str(), *name);

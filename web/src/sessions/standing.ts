@@ -51,6 +51,7 @@ const CAUSES: Record<Cause, (info: TerminationInfo) => Standing> = {
   idle_timeout: () => ({ tone: "still", text: "Idle for long", more: "Nothing happened for too long." }),
   daemon_shutdown: () => ({ tone: "still", text: "Daemon stopped", more: "The daemon was stopped in good order." }),
   daemon_lost: () => ({ tone: "bad", text: "Daemon lost", more: "The daemon died while it was live." }),
+  daemon_upgrade: () => ({ tone: "still", text: "Daemon upgraded", more: "The next daemon is of a version that could not go on with the agent." }),
   out_of_memory: () => ({ tone: "bad", text: "Out of memory", more: "The agent ran out of memory." }),
 };
 

@@ -169,6 +169,9 @@ pub(super) fn hint(info: &Value, agent: &str) -> Option<String> {
             "its stderr is the best lead; `acpd agents check AGENT` shows if it starts at all"
         }
         "daemon_lost" => "acpd was killed or crashed; run the prompt again",
+        "daemon_upgrade" => {
+            "acpd was replaced by a version that could not go on with the agent; run the prompt again"
+        }
         _ => return None,
     };
     Some(hint.replace("SIGNAL", signal).replace("AGENT", agent))

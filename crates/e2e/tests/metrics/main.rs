@@ -67,6 +67,7 @@ fn begins_at_nothing(recorder: &Measurements) {
         "idle_timeout",
         "daemon_shutdown",
         "daemon_lost",
+        "daemon_upgrade",
         "out_of_memory",
         "acpd_failed",
     ];

@@ -173,10 +173,16 @@ impl Agents {
             Some(spec) => self.starter.take_over(&spec, address).await,
             // By which rules it would go on is not known.
             None => {
-                self.starter.end(address).await;
+                self.starter.end(address).await?;
                 Err(AttachError::Gone)
             }
         }
+    }
+
+    /// Ends a process that another host began for `agent`, and whose keeper cannot be spoken with.
+    pub(crate) async fn end_unattached(&self, agent: &str, address: &KeeperAddress) {
+        let graces = self.entries.read().specs.get(agent).map(|spec| spec.timeouts.graces);
+        self.starter.end_unattached(address, graces.unwrap_or_default()).await;
     }
 
     /// A process that another host began serves all sessions of its agent, if its entry is as it was.

@@ -10,7 +10,7 @@ use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
 use acpd_record::KeeperAddress;
 use acpd_supervisor::{
-    Adopting, AttachError, Attached, ProcessMark, TaskScope, outcome, program_environment,
+    Adopting, AttachError, Attached, Graces, ProcessMark, TaskScope, outcome, program_environment,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -96,11 +96,21 @@ impl AgentStarter {
     }
 
     /// Ends the process behind a keeper.
-    pub(crate) async fn end(&self, address: &KeeperAddress) {
-        let Some(continuity) = &self.continuity else { return };
-        if let Ok(attached) = self.attach(continuity, address, Adopting::default()).await {
-            attached.process.handle.stop();
-            attached.process.handle.exited().await;
+    ///
+    /// # Errors
+    /// As [`take_over`](Self::take_over).
+    pub(crate) async fn end(&self, address: &KeeperAddress) -> Result<(), AttachError> {
+        let Some(continuity) = &self.continuity else { return Ok(()) };
+        let attached = self.attach(continuity, address, Adopting::default()).await?;
+        attached.process.handle.stop();
+        attached.process.handle.exited().await;
+        Ok(())
+    }
+
+    /// Ends the process behind a keeper that cannot be spoken with.
+    pub(crate) async fn end_unattached(&self, address: &KeeperAddress, graces: Graces) {
+        if let (Some(continuity), Some(mark)) = (&self.continuity, ProcessMark::parse(&address.mark)) {
+            self.supervisor.end_unattached(&continuity.directory, &mark, graces).await;
         }
     }
 }

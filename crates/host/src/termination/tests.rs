@@ -72,6 +72,16 @@ fn a_requested_end_is_not_the_agents_fault() {
     assert_eq!(json!(got), expected);
 }
 
+// contract 7.2: a session whose agent ends because daemons of different versions follow each other has ended in good order
+#[test]
+fn an_upgrade_is_an_end_by_the_daemon() {
+    let expected = json!({
+        "reason": "completed", "terminatedBy": "daemon", "endedAt": "1970-01-01T00:00:00.000Z",
+        "cause": "daemon_upgrade", "initiator": "daemon", "turnActive": true, "leaked": false,
+    });
+    assert_eq!(json!(daemon_upgrade(&facts(true), 0)), expected);
+}
+
 // contract 7.3: `containment` says how far acpd sees, where there was a process to see
 #[test]
 fn a_record_says_how_much_was_seen() {

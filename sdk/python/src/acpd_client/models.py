@@ -221,6 +221,7 @@ Cause = TypeAliasType(
             "idle_timeout",
             "daemon_shutdown",
             "daemon_lost",
+            "daemon_upgrade",
             "out_of_memory",
         ],
         OPEN,
@@ -248,6 +249,8 @@ The exact cause.
 `daemon_shutdown`: The daemon, or the front end with a host inside, shut down in good order.
 
 `daemon_lost`: The daemon died while the session was live.
+
+`daemon_upgrade`: The next daemon does not speak with what kept the agent for it, and ended it.
 
 `out_of_memory`: It ran out of memory: the kernel killed it for that, or its own runtime gave up.
 """

@@ -182,6 +182,7 @@ fn each_bad_end_has_a_hint() {
         ("agent_exit", "`acpd agents check opencode`"),
         ("out_of_memory", "more memory"),
         ("daemon_lost", "run the prompt again"),
+        ("daemon_upgrade", "run the prompt again"),
     ] {
         let shown =
             ended(json!({"reason": "error", "terminatedBy": "agent", "message": "m", "cause": cause}));
