@@ -7,6 +7,7 @@ mod bench;
 mod book;
 mod conformance;
 mod inspector;
+mod keeper;
 mod openapi;
 mod outside;
 mod run;
@@ -39,6 +40,8 @@ enum Command {
     Openapi,
     /// Build the inspector's pages, and pack them into the file that acpd is built with
     Inspector(inspector::Options),
+    /// Build the keeper alone and keep it for the version that it speaks: later daemons are tested with it
+    Keeper(keeper::Options),
     /// Make the pictures of the inspector in docs/images, with Chromium
     Images,
     /// Build the book into target/book, and run every command and sample of its pages and of the README
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Conformance => conformance::run(root).map(|()| true),
         Command::Openapi => openapi::run(root).map(|()| true),
         Command::Inspector(options) => inspector::run(&options, root),
+        Command::Keeper(options) => keeper::run(&options, root).map(|()| true),
         Command::Images => inspector::pictures(root).map(|()| true),
         Command::Book(options) => book::run(&options, root),
         Command::Bench(options) => bench::run(&options, root),

@@ -3,5 +3,8 @@
 mod gap;
 mod kills;
 mod session;
+// The keepers that are kept are for this machine only.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod skew;
 mod terminals;
 mod turns;
