@@ -3,7 +3,7 @@
 use crate::session::{Session, keeping, of_kind, said, without_holes};
 use crate::turns::{all_pieces, in_pieces};
 use acpd_e2e::{Deadline, PATIENCE, Scratch};
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
 
 /// Waits until a process is gone.
@@ -153,5 +153,27 @@ fn a_detached_session_is_terminated_without_a_daemon() {
     );
     assert_eq!(other.pid(&daemon), other_pid, "the other one goes on");
     assert_eq!(of_kind(&other.events(&daemon), "reattached").len(), 1);
+    daemon.stop();
+}
+
+// contract 7.2: a keeper that was killed while no daemon was there is not waited for, and leaves nothing
+#[test]
+fn a_killed_keeper_is_not_waited_for() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", "hang");
+    session.event(&daemon, "prompt");
+    let pid = session.pid(&daemon);
+    daemon.kill();
+    let keepers = scratch.mark().running("acpd keeper");
+    assert_eq!(keepers.len(), 1, "{keepers:?}");
+    let keeper = i32::try_from(keepers[0].pid).ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(keeper, Signal::KILL).expect("it lives");
+    gone(pid);
+
+    let mut daemon = scratch.serve();
+    let ended = session.event(&daemon, "ended")["terminationInfo"].clone();
+    assert_eq!(ended["cause"], "daemon_lost", "{ended}");
+    assert_eq!(std::fs::read_dir(scratch.state().join("keepers")).expect("it is there").count(), 0);
     daemon.stop();
 }
