@@ -40,13 +40,8 @@ fn example_agent() -> Result<config::Agent, Failure> {
     Ok(config::Agent::builtin(command, vec![process::EXAMPLE_AGENT.to_owned()]))
 }
 
-/// How agents outlive the daemon, if they do.
-pub(crate) fn continuity(config: &Config) -> Option<Continuity> {
-    Some(taking_over(config, None)).filter(|continuity| !continuity.keep.is_zero())
-}
-
-/// How agents that wait are taken over: all of them, or that of one session.
-fn taking_over(config: &Config, only: Option<SessionId>) -> Continuity {
+/// How agents outlive the daemon, if they do, and how those that wait are taken over: all of them, or that of one session.
+pub(crate) fn continuity(config: &Config, only: Option<SessionId>) -> Continuity {
     let config::Continuity { keep, detached_bytes } = config.continuity;
     Continuity { keep, detached_bytes, directory: config.storage.path.join(KEEPERS), only }
 }
@@ -126,7 +121,7 @@ impl LocalHost {
         initiator: &str,
         work: impl AsyncFnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let taken = taking_over(config, Some(session));
+        let taken = continuity(config, Some(session));
         Self::hosting_with(config, Some(taken), initiator, work).await
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long agents wait for the next host of the state directory, and where they are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuity {
-    /// How long.
+    /// How long. Zero: those that are started here do not; those of hosts that are gone are taken over all the same.
     pub keep: Duration,
     /// Bytes of an agent's output that are kept meanwhile; then it waits.
     pub detached_bytes: u64,

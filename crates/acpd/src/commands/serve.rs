@@ -78,7 +78,8 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
     let measured = Measurements::listen()?;
-    let local = LocalHost::open_for(&config, continuity(&config), hooks::subscribers(&told)).await?;
+    let local =
+        LocalHost::open_for(&config, Some(continuity(&config, None)), hooks::subscribers(&told)).await?;
     let is_next = passed.is_of_this_process();
     if is_next {
         local.reap_inherited();

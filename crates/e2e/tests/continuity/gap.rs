@@ -77,6 +77,32 @@ fn nothing_is_kept_where_nothing_is_to_be() {
     assert_eq!(lost_while_it_hangs("0s")["cause"], "daemon_lost");
 }
 
+// contract 7.2: an agent that waits is taken over also by a daemon whose own agents do not, and outlives that one as it was told to
+#[test]
+fn an_agent_goes_on_where_nothing_is_kept_any_more() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", "hang");
+    session.event(&daemon, "prompt");
+    let pid = session.pid(&daemon);
+    daemon.kill();
+
+    let scratch = scratch.keep("0s");
+    for _ in 0..2 {
+        let mut daemon = scratch.serve();
+        assert_eq!(session.pid(&daemon), pid);
+        daemon.kill();
+    }
+    let mut daemon = scratch.serve();
+    let other = Session::begin(&daemon, &scratch, "example", "hang");
+    other.event(&daemon, "prompt");
+    daemon.kill();
+    let mut daemon = scratch.serve();
+    assert_eq!(other.event(&daemon, "ended")["terminationInfo"]["cause"], "daemon_lost");
+    assert_eq!(session.pid(&daemon), pid);
+    daemon.stop();
+}
+
 // contract 7.3: others look and change nothing; they name what they see
 #[test]
 fn others_leave_a_detached_session_alone() {

@@ -102,6 +102,7 @@ async fn start_process(
 ) -> Result<AgentHandle, AgentStartError> {
     let AgentStarter { supervisor, scope, memory, health, continuity, kill_all, closing: _ } = starter;
     let mut program = program_of(spec, cwd);
+    let continuity = continuity.as_ref().filter(|continuity| !continuity.keep.is_zero());
     program.kept = continuity.is_some();
     let secrets = Arc::new(Mutex::new(Secrets::of_environment(&program.env, &spec.program.env)));
     let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
@@ -115,7 +116,7 @@ async fn start_process(
 
     let (publish, end) = outcome();
     let handle = process.handle.clone();
-    let kept = continuity.as_ref().map(|continuity| KeptProcess::new(&handle, Arc::clone(continuity)));
+    let kept = continuity.map(|continuity| KeptProcess::new(&handle, Arc::clone(continuity)));
     let running = health.process_started(&spec.name);
     let recorder = RunRecorder { secrets: Arc::clone(&secrets), running, kill: kill_all.clone() };
     let (connection, task) =
