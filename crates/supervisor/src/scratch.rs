@@ -10,8 +10,10 @@ use std::cell::{OnceCell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
 use tokio_util::bytes::BytesMut;
 
-/// As many bytes as are looked at in one go: what a pipe holds by default.
-const LOOK: usize = 64 * 1024;
+/// As many bytes as are looked at in one go.
+const LOOK: usize = 128 * 1024;
+/// What a scratch pipe holds, where that is allowed: what is known of a wide pipe goes through it as well.
+const ROOM: usize = 256 * 1024;
 
 struct Scratch {
     out: OwnedFd,
@@ -53,9 +55,14 @@ pub(crate) fn is_final(pipe: impl AsFd, known: usize) -> bool {
     known > 0 && is_hung_up() && queued(&pipe).is_ok_and(|queued| queued <= known as u64)
 }
 
-/// Half of what a pipe holds, in bytes.
-pub(crate) fn half_of(pipe: impl AsFd) -> u64 {
-    rustix::pipe::fcntl_getpipe_size(pipe).unwrap_or(0) as u64 / 2
+/// What a pipe holds, in bytes.
+pub(crate) fn size_of(pipe: impl AsFd) -> usize {
+    rustix::pipe::fcntl_getpipe_size(pipe).unwrap_or(0)
+}
+
+/// Has a pipe hold so much, if it is allowed and what is queued fits. Gives what it holds.
+pub(crate) fn resize(pipe: impl AsFd, size: usize) -> usize {
+    rustix::pipe::fcntl_setpipe_size(&pipe, size).unwrap_or_else(|_| size_of(pipe))
 }
 
 /// Copies what is queued behind the first `known` bytes into the free capacity of `buffer`. `AGAIN`: nothing is. `NOBUFS`: the
@@ -75,6 +82,7 @@ pub(crate) fn peek(pipe: impl AsFd, known: usize, buffer: &mut BytesMut) -> Resu
             Some(scratch) => scratch,
             None => {
                 let (out, into) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+                resize(&into, ROOM);
                 Scratch { out, into }
             }
         };

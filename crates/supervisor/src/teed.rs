@@ -24,6 +24,11 @@ use tokio_util::sync::CancellationToken;
 
 /// The keeper is told after so many bytes, at most half of what the pipe holds.
 const TELL_AFTER: u64 = 16 * 1024;
+/// What a pipe holds while a program fills it faster than it is read, where that is allowed: enough that neither side waits
+/// while the keeper consumes.
+const WIDE: usize = 256 * 1024;
+/// What it held before, for all that is known.
+const NORMAL: usize = 64 * 1024;
 /// And after so much silence.
 const SILENCE: Duration = Duration::from_millis(100);
 /// How often the pipe is looked at while something that was read is still in it.
@@ -35,7 +40,7 @@ const ALONE: usize = 64 * 1024;
 pub(crate) struct Teed {
     pipe: pipe::Receiver,
     link: Arc<Link>,
-    /// What a keeper had retained, as far as it was not given.
+    /// What a keeper had retained, or what was read ahead, as far as it was not given.
     retained: Bytes,
     /// Up to here it was read, by us or by those before us.
     read: u64,
@@ -46,7 +51,10 @@ pub(crate) struct Teed {
     asked: u64,
     is_asking: bool,
     committed: AtomicU64,
-    threshold: u64,
+    /// What the pipe holds, in bytes, now and when little is said.
+    size: usize,
+    normal: usize,
+    may_widen: bool,
     read_at: Instant,
     asked_at: Instant,
     looked_at: Instant,
@@ -57,7 +65,7 @@ pub(crate) struct Teed {
 impl Teed {
     /// The `pipe` begins at `consumed`; what is `retained` comes before that.
     pub(crate) fn new(pipe: OwnedFd, link: Arc<Link>, retained: Bytes, consumed: u64) -> io::Result<Self> {
-        let half = scratch::half_of(&pipe);
+        let size = scratch::size_of(&pipe);
         let committed = consumed - retained.len() as u64;
         let now = Instant::now();
         Ok(Self {
@@ -70,7 +78,10 @@ impl Teed {
             asked: 0,
             is_asking: false,
             committed: AtomicU64::new(committed),
-            threshold: TELL_AFTER.min(half.max(1)),
+            size,
+            // A host before may have left it wide.
+            normal: if size == WIDE { NORMAL } else { size },
+            may_widen: true,
             read_at: now,
             asked_at: now,
             looked_at: now,
@@ -111,6 +122,7 @@ impl Teed {
         if self.is_asking && answer.count >= self.asked {
             self.is_asking = false;
             self.consumed = answer.position.max(self.consumed);
+            self.narrow();
         }
         if answer.standing == Standing::Gone {
             return self.read_alone(buffer);
@@ -126,15 +138,15 @@ impl Teed {
             Ok(new) => {
                 self.read += new as u64;
                 self.read_at = self.looked_at;
-                if self.read - self.consumed >= self.threshold {
-                    self.ask();
-                }
+                self.make_room();
             }
             Err(Errno::AGAIN) if scratch::is_final(&self.pipe, known) => {
                 self.is_over = true;
                 return Ok(0);
             }
             Err(Errno::AGAIN) if self.ask_due().is_some_and(|due| due <= self.looked_at) => self.ask(),
+            // No edge may tell of what comes behind as much as that.
+            Err(Errno::AGAIN) if self.unconsumed() >= self.tell_after() => self.ask(),
             Err(Errno::NOBUFS) => {
                 self.ask();
                 return Err(io::ErrorKind::WouldBlock.into());
@@ -193,6 +205,52 @@ impl Teed {
     fn due(&self) -> Option<Instant> {
         let look = (self.read > self.consumed).then(|| self.looked_at + LOOK);
         self.ask_due().into_iter().chain(look).min()
+    }
+
+    /// What was read and is still in the pipe.
+    fn unconsumed(&self) -> u64 {
+        self.read - self.consumed
+    }
+
+    fn tell_after(&self) -> u64 {
+        TELL_AFTER.min(self.size as u64 / 2).max(1)
+    }
+
+    /// Something was read: has the keeper consume when that is enough. A program that fills the pipe gets a wide one.
+    fn make_room(&mut self) {
+        let unconsumed = self.unconsumed();
+        if self.size > self.normal {
+            if unconsumed >= self.size as u64 / 2 {
+                self.look_ahead();
+                self.ask();
+            }
+            return;
+        }
+        if unconsumed >= self.tell_after() {
+            self.ask();
+        }
+        if unconsumed >= self.size as u64 / 4 * 3 && std::mem::take(&mut self.may_widen) {
+            self.size = scratch::resize(&self.pipe, WIDE);
+        }
+    }
+
+    /// Reads what will be wanted while the keeper has not answered.
+    fn look_ahead(&mut self) {
+        let mut ahead = BytesMut::with_capacity(self.size / 2);
+        let known = usize::try_from(self.unconsumed()).expect("a pipe holds less");
+        // What cannot be read now is read later.
+        if let Ok(new) = self.in_its_turn(|pipe| scratch::peek(pipe, known, &mut ahead)) {
+            self.read += new as u64;
+            self.retained = ahead.freeze();
+        }
+    }
+
+    /// After a while of silence the pipe is as it was, for there may be many.
+    fn narrow(&mut self) {
+        if self.size > self.normal && self.asked_at >= self.read_at + SILENCE {
+            self.size = scratch::resize(&self.pipe, self.normal);
+            self.may_widen = true;
+        }
     }
 
     fn ask(&mut self) {

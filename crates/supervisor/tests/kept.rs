@@ -6,6 +6,7 @@ mod programs;
 use acpd_supervisor::{ExitStatus, Framing, Process, ProgramSpec, Rung, StderrLine};
 use programs::{Bench, read_all, read_until, shell};
 use std::io;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::bytes::BytesMut;
 
@@ -118,6 +119,43 @@ async fn long_lines_come_whole() {
         process.handle.kill();
         process.handle.exited().await;
     }
+    bench.nothing_left().await;
+}
+
+// ADR 21: what comes faster than it is read comes through a wide pipe, in order; in silence the pipe is as it was
+#[tokio::test]
+async fn a_flood_goes_through_a_wide_pipe() {
+    const LINES: usize = 1 << 20;
+    let bench = Bench::new();
+    let flood = format!(
+        r#"my $all = join("", map {{ sprintf("%07d\n", $_) }} 0..{}); syswrite(STDOUT, $all); sleep 1000"#,
+        LINES - 1
+    );
+    let mut process = bench.start(perl(&flood)).await.expect("perl starts");
+    let stdout = format!("/proc/{}/fd/1", process.handle.pid());
+    let size =
+        || rustix::pipe::fcntl_getpipe_size(std::fs::File::open(&stdout).expect("it lives")).expect("a pipe");
+    let normal = size();
+    let (mut all, mut widest) = (BytesMut::new(), 0);
+    while all.len() < 8 * LINES {
+        all.reserve(64 * 1024);
+        assert!(process.stdout.read_buf(&mut all).await.expect("stdout can be read") > 0);
+        widest = widest.max(size());
+    }
+    let lines = all[..].split(|byte| *byte == b'\n');
+    let is_line = |(number, line): (usize, &[u8])| line == format!("{number:07}").as_bytes();
+    assert!(lines.take(LINES).enumerate().all(is_line), "something is missing, or comes twice");
+    assert_eq!((widest, process.stdout.position()), (256 * 1024, 8 * LINES as u64));
+    process.stdout.committed(8 * LINES as u64);
+    while size() > normal {
+        // Nothing comes; the waiting is what has things done.
+        all.reserve(1);
+        let read = tokio::time::timeout(Duration::from_millis(50), process.stdout.read_buf(&mut all)).await;
+        assert!(read.is_err(), "there is more");
+    }
+    process.handle.kill();
+    process.handle.exited().await;
+    drop(process);
     bench.nothing_left().await;
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Output {
     /// Up to here a controller has read. Without one: no limit.
     read: Option<u64>,
     pieces: VecDeque<Vec<u8>>,
+    /// The memory of pieces that are settled, for those to come: while a program writes much, pieces come and go.
+    spare: Vec<Vec<u8>>,
     /// Bytes of the first piece that are settled.
     settled: usize,
     retained: usize,
@@ -46,6 +48,7 @@ impl Output {
             consumed: 0,
             read: Some(0),
             pieces: VecDeque::new(),
+            spare: Vec::new(),
             settled: 0,
             retained: 0,
             bound,
@@ -126,7 +129,12 @@ impl Output {
                 }
                 last.extend_from_slice(bytes);
             }
-            _ => self.pieces.push_back(bytes.to_vec()),
+            _ => {
+                let mut piece = self.spare.pop().unwrap_or_default();
+                piece.clear();
+                piece.extend_from_slice(bytes);
+                self.pieces.push_back(piece);
+            }
         }
     }
 
@@ -168,10 +176,11 @@ impl Output {
                 break;
             }
             self.settled -= first.len();
-            self.pieces.pop_front();
+            self.spare.extend(self.pieces.pop_front());
         }
         if self.pieces.is_empty() {
-            self.pieces = VecDeque::new();
+            // A program that says little keeps no room for what it said.
+            (self.pieces, self.spare) = Default::default();
         }
     }
 }
