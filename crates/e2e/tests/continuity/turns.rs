@@ -149,3 +149,17 @@ fn sessions_on_a_shared_process_go_on() {
     assert_eq!(third.pid(&daemon), pid);
     daemon.stop();
 }
+
+// SU-9: a shared process that can outlive its daemon ends with the last of its sessions, and its keeper does
+#[test]
+fn a_shared_process_ends_with_its_sessions() {
+    let scratch = keeping("60s").example("one", &[]).config("share_process = true");
+    let mut daemon = scratch.serve();
+    let sessions = [(); 2].map(|()| Session::begin(&daemon, &scratch, "one", "hi"));
+    for session in &sessions {
+        session.events_until_turn(&daemon, 1);
+        session.close(&daemon);
+    }
+    let said = daemon.stop();
+    assert!(!said.contains("did not end in time"), "{said}");
+}

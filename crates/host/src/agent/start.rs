@@ -118,11 +118,11 @@ async fn start_process(
     let handle = process.handle.clone();
     let kept = continuity.map(|continuity| KeptProcess::new(&handle, Arc::clone(continuity)));
     let running = health.process_started(&spec.name);
-    let recorder = RunRecorder { secrets: Arc::clone(&secrets), running, kill: kill_all.clone() };
+    let user = Arc::new(InUse(handle.clone()));
+    let recorder = RunRecorder::new(&secrets, running, kill_all, &user);
     let (connection, task) =
         AgentTask::new(process, spec.line_limit, TakenOver::default(), publish, recorder, span);
     scope.spawn_lasting("agent", Box::new(task).run());
-    let user = Arc::new(InUse(handle.clone()));
     let known = AgentRef {
         spec: Arc::clone(spec),
         info: Arc::default(),

@@ -60,11 +60,11 @@ impl AgentStarter {
         let handle = attached.process.handle.clone();
         let running = self.health.process_started(&spec.name);
         let info = self.health.initialized(&spec.name, &Arc::new(info));
-        let recorder = RunRecorder { secrets: Arc::clone(&secrets), running, kill: self.kill_all.clone() };
+        let user = Arc::new(InUse(handle.clone()));
+        let recorder = RunRecorder::new(&secrets, running, &self.kill_all, &user);
         let begun = TakenOver { position: attached.committed, lease: attached.lease };
         let (connection, task) =
             AgentTask::new(attached.process, spec.line_limit, begun, publish, recorder, span);
-        let user = Arc::new(InUse(handle.clone()));
         let kept = KeptProcess::found(address.clone(), Arc::clone(continuity));
         let known = AgentRef {
             spec: Arc::clone(spec),

@@ -7,6 +7,7 @@
 
 use super::connection::{AgentConnection, ForSession};
 use super::core::AgentCore;
+use super::handle::InUse;
 use super::health::Running;
 use super::inbox::{Inbox, NotTaken};
 use super::{AgentEnd, SessionInput};
@@ -15,7 +16,7 @@ use acpd_supervisor::{self as supervisor, ExitReport, ProcessHandle, Stdout, Tel
 use acpd_wire::LineBuffer;
 use parking_lot::Mutex;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -34,11 +35,24 @@ const BATCHES: usize = 4;
 /// What is known of a process beside its connection.
 pub(super) struct RunRecorder {
     /// What the record of its end must not tell.
-    pub(super) secrets: Arc<Mutex<Secrets>>,
+    secrets: Arc<Mutex<Secrets>>,
     /// It counts as running.
-    pub(super) running: Running,
+    running: Running,
     /// Cancelled when the process gets its graces no more.
-    pub(super) kill: CancellationToken,
+    kill: CancellationToken,
+    /// Those that use it, and record its end.
+    user: Weak<InUse>,
+}
+
+impl RunRecorder {
+    pub(super) fn new(
+        secrets: &Arc<Mutex<Secrets>>,
+        running: Running,
+        kill: &CancellationToken,
+        user: &Arc<InUse>,
+    ) -> Self {
+        Self { secrets: Arc::clone(secrets), running, kill: kill.clone(), user: Arc::downgrade(user) }
+    }
 }
 
 /// Where a host begins with a process that another one began.
@@ -187,6 +201,10 @@ impl AgentTask {
         self.publish.tell(Arc::clone(&end));
         for inbox in self.connection.0.close() {
             inbox.send_last(SessionInput::Gone(Arc::clone(&end))).await;
+        }
+        if self.recorder.user.strong_count() == 0 {
+            // All that used it had left before. Others may still know it, but none has its end to record.
+            self.process.handle.stop();
         }
     }
 
