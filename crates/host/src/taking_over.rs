@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Processes that are taken over at once.
+/// Processes that are taken over at once, and sessions of each.
 const AT_ONCE: usize = 32;
 
 /// How long a keeper may take to listen.
@@ -89,16 +89,9 @@ impl Host {
                 return;
             }
         };
-        let mut started = Vec::new();
-        for orphan in orphans {
-            let id = orphan.id.clone();
-            match self.take_session(dead, &taken, orphan).await {
-                Ok(session) => started.push(session),
-                Err(error) => {
-                    tracing::error!(session = %id, error = chain(&error), "a session cannot be taken over")
-                }
-            }
-        }
+        let sessions = orphans.into_iter().map(|orphan| self.try_session(dead, &taken, orphan));
+        let sessions = futures_util::stream::iter(sessions).buffer_unordered(AT_ONCE);
+        let started: Vec<_> = sessions.filter_map(std::future::ready).collect().await;
         metrics::agent_taken_over(&name, taken.detached);
         let agent = taken.begin();
         self.shared.agents.share(&agent);
@@ -106,6 +99,17 @@ impl Host {
             // A host that closes has ended it.
             let _closing = self.start(session, &scope, task).await;
         }
+    }
+
+    /// The same of a session, unless it fails, which is logged.
+    async fn try_session(&self, dead: &str, taken: &TakenAgent, orphan: Orphan) -> Option<Assembled> {
+        let id = orphan.id.clone();
+        let session = self.take_session(dead, taken, orphan).await;
+        session
+            .inspect_err(|error| {
+                tracing::error!(session = %id, error = chain(error), "a session cannot be taken over");
+            })
+            .ok()
     }
 
     async fn take_session(
