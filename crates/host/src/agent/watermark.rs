@@ -55,7 +55,8 @@ impl Watermark {
 
     /// A session has taken up its lines up to `position`; what came of them are events up to `seq`.
     pub(super) fn handled(&mut self, route: RouteId, position: u64, seq: u64) {
-        for line in self.lines.iter_mut().rev().filter(|line| line.route == route && line.end <= position) {
+        let newer = self.lines.partition_point(|line| line.end <= position);
+        for line in self.lines.range_mut(..newer).rev().filter(|line| line.route == route) {
             match line.need {
                 Need::Handled => line.need = Need::Commit(seq),
                 Need::Answer(_) => {}
@@ -93,9 +94,15 @@ impl Watermark {
 
     /// How far all is settled, where `committed` says how far a session has committed.
     pub(super) fn settled(&mut self, committed: impl Fn(RouteId) -> u64) -> u64 {
-        while let Some(Line { need: Need::Commit(seq), route, .. }) = self.lines.front()
-            && (*seq == 0 || committed(*route) >= *seq)
-        {
+        // Asked once for the lines of one session that follow one another.
+        let mut known = (None, 0);
+        while let Some(Line { need: Need::Commit(seq), route, .. }) = self.lines.front() {
+            if *seq > 0 && known.0 != Some(*route) {
+                known = (Some(*route), committed(*route));
+            }
+            if *seq > 0 && known.1 < *seq {
+                break;
+            }
             self.lines.pop_front();
         }
         if self.lines.is_empty() {
