@@ -6,11 +6,13 @@
 //! which, that of terminals, is run here as well.
 
 mod client;
+mod kept;
 mod network;
 mod pipes;
 mod programs;
 mod report;
 mod samples;
+mod takeover;
 mod terminals;
 
 use anstyle::Style;
@@ -41,6 +43,9 @@ pub(crate) struct Options {
     /// Throughput measurements of each side
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
+    /// Sessions that are taken over; 1000 is what is promised for
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..))]
+    sessions: u64,
 }
 
 /// What is measured.
@@ -62,6 +67,10 @@ enum Subject {
     Memory,
     /// From nothing to a daemon that listens
     Daemon,
+    /// The same messages a second, and requests, with agents that outlive the daemon
+    Kept,
+    /// From a killed daemon to the next one that has its agents
+    Takeover,
 }
 
 const QUIET: Style = Style::new().dimmed();
@@ -82,6 +91,8 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
             Subject::Network => network::roundtrips(&programs),
             Subject::Memory => network::memory(&programs),
             Subject::Daemon => pipes::daemon(&programs),
+            Subject::Kept => kept::measure(&programs, messages, rounds),
+            Subject::Takeover => takeover::measure(&programs, options.sessions),
         })
     });
     let report = Report::new(measured.collect::<Result<_>>()?);

@@ -1,0 +1,179 @@
+//! What it costs that agents outlive their daemon: throughput and round trips with `[continuity] keep`, next to the same
+//! without it.
+//!
+//! Two daemons, one of either kind, each with one session, take turns in short pieces, so that a slow moment of the machine
+//! meets both. Not here: taking over, which is in `takeover.rs`.
+
+use super::client::{Client, Wire, prompt};
+use super::programs::Programs;
+use super::progress;
+use super::report::{Figure, shown};
+use super::samples::{in_both_places, median, now, percentile};
+use acpd_testkit::{Daemon, Http, PATIENCE, Scratch};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What the agents of the second daemon outlive it by.
+pub(super) const KEEP: &str = "10m";
+/// Bytes of text in a message; the line around it has 210 more.
+const TEXTS: [u64; 4] = [60, 200, 400, 16 * 1024];
+/// What must be left of the plain figure.
+const SHARE: f64 = 0.95;
+/// One measurement of one side has so many messages, or so many bytes of text, whichever is less.
+const PIECE: u64 = 100_000;
+const PIECE_BYTES: u64 = 256 << 20;
+/// Requests of each kind and side that count, after those that do not, in turns of a block.
+const REQUESTS: usize = 4_000;
+const WARM_UP: usize = 500;
+const BLOCK: usize = 250;
+/// Microseconds that a trivial request may take longer.
+const EXTRA: f64 = 15.0;
+/// How often a session is looked at.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A daemon and a session on it.
+struct Side {
+    session: Session,
+    daemon: Daemon,
+    _scratch: Scratch,
+}
+
+/// A session over REST, without a viewer.
+pub(super) struct Session {
+    pub(super) http: Http,
+    pub(super) path: String,
+}
+
+impl Session {
+    /// A new session of `agent` that is given a prompt.
+    pub(super) fn begin(daemon: &Daemon, agent: &str, prompt: &str) -> Self {
+        let mut http = Http::on(daemon.connect());
+        let begin = json!({"agent": agent, "cwd": "/", "prompt": prompt});
+        let answer = post(&mut http, "/v1/sessions", &begin);
+        assert_eq!(answer.status, 201, "{}", answer.json());
+        let path = format!("/v1/sessions/{}", answer.json()["sessionId"].as_str().expect("an id"));
+        Self { http, path }
+    }
+
+    pub(super) fn prompt(&mut self, text: &str) {
+        let answer = post(&mut self.http, &format!("{}/prompt", self.path), &json!({"prompt": text}));
+        assert_eq!(answer.status, 202, "to {text}");
+    }
+
+    /// Waits until what is told of it is so.
+    pub(super) fn until(&mut self, is_so: impl Fn(&Value) -> bool) {
+        let begun = now();
+        loop {
+            let info = self.http.request("GET", &self.path, &[], "").json();
+            if is_so(&info) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it stays {info}");
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a viewer that waits for the event would be measured too"
+            )]
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+fn post(http: &mut Http, path: &str, body: &Value) -> acpd_testkit::Answer {
+    http.request("POST", path, &[("Content-Type", "application/json")], &body.to_string())
+}
+
+/// A world without, and one with agents that outlive their daemon.
+fn scratches(programs: &Programs) -> [Scratch; 2] {
+    ["0s", KEEP].map(|keep| programs.scratch().keep(keep))
+}
+
+/// Both, which are one subject.
+pub(super) fn measure(programs: &Programs, messages: u64, rounds: u64) -> (Vec<Figure>, String) {
+    let (mut figures, said) = throughput(programs, messages, rounds);
+    let (others, remark) = roundtrips(programs);
+    figures.extend(others);
+    (figures, format!("{said}\n{remark}"))
+}
+
+/// Messages a second from an agent into the log, nobody watching.
+fn throughput(programs: &Programs, messages: u64, rounds: u64) -> (Vec<Figure>, String) {
+    let mut sides = scratches(programs).map(|scratch| {
+        let daemon = programs.serve(&scratch);
+        Side { session: Session::begin(&daemon, "example", "hi"), daemon, _scratch: scratch }
+    });
+    let figures = TEXTS.map(|text| {
+        let piece = PIECE.min(PIECE_BYTES / text).min(messages);
+        let turns = (messages * rounds).div_ceil(PIECE);
+        let mut speeds = [Vec::new(), Vec::new()];
+        for turn in 0..=turns {
+            // Now the one first, now the other.
+            let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
+            for side in order {
+                let speed = stream(&mut sides[side].session, piece, text);
+                // The first is to warm up.
+                speeds[side].extend(Some(speed).filter(|_| turn > 0));
+            }
+        }
+        let [plain, kept] = speeds.each_mut().map(|samples| median(samples));
+        progress(format_args!(
+            "kept throughput, {text} bytes: {} and {} messages/s",
+            shown(plain),
+            shown(kept)
+        ));
+        let figure = Figure::new(format!("kept: {text} bytes of text"), "messages/s", [plain, kept]);
+        if text <= 400 { figure.at_least(SHARE) } else { figure }
+    });
+    for mut side in sides {
+        side.daemon.stop();
+    }
+    let remark = format!(
+        "kept: keep = \"{KEEP}\" next to \"0s\", medians of turns of up to {PIECE} messages of an agent, from the prompt \
+         until the turn is over, nobody watching; the line around a text has some 210 bytes"
+    );
+    (figures.into(), remark)
+}
+
+/// Messages a second in one turn.
+fn stream(session: &mut Session, messages: u64, text: u64) -> f64 {
+    session.until(|info| info["state"] == "idle");
+    let begun = now();
+    session.prompt(&format!("stream {messages} {text}"));
+    session.until(|info| info["state"] == "idle");
+    messages as f64 / begun.elapsed().as_secs_f64()
+}
+
+/// What a request takes longer when its agent outlives the daemon.
+fn roundtrips(programs: &Programs) -> (Vec<Figure>, String) {
+    let figures = in_both_places(|place, limited| {
+        progress(format_args!("kept: round trips{place}"));
+        let scratches = scratches(programs);
+        let mut daemons = scratches.each_ref().map(|scratch| programs.serve(scratch));
+        let mut clients = daemons.each_ref().map(Client::over_websocket);
+        let sessions = clients.each_mut().map(Client::settled_session);
+        let pings = sessions.each_ref().map(|session| json!({"sessionId": session}).to_string());
+        let prompts = sessions.each_ref().map(|session| prompt(session, "hi").to_string());
+        let mut figures = Vec::new();
+        for (what, method, params) in
+            [("a request", "_example/ping", pings), ("a prompt", "session/prompt", prompts)]
+        {
+            let mut times = [Vec::new(), Vec::new()];
+            for block in 0..(WARM_UP + REQUESTS) / BLOCK {
+                for side in [0, 1] {
+                    let took = (0..BLOCK).map(|_| clients[side].timed(method, &params[side])[1]);
+                    let took: Vec<f64> = took.collect();
+                    times[side].extend(took.into_iter().filter(|_| block >= WARM_UP / BLOCK));
+                    assert!(clients[side].wire.answer().get("result").is_some(), "{method}");
+                }
+            }
+            let name = format!("kept: round trip of {what}{place}");
+            let figure = Figure::new(&*name, "us", times.each_mut().map(|times| median(times)));
+            figures.push(if limited { figure.below(EXTRA) } else { figure });
+            let slow = times.each_mut().map(|times| percentile(times, 99));
+            figures.push(Figure::new(format!("{name}, p99"), "us", slow));
+        }
+        drop(clients);
+        daemons.iter_mut().for_each(|daemon| drop(daemon.stop()));
+        figures
+    });
+    (figures, format!("kept: round trips over a WebSocket, medians of {REQUESTS} each, in turns of {BLOCK}"))
+}
