@@ -18,7 +18,8 @@ use crate::termination::SessionFacts;
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, Tally, TerminationInfo};
 use acpd_supervisor::{
-    Graces, ProcessMark, Sweep, TaskScope, detached_since, sweep, wait_for_keepers, wait_until_gone,
+    Graces, ProcessMark, Sweep, TaskScope, detached_since, ends_left, sweep, wait_for_keepers,
+    wait_until_gone,
 };
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, Weak};
@@ -123,15 +124,27 @@ impl Recovery {
     /// Ends the processes of all hosts that are gone, and records their live sessions as lost.
     pub(crate) async fn recover_dead_hosts(&self) {
         let _one_at_a_time = self.one_at_a_time.lock().await;
+        // Those that are left at this moment are of hosts that are found dead below.
+        let ends = self.ends_left().await;
+        let mut is_all = true;
         for dead in self.store.host_file.dead() {
-            self.recover_host(dead).await;
+            is_all &= self.recover_host(dead).await;
         }
         // A host that could not record the end of a session when it left has left no file.
         let owners = self.store.log.owners().await.unwrap_or_default();
         let file = &self.store.host_file;
         for owner in owners.iter().filter(|owner| *owner != file.id() && file.pid_of(owner).is_none()) {
-            self.record_lost(owner).await;
+            is_all &= self.record_lost(owner).await;
         }
+        if is_all && let Some(shared) = self.successor.get().and_then(Weak::upgrade) {
+            shared.agents.forget_ends(ends).await;
+        }
+    }
+
+    /// Programs whose keepers have left word of their end.
+    async fn ends_left(&self) -> Vec<ProcessMark> {
+        let directory = self.store.host_file.keepers();
+        tokio::task::spawn_blocking(move || ends_left(&directory)).await.unwrap_or_default()
     }
 
     /// What is stored of a session that is about to be acted on. If its host has died, it is recorded as lost first.
@@ -141,7 +154,9 @@ impl Recovery {
         {
             let _one_at_a_time = self.one_at_a_time.lock().await;
             match self.store.host_file.dead_host(owner) {
-                Some(dead) => self.recover_host(dead).await,
+                Some(dead) => {
+                    self.recover_host(dead).await;
+                }
                 None if self.store.host_file.pid_of(owner).is_none() => {
                     self.record_lost(owner).await;
                 }
@@ -178,7 +193,8 @@ impl Recovery {
         }
     }
 
-    async fn recover_host(&self, dead: DeadHost) {
+    /// False when something of it is left.
+    async fn recover_host(&self, dead: DeadHost) -> bool {
         self.wait_for_keepers(&dead.id).await;
         if let Some(shared) = self.successor.get().and_then(Weak::upgrade) {
             Host { shared }.take_over(&dead.id).await;
@@ -189,9 +205,11 @@ impl Recovery {
             tracing::warn!(host = dead.id, swept, "ended processes that a dead host had left");
         }
         // If that fails, the next look tries again.
-        if self.record_lost(&dead.id).await {
+        let is_all = self.record_lost(&dead.id).await;
+        if is_all {
             dead.forget();
         }
+        is_all
     }
 
     /// A keeper that was just told to outlive its host may not listen yet.

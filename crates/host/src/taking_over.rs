@@ -1,7 +1,8 @@
 //! Taking over the sessions of a host that is gone: the agents that outlived it go on, here.
 //!
 //! Invariant: a session whose keeper answers is never recorded as lost, and nothing of a session changes before its keeper
-//! has answered. An agent whose keeper cannot be spoken with is ended: nothing waits for what does not come. A host that dies in the middle leaves sessions that the next one takes over.
+//! has answered. An agent whose keeper cannot be spoken with is ended: nothing waits for what does not come. A host that dies
+//! in the middle leaves sessions that the next one takes over.
 
 mod terminals;
 

@@ -131,7 +131,7 @@ impl Supervisor {
         match asked.map_err(|_| AttachError::Io(io::ErrorKind::TimedOut.into()))? {
             // It has ended; what it left was there before.
             Err(AttachError::Gone) => {
-                let taken = self.take_end(&directory, mark).await;
+                let taken = self.take_end(&directory, mark, adopting).await;
                 if matches!(taken, Err(AttachError::Gone)) {
                     forget(directory, mark).await;
                 }
@@ -158,7 +158,7 @@ impl Supervisor {
         let [stdin, term] = head.graces_ms.map(Duration::from_millis);
         let task = KeptTask {
             _runs: KeeperRuns::new(),
-            _known: Some(self.known(mark.clone(), keeper_pid, adopting.label)),
+            _known: Some(self.known(mark.clone(), Some(keeper_pid), adopting.label)),
             keeper,
             mark: mark.clone(),
             running: head.running,
@@ -180,7 +180,12 @@ impl Supervisor {
     }
 
     /// The end that a keeper has left.
-    async fn take_end(&self, directory: &OwnedFd, mark: &ProcessMark) -> Result<Attached, AttachError> {
+    async fn take_end(
+        &self,
+        directory: &OwnedFd,
+        mark: &ProcessMark,
+        adopting: Adopting,
+    ) -> Result<Attached, AttachError> {
         let file = within(directory, &file_of(mark.as_str(), END));
         let read = tokio::task::spawn_blocking(move || std::fs::read(file)).await.map_err(io::Error::from)?;
         let bytes = match read {
@@ -202,6 +207,7 @@ impl Supervisor {
         ends.stdin.close();
         ends.publish.tell(Arc::new(report_of(head.running, exited)));
         let directory = directory.try_clone()?;
+        let known = self.known(mark.clone(), None, adopting.label);
         let (mark, mut requested) = (mark.clone(), ends.requested);
         self.scope().within(Span::current()).spawn("ended process", async move {
             let recorded = async {
@@ -216,6 +222,7 @@ impl Supervisor {
                     }
                 }
             }
+            drop(known);
         });
         Ok(attached(ends.process, *head))
     }

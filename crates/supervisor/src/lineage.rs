@@ -29,7 +29,8 @@ pub(crate) struct Kept(Arc<Mutex<HashMap<ProcessMark, KeptProgram>>>);
 
 #[derive(Debug)]
 struct KeptProgram {
-    keeper: u32,
+    /// None: it has ended, and its end is not recorded yet.
+    keeper: Option<u32>,
     label: Option<Arc<str>>,
 }
 
@@ -51,9 +52,13 @@ impl Kept {
         self.0.lock()
     }
 
-    pub(crate) fn add(&self, mark: ProcessMark, keeper: u32, label: Option<Arc<str>>) -> Known {
+    pub(crate) fn add(&self, mark: ProcessMark, keeper: Option<u32>, label: Option<Arc<str>>) -> Known {
         self.programs().insert(mark.clone(), KeptProgram { keeper, label });
         Known { kept: self.clone(), mark }
+    }
+
+    pub(crate) fn has(&self, mark: &ProcessMark) -> bool {
+        self.programs().contains_key(mark)
     }
 
     /// Where the process `pid` comes from, for the supervisor of `host`.
@@ -66,7 +71,9 @@ impl Kept {
         };
         {
             let programs = self.programs();
-            if let Some(program) = programs.values().find(|program| line.contains(&program.keeper)) {
+            if let Some(program) =
+                programs.values().find(|program| program.keeper.is_some_and(|keeper| line.contains(&keeper)))
+            {
                 return Lineage::Program(program.label.clone());
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::keeper::listening::{END, SOCKET, file_of};
 use crate::procfs;
+use crate::start::Supervisor;
 use crate::sweep::{KEEPER_MARK, ProcessMark, all_processes};
 use rustix::process::Pid;
 use std::collections::HashSet;
@@ -16,6 +17,24 @@ const LOOK: Duration = Duration::from_millis(5);
 pub fn detached_since(directory: &Path, mark: &ProcessMark) -> Option<SystemTime> {
     let files = [SOCKET, END].map(|what| directory.join(file_of(mark.as_str(), what)));
     files.iter().find_map(|file| std::fs::symlink_metadata(file).ok()?.modified().ok())
+}
+
+/// The programs whose keepers have left word of their end in `directory`. Blocks.
+pub fn ends_left(directory: &Path) -> Vec<ProcessMark> {
+    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let mark_of = |name: String| ProcessMark::parse(name.strip_suffix(END)?.strip_suffix('.')?);
+    names.filter_map(mark_of).collect()
+}
+
+impl Supervisor {
+    /// Removes the word that keepers have left of their end, but for programs that this supervisor has taken over: those it
+    /// removes itself, once the end is recorded. Blocks.
+    pub fn forget_ends(&self, directory: &Path, marks: &[ProcessMark]) {
+        for mark in marks.iter().filter(|mark| !self.has(mark)) {
+            let _gone = std::fs::remove_file(directory.join(file_of(mark.as_str(), END)));
+        }
+    }
 }
 
 /// Waits until each of these keepers listens, has left word, or is gone, and no longer than `within`: one whose host has

@@ -137,9 +137,14 @@ impl Supervisor {
         self.lost.clone()
     }
 
-    /// A keeper that was found.
-    pub(crate) fn known(&self, mark: ProcessMark, keeper: u32, label: Option<Arc<str>>) -> Known {
+    /// A program that was found; without a keeper it has ended.
+    pub(crate) fn known(&self, mark: ProcessMark, keeper: Option<u32>, label: Option<Arc<str>>) -> Known {
         self.kept.add(mark, keeper, label)
+    }
+
+    /// Whether this program is one of ours, and its end not recorded.
+    pub(crate) fn has(&self, mark: &ProcessMark) -> bool {
+        self.kept.has(mark)
     }
 
     /// Where a process of this machine comes from, as far as can be seen. Reads a few small files of `/proc`.
@@ -172,7 +177,7 @@ impl Supervisor {
             (Opened::new(streams).map_err(keeper_failed)?, None)
         };
         let keeper = self.spawn_keeper(theirs.into(), &mark).map_err(keeper_failed)?;
-        let known = keeper.id().map(|pid| self.kept.add(mark.clone(), pid, spec.label.clone()));
+        let known = keeper.id().map(|pid| self.kept.add(mark.clone(), Some(pid), spec.label.clone()));
         let unfinished = Unfinished {
             keeper,
             mark: mark.clone(),

@@ -190,7 +190,8 @@ async fn what_outlives_the_grace_is_killed_and_told() {
 #[tokio::test]
 async fn a_second_stop_ends_what_is_left() {
     let bench = Bench::new();
-    let mut spec = shell("setsid sleep 1000 >/dev/null 2>&1 & echo ready; cat; exit 0");
+    let mut spec =
+        shell("setsid sh -c \"trap '' TERM; echo ready; exec sleep 1000 >/dev/null 2>&1\" & cat; exit 0");
     spec.graces.stdin = Duration::from_secs(600);
     let mut process = bench.start(spec).await.expect("sh starts");
     read_until(&mut process, "ready").await;

@@ -203,3 +203,15 @@ fn a_killed_keeper_is_not_waited_for() {
     assert_eq!(std::fs::read_dir(scratch.state().join("keepers")).expect("it is there").count(), 0);
     daemon.stop();
 }
+
+// contract 7.2: what a keeper left of an end that was recorded before does not stay
+#[test]
+fn the_word_of_a_recorded_end_is_removed() {
+    let scratch = keeping("60s");
+    let keepers = scratch.state().join("keepers");
+    std::fs::create_dir_all(&keepers).expect("made");
+    std::fs::write(keepers.join("01a20b50-f616-73fa-a3f7-1df796db0b71.1.end"), "").expect("written");
+    let mut daemon = scratch.serve();
+    assert_eq!(std::fs::read_dir(&keepers).expect("it is there").count(), 0);
+    daemon.stop();
+}

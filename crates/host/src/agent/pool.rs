@@ -10,7 +10,7 @@ use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
 use crate::spec::AgentSpec;
 use acpd_record::{KeeperAddress, PermissionMode, SessionId};
-use acpd_supervisor::{AttachError, TaskScope};
+use acpd_supervisor::{AttachError, ProcessMark, TaskScope};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,6 +183,13 @@ impl Agents {
     pub(crate) async fn end_unattached(&self, agent: &str, address: &KeeperAddress) {
         let graces = self.entries.read().specs.get(agent).map(|spec| spec.timeouts.graces);
         self.starter.end_unattached(address, graces.unwrap_or_default()).await;
+    }
+
+    /// Nothing of the hosts before is left that these ends could be of, unless it was taken over.
+    pub(crate) async fn forget_ends(&self, marks: Vec<ProcessMark>) {
+        if self.takes_over_only().is_none() {
+            self.starter.forget_ends(marks).await;
+        }
     }
 
     /// A process that another host began serves all sessions of its agent, if its entry is as it was.

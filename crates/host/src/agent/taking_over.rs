@@ -107,6 +107,16 @@ impl AgentStarter {
         Ok(())
     }
 
+    /// Forgets these ends, but for those of processes that were taken over.
+    pub(crate) async fn forget_ends(&self, marks: Vec<ProcessMark>) {
+        let Some(continuity) = self.continuity.clone().filter(|_| !marks.is_empty()) else { return };
+        let supervisor = self.supervisor.clone();
+        let forgotten =
+            tokio::task::spawn_blocking(move || supervisor.forget_ends(&continuity.directory, &marks));
+        // The next look tries again.
+        let _panic = forgotten.await;
+    }
+
     /// Ends the process behind a keeper that cannot be spoken with.
     pub(crate) async fn end_unattached(&self, address: &KeeperAddress, graces: Graces) {
         if let (Some(continuity), Some(mark)) = (&self.continuity, ProcessMark::parse(&address.mark)) {
