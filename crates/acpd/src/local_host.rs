@@ -43,7 +43,8 @@ fn example_agent() -> Result<config::Agent, Failure> {
 /// How agents outlive the daemon, if they do, and how those that wait are taken over: all of them, or that of one session.
 pub(crate) fn continuity(config: &Config, only: Option<SessionId>) -> Continuity {
     let config::Continuity { keep, detached_bytes } = config.continuity;
-    Continuity { keep, detached_bytes, directory: config.storage.path.join(KEEPERS), only }
+    let directory = config.storage.path.join(KEEPERS);
+    Continuity { keep, detached_bytes, directory, only, is_handed_over: false }
 }
 
 /// A host and what its end needs to know.

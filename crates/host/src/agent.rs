@@ -43,7 +43,7 @@ pub use pool::Agents;
 pub(crate) use read::{Line, read as read_line};
 pub(crate) use spare::Spares;
 pub(crate) use start::{AgentStarter, start as start_agent};
-pub(crate) use taking_over::TakenAgent;
+pub(crate) use taking_over::{Gap, TakenAgent};
 
 pub(crate) use crate::agent_end::AgentFault;
 use crate::ids::ClientRequest;

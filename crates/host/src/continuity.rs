@@ -22,6 +22,8 @@ pub struct Continuity {
     pub directory: PathBuf,
     /// Nothing is taken over but this session, and only if it has its agent's process for itself; None: all of them.
     pub only: Option<SessionId>,
+    /// The host before has handed over to this one: what is taken over was not lost.
+    pub is_handed_over: bool,
 }
 
 /// The keeper of one agent process that can outlive this host.
@@ -56,7 +58,7 @@ impl KeptProcess {
 
     /// How a terminal outlives this host beside it.
     pub(crate) fn terminals(&self, note: Note) -> Keeping {
-        let Continuity { keep, detached_bytes, directory, only: _ } = (*self.continuity).clone();
+        let Continuity { keep, detached_bytes, directory, .. } = (*self.continuity).clone();
         Keeping { keep, detached_bytes, directory, note }
     }
 
@@ -70,7 +72,7 @@ impl KeptProcess {
         if self.is_asked.swap(true, Ordering::SeqCst) {
             return;
         }
-        let Continuity { keep, detached_bytes, directory, only: _ } = (*self.continuity).clone();
+        let Continuity { keep, detached_bytes, directory, .. } = (*self.continuity).clone();
         let (line_bytes, key) = (line_limit as u64, self.address.key.clone());
         process.keep(KeepFor { keep, detached_bytes, line_bytes, directory, key });
     }

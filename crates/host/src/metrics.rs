@@ -4,6 +4,7 @@
 //! Labels are bounded: names of entries, causes, states and stop reasons of the protocol, never a session. Not here:
 //! what the crates below count themselves.
 
+use crate::agent::Gap;
 use crate::clock;
 use crate::listing::SessionState;
 use acpd_record::{Cause, Usage};
@@ -39,6 +40,9 @@ const INPUTS: &str = "acpd_session_inputs_waiting";
 const RUNS_ENDED: &str = "acpd_runs_ended_total";
 const TURNS_STALLED: &str = "acpd_turns_stalled_total";
 const TAKEN_OVER: &str = "acpd_agents_taken_over_total";
+const HANDED_OVER: &str = "acpd_agents_handed_over_total";
+const EXPIRED: &str = "acpd_agents_expired_total";
+const RETAINED: &str = "acpd_agent_retained_bytes_total";
 const GAP: &str = "acpd_agent_gap_seconds";
 const RESTARTS: &str = "acpd_agent_restarts_total";
 const WAITING_SINCE: &str = "acpd_waiting_since_timestamp_seconds";
@@ -97,6 +101,13 @@ pub fn describe_metrics() {
         Unit::Count,
         "Processes of each agent that were taken over from a daemon that was gone"
     );
+    describe_counter!(HANDED_OVER, Unit::Count, "Those of them that the daemon before had handed over");
+    describe_counter!(
+        EXPIRED,
+        Unit::Count,
+        "Processes of each agent that were ended because no daemon came in time"
+    );
+    describe_counter!(RETAINED, Unit::Bytes, "Output that was held back while there was no daemon");
     describe_histogram!(GAP, Unit::Seconds, "How long a process that was taken over had no daemon");
     describe_gauge!(
         WAITING_SINCE,
@@ -133,7 +144,7 @@ fn begin() {
     for cause in Cause::NAMES.iter().copied().chain([ACPD_FAILED]) {
         counter!(RUNS_ENDED, "cause" => cause).absolute(0);
     }
-    for name in [TURNS_STARTED, TURNS_STALLED, PRUNED, PRUNED_BYTES] {
+    for name in [TURNS_STARTED, TURNS_STALLED, PRUNED, PRUNED_BYTES, RETAINED] {
         counter!(name).absolute(0);
     }
     for reason in STOP_REASONS.into_iter().chain([OTHER, ERROR]) {
@@ -149,7 +160,7 @@ pub(crate) fn ready(ready: bool) {
 
 /// An agent is configured.
 pub(crate) fn agent_known(agent: &str) {
-    for name in [RUNS_STARTED, RESTARTS, TAKEN_OVER] {
+    for name in [RUNS_STARTED, RESTARTS, TAKEN_OVER, HANDED_OVER, EXPIRED] {
         counter!(name, "agent" => agent.to_owned()).absolute(0);
     }
     for kind in TOKEN_KINDS {
@@ -218,10 +229,17 @@ pub(crate) fn agent_processes(agent: &str, running: usize) {
     gauge!(PROCESSES, "agent" => agent.to_owned()).set(running as f64);
 }
 
-/// A process was taken over that had no host for so long.
-pub(crate) fn agent_taken_over(agent: &str, gap: Duration) {
-    counter!(TAKEN_OVER, "agent" => agent.to_owned()).increment(1);
-    histogram!(GAP).record(gap.as_secs_f64());
+/// A process was taken over.
+pub(crate) fn agent_taken_over(agent: &str, gap: Gap) {
+    let Gap { time, retained, was_given_up, is_handed_over } = gap;
+    for name in [(EXPIRED, was_given_up), (TAKEN_OVER, !was_given_up), (HANDED_OVER, is_handed_over)]
+        .into_iter()
+        .filter_map(|(name, holds)| holds.then_some(name))
+    {
+        counter!(name, "agent" => agent.to_owned()).increment(1);
+    }
+    histogram!(GAP).record(time.as_secs_f64());
+    counter!(RETAINED).increment(retained);
 }
 
 pub(crate) fn agent_restarted(agent: &str) {

@@ -93,7 +93,7 @@ impl Host {
         let sessions = orphans.into_iter().map(|orphan| self.try_session(dead, &taken, orphan));
         let sessions = futures_util::stream::iter(sessions).buffer_unordered(AT_ONCE);
         let started: Vec<_> = sessions.filter_map(std::future::ready).collect().await;
-        metrics::agent_taken_over(&name, taken.detached);
+        metrics::agent_taken_over(&name, taken.gap);
         let agent = taken.begin();
         self.shared.agents.share(&agent);
         for (session, scope, task) in started {
@@ -124,7 +124,7 @@ impl Host {
             self.recalled(&id, &row, &meta, &taken.marks, &native).await?;
         let claim = taken.agent.claim(native.as_json()).ok_or(HostError::Broken)?;
 
-        let appender = self.adopt(&id, (dead, taken.detached), &row, &mut meta, &mut projection).await?;
+        let appender = self.adopt(&id, (dead, taken.gap.time), &row, &mut meta, &mut projection).await?;
         let kept = taken.marks.run(native.as_json());
         let setup = kept.as_ref().map_or_else(
             || stored_setup(&native, &row.cwd),
@@ -161,7 +161,7 @@ impl Host {
         let (session, scope, task) = self.assemble(&id, &taken.agent, appender, run, bound).await;
         let terminals = self.take_terminals((&id, last), taken, &session).await;
         session.go_on(Inherited { debts, recorded, begun: taken.marks.begun(), terminals });
-        journal::taken_over(&id, &taken.agent, taken.detached);
+        journal::taken_over(&id, &taken.agent, taken.gap.time);
         Ok((session, scope, task))
     }
 

@@ -65,6 +65,10 @@ pub struct Attached {
     pub committed: u64,
     /// For how long it had no host.
     pub detached: Duration,
+    /// Bytes of its stdout that its keeper has held back.
+    pub retained: u64,
+    /// It has ended, and its keeper had ended it: no host came in time.
+    pub was_given_up: bool,
 }
 
 /// The versions of the protocol by which keepers of other hosts are asked, from the oldest to the newest.
@@ -236,6 +240,8 @@ fn attached(process: Process, head: protocol::Attached) -> Attached {
         marks: head.marks,
         committed: head.committed,
         detached: Duration::from_millis(head.detached_ms),
+        retained: head.consumed - head.committed,
+        was_given_up: head.exited.is_some_and(|exited| !exited.rungs.is_empty()),
     }
 }
 

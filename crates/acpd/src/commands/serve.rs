@@ -1,11 +1,13 @@
 //! `acpd serve`: the daemon.
 
+mod answer;
 mod check;
 mod doors;
 mod handing_over;
 mod notify;
 mod pruner;
 mod token_uses;
+mod unit;
 
 use crate::cli::Serve;
 use crate::config::{Config, OnStop, Scope, Sees};
@@ -22,7 +24,7 @@ use acpd_gateway::{
     Allowance, Asked, HandingOver, HttpServer, HttpSettings, Identity, Measurements, Reloaded, TokenHash,
     Tokens, local_socket_path, tls_config,
 };
-use acpd_host::{Keep, TaskScope, chain};
+use acpd_host::{Continuity, Keep, TaskScope, chain};
 use acpd_inspector::{FIRST, Pages};
 use doors::Doors;
 use notify::Standing;
@@ -78,9 +80,9 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
     let measured = Measurements::listen()?;
-    let local =
-        LocalHost::open_for(&config, Some(continuity(&config, None)), hooks::subscribers(&told)).await?;
     let is_next = passed.is_of_this_process();
+    let continuity = Continuity { is_handed_over: is_next, ..continuity(&config, None) };
+    let local = LocalHost::open_for(&config, Some(continuity), hooks::subscribers(&told)).await?;
     if is_next {
         local.reap_inherited();
     }
@@ -114,6 +116,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         return Err(unread);
     }
     notify::tell(Standing::Ready(&listening));
+    unit::judge(&local, config.continuity.keep);
     let watching = TaskScope::default();
     let _watched = notify::keep_watch(&watching);
     let mut leaving = loop {

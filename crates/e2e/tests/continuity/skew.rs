@@ -79,6 +79,7 @@ async fn open(state: &Path, keeper: KeeperCommand) -> Host {
         detached_bytes: 8 << 20,
         directory: state.join(KEEPERS),
         only: None,
+        is_handed_over: false,
     };
     let options = HostOptions {
         agents: BTreeMap::from([(spec.name.clone(), spec)]),

@@ -17,13 +17,25 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+/// The time in which a process had no host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    pub(crate) time: Duration,
+    /// Bytes of its output that were held back.
+    pub(crate) retained: u64,
+    /// It was ended, since no host came in time.
+    pub(crate) was_given_up: bool,
+    /// The host before has handed it over.
+    pub(crate) is_handed_over: bool,
+}
+
 /// A process that was taken over. Nothing is read of it before its sessions are bound.
 pub(crate) struct TakenAgent {
     pub(crate) agent: AgentHandle,
     /// What its keeper remembers.
     pub(crate) marks: Marks,
-    /// How long it had no host.
-    pub(crate) detached: Duration,
+    /// How it was without a host.
+    pub(crate) gap: Gap,
     task: Box<AgentTask>,
     scope: TaskScope,
 }
@@ -50,6 +62,12 @@ impl AgentStarter {
         if let Some((log, _)) = log {
             scope.spawn_lasting("stderr log", log.run(attached.process.handle.pid(), Arc::clone(&secrets)));
         }
+        let gap = Gap {
+            time: attached.detached,
+            retained: attached.retained,
+            was_given_up: attached.was_given_up,
+            is_handed_over: continuity.is_handed_over,
+        };
         let marks = Marks::new(attached.marks);
         let info = marks.initialized().and_then(|answer| AgentInfo::read(answer.as_bytes()).ok());
         let info = info.unwrap_or_default();
@@ -80,7 +98,7 @@ impl AgentStarter {
             used: Arc::new(AtomicBool::new(true)),
         };
         let agent = AgentHandle { known, _user: user };
-        Ok(TakenAgent { agent, marks, detached: attached.detached, task: Box::new(task), scope })
+        Ok(TakenAgent { agent, marks, gap, task: Box::new(task), scope })
     }
 }
 

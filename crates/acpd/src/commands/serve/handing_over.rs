@@ -3,22 +3,18 @@
 //! It is asked with the arguments and the environment of this daemon. Not here: what becomes of sessions and clients
 //! meanwhile, and becoming it.
 
+use super::answer::answer_of;
 use super::check::Checked;
 use crate::clean::line;
 use crate::image::Image;
 use crate::local_host::LocalHost;
 use acpd_host::chain;
-use acpd_supervisor::{
-    ExitReport, Process, ProcessHandle, ProgramSpec, StartError, Supervisor, keeper_versions,
-};
-use bytes::BytesMut;
+use acpd_supervisor::{ExitReport, ProgramSpec, StartError, Supervisor, keeper_versions};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 /// How long it may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
-/// Bytes of an answer that are read.
-const MOST: usize = 1 << 20;
 
 /// Why the daemon goes on.
 #[derive(Debug, thiserror::Error)]
@@ -56,12 +52,7 @@ async fn run(supervisor: &Supervisor, image: &Image, addresses: &[SocketAddr]) -
     let listen = exposed(addresses).to_string();
     spec.args.extend(["--check", "--json", "--listen", &listen].map(Into::into));
     spec.env = std::env::vars_os().collect();
-    let Process { stdin, mut stdout, handle } = supervisor.start(spec).await?;
-    drop(stdin);
-    let running = KillOnDrop(handle);
-    let mut answer = BytesMut::new();
-    while answer.len() < MOST && stdout.read_buf(&mut answer).await.is_ok_and(|read| read > 0) {}
-    let report = running.0.exited().await;
+    let (answer, report) = answer_of(supervisor, spec).await?;
     serde_json::from_slice(&answer).map_err(|error| AskError::Unreadable(why(&report, &error)))
 }
 
@@ -97,15 +88,6 @@ fn judge(checked: &Checked, own: &[u32]) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-/// It has no time left when it is not waited for any more.
-struct KillOnDrop(ProcessHandle);
-
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        self.0.kill();
-    }
 }
 
 #[cfg(test)]
