@@ -23,7 +23,7 @@ pub struct Scratch {
     dir: TempDir,
     mark: RunMark,
     timeouts: Vec<(String, String)>,
-    keep: String,
+    keep: Option<String>,
     rest: String,
     /// Why its logs are not judged.
     exempt: OnceLock<&'static str>,
@@ -57,7 +57,7 @@ impl Scratch {
         std::fs::create_dir(dir.path().join("work")).expect("a directory in it");
         let mark = RunMark::new(dir.path());
         let (timeouts, rest) = (Vec::new(), String::new());
-        let keep = std::env::var("ACPD_TEST_KEEP").unwrap_or_else(|_| "0s".to_owned());
+        let keep = std::env::var("ACPD_TEST_KEEP").ok();
         Self { dir, mark, timeouts, keep, rest, exempt: OnceLock::new() }
     }
 
@@ -68,10 +68,10 @@ impl Scratch {
         self
     }
 
-    /// Agents outlive their daemon for so long; else for as long as `ACPD_TEST_KEEP` says, or not at all.
+    /// Agents outlive their daemon for so long; else for as long as `ACPD_TEST_KEEP` says, or as acpd has it by itself.
     #[must_use]
     pub fn keep(mut self, keep: &str) -> Self {
-        keep.clone_into(&mut self.keep);
+        self.keep = Some(keep.to_owned());
         self
     }
 
@@ -140,7 +140,9 @@ impl Scratch {
         for (key, value) in &self.timeouts {
             writeln!(toml, "{key} = \"{value}\"").expect("a string takes text");
         }
-        writeln!(toml, "[continuity]\nkeep = \"{}\"", self.keep).expect("a string takes text");
+        if let Some(keep) = &self.keep {
+            writeln!(toml, "[continuity]\nkeep = \"{keep}\"").expect("a string takes text");
+        }
         toml.push_str(&self.rest);
         let path = self.path("config.toml");
         std::fs::write(&path, toml).expect("the configuration is written");

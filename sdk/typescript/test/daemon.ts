@@ -101,6 +101,8 @@ async function environment(directory: string, more: string): Promise<NodeJS.Proc
     ...Object.fromEntries(kept),
     ACPD_CONFIG: config,
     ACPD_STORAGE_PATH: join(directory, "state"),
+    // One that is killed ends its agents, unless the test's configuration is asked for something else.
+    ...(more.includes("[continuity]") ? {} : { ACPD_CONTINUITY_KEEP: "0s" }),
     ACPD_EXAMPLE_STATE: join(directory, "example"),
   };
 }

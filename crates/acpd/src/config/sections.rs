@@ -178,7 +178,7 @@ impl Default for Storage {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Continuity {
-    /// How long an agent waits for the next daemon when this one is gone; `0s`: it ends with it. Default `0s`.
+    /// How long an agent waits for the next daemon when this one is gone; `0s`: it ends with it. Default `10m`.
     #[serde(deserialize_with = "bounded", serialize_with = "span")]
     #[cfg_attr(test, schemars(with = "Span"))]
     pub keep: Duration,
@@ -191,7 +191,7 @@ pub struct Continuity {
 
 impl Default for Continuity {
     fn default() -> Self {
-        Self { keep: Duration::ZERO, detached_bytes: 8 * MIB }
+        Self { keep: Duration::from_secs(600), detached_bytes: 8 * MIB }
     }
 }
 

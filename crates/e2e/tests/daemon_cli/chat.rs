@@ -251,7 +251,7 @@ fn a_crash_is_told() {
 // contract 7.1: a daemon that is killed ends the chat at once, with exit code 4 and the way to go on
 #[test]
 fn a_lost_daemon_ends_the_chat() {
-    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
+    let scratch = Scratch::new().keep("0s").config("[client]\nreconnect = \"0s\"");
     for line in ["", "hello\\\nhang\n"] {
         let mut daemon = scratch.serve();
         let mut chat = chat(&scratch, &[]);

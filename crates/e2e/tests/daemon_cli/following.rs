@@ -26,7 +26,7 @@ fn each_once(seqs: &[u64]) {
 // contract 6, contract 1.6: every number exactly once across kill -9 and a restart on the same port, to the end
 #[test]
 fn a_killed_daemon_leaves_no_gap() {
-    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
+    let scratch = Scratch::new().keep("0s").config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let (address, url) = (daemon.address().to_string(), daemon.url());
     let (mut client, session) = front_end(&scratch);

@@ -121,7 +121,7 @@ fn no_client_is_refused_while_the_binary_is_replaced() {
 #[test]
 fn viewers_are_told_when_to_come_back() {
     // A front end that does not come back by itself.
-    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
+    let scratch = Scratch::new().keep("0s").config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let (mut client, session) = front_end(&scratch);
     let mut watching =

@@ -123,7 +123,7 @@ fn what_happens_meanwhile_is_made_up_for() {
 // front end lives on; a fork that may have been made is answered with an error
 #[test]
 fn a_daemon_that_is_started_again_is_found() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().keep("0s");
     for signal in [Signal::KILL, Signal::TERM] {
         let mut daemon = scratch.serve();
         let (mut client, session) = front_end(&scratch);
@@ -158,7 +158,7 @@ fn a_daemon_that_is_started_again_is_found() {
 // contract 7.2: a daemon that stays away is given up after `reconnect`: what is open is answered, and it is said
 #[test]
 fn a_daemon_that_stays_away_is_given_up() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().keep("0s");
     let mut daemon = scratch.serve();
     let mut command = scratch.command(acpd());
     command.args(args(&scratch, &["stdio", "--agent", "example"]).iter().map(AsRef::<str>::as_ref));
@@ -180,7 +180,7 @@ fn a_daemon_that_stays_away_is_given_up() {
 // contract 7.3: `acpd run` goes on over a cut connection, and over a daemon that is started again says how the session ended
 #[test]
 fn a_run_goes_on() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().keep("0s");
     let mut daemon = scratch.serve();
     let proxy = CuttingProxy::new(daemon.address(), 60_000, 5);
     let run = start(&scratch, &["run", "--connect", &proxy.url(), "stream 5000 60"]);

@@ -151,7 +151,7 @@ fn an_end_by_another_is_told() {
 // contract 6, contract 7.2: a daemon that is lost in the middle of a turn is said so, when it is not to be tried again
 #[test]
 fn a_lost_daemon_is_told() {
-    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
+    let scratch = Scratch::new().keep("0s").config("[client]\nreconnect = \"0s\"");
     let mut daemon = scratch.serve();
     let mut running = PseudoTerminal::new().start(&scratch, &["run", "hello\nhang"]);
     running.wait_for("hello");

@@ -75,7 +75,7 @@ fn the_last_request_is_answered() {
 // code is 1
 #[test]
 fn a_lost_daemon_is_told() {
-    let scratch = Scratch::new().config("[client]\nreconnect = \"0s\"");
+    let scratch = Scratch::new().keep("0s").config("[client]\nreconnect = \"0s\"");
     for signal in [Signal::KILL, Signal::TERM] {
         let mut daemon = scratch.serve();
         let (mut client, session) = front_end(&scratch);

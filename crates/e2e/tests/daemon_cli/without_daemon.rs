@@ -59,7 +59,7 @@ fn what_needs_a_daemon_says_so() {
 // contract 7.1: what a killed daemon left has ended in every list, before any host records it
 #[test]
 fn what_is_lost_is_not_live() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().keep("0s");
     let mut daemon = scratch.serve();
     let id = done(&scratch, &["run", "--detach", "--keep-open", "hello"]).trim_end().to_owned();
     assert_eq!(ids(&scratch, &["--live"]), [id.as_str()]);

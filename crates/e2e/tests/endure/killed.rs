@@ -48,7 +48,7 @@ fn watch(
 #[test]
 fn viewers_outlive_their_daemon() {
     let lives = std::env::var("ACPD_KILLS").map_or(KILLS, |kills| kills.parse().expect("it is a number"));
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().keep("0s");
     let mut daemon = scratch.serve();
     let address = daemon.address();
     for life in 0..lives {

@@ -90,7 +90,7 @@ fn what_turns_use_is_summed() {
 // contract 7.3: a daemon that is killed forgets nothing of it, and what is shown before the loss is recorded is what is recorded
 #[test]
 fn what_was_used_survives_a_kill() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().keep("0s");
     let mut daemon = scratch.serve();
     let (mut client, session) = begin(&daemon, &scratch);
     assert_eq!(client.turn(&session, FIRST), "end_turn");

@@ -33,7 +33,8 @@ enum Skills {
 impl World {
     /// A world of this binary. With `files`, nothing that it records tells of this machine.
     pub(crate) fn new(binary: PathBuf, files: Option<PathBuf>) -> Self {
-        let scratch = Scratch::new();
+        // A death in a scene is the end of its agents.
+        let scratch = Scratch::new().keep("0s");
         let agent = scratch.path("agent");
         std::fs::create_dir(&agent).expect("a directory for agents");
         let example = |more: &[&str]| -> Vec<String> {

@@ -83,7 +83,7 @@ fn a_turn_is_told_until_it_is_taken() {
 // contract 7.2: a daemon that is killed between the turn and its delivery tells it after its restart, under the same id
 #[test]
 fn what_was_not_told_is_told_after_a_kill() {
-    let (receiver, scratch) = (Receiver::new(), Scratch::new());
+    let (receiver, scratch) = (Receiver::new(), Scratch::new().keep("0s"));
     let scratch = scratch.config(&to(&receiver, &["turn_ended", "run_ended"], ""));
     let mut daemon = serve(&scratch);
     let (mut client, session) = session(&daemon, &scratch);

@@ -311,7 +311,7 @@ fn run_alone_is_told_by_itself() {
 // contract 1.2, contract 6: what a killed daemon could not tell of its sessions, the next one does
 #[test]
 fn a_lost_session_is_told_at_the_next_start() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().keep("0s");
     let mut daemon = scratch.serve();
     let mut client = daemon.over_websocket(&scratch, "/acp");
     client.initialize();

@@ -41,7 +41,7 @@ fn client(daemon: &Daemon, scratch: &Scratch) -> Client {
 // design 1: a session of many events opens as fast as one of few, after an end in good order and after none
 #[test]
 fn a_long_session_opens_from_its_checkpoint() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().keep("0s");
     let (mut daemon, journal) = serve(&scratch, "", "--log-format json", VARIABLES);
     let mut owner = client(&daemon, &scratch);
     let session = owner.new_session();

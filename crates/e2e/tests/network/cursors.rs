@@ -134,7 +134,7 @@ fn a_file_request_waits_for_its_client() {
 // contract 7.3: a session that has ended is not taken up for a client that wants to know what it has missed
 #[test]
 fn an_end_that_was_missed_is_told() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::new().keep("0s");
     let mut daemon = scratch.serve();
     let mut client = keeping(&daemon, &scratch, &json!({}));
     let session = client.new_session();
