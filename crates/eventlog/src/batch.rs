@@ -33,6 +33,9 @@ pub struct IndexUpdate {
     pub position: Option<u64>,
     /// The host's own description of the session, opaque here.
     pub info: Option<Vec<u8>>,
+    /// What the session was given and has not begun with, opaque here, by numbers of the host; `None` when it begins with
+    /// it or drops it. All of it goes whenever the owner changes; only [`EventLog::adopt`](crate::EventLog::adopt) leaves it.
+    pub waiting: Vec<(u64, Option<Vec<u8>>)>,
 }
 
 impl IndexUpdate {
@@ -44,6 +47,7 @@ impl IndexUpdate {
         self.state = later.state.or(self.state);
         self.position = later.position.or(self.position);
         self.info = later.info.or(self.info.take());
+        self.waiting.extend(later.waiting);
     }
 }
 
@@ -150,7 +154,9 @@ impl Batch {
 
     /// What the queue is charged for it.
     pub(crate) fn cost(&self) -> usize {
-        self.records.len() + self.index.as_ref().and_then(|index| index.info.as_ref()).map_or(0, Vec::len)
+        let Some(IndexUpdate { info, waiting, .. }) = &self.index else { return self.records.len() };
+        let waiting = waiting.iter().filter_map(|(_, bytes)| bytes.as_ref());
+        self.records.len() + info.iter().chain(waiting).map(Vec::len).sum::<usize>()
     }
 }
 

@@ -67,6 +67,7 @@ mod sizes;
 mod store;
 mod thread;
 mod times;
+mod waiting;
 mod words;
 mod writer;
 

@@ -19,6 +19,16 @@ impl QueueRoom {
         self.0.queue.has_room()
     }
 
+    /// Waits until all that was queued before is committed, or cannot be.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: it only waits.
+    pub async fn flushed(&self) {
+        // A closed log writes nothing more.
+        let _closed = self.0.ask(0, |_| ()).await;
+    }
+
     /// Waits until there is room, first come first served, or the log is closed.
     ///
     /// # Cancel safety

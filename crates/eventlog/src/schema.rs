@@ -96,6 +96,12 @@ const STEPS: &[&str] = &[
     -- Bytes of its agent's output that a session has handled. In the row that every commit rewrites anyway.
     ALTER TABLE session ADD COLUMN position INTEGER NOT NULL DEFAULT 0;
 ",
+    "
+    -- What a session was given and has not begun with, by numbers of its host.
+    CREATE TABLE waiting (
+        session INTEGER NOT NULL, number INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (session, number)
+    );
+",
 ];
 
 /// The form of a log, by the version of its tables.

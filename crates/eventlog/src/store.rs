@@ -16,6 +16,7 @@ use crate::pack;
 use crate::schema::SEQ_BITS;
 use crate::search;
 use crate::sizes::Unchanged;
+use crate::waiting;
 
 /// A piece of history that is read at once ends with the block that reaches this size.
 const PIECE_BYTES: usize = 1024 * 1024;
@@ -109,8 +110,8 @@ pub(crate) fn create_at(
 pub(crate) fn set_owner(connection: &Connection, session: i64, owner: &str) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE session SET owner = ?2, state = 0, position = 0 WHERE row = ?1")?
-        .execute(params![session, owner])
-        .map(drop)
+        .execute(params![session, owner])?;
+    waiting::forget(connection, session)
 }
 
 /// A host goes on with a session where another was.
@@ -149,7 +150,9 @@ pub(crate) fn write(
         return Ok(false);
     }
     insert_blocks(connection, session.row, blocks)?;
-    match index.and_then(|index| index.info.as_ref()) {
+    let Some(index) = index else { return Ok(true) };
+    waiting::change(connection, session.row, index)?;
+    match &index.info {
         Some(info) => put_info(connection, session.row, info).map(|()| true),
         None => Ok(true),
     }
@@ -265,6 +268,7 @@ pub(crate) fn ended_since(
 /// Makes the session unknown, and nothing else.
 pub(crate) fn forget(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM session WHERE row = ?1", [session])?;
+    waiting::forget(connection, session)?;
     connection.execute("DELETE FROM info WHERE session = ?1", [session]).map(drop)
 }
 

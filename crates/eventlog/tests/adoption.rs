@@ -270,6 +270,39 @@ async fn a_log_from_before_positions_is_upgraded() {
 /// The file as the version before wrote it.
 fn downgrade(dir: &Path) {
     let file = rusqlite::Connection::open(dir.join("acpd.db")).expect("it is a database");
-    file.execute_batch("ALTER TABLE session DROP COLUMN position; PRAGMA user_version = 7;")
-        .expect("a column without an index");
+    file.execute_batch(
+        "DROP TABLE waiting; ALTER TABLE session DROP COLUMN position; PRAGMA user_version = 7;",
+    )
+    .expect("a column without an index");
+}
+
+// contract 7.3: what waits is committed with the batches of its host, stays for one that goes on in its place, and for no other
+#[tokio::test]
+async fn what_waits_goes_with_its_host() {
+    let dir = TempDir::new().unwrap();
+    let waiting = |entries: &[(u64, Option<&[u8]>)]| IndexUpdate {
+        waiting: entries.iter().map(|(number, bytes)| (*number, bytes.map(<[u8]>::to_vec))).collect(),
+        ..at(1, 10)
+    };
+    let log = open(&dir);
+    let mut appender = log.create(session("a")).await.unwrap();
+    appender
+        .append_durable(with(waiting(&[(7, Some(b"b")), (3, Some(b"a")), (9, Some(b"c"))])))
+        .await
+        .unwrap();
+    appender.append_now(Batch::index_only(waiting(&[(7, None)]))).unwrap();
+    appender.room().flushed().await;
+    let left = vec![(3, b"a".to_vec()), (9, b"c".to_vec())];
+    assert_eq!(log.waiting("a").await.unwrap(), left);
+    assert_eq!(log.waiting("b").await.unwrap(), []);
+
+    let other = open(&dir);
+    let adopted = other.adopt("a", "old", "new", event()).await.unwrap();
+    assert_eq!(other.waiting("a").await.unwrap(), left);
+    // The old host writes nothing more.
+    appender.append_now(Batch::index_only(waiting(&[(3, None)]))).unwrap();
+    appender.room().flushed().await;
+    assert_eq!(other.waiting("a").await.unwrap(), left);
+    adopted.append_final(Batch::index_only(released(2))).await.unwrap();
+    assert_eq!(other.waiting("a").await.unwrap(), []);
 }

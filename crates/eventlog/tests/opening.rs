@@ -81,10 +81,10 @@ async fn a_newer_file_is_refused_and_left_alone() {
     let dir = TempDir::new().unwrap();
     fill(&dir, 1).await;
     let file = Connection::open(database(&dir)).unwrap();
-    file.pragma_update(None, "user_version", 9).unwrap();
+    file.pragma_update(None, "user_version", 10).unwrap();
     drop(file);
     let error = refusal(&dir);
-    assert!(matches!(&error, OpenError::Newer { found: 9, supported: 8, path } if *path == database(&dir)));
+    assert!(matches!(&error, OpenError::Newer { found: 10, supported: 9, path } if *path == database(&dir)));
     assert!(error.to_string().contains("use the newer acpd"), "{error}");
 }
 

@@ -96,19 +96,7 @@ pub fn describe_metrics() {
         Unit::Count,
         "Processes of each agent that were started after one that had ended unasked"
     );
-    describe_counter!(
-        TAKEN_OVER,
-        Unit::Count,
-        "Processes of each agent that were taken over from a daemon that was gone"
-    );
-    describe_counter!(HANDED_OVER, Unit::Count, "Those of them that the daemon before had handed over");
-    describe_counter!(
-        EXPIRED,
-        Unit::Count,
-        "Processes of each agent that were ended because no daemon came in time"
-    );
-    describe_counter!(RETAINED, Unit::Bytes, "Output that was held back while there was no daemon");
-    describe_histogram!(GAP, Unit::Seconds, "How long a process that was taken over had no daemon");
+    describe_continuity();
     describe_gauge!(
         WAITING_SINCE,
         Unit::Seconds,
@@ -131,6 +119,22 @@ pub fn describe_metrics() {
     acpd_eventlog::describe_metrics();
     acpd_supervisor::describe_metrics();
     acpd_terminal::describe_metrics();
+}
+
+fn describe_continuity() {
+    describe_counter!(
+        TAKEN_OVER,
+        Unit::Count,
+        "Processes of each agent that were taken over from a daemon that was gone"
+    );
+    describe_counter!(HANDED_OVER, Unit::Count, "Those of them that the daemon before had handed over");
+    describe_counter!(
+        EXPIRED,
+        Unit::Count,
+        "Processes of each agent that were ended because no daemon came in time"
+    );
+    describe_counter!(RETAINED, Unit::Bytes, "Output that was held back while there was no daemon");
+    describe_histogram!(GAP, Unit::Seconds, "How long a process that was taken over had no daemon");
 }
 
 /// Every family whose labels are known is there from the beginning: the first failure is an increase.

@@ -30,6 +30,7 @@ pub(crate) use parts::RunParts;
 pub(crate) use performer::Performer;
 pub(crate) use prompt::{check_content, key_of};
 pub(crate) use replaying::Past;
+pub(crate) use requests::StoredPrompt;
 pub(crate) use task::SessionTask;
 pub(crate) use transcribing::Handover;
 

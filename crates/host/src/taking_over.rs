@@ -16,8 +16,9 @@ use crate::metrics;
 use crate::recording;
 use crate::run::{Assembled, Bound, Run};
 use crate::secrets::Secrets;
-use crate::session::{AfterTurn, Debts, Inherited, Owed};
+use crate::session::{AfterTurn, ClientRequest, Debts, Inherited, Owed, StoredPrompt};
 use crate::setup::{closes_after_turn, stored_setup};
+use crate::store::unreadable;
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow};
 use acpd_record::{
     Event, KeeperAddress, NativeSessionId, Position, Projection, Reattached, SessionId, SessionMeta,
@@ -124,6 +125,11 @@ impl Host {
             self.recalled(&id, &row, &meta, &taken.marks, &native).await?;
         let claim = taken.agent.claim(native.as_json()).ok_or(HostError::Broken)?;
 
+        let waiting = self.shared.store.log.waiting(id.as_str()).await.map_err(|error| unreadable(&error))?;
+        let waiting = waiting
+            .into_iter()
+            .filter_map(|(number, bytes)| Some((ClientRequest(number), StoredPrompt::read(&bytes)?)))
+            .collect();
         let appender = self.adopt(&id, (dead, taken.gap.time), &row, &mut meta, &mut projection).await?;
         let kept = taken.marks.run(native.as_json());
         let setup = kept.as_ref().map_or_else(
@@ -160,7 +166,7 @@ impl Host {
         let last = appender.next_seq() - 1;
         let (session, scope, task) = self.assemble(&id, &taken.agent, appender, run, bound).await;
         let terminals = self.take_terminals((&id, last), taken, &session).await;
-        session.go_on(Inherited { debts, recorded, begun: taken.marks.begun(), terminals });
+        session.go_on(Inherited { debts, recorded, begun: taken.marks.begun(), waiting, terminals });
         journal::taken_over(&id, &taken.agent, taken.gap.time);
         Ok((session, scope, task))
     }

@@ -71,6 +71,8 @@ fn each_word_of_a_command_is_recorded_once() {
         daemon = scratch.serve();
     }
     session.event(&daemon, "turn_ended");
+    // What a command said, and its end, may come behind the turn.
+    acpd_e2e::until("the end of the command", || ends(&session.events(&daemon)).first().map(|_| ()));
     let events = session.events(&daemon);
     let all: String = (0..300).map(|number| format!("{number}\n")).collect();
     assert_eq!(written(&events), all);

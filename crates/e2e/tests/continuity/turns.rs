@@ -1,6 +1,7 @@
 //! A turn goes on over the death of the daemon: the same agent, every line once, every question answered once.
 
-use crate::session::{Session, keeping, of_kind, said, without_holes};
+use crate::session::{Session, keeping, of_kind, post, said, without_holes};
+use acpd_e2e::{Daemon, Http};
 use serde_json::json;
 
 /// What an agent says in pieces, with pauses: as a prompt.
@@ -122,6 +123,50 @@ fn a_long_prompt_reaches_the_agent_whole() {
     let events = session.events_until_turn(&daemon, 2);
     without_holes(&events);
     assert!(said(&events).contains(&text), "the example agent says what it is told");
+    daemon.stop();
+}
+
+// contract 7.3: prompts that wait for their turns wait on, in order, under their keys; one that was taken back does not
+#[test]
+fn prompts_that_wait_outlive_their_daemon() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", "ask edit");
+    let question = session.event(&daemon, "permission_requested")["seq"].clone();
+    let keyed = |daemon: &Daemon, words: &str| {
+        let path = format!("/v1/sessions/{}/prompt", session.id);
+        let headers = [("Content-Type", "application/json"), ("Idempotency-Key", words)];
+        let answer = Http::on(daemon.connect()).request(
+            "POST",
+            &path,
+            &headers,
+            &json!({"prompt": words}).to_string(),
+        );
+        assert_eq!(answer.status, 202, "{}", answer.json());
+        answer.json()
+    };
+    for words in ["first", "second", "third"] {
+        keyed(&daemon, words);
+    }
+    let back =
+        post(&daemon, &format!("/v1/sessions/{}/cancel", session.id), &json!({"idempotencyKey": "second"}));
+    assert_eq!(back.status, 202);
+    for _ in 0..3 {
+        daemon.kill();
+        daemon = scratch.serve();
+        assert_eq!(session.info(&daemon)["promptsWaiting"], 2);
+    }
+    // Sent again it is the same one.
+    keyed(&daemon, "first");
+    assert_eq!(session.info(&daemon)["promptsWaiting"], 2);
+    assert_eq!(session.prompt(&daemon, "fourth").status, 202);
+    assert_eq!(session.answer(&daemon, &question, "allow-once").status, 204);
+    let events = session.events_until_turn(&daemon, 4);
+    without_holes(&events);
+    let prompts: Vec<_> =
+        of_kind(&events, "prompt").iter().map(|event| event["prompt"][0]["text"].clone()).collect();
+    assert_eq!(prompts, ["ask edit", "first", "third", "fourth"]);
+    session.close(&daemon);
     daemon.stop();
 }
 

@@ -14,6 +14,7 @@ mod repeating;
 mod requesting;
 mod serving;
 mod turning;
+mod waiting;
 
 pub(crate) use ending::{EndOfRun, Ending};
 use going_on::Continuation;

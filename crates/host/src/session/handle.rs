@@ -104,6 +104,9 @@ impl SessionHandle {
 
     /// Goes on in place of a host that is gone: its agent is told what that had decided and not sent.
     pub(crate) fn go_on(&self, inherited: Inherited) {
+        // Numbers of prompts that wait are not used again.
+        let next = inherited.waiting.iter().map(|(request, _)| request.0 + 1).max().unwrap_or(0);
+        self.0.requests.fetch_max(next, Ordering::Relaxed);
         self.0.live.with(|run| run.go_on(inherited));
     }
 
@@ -204,7 +207,11 @@ impl SessionHandle {
                 self.0.committed.wait_for(seq).await?;
                 Ok(prompted)
             }
-            Some(waits_or_failed) => waits_or_failed,
+            Some(Ok(waits)) => {
+                self.0.live.flushed().await;
+                self.0.committed.failure().map_or(Ok(waits), |failure| Err(failure.into()))
+            }
+            Some(Err(refused)) => Err(refused),
         }
     }
 
@@ -222,8 +229,10 @@ impl SessionHandle {
             let done = act(run);
             (done, Some(run.core().log().last_seq()).filter(|seq| *seq > before))
         })?;
-        if let Some(seq) = seq {
-            self.0.committed.wait_for(seq).await.ok()?;
+        match seq {
+            Some(seq) => self.0.committed.wait_for(seq).await.ok()?,
+            // A prompt that waits no more is no event.
+            None => self.0.live.flushed().await,
         }
         Some(done)
     }

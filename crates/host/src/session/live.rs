@@ -73,6 +73,11 @@ impl LiveSession {
         }
     }
 
+    /// Waits until all that was decided before is committed, or cannot be.
+    pub(crate) async fn flushed(&self) {
+        self.room.flushed().await;
+    }
+
     /// Gives access to a run that has not ended; nothing may be awaited for it. A panic ends the run: a decision that was
     /// half made cannot be gone on with.
     pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Performer) -> T) -> Option<T> {

@@ -3,6 +3,8 @@
 //! Pure. Events behind the last one that the agent was told of come in, in order; messages for the agent come out. What a
 //! decision did not record, and what acpd serves, is not here: the agent's own output brings it again.
 
+use super::ClientRequest;
+use super::requests::StoredPrompt;
 use crate::agent::{Marks, SentTurn};
 use acpd_record::{AgentRequest, Event, Projection, Prompt, QuestionNumber, Topic, TurnNumber};
 use acpd_terminal::TerminalId;
@@ -52,6 +54,8 @@ pub(crate) struct Inherited {
     pub(crate) recorded: Vec<OwnedId>,
     /// Requests that it had begun to serve.
     pub(crate) begun: Vec<OwnedId>,
+    /// Prompts that wait for their turns.
+    pub(crate) waiting: Vec<(ClientRequest, StoredPrompt)>,
     /// Terminals that run, by the requests for them.
     pub(crate) terminals: Vec<(OwnedId, TerminalId)>,
 }

@@ -3,6 +3,8 @@
 use super::{ClientRef, ClientRequest};
 use acpd_record::RequestKey;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -25,6 +27,37 @@ pub(crate) struct PendingPrompt {
     pub(crate) key: Option<RequestKey>,
     /// It came before under the same key, and is answered with that.
     pub(crate) repeats: bool,
+    /// It waits in the log, too: another host may go on with it.
+    pub(crate) is_stored: bool,
+}
+
+/// A prompt that waits, as the log has it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StoredPrompt {
+    params: Box<RawValue>,
+    /// Name and connection.
+    client: (Box<str>, Box<str>),
+}
+
+impl StoredPrompt {
+    pub(crate) fn write(pending: &Pending) -> Option<Vec<u8>> {
+        let params: &RawValue = serde_json::from_slice(pending.params.as_deref()?).ok()?;
+        let ClientRef { name, connection } = &pending.client;
+        let stored =
+            Self { params: params.to_owned(), client: ((**name).into(), connection.as_str().into()) };
+        serde_json::to_vec(&stored).ok()
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// Params under the agent's session id, and the client that gave them.
+    pub(crate) fn into_parts(self) -> (Bytes, ClientRef) {
+        let (name, connection) = self.client;
+        let client = ClientRef { name: (*name).into(), connection: (*connection).into() };
+        (String::from(Box::<str>::from(self.params)).into(), client)
+    }
 }
 
 impl Pending {
@@ -52,6 +85,10 @@ impl ClientRequests {
 
     pub(crate) fn get(&self, request: ClientRequest) -> Option<&Pending> {
         self.open.get(&request)
+    }
+
+    pub(crate) fn get_mut(&mut self, request: ClientRequest) -> Option<&mut Pending> {
+        self.open.get_mut(&request)
     }
 
     /// Takes a request that is about to be answered, if it is still open.

@@ -39,7 +39,7 @@ impl SessionCore {
 
     /// What the host before had decided and not sent is sent.
     pub(crate) fn go_on(&mut self, inherited: Inherited, now: Now) -> Effects {
-        let Inherited { debts, recorded, begun, terminals } = inherited;
+        let Inherited { debts, recorded, begun, waiting, terminals } = inherited;
         let mut out = Effects::new(now.ms);
         for Owed { seq, what } in debts {
             out.stand_behind_event(seq);
@@ -56,6 +56,8 @@ impl SessionCore {
                 OwedMessage::File { id, message } => self.serve_instead(&id, &message, &mut out),
             }
         }
+        self.wait_again(waiting, &mut out);
+        self.update_index(&mut out);
         self.volatile.serving.go_on(recorded, begun, terminals);
         self.volatile.continuation.orphans_at = Some(now.at + ORPHANS);
         out

@@ -53,12 +53,13 @@ impl SessionCore {
             return out.answer(request, body);
         }
         let repeats = known.is_some();
-        let prompt = Some(PendingPrompt { content, key, repeats });
+        let prompt = Some(PendingPrompt { content, key, repeats, is_stored: false });
         let params = (!repeats).then_some(params);
         self.volatile.requests.open(request, Pending { method, params, client, prompt });
         if !repeats {
             let step = self.volatile.turns.prompt(request);
             self.step(step, out);
+            self.store_waiting(request, out);
         }
     }
 
@@ -110,6 +111,7 @@ impl SessionCore {
         let body = Ok(Bytes::from_static(acp::CANCELLED_RESULT));
         let prompt = self.volatile.requests.get(request).and_then(|pending| pending.prompt.as_ref());
         let key = prompt.and_then(|prompt| prompt.key.as_ref()).map(|key| key.as_str().to_owned());
+        self.waits_no_more(request, out);
         self.answer_client(request, body.clone(), out);
         self.answer_repeats(key, &body, out);
     }

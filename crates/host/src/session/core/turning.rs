@@ -60,6 +60,7 @@ impl SessionCore {
     fn begin_turn(&mut self, request: ClientRequest, out: &mut Effects) {
         let pending =
             self.volatile.requests.get(request).expect("a prompt is open until it is answered").clone();
+        self.waits_no_more(request, out);
         let turn = self.log.turns().next();
         out.note(Note::TurnStarted { turn, client: pending.client.clone() });
         let prompt: &RawValue = serde_json::from_slice(pending.content()).expect("it was read before");
