@@ -320,7 +320,7 @@ fn judge(told: io::Result<Option<FromKeeper>>) -> Result<(Box<protocol::Attached
 
 /// Receives the begin of an answer, with the descriptor that comes with it.
 async fn receive(control: &mut Control) -> io::Result<Option<OwnedFd>> {
-    let socket = control.link.socket();
+    let socket = control.link.socket()?;
     let mut bytes = [0; 4096];
     loop {
         socket.readable().await?;
@@ -328,7 +328,7 @@ async fn receive(control: &mut Control) -> io::Result<Option<OwnedFd>> {
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let received = socket.try_io(Interest::READABLE, || {
             let mut parts = [IoSliceMut::new(&mut bytes)];
-            Ok(recvmsg(socket, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?.bytes)
+            Ok(recvmsg(&*socket, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?.bytes)
         });
         match received {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

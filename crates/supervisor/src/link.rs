@@ -8,6 +8,7 @@ use crate::keeper::protocol::Command;
 use parking_lot::Mutex;
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio_util::bytes::{Buf, BytesMut};
@@ -20,7 +21,6 @@ const UNDRAINED: usize = 16 << 20;
 const UNTOLD: usize = 256 * 1024;
 
 pub(crate) struct Link {
-    socket: UnixStream,
     state: Mutex<State>,
     /// Something waits to be written to the socket.
     waits: Notify,
@@ -35,6 +35,8 @@ pub(crate) struct Link {
 }
 
 struct State {
+    /// Until the other end is gone: handles of a program outlive it, and it is to cost no descriptor then.
+    socket: Option<Arc<UnixStream>>,
     waiting: BytesMut,
     undrained: usize,
     /// How many answers to a progress have come, and what the last one said.
@@ -65,6 +67,7 @@ pub(crate) struct Answer {
 impl Link {
     pub(crate) fn new(socket: UnixStream) -> Self {
         let state = State {
+            socket: Some(Arc::new(socket)),
             waiting: BytesMut::new(),
             undrained: 0,
             answers: 0,
@@ -72,7 +75,6 @@ impl Link {
             standing: Standing::Open,
         };
         Self {
-            socket,
             state: Mutex::new(state),
             waits: Notify::new(),
             room: Notify::new(),
@@ -82,8 +84,12 @@ impl Link {
         }
     }
 
-    pub(crate) fn socket(&self) -> &UnixStream {
-        &self.socket
+    /// The socket, while there is another end.
+    ///
+    /// # Errors
+    /// `NotConnected` afterwards.
+    pub(crate) fn socket(&self) -> io::Result<Arc<UnixStream>> {
+        self.state.lock().socket.clone().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     /// Sends a command. One that is lost with its keeper has no effect any more.
@@ -175,36 +181,38 @@ impl Link {
 
     /// The keeper is gone, and what it kept.
     pub(crate) fn gone(&self) {
-        self.end(Standing::Gone);
+        drop(self.end(Standing::Gone));
     }
 
     /// The process is not ours any more: another controller has it, or is to have it.
     pub(crate) fn let_go(&self) {
         // First, so that it is known when stdout ends.
         self.let_go.cancel();
-        self.end(Standing::LetGo);
-        let _gone = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        if let Some(socket) = self.end(Standing::LetGo) {
+            // A task that reads from it still has it.
+            let _gone = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both);
+        }
     }
 
-    fn end(&self, standing: Standing) {
+    fn end(&self, standing: Standing) -> Option<Arc<UnixStream>> {
         let mut state = self.state.lock();
         if state.standing == Standing::Open {
             state.standing = standing;
         }
         state.waiting = BytesMut::new();
+        let socket = state.socket.take();
         drop(state);
         self.consumed.notify_one();
         self.room.notify_waiters();
+        socket
     }
 
     fn give(&self, state: &mut State, frames: &[u8]) {
         let mut rest = frames;
-        if state.standing != Standing::Open {
-            return;
-        }
+        let Some(socket) = &state.socket else { return };
         if state.waiting.is_empty() {
             // A failure is seen by the process task, which reads.
-            rest = &frames[self.socket.try_write(frames).unwrap_or(0)..];
+            rest = &frames[socket.try_write(frames).unwrap_or(0)..];
             if rest.is_empty() {
                 return;
             }
@@ -218,14 +226,16 @@ impl Link {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub(crate) async fn write_on(&self) {
-        if self.state.lock().waiting.is_empty() {
-            return self.waits.notified().await;
-        }
+        let socket = {
+            let state = self.state.lock();
+            state.socket.clone().filter(|_| !state.waiting.is_empty())
+        };
+        let Some(socket) = socket else { return self.waits.notified().await };
         // By its poll function: the future of `writable` is a list entry of its own, for many that wait.
-        let ready = poll_fn(|cx| self.socket.poll_write_ready(cx)).await;
+        let ready = poll_fn(|cx| socket.poll_write_ready(cx)).await;
         let mut state = self.state.lock();
         let State { waiting, .. } = &mut *state;
-        let written = ready.and_then(|()| self.socket.try_write(waiting));
+        let written = ready.and_then(|()| socket.try_write(waiting));
         match written {
             Ok(written) => waiting.advance(written),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -239,6 +249,6 @@ impl Link {
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("socket", &self.socket).finish_non_exhaustive()
+        f.debug_struct("Link").field("socket", &self.state.lock().socket).finish_non_exhaustive()
     }
 }

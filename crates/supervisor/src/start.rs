@@ -188,7 +188,8 @@ impl Supervisor {
         let starting = Starting::new(unfinished, self.scope.within(Span::current()));
         let ends = theirs_of_program.iter().chain(others_of_keeper.iter().flatten());
         let ends: Vec<_> = ends.map(AsFd::as_fd).collect();
-        StartFrame::send_head(link.socket(), body.len(), &ends).map_err(keeper_failed)?;
+        let sent = link.socket().and_then(|socket| StartFrame::send_head(&socket, body.len(), &ends));
+        sent.map_err(keeper_failed)?;
         drop((theirs_of_program, others_of_keeper));
 
         let mut control = Control { link, read: BytesMut::new() };
@@ -359,7 +360,7 @@ impl Control {
                 // A keeper that says nothing takes no room.
                 self.read = BytesMut::new();
             }
-            let socket = self.link.socket();
+            let Ok(socket) = self.link.socket() else { return Ok(None) };
             // By its poll function: the future of `readable` is a list entry of its own, for many that wait.
             poll_fn(|cx| socket.poll_read_ready(cx)).await?;
             self.read.reserve(REPORT);

@@ -95,8 +95,7 @@ fn a_crowd_of_sessions_works_and_ends() {
             assert_eq!(viewer.join().expect("it has seen the end"), "client_close");
         }
         let deadline = Deadline::after(PATIENCE);
-        // Not only sessions have files: readers of the log, and pipes of each thread.
-        while open_files(pid) > full - (full - before) / 2 + 2 * CLIENTS {
+        while open_files(pid) > full - (full - before) / 2 + CLIENTS {
             assert!(!deadline.is_over(), "before: {before}, full: {full}, now: {}", open_files(pid));
             thread::yield_now();
         }
