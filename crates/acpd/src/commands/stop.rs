@@ -3,13 +3,16 @@
 use crate::address::Address;
 use crate::cli::Operate;
 use crate::commands::sessions::print_remark;
+use crate::config::Config;
 use crate::daemon::{Daemon, SessionFilter, need_daemon};
 use crate::exit::{Code, Failure};
 use crate::signals::StopSignals;
 use crate::stdout::print;
+use crate::stored::Stored;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -30,11 +33,27 @@ pub(crate) async fn stop(args: Operate) -> Result<(), Failure> {
     ask(process)?;
     until_gone(process, &mut signals).await?;
     let pid = process.as_raw_nonzero();
+    let waiting = match daemon.address() {
+        Address::Local(state_dir) => waiting(state_dir).await.unwrap_or(0),
+        Address::Unix(_) | Address::Tcp { .. } => 0,
+    };
     if args.json {
-        let told = json!({"stopped": true, "pid": pid, "sessions": live.map(|(count, _)| count)});
+        let sessions = live.map(|(count, _)| count);
+        let told = json!({"stopped": true, "pid": pid, "sessions": sessions, "waiting": waiting});
         return print(&told.to_string()).map(drop);
     }
-    print(&format!("stopped the daemon (pid {pid}){}", ended(live))).map(drop)
+    print(&format!("stopped the daemon (pid {pid}){}", became(live, waiting))).map(drop)
+}
+
+/// How many sessions of a daemon that is gone wait for the next one (`on_stop = "keep"`).
+async fn waiting(state_dir: &Path) -> Result<usize, Failure> {
+    let mut config = Config::default();
+    config.storage.path = state_dir.to_owned();
+    let filter = SessionFilter { ended: Some(false), ..SessionFilter::default() };
+    let stored = Stored::open(&config)?;
+    let sessions = stored.sessions(filter, MOST, false).await;
+    stored.close().await;
+    Ok(sessions?.0.iter().filter(|session| session.detached_since.is_some()).count())
 }
 
 /// The process that can be stopped from here.
@@ -120,7 +139,19 @@ fn has_ended(stat: &str) -> bool {
     matches!(state, Some("Z" | "X"))
 }
 
-/// What became of its sessions.
+/// What became of its sessions, of which so many wait.
+fn became(live: Option<(usize, bool)>, waiting: usize) -> String {
+    let over = live.map(|(count, more)| (count.saturating_sub(waiting), more));
+    let over = over.filter(|(count, _)| waiting == 0 || *count > 0);
+    let waiting = match waiting {
+        0 => String::new(),
+        1 => "; 1 session waits for the next daemon".to_owned(),
+        count => format!("; {count} sessions wait for the next daemon"),
+    };
+    format!("{waiting}{}", ended(over))
+}
+
+/// What is said of sessions that ended.
 pub(super) fn ended(live: Option<(usize, bool)>) -> String {
     let more = if live.is_some_and(|(_, more)| more) { " or more" } else { "" };
     match live {
@@ -135,7 +166,7 @@ pub(super) fn ended(live: Option<(usize, bool)>) -> String {
 mod tests {
     use super::*;
 
-    // contract 7.1: stop says how many sessions ended; a process that was not waited for is gone
+    // contract 7.1: stop says how many sessions ended, and how many wait; a process that was not waited for is gone
     #[test]
     fn what_became_of_sessions_is_counted() {
         for (live, told) in [
@@ -145,6 +176,18 @@ mod tests {
             (Some((2_000, true)), "; 2000 or more sessions ended, and can be taken up again"),
         ] {
             assert_eq!(ended(live), told);
+        }
+        for (live, waiting, told) in [
+            (Some((2, false)), 0, "; 2 sessions ended, and can be taken up again"),
+            (Some((2, false)), 2, "; 2 sessions wait for the next daemon"),
+            (
+                Some((2, false)),
+                1,
+                "; 1 session waits for the next daemon; 1 session ended, and can be taken up again",
+            ),
+            (None, 1, "; 1 session waits for the next daemon"),
+        ] {
+            assert_eq!(became(live, waiting), told);
         }
         for (stat, gone) in
             [("7 (acpd) S 1 7", false), ("7 (a) Z) R 1 7", false), ("7 (acpd) Z 1 7", true), ("", false)]

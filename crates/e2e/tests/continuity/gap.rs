@@ -1,6 +1,6 @@
 //! While no daemon is there: what the agent may do, how it ends, and who may look.
 
-use crate::session::{Session, keeping, of_kind, said, without_holes};
+use crate::session::{Session, counted, keeping, of_kind, said, without_holes};
 use crate::turns::{all_pieces, in_pieces};
 use acpd_e2e::{Deadline, PATIENCE, Scratch};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -43,8 +43,8 @@ fn an_end_in_the_gap_is_recorded() {
     daemon.stop();
 }
 
-/// The record of an agent in a turn without end that is gone before the next daemon comes.
-fn lost_while_it_hangs(keep: &str) -> serde_json::Value {
+/// The record of an agent in a turn without end that is gone before the next daemon comes, and how many were given up.
+fn lost_while_it_hangs(keep: &str) -> (serde_json::Value, u64) {
     let scratch = keeping(keep);
     let mut daemon = scratch.serve();
     let session = Session::begin(&daemon, &scratch, "example", "hang");
@@ -55,14 +55,17 @@ fn lost_while_it_hangs(keep: &str) -> serde_json::Value {
 
     let mut daemon = scratch.serve();
     let ended = session.event(&daemon, "ended")["terminationInfo"].clone();
+    let expired = counted(&daemon, "acpd_agents_expired_total{agent=\"example\"}");
+    assert_eq!(counted(&daemon, "acpd_agents_taken_over_total{agent=\"example\"}"), 0);
     daemon.stop();
-    ended
+    (ended, expired)
 }
 
 // contract 7.2: an agent waits as long as it is kept, and ends then
 #[test]
 fn an_agent_ends_when_its_time_is_over() {
-    let ended = lost_while_it_hangs("300ms");
+    let (ended, expired) = lost_while_it_hangs("300ms");
+    assert_eq!(expired, 1);
     assert_eq!(
         (&ended["cause"], &ended["terminatedBy"]),
         (&json!("daemon_lost"), &json!("daemon")),
@@ -74,7 +77,8 @@ fn an_agent_ends_when_its_time_is_over() {
 // contract 7.2: "0s" is the first version: agents end with their daemon
 #[test]
 fn nothing_is_kept_where_nothing_is_to_be() {
-    assert_eq!(lost_while_it_hangs("0s")["cause"], "daemon_lost");
+    let (ended, expired) = lost_while_it_hangs("0s");
+    assert_eq!((&ended["cause"], expired), (&json!("daemon_lost"), 0));
 }
 
 // contract 7.2: an agent that waits is taken over also by a daemon whose own agents do not, and outlives that one as it was told to

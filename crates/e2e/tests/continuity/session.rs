@@ -120,3 +120,11 @@ pub(crate) fn without_holes(events: &[Value]) {
         assert_eq!(event["seq"], seq, "{event}");
     }
 }
+
+/// The value of a series that the daemon counts.
+pub(crate) fn counted(daemon: &Daemon, series: &str) -> u64 {
+    let answer = Http::on(daemon.connect()).request("GET", "/metrics", &[], "");
+    let text = String::from_utf8_lossy(&answer.body);
+    let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{series}: {text}"))
+}

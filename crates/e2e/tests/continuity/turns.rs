@@ -1,7 +1,8 @@
 //! A turn goes on over the death of the daemon: the same agent, every line once, every question answered once.
 
-use crate::session::{Session, keeping, of_kind, post, said, without_holes};
-use acpd_e2e::{Daemon, Http};
+use crate::session::{Session, counted, keeping, of_kind, post, said, without_holes};
+use acpd_e2e::{Daemon, Http, acpd};
+use rustix::process::Signal;
 use serde_json::json;
 
 /// What an agent says in pieces, with pauses: as a prompt.
@@ -36,6 +37,9 @@ fn a_turn_outlives_its_daemon() {
     assert_eq!(of_kind(&events, "reattached").len(), 1);
     assert_eq!((of_kind(&events, "prompt").len(), of_kind(&events, "run_started").len()), (1, 1));
     assert_eq!(said(&events), all_pieces(60));
+    assert_eq!(counted(&daemon, "acpd_agents_taken_over_total{agent=\"example\"}"), 1);
+    assert_eq!(counted(&daemon, "acpd_agents_handed_over_total{agent=\"example\"}"), 0);
+    assert!(counted(&daemon, "acpd_agent_retained_bytes_total") > 0);
     // The session is as any other.
     assert_eq!(session.prompt(&daemon, "again").status, 202);
     session.event_after(&daemon, ended["seq"].as_u64().expect("a number"), "turn_ended");
@@ -207,4 +211,27 @@ fn a_shared_process_ends_with_its_sessions() {
     }
     let said = daemon.stop();
     assert!(!said.contains("did not end in time"), "{said}");
+}
+
+// contract 7.2: a daemon that stands still is not dead: no other one takes its agents, and it goes on where it was
+#[test]
+fn a_daemon_that_stands_still_keeps_its_agents() {
+    let scratch = keeping("60s");
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "example", &in_pieces(60));
+    for updates in [20, 60, 100] {
+        session.updates(&daemon, updates);
+        daemon.signal(Signal::STOP);
+        let mut second = scratch.command(acpd());
+        second.args(["serve", "--listen", "127.0.0.1:0", "--state-dir"]).arg(scratch.state());
+        let refused = second.output().expect("it runs");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && said.contains("serves this state directory already"), "{said}");
+        daemon.signal(Signal::CONT);
+    }
+    let events = session.events_until_turn(&daemon, 1);
+    without_holes(&events);
+    assert_eq!(said(&events), all_pieces(60));
+    assert_eq!(of_kind(&events, "reattached").len(), 0);
+    daemon.stop();
 }

@@ -3,7 +3,6 @@
 use super::serve;
 use crate::cli::{answers, done, front_end, json, leave, numbers, state};
 use acpd_e2e::{Daemon, Exit, Http, Message, Scratch};
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 fn keeping() -> Scratch {
@@ -46,6 +45,12 @@ fn an_editor_sees_nothing_of_ten_upgrades() {
     assert_eq!(events(&daemon, &session, "reattached").len(), 10);
     assert_eq!(events(&daemon, &session, "run_started").len(), 1);
     assert_eq!(client.turn(&session, "hello"), "end_turn");
+    // The last image has counted its own.
+    let counted = Http::on(daemon.connect()).request("GET", "/metrics", &[], "");
+    let counted = String::from_utf8_lossy(&counted.body);
+    for what in ["taken_over", "handed_over"] {
+        assert!(counted.contains(&format!("acpd_agents_{what}_total{{agent=\"example\"}} 1\n")), "{counted}");
+    }
     leave(client);
     daemon.stop();
 }
@@ -86,7 +91,8 @@ fn a_stop_may_leave_agents() {
     let before = agent(&scratch, &session);
     let asked = client.prompt(&session, "stream 10000 60");
     client.until("some of it", |message| message.text().is_some());
-    daemon.signal(Signal::TERM);
+    let told = json(&scratch, &["stop"]);
+    assert_eq!((&told["sessions"], &told["waiting"]), (&1.into(), &1.into()), "{told}");
     assert_eq!(daemon.wait(), Exit::Code(0));
 
     let mut daemon = scratch.serve();
