@@ -2,7 +2,7 @@
 
 use crate::session::{Session, counted, keeping, of_kind, said, without_holes};
 use crate::turns::{all_pieces, in_pieces};
-use acpd_e2e::{Deadline, PATIENCE, Scratch};
+use acpd_e2e::{Deadline, Http, PATIENCE, Scratch, taking_shell_agent, until};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
 
@@ -217,5 +217,34 @@ fn the_word_of_a_recorded_end_is_removed() {
     std::fs::write(keepers.join("01a20b50-f616-73fa-a3f7-1df796db0b71.1.end"), "").expect("written");
     let mut daemon = scratch.serve();
     assert_eq!(std::fs::read_dir(&keepers).expect("it is there").count(), 0);
+    daemon.stop();
+}
+
+// contract 7.2: what was not begun ends with its daemon: a start, a session that is being created, and a process kept ready
+#[test]
+fn what_was_not_begun_ends_with_its_daemon() {
+    let scratch = keeping("60s").example("spare", &[]).config("spare = 1");
+    let [hangs, silent] = ["hangs", "silent"].map(|name| scratch.path(name));
+    let touch = |path: &std::path::Path| format!("touch '{}'; sleep 1000", path.display());
+    let asked = format!("take; answer '{{\"protocolVersion\":1}}'; take; {}", touch(&silent));
+    let scratch = scratch.shell("hangs", &taking_shell_agent(&touch(&hangs)));
+    let scratch = scratch.shell("silent", &taking_shell_agent(&asked));
+    let mut daemon = scratch.serve();
+    let connections = ["hangs", "silent"].map(|agent| {
+        let body = json!({"agent": agent, "cwd": scratch.work()}).to_string();
+        let mut http = Http::on(daemon.connect());
+        http.send("POST", "/v1/sessions", &[("Content-Type", "application/json")], &body);
+        http
+    });
+    until("all are there", || {
+        let is_ready = !scratch.mark().running("example-agent").is_empty();
+        (is_ready && hangs.exists() && silent.exists()).then_some(())
+    });
+    daemon.kill();
+    scratch.mark().only_left(&[], PATIENCE).expect("nothing waits");
+    drop(connections);
+    let keepers = std::fs::read_dir(scratch.state().join("keepers"));
+    assert_eq!(keepers.into_iter().flatten().count(), 0);
+    let mut daemon = scratch.serve();
     daemon.stop();
 }
