@@ -49,11 +49,24 @@ pub(crate) async fn stop(args: Operate) -> Result<(), Failure> {
 async fn waiting(state_dir: &Path) -> Result<usize, Failure> {
     let mut config = Config::default();
     config.storage.path = state_dir.to_owned();
-    let filter = SessionFilter { ended: Some(false), ..SessionFilter::default() };
     let stored = Stored::open(&config)?;
-    let sessions = stored.sessions(filter, MOST, false).await;
+    let counted = count_waiting(&stored).await;
     stored.close().await;
-    Ok(sessions?.0.iter().filter(|session| session.detached_since.is_some()).count())
+    counted
+}
+
+async fn count_waiting(stored: &Stored) -> Result<usize, Failure> {
+    let begun = Instant::now();
+    loop {
+        let filter = SessionFilter { ended: Some(false), ..SessionFilter::default() };
+        let (sessions, _) = stored.sessions(filter, MOST, false).await?;
+        let waiting = sessions.iter().filter(|session| session.detached_since.is_some()).count();
+        // The locks of a process stay a moment longer than the process can be seen; and others may have live sessions.
+        if waiting == sessions.len() || begun.elapsed() >= PATIENCE {
+            return Ok(waiting);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// The process that can be stopped from here.
