@@ -1,7 +1,11 @@
 //! SIGTERM, SIGINT and SIGHUP: the first asks to stop, the second kills what has not ended. SIGUSR2 asks a daemon to hand over.
 
 use crate::runtime::if_any;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Which one it was.
@@ -19,8 +23,10 @@ pub(crate) struct StopSignals {
     interrupt: Signal,
     /// None when it was inherited as ignored, as from `nohup`.
     hangup: Option<Signal>,
-    /// One has come.
-    came: bool,
+    /// One of the first two has come, also one that was not waited for.
+    came: Arc<AtomicBool>,
+    /// From then on one ends this process as if nothing listened.
+    is_fatal: Arc<AtomicBool>,
 }
 
 impl StopSignals {
@@ -30,8 +36,19 @@ impl StopSignals {
 
     /// For a daemon, to which SIGHUP means something else.
     pub(crate) fn without_hangup() -> io::Result<Self> {
+        let (came, is_fatal) = (Arc::default(), Arc::default());
+        for number in [SIGTERM, SIGINT] {
+            flag::register_conditional_default(number, Arc::clone(&is_fatal))?;
+            flag::register(number, Arc::clone(&came))?;
+        }
         let (term, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        Ok(Self { term, interrupt, hangup: None, came: false })
+        Ok(Self { term, interrupt, hangup: None, came, is_fatal })
+    }
+
+    /// From here on a signal ends this process, which listens no more. Says whether one has come before.
+    pub(crate) fn listen_no_more(&self) -> bool {
+        self.is_fatal.store(true, Ordering::SeqCst);
+        self.have_come()
     }
 
     /// Waits for the next one.
@@ -47,18 +64,16 @@ impl StopSignals {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub(crate) async fn next_one(&mut self) -> StopSignal {
-        let which = tokio::select! {
+        tokio::select! {
             _ = self.term.recv() => StopSignal::Terminate,
             _ = self.interrupt.recv() => StopSignal::Interrupt,
             _ = if_any(self.hangup.as_mut().map(Signal::recv)) => StopSignal::Hangup,
-        };
-        self.came = true;
-        which
+        }
     }
 
     /// Whether one has come so far.
     pub(crate) fn have_come(&self) -> bool {
-        self.came
+        self.came.load(Ordering::SeqCst)
     }
 }
 

@@ -186,6 +186,10 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         }
     }
     let agents = local.end_or_leave(INITIATOR, &mut stops).await;
+    // What comes while this image gives way is not lost: the process ends.
+    if leaving == Leaving::HandOver && stops.listen_no_more() {
+        leaving = Leaving::Stop;
+    }
     let uptime_s = since.elapsed().as_secs();
     match leaving {
         Leaving::Stop => {

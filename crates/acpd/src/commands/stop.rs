@@ -34,8 +34,10 @@ pub(crate) async fn stop(args: Operate) -> Result<(), Failure> {
     until_gone(process, &mut signals).await?;
     let pid = process.as_raw_nonzero();
     let waiting = match daemon.address() {
-        Address::Local(state_dir) => waiting(state_dir).await.unwrap_or(0),
-        Address::Unix(_) | Address::Tcp { .. } => 0,
+        Address::Local(state_dir) if live.is_none_or(|(count, _)| count > 0) => {
+            waiting(state_dir).await.unwrap_or(0)
+        }
+        Address::Local(_) | Address::Unix(_) | Address::Tcp { .. } => 0,
     };
     if args.json {
         let sessions = live.map(|(count, _)| count);

@@ -15,7 +15,10 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, (u64, SystemTime)> {
         if of_file.is_dir() {
             found.append(&mut files(&path));
         }
-        found.insert(path, (of_file.len(), of_file.modified().expect("Linux knows")));
+        // When memory that is shared was written is known later, if anything is.
+        if path.extension().is_none_or(|extension| extension != "db-shm") {
+            found.insert(path, (of_file.len(), of_file.modified().expect("Linux knows")));
+        }
     }
     found
 }
