@@ -5,7 +5,8 @@ __serve() {
   # Which starts none.
   case " $* " in *" --check "*) acpd serve "$@"; return ;; esac
   local __line
-  exec {__served}< <(exec acpd serve "$@" 2>>"$__log")
+  # It is killed at the end of the page, and its agents are to end with it.
+  exec {__served}< <(ACPD_CONTINUITY_KEEP=0s exec acpd serve "$@" 2>>"$__log")
   read -r -t 30 __line <&"$__served" || { cat "$__log" >&2; return 1; }
   printf '%s\n' "$__line"
 }

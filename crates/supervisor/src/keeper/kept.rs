@@ -19,6 +19,7 @@ use crate::scratch;
 use crate::stderr::StderrRecorder;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -317,7 +318,8 @@ impl Kept {
             Ok(()) => Left::Nothing,
             // There is no room, say. An attach still finds all of it here; if none comes, it is lost, and the next daemon
             // records what it can: that this one is gone.
-            Err(_) if now < until => {
+            // Where the state directory was removed, no daemon comes.
+            Err(error) if error.kind() != io::ErrorKind::NotFound && now < until => {
                 self.end_due = Some(((now + AGAIN).min(until), until));
                 Left::Everything
             }
