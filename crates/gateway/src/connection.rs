@@ -22,6 +22,7 @@ mod work;
 use crate::capabilities::ClientCapabilities;
 use crate::identity::Identity;
 use crate::outbox::Outbox;
+use crate::owed::Owed;
 use crate::viewer::{Attachment, COMMANDS};
 use crate::wire_error::wire_error;
 use acpd_host::{ClientRef, ClientRequest, Host, HostError, Pending, SessionHandle};
@@ -105,6 +106,7 @@ async fn serve_until_gone(host: Host, options: ConnectionOptions, io: Connection
         capabilities: ClientCapabilities::default(),
         processes: Processes::default(),
         watching: Watching::default(),
+        owed: Owed::default(),
         passed: HashMap::new(),
         joining: None,
         tasks: Tasks::default(),
@@ -122,6 +124,8 @@ struct Connection {
     journal: ConnectionJournal,
     processes: Processes,
     watching: Watching,
+    /// Requests that have no answer so far.
+    owed: Owed,
     /// Requests that a session has.
     passed: HashMap<OwnedId, (SessionHandle, ClientRequest)>,
     /// Where the client joins a session, until it is attached.
@@ -188,6 +192,9 @@ impl Connection {
             Input::Request(call) => Some(call.id.clone()),
             _ => None,
         };
+        if let Some(request) = &request {
+            self.owed.add(request.clone());
+        }
         let decided = std::panic::catch_unwind(AssertUnwindSafe(|| self.core.handle(input, effects)));
         if decided.is_err() {
             tracing::error!("a decision of a connection was lost to a panic");
@@ -276,7 +283,8 @@ impl Connection {
 
     async fn leave(&mut self, request: OwnedId, session: SessionId) {
         let line = result_line(&request, b"{}");
-        let left = self.watching.leave(&session, line.clone()).await;
+        let owing = self.owed.to(request.clone());
+        let left = self.watching.leave(&session, owing.clone(), line.clone()).await;
         let outbox = self.outbox.about(&session);
         self.tasks.spawn(Some(&request.clone()), async move {
             let is_written = match left {
@@ -284,7 +292,7 @@ impl Connection {
                 None => false,
             };
             if !is_written {
-                let _gone = outbox.send(line).await;
+                let _gone = outbox.answer(&owing, line).await;
             }
             Done::new(Some(request), Outcome::Answered)
         });
@@ -292,8 +300,12 @@ impl Connection {
 
     /// Sends a line beside everything else; it answers the request, if there is one.
     fn send(&mut self, request: Option<OwnedId>, outbox: Outbox, line: Bytes) {
+        let owing = request.clone().map(|request| self.owed.to(request));
         self.tasks.spawn(request.clone().as_ref(), async move {
-            let _gone = outbox.send(line).await;
+            let _gone = match owing {
+                Some(owing) => outbox.answer(&owing, line).await,
+                None => outbox.send(line).await,
+            };
             Done::new(request, Outcome::Answered)
         });
     }

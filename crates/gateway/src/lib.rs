@@ -16,6 +16,7 @@ mod limits;
 mod local_socket;
 mod methods;
 mod outbox;
+mod owed;
 mod paging;
 mod questions;
 mod refusal_window;

@@ -20,6 +20,7 @@ pub(crate) use sse_event::sse_event;
 pub(crate) use stream::OpenRefused;
 pub(crate) use streams::{StreamLimits, Streams};
 
+use crate::owed::Owing;
 use acpd_record::SessionId;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -159,16 +160,39 @@ impl Outbox {
             Queue::Streams(sender) => &sender.streams,
         };
         loop {
-            let offered = match &self.address {
-                Address::Connection => streams.offer(&lines),
-                Address::About(session) => streams.offer_about(session, &lines),
-                Address::Viewer(viewing) => streams.offer_viewed(&viewing.session, &lines),
-            };
-            match offered {
+            match self.offer(streams, &lines) {
                 Offered::Taken => return Ok(()),
                 Offered::Closed => return Err(ClientGone),
                 Offered::Wait(change) => change.await,
             }
+        }
+    }
+
+    /// Queues the answer to a request, waiting for room; not if that has been answered meanwhile.
+    pub(crate) async fn answer(&self, owing: &Owing, line: Bytes) -> Result<(), ClientGone> {
+        let streams = match &self.queue {
+            Queue::One(sender) => {
+                let place = sender.reserve().await.map_err(|_| ClientGone)?;
+                let _answered_before = owing.settle(|| place.send(line), |()| true);
+                return Ok(());
+            }
+            Queue::Streams(sender) => &sender.streams,
+        };
+        loop {
+            let is_taken = |offered: &Offered| matches!(offered, Offered::Taken);
+            match owing.settle(|| self.offer(streams, &line), is_taken) {
+                None | Some(Offered::Taken) => return Ok(()),
+                Some(Offered::Closed) => return Err(ClientGone),
+                Some(Offered::Wait(change)) => change.await,
+            }
+        }
+    }
+
+    fn offer(&self, streams: &Streams, lines: &Bytes) -> Offered {
+        match &self.address {
+            Address::Connection => streams.offer(lines),
+            Address::About(session) => streams.offer_about(session, lines),
+            Address::Viewer(viewing) => streams.offer_viewed(&viewing.session, lines),
         }
     }
 }

@@ -14,6 +14,7 @@ mod page;
 
 use crate::capabilities::ClientCapabilities;
 use crate::outbox::{ClientGone, Outbox};
+use crate::owed::Owing;
 use crate::questions::Questions;
 use crate::wire_error::wire_error;
 use acpd_eventlog::{Block, Cursor, CursorError, Presence};
@@ -23,7 +24,7 @@ use bytes::Bytes;
 use core::{Input, ViewerCore};
 use effects::{Body, Effect, Effects, PIECE};
 pub(crate) use handle::{Answer, Attachment, COMMANDS, ViewerHandle};
-use handle::{Command, Delivery, OfRun, Queue, Source, Told, queue};
+use handle::{Command, Delivery, Queue, Source, Told, queue};
 use page::Page;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -225,14 +226,14 @@ impl Viewer {
     }
 
     async fn deliver(&mut self, body: Body, delivery: Delivery) -> Result<(), ClientGone> {
-        let Delivery { line, written, on_connection, of_run } = delivery;
+        let Delivery { line, written, on_connection, owing, of_run } = delivery;
         let line = match of_run {
-            Some(of_run) if body == Body::EndOfRun => Box::pin(end_of(of_run)).await,
+            Some(run) if body == Body::EndOfRun => Box::pin(end_of(run, &owing)).await,
             _ => line,
         };
         match on_connection {
-            true => self.outbox.connection().send(line).await?,
-            false => self.outbox.send(line).await?,
+            true => self.outbox.connection().answer(&owing, line).await?,
+            false => self.outbox.answer(&owing, line).await?,
         }
         // Its receiver may be gone.
         let _told = written.map(|written| written.send(()));
@@ -251,9 +252,9 @@ impl Viewer {
 }
 
 /// How a run ended, as the answer to a request that it was asked.
-async fn end_of(of_run: Box<OfRun>) -> Bytes {
-    let info = of_run.run.ended().await;
-    wire_error(&HostError::AgentGone { info }).to_line(&of_run.id)
+async fn end_of(run: SessionHandle, owing: &Owing) -> Bytes {
+    let info = run.ended().await;
+    wire_error(&HostError::AgentGone { info }).to_line(&owing.id)
 }
 
 /// # Cancel safety

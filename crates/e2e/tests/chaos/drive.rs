@@ -168,7 +168,11 @@ impl Driver {
         let answers = self.answers();
         for sent in &self.sent {
             let count = answers.get(&sent.id).map_or(0, Vec::len);
-            assert!(count == 1 || (count == 0 && !all), "{count} answers to {sent:?}");
+            let told = || -> Vec<&str> {
+                let places = answers.get(&sent.id).into_iter().flatten();
+                places.map(|place| self.client.received()[*place].raw.as_str()).collect()
+            };
+            assert!(count == 1 || (count == 0 && !all), "{count} answers to {sent:?}: {:#?}", told());
         }
     }
 

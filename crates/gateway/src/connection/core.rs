@@ -323,7 +323,11 @@ impl ConnectionCore {
     /// What took too long is answered now, and only that: each request is answered once (FR-3).
     fn drained(&mut self, effects: &mut Effects) {
         let error = wire_error(&HostError::ShuttingDown);
-        effects.push(Effect::SendLast(self.open.drain().map(|(id, _)| error.to_line(&id)).collect()));
+        let answers = self.open.drain().map(|(id, _)| {
+            let line = error.to_line(&id);
+            (id, line)
+        });
+        effects.push(Effect::SendLast(answers.collect()));
     }
 
     fn is_joining(&self, session: &SessionId) -> bool {

@@ -3,6 +3,7 @@
 use super::tasks::Done;
 use super::{Connection, Input};
 use acpd_host::Pending;
+use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,12 +56,13 @@ impl Connection {
         }
     }
 
-    /// Beside the end, which a client that does not read must not hold up.
-    pub(super) fn send_last(&self, lines: Vec<Bytes>) {
-        let outbox = self.outbox.clone();
+    /// Beside the end, which a client that does not read must not hold up. A viewer may have an answer of the session's own
+    /// on its way: the first one counts.
+    pub(super) fn send_last(&self, answers: Vec<(OwnedId, Bytes)>) {
+        let (outbox, owed) = (self.outbox.clone(), self.owed.clone());
         self.host.scope().within(Span::current()).spawn("last answers", async move {
-            for line in lines {
-                if outbox.send(line).await.is_err() {
+            for (request, line) in answers {
+                if outbox.answer(&owed.to(request), line).await.is_err() {
                     return;
                 }
             }

@@ -98,22 +98,22 @@ impl Connection {
         };
         let (written, answered) = oneshot::channel();
         let (keep, kept) = oneshot::channel();
-        let (capabilities, answer_id, run) = (self.capabilities, id.clone(), live.clone());
+        let (capabilities, owed, run) = (self.capabilities, self.owed.to(id.clone()), live.clone());
         let reply = ReplyTo::new(move |Reply { after, before, body }| {
             let body = body.map(|result| match capabilities.filter_result(&result) {
                 Cow::Borrowed(_) => result,
                 Cow::Owned(filtered) => filtered.into(),
             });
-            let line = answer_line(&answer_id, &body);
+            let line = answer_line(&owed.id, &body);
             // In case the viewer leaves with the answer.
             let _gone = keep.send(line.clone());
             // What is said behind the end is no answer of the run's.
             let is_late = matches!(body, Err(HostError::SessionEnded { .. }));
-            let mut answer = Answer::new(after, line).before(before);
+            let mut answer = Answer::new(owed, after, line).before(before);
             answer.delivery.written = Some(written);
-            slot.fill(if is_late { answer } else { answer.of_run(answer_id, run) });
+            slot.fill(if is_late { answer } else { answer.of_run(run) });
         });
-        let outbox = self.outbox.about(&session);
+        let (outbox, owing) = (self.outbox.about(&session), self.owed.to(id.clone()));
         match live.request(method, params, self.client.clone(), reply).await {
             Ok(request) => drop(self.passed.insert(id.clone(), (live.clone(), request))),
             Err(error) => return self.send(Some(id.clone()), outbox, wire_error(&error).to_line(&id)),
@@ -125,7 +125,7 @@ impl Connection {
                     // The session's task is gone without an answer; its end is the answer.
                     Err(_) => wire_error(&live.ended_error().await).to_line(&id),
                 };
-                let _gone = outbox.send(line).await;
+                let _gone = outbox.answer(&owing, line).await;
             }
             Done::new(Some(id), Outcome::Answered)
         });

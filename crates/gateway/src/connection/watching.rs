@@ -2,6 +2,7 @@
 
 use crate::capabilities::ClientCapabilities;
 use crate::outbox::Outbox;
+use crate::owed::Owing;
 use crate::questions::{AskedQuestion, Questions};
 use crate::viewer::{Answer, Attachment, Viewer, ViewerHandle};
 use acpd_host::{Host, SessionHandle};
@@ -88,24 +89,35 @@ impl Watching {
     }
 
     /// Stops watching a session; the receiver is told once `line` was written behind what the viewer has written.
-    pub(super) async fn leave(&mut self, session: &SessionId, line: Bytes) -> Option<oneshot::Receiver<()>> {
+    pub(super) async fn leave(
+        &mut self,
+        session: &SessionId,
+        owing: Owing,
+        line: Bytes,
+    ) -> Option<oneshot::Receiver<()>> {
         let watched = self.viewers.get_mut(session)?;
         watched.live = None;
-        watched.viewer.leave(line).await.ok()
+        watched.viewer.leave(owing, line).await.ok()
     }
 }
 
 /// Writes an answer behind the events that precede it, through the viewer of its session if the client has one.
-pub(super) async fn write_answer(outbox: &Outbox, viewer: Option<&ViewerHandle>, after: u64, line: Bytes) {
+pub(super) async fn write_answer(
+    outbox: &Outbox,
+    viewer: Option<&ViewerHandle>,
+    owing: Owing,
+    after: u64,
+    line: Bytes,
+) {
     if let Some(viewer) = viewer
         && let Ok(slot) = viewer.reply_slot().await
     {
-        let (answer, told) = Answer::new(after, line.clone()).told();
+        let (answer, told) = Answer::new(owing.clone(), after, line.clone()).told();
         slot.fill(answer);
         if told.await.is_ok() {
             return;
         }
     }
     // A client that is gone reads nothing.
-    let _gone = outbox.send(line).await;
+    let _gone = outbox.answer(&owing, line).await;
 }

@@ -14,6 +14,7 @@ use super::{Connection, answer_line, json};
 use crate::capabilities::{ClientCapabilities, InitializeParams, initialize_result, watcher_result};
 use crate::identity::Identity;
 use crate::outbox::Outbox;
+use crate::owed::Owing;
 use crate::viewer::ViewerHandle;
 use crate::wire_error::wire_error;
 use acpd_host::{
@@ -21,7 +22,6 @@ use acpd_host::{
     SessionState, TerminatedBy, method,
 };
 use acpd_record::SessionId;
-use acpd_wire::OwnedId;
 use bytes::Bytes;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ struct OwnMeta<T> {
 
 /// What work knows of its connection, as it was when the work began.
 struct Job {
-    id: OwnedId,
+    owing: Owing,
     params: Option<Bytes>,
     host: Host,
     identity: Identity,
@@ -68,7 +68,7 @@ impl Connection {
         };
         let cwd = params.cwd().filter(|cwd| cwd.is_dir()).map(Path::to_owned);
         let job = Job {
-            id,
+            owing: self.owed.to(id.clone()),
             params: params.raw,
             host: self.host.clone(),
             identity: self.options.identity.clone(),
@@ -78,14 +78,14 @@ impl Connection {
             capabilities: self.capabilities,
             outbox,
         };
-        let (id, outbox) = (job.id.clone(), job.outbox.clone());
+        let (owing, outbox) = (job.owing.clone(), job.outbox.clone());
         let work = self.work(work, job, (name, cwd, found));
         self.tasks.spawn(Some(&id.clone()), async move {
             let (answer, done) = work.await;
             // It is live now, or will not be.
             drop(permit);
             if let Some(answer) = answer {
-                let _gone = outbox.send(answer_line(&id, &answer)).await;
+                let _gone = outbox.answer(&owing, answer_line(&id, &answer)).await;
             }
             Done { request: Some(id), ..done }
         });
@@ -218,7 +218,8 @@ impl Job {
             EndRequest::Close | EndRequest::Shutdown => NOTHING,
         });
         // After the end was told: the last event precedes the answer (contract 1.1).
-        write_answer(&self.outbox, viewer.as_ref(), after, answer_line(&self.id, &body)).await;
+        let line = answer_line(&self.owing.id, &body);
+        write_answer(&self.outbox, viewer.as_ref(), self.owing, after, line).await;
         (None, Done::new(None, Outcome::Answered))
     }
 

@@ -3,9 +3,9 @@
 use super::core;
 use super::effects::Body;
 use crate::outbox::ClientGone;
+use crate::owed::Owing;
 use acpd_eventlog::Cursor;
 use acpd_host::{OpenQuestion, SessionHandle, queue};
-use acpd_wire::OwnedId;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,21 +26,16 @@ pub(crate) struct Delivery {
     pub(crate) written: Option<oneshot::Sender<()>>,
     /// It belongs to the connection, not to the session.
     pub(crate) on_connection: bool,
-    /// What it answers, if a run of the session was asked.
-    pub(super) of_run: Option<Box<OfRun>>,
-}
-
-/// A request that a run of the session was to answer.
-#[derive(Debug)]
-pub(super) struct OfRun {
-    pub(super) id: OwnedId,
-    pub(super) run: SessionHandle,
+    /// What it answers.
+    pub(super) owing: Owing,
+    /// The run of the session that was asked, if one was.
+    pub(super) of_run: Option<SessionHandle>,
 }
 
 impl Answer {
     /// An answer that stands behind `after`.
-    pub(crate) fn new(after: u64, line: Bytes) -> Self {
-        let delivery = Delivery { line, written: None, on_connection: false, of_run: None };
+    pub(crate) fn new(owing: Owing, after: u64, line: Bytes) -> Self {
+        let delivery = Delivery { line, written: None, on_connection: false, owing, of_run: None };
         let (before, asked_run, questions) = (None, None, Vec::new());
         Self { after, before, asked_run, questions, body: Body::Given, delivery }
     }
@@ -52,10 +47,10 @@ impl Answer {
         (self, told)
     }
 
-    /// The same as the answer of a run to the request `id`: it counts only if what it stands behind was recorded.
-    pub(crate) fn of_run(mut self, id: OwnedId, run: SessionHandle) -> Self {
+    /// The same as the answer of a run: it counts only if what it stands behind was recorded.
+    pub(crate) fn of_run(mut self, run: SessionHandle) -> Self {
         self.asked_run = Some(run.began_after());
-        self.delivery.of_run = Some(Box::new(OfRun { id, run }));
+        self.delivery.of_run = Some(run);
         self
     }
 
@@ -201,8 +196,8 @@ impl ViewerHandle {
 
     /// Stops watching until it is to follow again. `line` is written behind what it has written already; the receiver is
     /// told of that. The requests that are still open are answered as soon as there is an answer.
-    pub(crate) async fn leave(&self, line: Bytes) -> Result<oneshot::Receiver<()>, ClientGone> {
-        let (answer, told) = Answer::new(0, line).told();
+    pub(crate) async fn leave(&self, owing: Owing, line: Bytes) -> Result<oneshot::Receiver<()>, ClientGone> {
+        let (answer, told) = Answer::new(owing, 0, line).told();
         self.send(Command::Leave(answer)).await.map(|()| told)
     }
 

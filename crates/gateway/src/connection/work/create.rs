@@ -62,9 +62,15 @@ impl Job {
         })?;
         let result = self.with_seq(&self.capabilities.filter_result(&new.result), history_until);
         // The client learns the session's id from it, so it cannot read the session's stream before.
-        let answer = Answer::new(history_until, answer_line(&self.id, &Ok(result))).on_connection();
+        let answer = self.first_answer(history_until, result);
         let live = Some(new.session);
         Ok((session, Attachment { live, cursor, history_until, goes_on: false, own_turn: false, answer }))
+    }
+
+    /// The answer from which the client learns the session's id.
+    fn first_answer(&self, after: u64, result: Bytes) -> Answer {
+        let line = answer_line(&self.owing.id, &Ok(result));
+        Answer::new(self.owing.clone(), after, line).on_connection()
     }
 
     /// The agent's result, with the last event before it for a client that keeps cursors.
@@ -103,7 +109,7 @@ impl Job {
         let result = json(&Recreated { session_id: &session, state: &attached.result });
         let result = self.with_seq(&self.capabilities.filter_result(&result), 0);
         let cursor = self.host.cursor(&session, 0).await?;
-        let answer = Answer::new(0, answer_line(&self.id, &Ok(result))).on_connection().asking(attached.open);
+        let answer = self.first_answer(0, result).asking(attached.open);
         let (live, own_turn) = (Some(live), false);
         Ok((session, Attachment { live, cursor, history_until: 0, goes_on: false, own_turn, answer }))
     }

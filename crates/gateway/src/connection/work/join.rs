@@ -132,7 +132,7 @@ impl Job {
     fn join_answer(&self, until: u64, result: &impl Serialize) -> Answer {
         let result = json(result);
         let result = Bytes::copy_from_slice(&self.capabilities.filter_result(&result));
-        Answer::new(until, answer_line(&self.id, &Ok(result)))
+        Answer::new(self.owing.clone(), until, answer_line(&self.owing.id, &Ok(result)))
     }
 }
 
