@@ -7,9 +7,11 @@
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, IsTerminal};
+use std::ops::AddAssign;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long the rest of the output may take after the command has ended.
@@ -20,6 +22,13 @@ const REST: Duration = Duration::from_secs(5);
 pub(crate) struct Counts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
 }
 
 impl Counts {
@@ -46,10 +55,28 @@ impl Counts {
 
 /// Runs the command to its good end and adds the tests it reports to `counts`.
 pub(crate) fn run(command: Command, counts: &mut Counts) -> Result<()> {
-    run_within(command, counts, REST)
+    run_within(command, counts, REST, |line| anstream::println!("{line}"))
 }
 
-fn run_within(mut command: Command, counts: &mut Counts, rest: Duration) -> Result<()> {
+/// The same; what it prints is shown in one piece at its end.
+pub(crate) fn run_apart(command: Command, counts: &mut Counts) -> Result<()> {
+    let printed = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&printed);
+    let add = move |line: &str| {
+        let mut printed = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.extend([line, "\n"]);
+    };
+    let ended = run_within(command, counts, REST, add);
+    anstream::print!("{}", printed.lock().unwrap_or_else(PoisonError::into_inner));
+    ended
+}
+
+fn run_within(
+    mut command: Command,
+    counts: &mut Counts,
+    rest: Duration,
+    mut show: impl FnMut(&str) + Send + 'static,
+) -> Result<()> {
     let shown = format!("{command:?}");
     let (output, input) = std::io::pipe()?;
     if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
@@ -66,7 +93,7 @@ fn run_within(mut command: Command, counts: &mut Counts, rest: Duration) -> Resu
         for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
             all.add_line(&line);
-            anstream::println!("{line}");
+            show(&line);
         }
         sender.send(all)
     });
@@ -137,7 +164,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut command = shell("sleep 1000 & echo $! >sleeper");
         command.current_dir(dir.path());
-        let result = run_within(command, &mut Counts::default(), Duration::from_millis(50));
+        let result = run_within(command, &mut Counts::default(), Duration::from_millis(50), |_| ());
         let mut kill = shell("kill $(cat sleeper)");
         kill.current_dir(dir.path());
         assert!(answer(kill).is_some());

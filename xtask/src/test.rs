@@ -1,9 +1,11 @@
 //! `cargo xtask test`: everything that has to hold before a change is done, in one command.
 //!
 //! First what the machine must have, then the steps in order, up to the first that fails; last a table of the
-//! steps and one line that counts the tests. Invariant: the line `N passed, 0 failed` appears only when every
-//! selected step passed. CI has no other definition of "passes" than this.
+//! steps and one line that counts the tests. What needs the binaries and nothing else of one another runs in two lanes side by
+//! side, each step in a process of its own, whose output is shown at its end. Invariant: the line `N passed, 0 failed` appears
+//! only when every selected step passed. CI has no other definition of "passes" than this.
 
+mod lanes;
 mod needs;
 mod rest;
 
@@ -26,6 +28,9 @@ pub(crate) struct Options {
     /// Run these steps only; `test` brings `build` with it
     #[arg(long, value_delimiter = ',', value_name = "STEP,...")]
     only: Vec<Step>,
+    /// This is a step of a lane: the binaries are built, and its end is told by its exit code.
+    #[arg(long, hide = true)]
+    in_lane: bool,
 }
 
 /// One step; declared in the order in which they run.
@@ -135,22 +140,52 @@ fn sdk_commands(root: &Path) -> Vec<Command> {
     typescript.into_iter().chain([python]).collect()
 }
 
-/// Runs the command; true when everything passed.
-pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
-    let steps = selected(&options.only);
-    needs::check(&steps, root, options.install)?;
-    let mut counts = Counts::default();
-    let mut rows = Vec::new();
-    let mut failure = None;
-    for &step in &steps {
-        if failure.is_some() {
-            rows.push((step, None, true));
-            continue;
+/// A step that was to run.
+struct Row {
+    step: Step,
+    /// None: it did not run.
+    time: Option<Duration>,
+    is_good: bool,
+}
+
+/// What became of some steps.
+#[derive(Default)]
+struct Outcome {
+    rows: Vec<Row>,
+    failure: Option<(Step, anyhow::Error)>,
+    counts: Counts,
+}
+
+impl Outcome {
+    /// Runs a step by `perform`, unless one before has failed.
+    fn step(&mut self, step: Step, perform: impl FnOnce(&mut Counts) -> Result<()>) {
+        if self.failure.is_some() {
+            return self.skip(step);
         }
         let started = now();
-        failure = perform(step, root, &mut counts).err().map(|error| (step.name(), error));
-        rows.push((step, Some(started.elapsed()), failure.is_none()));
+        self.failure = perform(&mut self.counts).err().map(|error| (step, error));
+        self.rows.push(Row { step, time: Some(started.elapsed()), is_good: self.failure.is_none() });
     }
+
+    fn skip(&mut self, step: Step) {
+        self.rows.push(Row { step, time: None, is_good: false });
+    }
+}
+
+/// Runs the command; true when everything passed.
+pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
+    if let (true, &[step]) = (options.in_lane, &options.only[..]) {
+        return perform(step, root, &mut Counts::default()).map(|()| true);
+    }
+    let steps = selected(&options.only);
+    needs::check(&steps, root, options.install)?;
+    let (one_by_one, lanes) = lanes::split(&steps);
+    let mut outcome = Outcome::default();
+    for step in one_by_one {
+        outcome.step(step, |counts| perform(step, root, counts));
+    }
+    lanes::run(&lanes, root, &mut outcome);
+    let Outcome { rows, failure, counts } = outcome;
     anstream::println!("\n{}", table(&rows));
     let Some((step, error)) = failure else {
         anstream::println!("{GOOD}{}{GOOD:#}", closing(&steps, counts));
@@ -159,6 +194,7 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
     if counts != Counts::default() {
         anstream::println!("tests until then: {} good, {} bad", counts.passed, counts.failed);
     }
+    let step = step.name();
     anstream::println!(
         "{BAD}failed at step {step}{BAD:#}: {error:#}\nagain with: cargo xtask test --only {step}"
     );
@@ -199,18 +235,18 @@ fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
     Ok(())
 }
 
-/// A row for each step, with its time if it ran, and whether it was well.
-fn table(rows: &[(Step, Option<Duration>, bool)]) -> String {
-    let row = |(step, time, good): &(Step, Option<Duration>, bool)| {
-        let (word, style) = match (time, good) {
+/// A line for each step, with its time if it ran, and whether it was well.
+fn table(rows: &[Row]) -> String {
+    let line = |row: &Row| {
+        let (word, style) = match (row.time, row.is_good) {
             (None, _) => ("not run", Style::new()),
             (_, true) => ("ok", GOOD),
             (_, false) => ("FAILED", BAD),
         };
-        let time = time.map(|time| format!("{:8.1} s", time.as_secs_f64())).unwrap_or_default();
-        format!("  {:<8} {style}{word:<7}{style:#}{time}\n", step.name())
+        let time = row.time.map(|time| format!("{:8.1} s", time.as_secs_f64())).unwrap_or_default();
+        format!("  {:<8} {style}{word:<7}{style:#}{time}\n", row.step.name())
     };
-    rows.iter().map(row).collect()
+    rows.iter().map(line).collect()
 }
 
 /// The last line of a run in which everything passed.
@@ -263,8 +299,14 @@ mod tests {
         let counts = Counts { passed: 12, failed: 0 };
         assert_eq!(closing(&[Step::Fmt, Step::Test], counts), "12 passed, 0 failed");
         assert!(!closing(&[Step::Fmt], counts).contains("0 failed"));
-        let second = Some(Duration::from_millis(1500));
-        let rows = [(Step::Fmt, second, true), (Step::Clippy, second, false), (Step::Test, None, true)];
+        let row = |step, millis: Option<u64>, is_good| Row {
+            step,
+            time: millis.map(Duration::from_millis),
+            is_good,
+        };
+        let second = Some(1500);
+        let rows =
+            [row(Step::Fmt, second, true), row(Step::Clippy, second, false), row(Step::Test, None, true)];
         let text = anstream::adapter::strip_str(&table(&rows)).to_string();
         assert_eq!(text, "  fmt      ok          1.5 s\n  clippy   FAILED      1.5 s\n  test     not run\n");
     }
