@@ -9,7 +9,22 @@ use std::time::Duration;
 
 /// Why the connection failed though the process did not end by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AgentFault(pub(crate) String);
+pub(crate) enum AgentFault {
+    /// This was wrong with it.
+    Broken(String),
+    /// Its keeper has another controller.
+    TakenAway,
+}
+
+impl AgentFault {
+    /// What was wrong, in words.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Broken(message) => message,
+            Self::TakenAway => "another process has taken the agent over from acpd",
+        }
+    }
+}
 
 /// The end of an agent process, as its task saw it.
 #[derive(Clone, Debug)]
@@ -21,9 +36,11 @@ pub struct AgentEnd {
 }
 
 impl AgentEnd {
-    /// Whether its keeper stopped it, if no daemon asked for that: the time of the next one was over.
+    /// Whether its keeper stopped it, if no daemon asked for that: the time of the next one was over. A keeper that was lost
+    /// itself does not know how it ended.
     pub(crate) fn was_given_up(&self) -> bool {
-        self.fault.is_none() && !self.report.rungs.is_empty()
+        let is_known = self.report.status != ExitStatus::Unknown;
+        self.fault.is_none() && is_known && !self.report.rungs.is_empty()
     }
 }
 

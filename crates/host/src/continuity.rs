@@ -38,16 +38,13 @@ impl KeptProcess {
     /// Of a process that was just started, which still ends with its host.
     pub(crate) fn new(process: &ProcessHandle, continuity: Arc<Continuity>) -> Self {
         let mark = process.mark().as_str().to_owned();
-        let address = KeeperAddress {
-            mark,
-            key: KeepFor::fresh_key(),
-            keep_ms: u64::try_from(continuity.keep.as_millis()).unwrap_or(u64::MAX),
-        };
+        let address = KeeperAddress { mark, key: KeepFor::fresh_key(), keep_ms: millis(continuity.keep) };
         Self { address, continuity, is_asked: AtomicBool::new(false) }
     }
 
     /// Of a process that has outlived another host.
     pub(crate) fn found(address: KeeperAddress, continuity: Arc<Continuity>) -> Self {
+        let address = KeeperAddress { keep_ms: millis(continuity.keep), ..address };
         Self { address, continuity, is_asked: AtomicBool::new(true) }
     }
 
@@ -69,13 +66,21 @@ impl KeptProcess {
 
     /// A session of it is in the log: from now on it outlives this host.
     pub(crate) fn keep(&self, process: &ProcessHandle, line_limit: usize) {
-        if self.is_asked.swap(true, Ordering::SeqCst) {
-            return;
+        if !self.is_asked.swap(true, Ordering::SeqCst) {
+            self.keep_anew(process, line_limit);
         }
+    }
+
+    /// The same of a process that another host was outlived by, whatever that host has said.
+    pub(crate) fn keep_anew(&self, process: &ProcessHandle, line_limit: usize) {
         let Continuity { keep, detached_bytes, directory, .. } = (*self.continuity).clone();
         let (line_bytes, key) = (line_limit as u64, self.address.key.clone());
         process.keep(KeepFor { keep, detached_bytes, line_bytes, directory, key });
     }
+}
+
+fn millis(keep: Duration) -> u64 {
+    u64::try_from(keep.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What a host that takes a session over has to know beside the log. It may hold secrets, so only the keeper has it.

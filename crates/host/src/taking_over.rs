@@ -72,7 +72,11 @@ impl Host {
         let Some(name) = orphans.first().map(|orphan| orphan.row.agent.clone()) else { return };
         let taken = match self.shared.agents.take_over(&name, &address).await {
             Ok(taken) => taken,
-            Err(AttachError::Gone) => return,
+            Err(AttachError::Gone) => {
+                // It may have lost its name, by which it would be found, and not its life.
+                self.shared.agents.end_unattached(&name, &address).await;
+                return;
+            }
             Err(error @ AttachError::Version) => {
                 tracing::warn!(agent = name, mark = address.mark, error = chain(&error), "an agent is ended");
                 self.shared.agents.end_unattached(&name, &address).await;
@@ -130,6 +134,7 @@ impl Host {
             .into_iter()
             .filter_map(|(number, bytes)| Some((ClientRequest(number), StoredPrompt::read(&bytes)?)))
             .collect();
+        meta.keeper = taken.agent.keeper();
         let appender = self.adopt(&id, (dead, taken.gap.time), &row, &mut meta, &mut projection).await?;
         let kept = taken.marks.run(native.as_json());
         let setup = kept.as_ref().map_or_else(

@@ -67,8 +67,12 @@ fn of_request(requested: &RequestedEnd, at_ms: i64) -> TerminationInfo {
 
 fn of_agent_alone(end: &AgentEnd, turn_active: bool, at_ms: i64) -> TerminationInfo {
     use TerminatedBy::{Agent, Daemon};
-    if let Some(AgentFault(message)) = &end.fault {
-        return failed(Agent, Some(Cause::ProtocolError), message.clone(), at_ms);
+    if let Some(fault) = &end.fault {
+        let (by, cause) = match fault {
+            AgentFault::Broken(_) => (Agent, Cause::ProtocolError),
+            AgentFault::TakenAway => (Daemon, Cause::Superseded),
+        };
+        return failed(by, Some(cause), fault.message().to_owned(), at_ms);
     }
     let status = &end.report.status;
     let (exit_code, signal, how) = match status {

@@ -69,6 +69,8 @@ pub enum Cause {
     DaemonLost,
     /// The next daemon does not speak with what kept the agent for it, and ended it.
     DaemonUpgrade,
+    /// Another daemon, or another program of the same user, has taken the agent over.
+    Superseded,
     /// It ran out of memory: the kernel killed it for that, or its own runtime gave up.
     OutOfMemory,
 }

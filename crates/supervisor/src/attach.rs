@@ -16,7 +16,7 @@ use crate::pipes::{Stdin, StdinShared, Stdout};
 use crate::process::{self, Handling, Process};
 use crate::queue;
 use crate::spec::ProgramSpec;
-use crate::standing::keeper_of;
+use crate::standing::{is_keeper_of, keeper_of};
 use crate::start::{Control, Supervisor};
 use crate::stderr::StderrRecorder;
 use crate::sweep::ProcessMark;
@@ -24,6 +24,7 @@ use crate::tap::{StderrLine, StderrTap};
 use crate::teed::Teed;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::Pid;
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -40,6 +41,10 @@ use tracing::Span;
 
 /// How long a keeper may take to answer. It may have to send all that it retains.
 const ANSWER_BOUND: Duration = Duration::from_secs(30);
+/// How often a keeper that lives is asked again that has dropped the question: others of this user may flood it with theirs.
+const QUESTIONS: usize = 50;
+/// And after how long.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// What a new host says of a program that it takes over.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +87,9 @@ pub enum AttachError {
     /// Neither its keeper nor what that would have left is there.
     #[error("its keeper is gone")]
     Gone,
+    /// Its keeper lives, and has hung up each time that it was asked.
+    #[error("its keeper does not listen to this host")]
+    Dropped,
     /// Its keeper does not know the key.
     #[error("its keeper does not know this host")]
     Refused,
@@ -131,7 +139,7 @@ impl Supervisor {
             Err(rustix::io::Errno::NOENT) => return Err(AttachError::Gone),
             opened => opened.map_err(io::Error::from)?,
         };
-        let asked = tokio::time::timeout(ANSWER_BOUND, ask(&directory, mark, key)).await;
+        let asked = tokio::time::timeout(ANSWER_BOUND, ask_again(&directory, mark, key)).await;
         match asked.map_err(|_| AttachError::Io(io::ErrorKind::TimedOut.into()))? {
             // It has ended; what it left was there before.
             Err(AttachError::Gone) => {
@@ -279,6 +287,17 @@ async fn forget(directory: OwnedFd, mark: &ProcessMark) {
     let _panic = forgotten.await;
 }
 
+/// Asks a keeper for its program until it answers, or is gone.
+async fn ask_again(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result<Found, AttachError> {
+    for _ in 1..QUESTIONS {
+        match ask(directory, mark, key).await {
+            Err(AttachError::Dropped) => tokio::time::sleep(AGAIN).await,
+            asked => return asked,
+        }
+    }
+    ask(directory, mark, key).await
+}
+
 /// Asks a keeper for its program.
 async fn ask(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result<Found, AttachError> {
     let socket =
@@ -293,12 +312,24 @@ async fn ask(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result<Found
         .link
         .send_whole(&Command::Hello(Hello { versions: VERSIONS, key: key.to_owned() }).to_bytes())
         .await;
-    let stdout = receive(&mut control).await.map_err(gone)?;
-    let (head, retained) = judge(control.report().await)?;
+    let answer = async {
+        let stdout = receive(&mut control).await.map_err(gone)?;
+        Ok((stdout, judge(control.report().await)?))
+    };
+    let (stdout, (head, retained)) = match answer.await {
+        // It has hung up, and lives.
+        Err(AttachError::Gone) if is_keeper(keeper_pid, mark).await => return Err(AttachError::Dropped),
+        answer => answer?,
+    };
     let missing = || io::Error::new(io::ErrorKind::InvalidData, "the keeper has sent no stdout");
     let stdout = stdout.ok_or_else(missing)?;
     let keeper_pid = keeper_pid.as_raw_nonzero().get().unsigned_abs();
     Ok(Found { keeper, keeper_pid, control, head: *head, retained, stdout })
+}
+
+async fn is_keeper(pid: Pid, mark: &ProcessMark) -> bool {
+    let mark = mark.clone();
+    tokio::task::spawn_blocking(move || is_keeper_of(pid, &mark)).await.unwrap_or(false)
 }
 
 /// What a keeper says to the first word, or has left as the last one.

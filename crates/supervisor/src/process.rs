@@ -99,8 +99,8 @@ impl ProcessHandle {
         &self.mark
     }
 
-    /// From now on it outlives this process, if it was started as kept. Said again, it changes nothing. Does not wait; a
-    /// keeper that cannot do it says so in the log.
+    /// From now on it outlives this process, if it was started as kept. Said again, it changes for how long, and how much of its
+    /// output is taken meanwhile. Does not wait; a keeper that cannot do it says so in the log.
     pub fn keep(&self, what: KeepFor) {
         let KeepFor { keep, detached_bytes, line_bytes, directory, key } = what;
         let Some(link) = &self.link else { return };
@@ -149,14 +149,30 @@ impl ProcessHandle {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn exited(&self) -> Arc<ExitReport> {
+        match self.over().await {
+            Some(report) => report,
+            None => pending().await,
+        }
+    }
+
+    /// Waits for the end, or until the program is not ours any more: None.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn over(&self) -> Option<Arc<ExitReport>> {
         if let Some(report) = self.report.wait().await {
-            return Arc::clone(report);
+            return Some(Arc::clone(report));
         }
         if self.is_superseded() {
-            return pending().await;
+            return None;
         }
         // The task panicked; its scope has logged that, and the keeper ends the program.
-        Arc::new(ExitReport {
+        Some(Arc::new(self.unknown_end()))
+    }
+
+    /// The report of an end of which nothing is known.
+    pub fn unknown_end(&self) -> ExitReport {
+        ExitReport {
             pid: self.pid,
             status: ExitStatus::Unknown,
             leaked: 0,
@@ -164,7 +180,7 @@ impl ProcessHandle {
             oom_kills: 0,
             stderr: StderrRecorder::default().excerpt(),
             containment: crate::Containment::ProcessGroup,
-        })
+        }
     }
 }
 

@@ -83,6 +83,13 @@ impl Scratch {
         self
     }
 
+    /// Without what was added to the configuration so far.
+    #[must_use]
+    pub fn bare(mut self) -> Self {
+        self.rest.clear();
+        self
+    }
+
     /// Adds an agent.
     #[must_use]
     pub fn agent(self, name: &str, command: impl AsRef<Path>, args: &[String]) -> Self {

@@ -44,6 +44,7 @@ describe("ending", () => {
     [{ cause: "agent_crash" }, "bad", "Crashed"],
     [{ cause: "daemon_lost" }, "bad", "Daemon lost"],
     [{ cause: "daemon_upgrade" }, "still", "Daemon upgraded"],
+    [{ cause: "superseded" }, "bad", "Taken away"],
     [{ cause: "out_of_memory" }, "bad", "Out of memory"],
     [{ cause: "fenced" as Cause, reason: "error" }, "bad", "Fenced"],
     [{ reason: "error" }, "bad", "Failed"],

@@ -172,6 +172,7 @@ pub(super) fn hint(info: &Value, agent: &str) -> Option<String> {
         "daemon_upgrade" => {
             "acpd was replaced by a version that could not go on with the agent; run the prompt again"
         }
+        "superseded" => "look for another daemon or program that uses this state directory",
         _ => return None,
     };
     Some(hint.replace("SIGNAL", signal).replace("AGENT", agent))

@@ -81,9 +81,10 @@ fn nothing_is_kept_where_nothing_is_to_be() {
     assert_eq!((&ended["cause"], expired), (&json!("daemon_lost"), 0));
 }
 
-// contract 7.2: an agent that waits is taken over also by a daemon whose own agents do not, and outlives that one as it was told to
+// contract 7.2: an agent that waits is taken over also by a daemon whose own agents do not, and ends with that one: how long it waits
+// is what the last daemon said
 #[test]
-fn an_agent_goes_on_where_nothing_is_kept_any_more() {
+fn the_last_daemon_says_how_long_an_agent_waits() {
     let scratch = keeping("60s");
     let mut daemon = scratch.serve();
     let session = Session::begin(&daemon, &scratch, "example", "hang");
@@ -92,18 +93,34 @@ fn an_agent_goes_on_where_nothing_is_kept_any_more() {
     daemon.kill();
 
     let scratch = scratch.keep("0s");
-    for _ in 0..2 {
-        let mut daemon = scratch.serve();
-        assert_eq!(session.pid(&daemon), pid);
-        daemon.kill();
-    }
     let mut daemon = scratch.serve();
+    assert_eq!(session.pid(&daemon), pid);
     let other = Session::begin(&daemon, &scratch, "example", "hang");
     other.event(&daemon, "prompt");
     daemon.kill();
+    gone(pid);
     let mut daemon = scratch.serve();
-    assert_eq!(other.event(&daemon, "ended")["terminationInfo"]["cause"], "daemon_lost");
+    for session in [session, other] {
+        assert_eq!(session.event(&daemon, "ended")["terminationInfo"]["cause"], "daemon_lost");
+    }
+    daemon.stop();
+}
+
+// contract 7.2: an agent goes on whose entry is not in the configuration any more, as it does over a reload
+#[test]
+fn an_agent_goes_on_without_its_entry() {
+    let scratch = keeping("60s").example("renamed", &[]);
+    let mut daemon = scratch.serve();
+    let session = Session::begin(&daemon, &scratch, "renamed", "ask edit");
+    let asked = session.event(&daemon, "permission_requested");
+    let pid = session.pid(&daemon);
+    daemon.kill();
+
+    let scratch = scratch.bare().example("other", &[]);
+    let mut daemon = scratch.serve();
     assert_eq!(session.pid(&daemon), pid);
+    assert_eq!(session.answer(&daemon, &asked["seq"], "allow-once").status, 204);
+    assert_eq!(session.event(&daemon, "turn_ended")["stopReason"], "end_turn");
     daemon.stop();
 }
 

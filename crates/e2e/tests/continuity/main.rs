@@ -6,5 +6,6 @@ mod session;
 // The keepers that are kept are for this machine only.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod skew;
+mod strangers;
 mod terminals;
 mod turns;

@@ -161,7 +161,7 @@ impl AgentCore {
 
     pub(super) fn fail(&mut self, message: String, out: &mut Effects) {
         out.notes.push(Note::Failed(message.clone()));
-        self.fault.get_or_insert(AgentFault(message));
+        self.fault.get_or_insert(AgentFault::Broken(message));
         out.stop = true;
     }
 

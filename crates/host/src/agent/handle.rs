@@ -208,7 +208,7 @@ impl AgentHandle {
         }
         // The agent task panicked. Its process handle is gone with it, so the keeper ends the process.
         self.known.process.stop();
-        let fault = Some(AgentFault("acpd's own connection to the agent failed".to_owned()));
+        let fault = Some(AgentFault::Broken("acpd's own connection to the agent failed".to_owned()));
         let report = self.known.process.exited().await;
         let report = self.known.secrets.lock().redact_report(&report);
         Arc::new(AgentEnd { report, fault })
@@ -371,7 +371,7 @@ impl AgentHandle {
 
     /// Gives up on the connection: the process is stopped and its end has `fault`.
     pub(crate) fn fail(&self, fault: AgentFault) {
-        if self.known.connection.send(|core, _, out| core.fail(fault.0, out)).is_err() {
+        if self.known.connection.send(|core, _, out| core.fail(fault.message().to_owned(), out)).is_err() {
             self.known.process.stop();
         }
     }

@@ -8,7 +8,7 @@ use super::{AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStarter, Spares,
 use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
-use crate::spec::AgentSpec;
+use crate::spec::{AgentSpec, Program};
 use acpd_record::{KeeperAddress, PermissionMode, SessionId};
 use acpd_supervisor::{AttachError, ProcessMark, TaskScope};
 use parking_lot::{Mutex, RwLock};
@@ -159,24 +159,31 @@ impl Agents {
         self.starter.continuity.as_ref()?.only.as_ref()
     }
 
-    /// Takes over a process that another host began for `agent`.
+    /// Takes over a process that another host began for `agent`. It goes on also where there is no such entry any more, as it does
+    /// when the entry goes while it runs.
     ///
     /// # Errors
-    /// When its keeper is gone or does not answer as it should, or there is no such agent any more.
+    /// When its keeper is gone or does not answer as it should.
     pub(crate) async fn take_over(
         &self,
         agent: &str,
         address: &KeeperAddress,
     ) -> Result<TakenAgent, AttachError> {
-        let spec = self.entries.read().specs.get(agent).cloned();
-        match spec {
-            Some(spec) => self.starter.take_over(&spec, address).await,
-            // By which rules it would go on is not known.
-            None => {
-                self.starter.end(address).await?;
-                Err(AttachError::Gone)
-            }
+        self.starter.take_over(&self.entry_or_default(agent), address).await
+    }
+
+    /// An entry, or what agents have in common where there is none.
+    fn entry_or_default(&self, agent: &str) -> Arc<AgentSpec> {
+        let entries = self.entries.read();
+        if let Some(spec) = entries.specs.get(agent) {
+            return Arc::clone(spec);
         }
+        tracing::warn!(agent, "an agent goes on that has no entry any more");
+        let program = Program { command: agent.into(), args: Vec::new(), env: Vec::new() };
+        let bare = AgentSpec::new(agent.to_owned(), program);
+        let Some(other) = entries.specs.values().next() else { return Arc::new(bare) };
+        let (timeouts, line_limit, files) = (other.timeouts, other.line_limit, other.files.clone());
+        Arc::new(AgentSpec { timeouts, line_limit, files, ..bare })
     }
 
     /// Ends a process that another host began for `agent`, and whose keeper cannot be spoken with.

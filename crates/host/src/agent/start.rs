@@ -147,7 +147,7 @@ async fn start_process(
         Err(failure) => {
             match &failure {
                 // IN-5: an agent of another version is stopped, and it is said so.
-                InitializeFailure::BadAnswer(detail) => agent.fail(AgentFault(detail.clone())),
+                InitializeFailure::BadAnswer(detail) => agent.fail(AgentFault::Broken(detail.clone())),
                 InitializeFailure::Timeout(_) | InitializeFailure::Refused(_) => agent.stop(),
                 InitializeFailure::Exited(_) | InitializeFailure::Broke(_) => {}
             }
@@ -168,7 +168,7 @@ async fn initialize(agent: &AgentHandle) -> Result<AgentInfo, InitializeFailure>
         Err(Gone) => {
             let end = agent.ended().await;
             Err(match &end.fault {
-                Some(AgentFault(fault)) => InitializeFailure::Broke(fault.clone()),
+                Some(fault) => InitializeFailure::Broke(fault.message().to_owned()),
                 None => InitializeFailure::Exited(end.report.status.clone()),
             })
         }

@@ -84,6 +84,8 @@ impl AgentStarter {
         let (connection, task) =
             AgentTask::new(attached.process, spec.line_limit, begun, publish, recorder, span);
         let kept = KeptProcess::found(address.clone(), Arc::clone(continuity));
+        // What holds from now on is what this host says.
+        kept.keep_anew(&handle, spec.line_limit);
         let known = AgentRef {
             spec: Arc::clone(spec),
             info,
@@ -111,18 +113,6 @@ impl AgentStarter {
     ) -> Result<Attached, AttachError> {
         let mark = ProcessMark::parse(&address.mark).ok_or(AttachError::Gone)?;
         self.supervisor.attach(&continuity.directory, &mark, &address.key, adopting).await
-    }
-
-    /// Ends the process behind a keeper.
-    ///
-    /// # Errors
-    /// As [`take_over`](Self::take_over).
-    pub(crate) async fn end(&self, address: &KeeperAddress) -> Result<(), AttachError> {
-        let Some(continuity) = &self.continuity else { return Ok(()) };
-        let attached = self.attach(continuity, address, Adopting::default()).await?;
-        attached.process.handle.stop();
-        attached.process.handle.exited().await;
-        Ok(())
     }
 
     /// Forgets these ends, but for those of processes that were taken over.

@@ -3,14 +3,15 @@
 //!
 //! One loop, nothing awaited outside its select. Memory is bounded on both sides: while a session is behind, the
 //! agent is not read; while the agent does not read, requests to it are refused, and it is not read either.
-//! Invariant: every session hears [`SessionInput::Gone`] after everything else, once.
+//! Invariant: every session hears [`SessionInput::Gone`] after everything else, once; also when another host has taken the
+//! process away, to which nothing is done then.
 
 use super::connection::{AgentConnection, ForSession};
 use super::core::AgentCore;
 use super::handle::InUse;
 use super::health::Running;
 use super::inbox::{Inbox, NotTaken};
-use super::{AgentEnd, SessionInput};
+use super::{AgentEnd, AgentFault, SessionInput};
 use crate::secrets::Secrets;
 use acpd_supervisor::{self as supervisor, ExitReport, ProcessHandle, Stdout, Teller, sleep_until};
 use acpd_wire::LineBuffer;
@@ -103,7 +104,8 @@ enum Event {
     Unblocked,
     HalfClosedTooLong,
     Killed,
-    Exited(Arc<ExitReport>),
+    /// None: it is another host's.
+    Over(Option<Arc<ExitReport>>),
 }
 
 impl AgentTask {
@@ -165,7 +167,7 @@ impl AgentTask {
                 () = sleep_until(process.half_closed_until), if process.half_closed_until.is_some() && !exit_known => Event::HalfClosedTooLong,
                 () = sleep_until(self.settle_at), if self.settle_at.is_some() => Event::Changed,
                 () = self.recorder.kill.cancelled(), if !killed && !exit_known => Event::Killed,
-                report = process.handle.exited(), if !exit_known => Event::Exited(report),
+                report = process.handle.over(), if !exit_known => Event::Over(report),
             };
             match event {
                 Event::Read(Ok(0) | Err(_)) => self.stdout_ended(),
@@ -178,7 +180,9 @@ impl AgentTask {
                     killed = true;
                     self.process.handle.kill();
                 }
-                Event::Exited(report) => exited = Some(report),
+                Event::Over(report) => {
+                    exited = report.or_else(|| Some(Arc::new(self.process.handle.unknown_end())));
+                }
             }
             batches += self.deliver();
             self.settle();
@@ -196,6 +200,7 @@ impl AgentTask {
         // Nothing of a secret is shown.
         let report = self.recorder.secrets.lock().redact_report(&report);
         let (fault, owes_answers) = self.connection.0.see(|core, _| (core.take_fault(), core.owes_answers()));
+        let fault = if self.process.handle.is_superseded() { Some(AgentFault::TakenAway) } else { fault };
         let end = Arc::new(AgentEnd { report, fault });
         self.recorder.running.ended(&end, owes_answers);
         self.publish.tell(Arc::clone(&end));

@@ -134,7 +134,7 @@ fn the_ended_payload_is_exact() {
 #[test]
 fn a_fault_comes_before_the_exit_it_led_to() {
     let mut end = ended(ExitStatus::Code(0));
-    end.fault = Some(AgentFault("agent closed its stdout and kept running".into()));
+    end.fault = Some(AgentFault::Broken("agent closed its stdout and kept running".into()));
     let got = info(&end, false);
     assert_eq!((got.reason, got.cause, got.exit_code), (Reason::Error, Some(Cause::ProtocolError), None));
 }

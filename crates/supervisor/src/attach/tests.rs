@@ -50,7 +50,7 @@ fn an_answer_says_whether_a_keeper_can_be_spoken_with() {
             Err(AttachError::Version) => "version",
             Err(AttachError::Refused) => "refused",
             Err(AttachError::Gone) => "gone",
-            Err(AttachError::Io(_)) => "io",
+            Err(AttachError::Dropped | AttachError::Io(_)) => "io",
         };
         assert_eq!(is, judged, "{name}");
     }

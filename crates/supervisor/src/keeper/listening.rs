@@ -1,7 +1,7 @@
 //! Where a keeper can be found by the next daemon: a socket in a directory that only its user may enter.
 //!
-//! Owner of connections until they have said who they are. They are few, and the oldest gives way to the newest; none is
-//! answered before it has said the right key.
+//! Owner of connections until they have said who they are. They are few, and the oldest gives way to the newest, but not before
+//! it was heard; none is answered before it has said the right key.
 
 use super::connection::Connection;
 use super::protocol::{Command, Hello, Keep, Why};
@@ -69,10 +69,10 @@ impl Listening {
 
     /// Looks at all of them; gives one that has said the right key, which is `may_attach`'s to say.
     pub(super) fn look(&mut self, may_attach: impl Fn(&str) -> Result<(), Why>) -> Option<Connection> {
-        while let Ok((socket, _)) = self.listener.accept() {
-            if self.strangers.len() == STRANGERS {
-                self.strangers.remove(0);
-            }
+        // What does not come in now is there at the next look.
+        while self.strangers.len() < STRANGERS
+            && let Ok((socket, _)) = self.listener.accept()
+        {
             self.strangers.extend(Connection::new(socket).ok());
         }
         let mut index = 0;
@@ -88,6 +88,9 @@ impl Listening {
                     }
                 }
             }
+        }
+        if self.strangers.len() == STRANGERS {
+            self.strangers.remove(0);
         }
         None
     }

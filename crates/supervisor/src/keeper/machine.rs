@@ -81,15 +81,21 @@ impl Machine {
         if has_room { Ok(()) } else { Err(Impossible) }
     }
 
-    /// From now on a lost controller is waited for. Said again, it changes nothing; true the first time.
+    /// From now on a lost controller is waited for. Said again, it changes for how long, and how much is retained meanwhile, and
+    /// nothing else; true the first time.
     pub(super) fn keep(&mut self, keep: Keep) -> bool {
-        if self.keep.is_some() {
-            return false;
-        }
         let bound = keep.detached_bytes.saturating_add(keep.line_bytes);
         self.output.bound_to(usize::try_from(bound).unwrap_or(usize::MAX));
-        self.keep = Some(keep);
-        true
+        match &mut self.keep {
+            Some(before) => {
+                before.keep_ms = keep.keep_ms;
+                false
+            }
+            none => {
+                *none = Some(keep);
+                true
+            }
+        }
     }
 
     /// What was asked for could not be had.

@@ -183,6 +183,7 @@ fn each_bad_end_has_a_hint() {
         ("out_of_memory", "more memory"),
         ("daemon_lost", "run the prompt again"),
         ("daemon_upgrade", "run the prompt again"),
+        ("superseded", "this state directory"),
     ] {
         let shown =
             ended(json!({"reason": "error", "terminatedBy": "agent", "message": "m", "cause": cause}));

@@ -209,7 +209,7 @@ fn a_line_that_is_too_long_ends_the_connection() {
     assert!(out.stop);
     assert!(delivered(&stage.line(&update("a"))).is_empty());
     let fault = stage.core.take_fault().expect("it failed");
-    assert_eq!(fault.0, "agent wrote a line over the limit of 10 bytes");
+    assert_eq!(fault.message(), "agent wrote a line over the limit of 10 bytes");
 }
 
 // FR-5, FR-7, contract 7.3: noise, broken messages, acpd's own namespace, updates of no session
