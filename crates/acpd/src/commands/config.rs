@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// Every key, as operators read it.
-const SAMPLE: &str = include_str!("../../../../deploy/config.toml");
+const SAMPLE: &str = include_str!("../../config.toml");
 /// In the place of a secret.
 const HIDDEN: &str = "(hidden)";
 

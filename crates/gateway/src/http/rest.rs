@@ -103,7 +103,7 @@ fn below_versions(routes: &[Route]) -> Router<Arc<Shared>> {
 }
 
 /// The OpenAPI document, as generators of clients read it.
-const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
+const DOCUMENT: &str = include_str!("../../openapi.json");
 
 /// `GET /openapi.json`
 async fn document() -> impl IntoResponse {
