@@ -4,6 +4,7 @@
 //! before. Invariants: a usage error exits with 2 and says what to type; only commands that exist are offered.
 
 mod chat;
+mod completions;
 mod config;
 mod daemon;
 mod operate;
@@ -16,6 +17,8 @@ mod tests;
 mod token;
 
 pub use chat::{Attach, Chat};
+pub(crate) use completions::VARIABLE;
+pub use completions::{Completions, Shell};
 pub use config::ConfigCommand;
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
 pub use operate::{Doctor, Open, Operate};
@@ -118,6 +121,8 @@ pub enum Command {
     /// Look at the configured agents
     #[command(subcommand)]
     Agents(Agents),
+    /// Print what a shell needs to complete command lines of acpd
+    Completions(Completions),
     /// The deterministic agent that ships with acpd, on stdin and stdout; for trying things out
     #[command(
         disable_help_flag = true,

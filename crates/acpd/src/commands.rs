@@ -4,6 +4,7 @@ use crate::exit::{self, Failure};
 use std::path::{Path, PathBuf};
 
 pub(crate) mod agents;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod handover;

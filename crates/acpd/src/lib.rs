@@ -14,6 +14,7 @@ mod clean;
 pub mod cli;
 mod client;
 mod commands;
+mod completing;
 pub mod config;
 mod config_file;
 mod daemon;

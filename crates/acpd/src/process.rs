@@ -4,7 +4,7 @@ use crate::cli::{Cli, Command};
 use crate::commands::serve::Left;
 use crate::exit::Failure;
 use crate::passed::Passed;
-use crate::{commands, exit, logging, runtime};
+use crate::{commands, completing, exit, logging, runtime};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,6 +23,11 @@ pub fn run_process() -> ExitCode {
     }
     if args.get(1).is_some_and(|arg| arg == EXAMPLE_AGENT) {
         return acpd_example_agent::run(args.into_iter().skip(2));
+    }
+    match completing::answer(&args) {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        Err(error) => error.exit(),
     }
     let cli = match Cli::parse_args(args) {
         Ok(cli) => cli,
@@ -66,6 +71,7 @@ pub fn run_process() -> ExitCode {
             Command::Handover(handover) => commands::handover::handover(handover).await,
             Command::Reload(reload) => commands::reload::reload(reload).await,
             Command::Agents(agents) => commands::agents::agents(agents).await,
+            Command::Completions(args) => commands::completions::completions(&args),
             Command::ExampleAgent { .. } => unreachable!("it was taken off above"),
         }
         .map(|()| Left::default())

@@ -55,11 +55,13 @@ fn needs(steps: &[Step], channel: Version) -> Vec<Need> {
     let (major, minor, patch) = channel;
     let rustup = |what: &str| Get::Rustup(format!("rustup {what}"));
     let toolchain = rustup(&format!("toolchain install {major}.{minor}.{patch}"));
-    let all: [(_, &'static [Step], _, _, _); 16] = [
+    let all: [(_, &'static [Step], _, _, _); 18] = [
         ("rustc as new as rust-toolchain.toml says", CARGO, "rustc --version", channel, toolchain),
         ("rustfmt", &[Fmt, Interop], "cargo fmt --version", ANY, rustup("component add rustfmt")),
         ("clippy", &[Clippy], "cargo clippy --version", ANY, rustup("component add clippy")),
         ("a C compiler (SQLite is built from source)", CARGO, "cc --version", ANY, Get::Apt("gcc libc6-dev")),
+        ("zsh (completions are tried in it)", &[Test], "zsh --version", ANY, Get::Apt("zsh")),
+        ("fish (completions are tried in it)", &[Test], "fish --version", ANY, Get::Apt("fish")),
         ("git", &[Tidy, Test, Book], "git --version", ANY, Get::Apt("git")),
         ("openssl (the guide's line that makes a certificate is tested)", &[Test, Sdk, Book], "openssl version", ANY, Get::Apt("openssl")),
         ("Python 3.10 or newer", &[Rest, Sdk], "python3 --version", (3, 10, 0), Get::Apt("python3")),

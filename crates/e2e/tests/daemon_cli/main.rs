@@ -6,6 +6,7 @@ mod chat;
 mod checking;
 mod cli;
 mod client_section;
+mod completions;
 mod configuration;
 mod cutting_proxy;
 mod doctor;
