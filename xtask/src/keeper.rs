@@ -60,19 +60,29 @@ fn build(root: &Path) -> Result<Vec<u8>> {
         "cargo build --locked --profile keeper --target {TARGET} -p acpd-supervisor --bin acpd-keeper --target-dir"
     );
     let mut command = run::line(&line, root);
-    let places = places(root)?;
     // Of a package with a level of its own, cargo does not strip the program.
     let mut flags = vec!["-Cstrip=symbols".to_owned()];
-    let named = |(place, name): &(PathBuf, _)| format!("--remap-path-prefix={}={name}", place.display());
-    flags.extend(places.iter().map(named));
+    flags.extend(renamed(root)?);
     command.arg(&directory).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     run::run(command, &mut Counts::default())?;
     let program = std::fs::read(directory.join(TARGET).join("keeper/acpd-keeper"))?;
-    for (place, _) in &places {
-        let named = memchr::memmem::find(&program, place.as_os_str().as_encoded_bytes());
+    names_no_place(&program, root)?;
+    Ok(program)
+}
+
+/// Flags for rustc, by which a program names nothing of this machine.
+pub(crate) fn renamed(root: &Path) -> Result<Vec<String>> {
+    let named = |(place, name): &(PathBuf, _)| format!("--remap-path-prefix={}={name}", place.display());
+    Ok(places(root)?.iter().map(named).collect())
+}
+
+/// Whether they did what they are for.
+pub(crate) fn names_no_place(program: &[u8], root: &Path) -> Result<()> {
+    for (place, _) in places(root)? {
+        let named = memchr::memmem::find(program, place.as_os_str().as_encoded_bytes());
         ensure!(named.is_none(), "the program names {}", place.display());
     }
-    Ok(program)
+    Ok(())
 }
 
 /// Where the sources are on this machine, and what they are called instead.

@@ -6,6 +6,7 @@
 mod bench;
 mod book;
 mod conformance;
+mod dist;
 mod inspector;
 mod keeper;
 mod openapi;
@@ -42,6 +43,8 @@ enum Command {
     Inspector(inspector::Options),
     /// Build the keeper alone and keep it for the version that it speaks: later daemons are tested with it
     Keeper(keeper::Options),
+    /// Build the program that is handed out for an old glibc, and pack it into target/packages, for each registry
+    Dist(dist::Options),
     /// Make the pictures of the inspector in docs/images, with Chromium
     Images,
     /// Build the book into target/book, and run every command and sample of its pages and of the README
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Openapi => openapi::run(root).map(|()| true),
         Command::Inspector(options) => inspector::run(&options, root),
         Command::Keeper(options) => keeper::run(&options, root).map(|()| true),
+        Command::Dist(options) => dist::run(&options, root).map(|()| true),
         Command::Images => inspector::pictures(root).map(|()| true),
         Command::Book(options) => book::run(&options, root),
         Command::Bench(options) => bench::run(&options, root),

@@ -7,6 +7,7 @@
 
 mod lanes;
 mod needs;
+mod packages;
 mod rest;
 
 use crate::outside::{beside, path, target_directory};
@@ -46,6 +47,8 @@ enum Step {
     Build,
     /// Every test of the workspace
     Test,
+    /// The packages: each is installed into an empty place, and the quick start is run from there
+    Packages,
     /// API documentation, warnings denied
     Doc,
     /// The peers under interop/, each a workspace of its own
@@ -78,7 +81,7 @@ impl Step {
             Self::Test => run::line(TEST, root),
             Self::Doc => run::line("cargo doc --workspace --no-deps --locked", root),
             // Of this program.
-            Self::Tidy | Self::Rest | Self::Book => return Vec::new(),
+            Self::Tidy | Self::Packages | Self::Rest | Self::Book => return Vec::new(),
             Self::Interop => return peers(root).iter().flat_map(|dir| peer_commands(dir, root)).collect(),
             Self::Sdk => return sdk_commands(root),
             Self::Web => return ["npm test", "npm run e2e"].map(|line| beside(line, "web", root)).into(),
@@ -102,7 +105,10 @@ impl Step {
 fn selected(only: &[Step]) -> Vec<Step> {
     // A stale binary would make the end-to-end tests lie.
     let brings_build = |step: &Step| {
-        matches!(step, Step::Test | Step::Interop | Step::Rest | Step::Sdk | Step::Book | Step::Web)
+        matches!(
+            step,
+            Step::Packages | Step::Test | Step::Interop | Step::Rest | Step::Sdk | Step::Book | Step::Web
+        )
     };
     let is_selected = |step: &Step| {
         only.is_empty() || only.contains(step) || (*step == Step::Build && only.iter().any(brings_build))
@@ -224,10 +230,11 @@ fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
                 "samples are not as said"
             );
         }
-        Step::Rest => {
+        // What tests panics.
+        Step::Packages | Step::Rest => {
             anstream::println!("{head}");
-            // What is tested panics.
-            std::panic::catch_unwind(|| rest::run(root)).unwrap_or_else(|_| bail!("it panicked"))?;
+            let run = if step == Step::Rest { rest::run } else { packages::run };
+            std::panic::catch_unwind(|| run(root)).unwrap_or_else(|_| bail!("it panicked"))?;
         }
         _ => {}
     }
@@ -272,7 +279,10 @@ mod tests {
         let names: Vec<String> = selected(&[]).into_iter().map(Step::name).collect();
         assert_eq!(
             names,
-            ["fmt", "tidy", "clippy", "build", "test", "doc", "interop", "rest", "sdk", "book", "web"]
+            [
+                "fmt", "tidy", "clippy", "build", "test", "packages", "doc", "interop", "rest", "sdk",
+                "book", "web"
+            ]
         );
         assert_eq!(selected(&[Step::Clippy, Step::Fmt]), [Step::Fmt, Step::Clippy]);
         assert_eq!(selected(&[Step::Test]), [Step::Build, Step::Test]);

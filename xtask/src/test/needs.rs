@@ -40,6 +40,7 @@ const LOOK_NPM: &str = "npm --version";
 const CARGO: &[Step] = &[
     Step::Clippy,
     Step::Build,
+    Step::Packages,
     Step::Test,
     Step::Doc,
     Step::Interop,
@@ -51,24 +52,26 @@ const CARGO: &[Step] = &[
 
 #[rustfmt::skip]
 fn needs(steps: &[Step], channel: Version) -> Vec<Need> {
-    use Step::{Book, Clippy, Fmt, Interop, Rest, Sdk, Test, Tidy, Web};
+    use Step::{Book, Clippy, Fmt, Interop, Packages, Rest, Sdk, Test, Tidy, Web};
     let (major, minor, patch) = channel;
     let rustup = |what: &str| Get::Rustup(format!("rustup {what}"));
     let toolchain = rustup(&format!("toolchain install {major}.{minor}.{patch}"));
-    let all: [(_, &'static [Step], _, _, _); 18] = [
+    let all: [(_, &'static [Step], _, _, _); 20] = [
         ("rustc as new as rust-toolchain.toml says", CARGO, "rustc --version", channel, toolchain),
         ("rustfmt", &[Fmt, Interop], "cargo fmt --version", ANY, rustup("component add rustfmt")),
         ("clippy", &[Clippy], "cargo clippy --version", ANY, rustup("component add clippy")),
         ("a C compiler (SQLite is built from source)", CARGO, "cc --version", ANY, Get::Apt("gcc libc6-dev")),
+        ("strip", &[Packages], "strip --version", ANY, Get::Apt("binutils")),
+        ("dpkg-deb", &[Packages], "dpkg-deb --version", ANY, Get::Apt("dpkg")),
         ("zsh (completions are tried in it)", &[Test], "zsh --version", ANY, Get::Apt("zsh")),
         ("fish (completions are tried in it)", &[Test], "fish --version", ANY, Get::Apt("fish")),
-        ("git", &[Tidy, Test, Book], "git --version", ANY, Get::Apt("git")),
+        ("git", &[Tidy, Packages, Test, Book], "git --version", ANY, Get::Apt("git")),
         ("openssl (the guide's line that makes a certificate is tested)", &[Test, Sdk, Book], "openssl version", ANY, Get::Apt("openssl")),
-        ("Python 3.10 or newer", &[Rest, Sdk], "python3 --version", (3, 10, 0), Get::Apt("python3")),
+        ("Python 3.10 or newer", &[Packages, Rest, Sdk], "python3 --version", (3, 10, 0), Get::Apt("python3")),
         ("Python 3.11 or newer (Sphinx)", &[Book], "python3 --version", (3, 11, 0), Get::Apt("python3")),
-        ("Python's venv", &[Rest, Sdk, Book], "python3 -m ensurepip --version", ANY, Get::Apt("python3-venv")),
-        ("node 20 or newer", &[Interop, Sdk, Book, Web], LOOK_NODE, NODE, Get::Apt("nodejs")),
-        ("npm", &[Interop, Sdk, Book, Web], LOOK_NPM, ANY, Get::Apt("npm")),
+        ("Python's venv", &[Packages, Rest, Sdk, Book], "python3 -m ensurepip --version", ANY, Get::Apt("python3-venv")),
+        ("node 20 or newer", &[Packages, Interop, Sdk, Book, Web], LOOK_NODE, NODE, Get::Apt("nodejs")),
+        ("npm", &[Packages, Interop, Sdk, Book, Web], LOOK_NPM, ANY, Get::Apt("npm")),
         ("curl", &[Book], "curl --version", ANY, Get::Apt("curl")),
         ("jq", &[Book], "jq --version", ANY, Get::Apt("jq")),
         ("sqlite3", &[Book], "sqlite3 --version", ANY, Get::Apt("sqlite3")),

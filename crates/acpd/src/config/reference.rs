@@ -216,7 +216,7 @@ fn the_files_are_what_the_code_says() {
 // the schema takes what acpd takes, and finds what editors should mark
 #[test]
 fn the_schema_takes_the_whole_file_and_nothing_else() {
-    let whole = include_str!("../../../../deploy/config.toml");
+    let whole = include_str!("../../config.toml");
     assert_eq!(wrong(whole), Vec::<String>::new());
     let hook = "[[hooks]]\non = [\"question\"]\n";
     for right in [

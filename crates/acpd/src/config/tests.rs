@@ -504,7 +504,7 @@ fn a_token_is_limited_by_its_entry() {
 
 /// The sample that operators start from, with what is commented out there.
 fn sample_of_operators() -> String {
-    let text = include_str!("../../../../deploy/config.toml").replace("\n# tls_", "\ntls_");
+    let text = include_str!("../../config.toml").replace("\n# tls_", "\ntls_");
     let text = text.replace("\n# [[hooks]]", "\n[[hooks]]");
     ["connect", "token_file", "ca", "on", "url", "secret_env", "content", "command"]
         .iter()
