@@ -35,7 +35,7 @@ pub(crate) struct Options {
 }
 
 /// One step; declared in the order in which they run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Step {
     /// Formatting
     Fmt,

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// By what they write: with cargo, and with npm.
-const LANES: [&[Step]; 2] = [&[Step::Doc, Step::Interop, Step::Rest], &[Step::Sdk, Step::Book, Step::Web]];
+const LANES: [&[Step]; 2] =
+    [&[Step::Doc, Step::Interop, Step::Packages, Step::Rest], &[Step::Sdk, Step::Book, Step::Web]];
 
 /// The steps that run alone, and those of either lane. What would be alone in its lanes needs none.
 pub(super) fn split(steps: &[Step]) -> (Vec<Step>, [Vec<Step>; 2]) {
@@ -48,6 +49,8 @@ pub(super) fn run(lanes: &[Vec<Step>; 2], root: &Path, outcome: &mut Outcome) {
         outcome.failure = outcome.failure.take().or(lane.failure);
         outcome.counts += lane.counts;
     }
+    // In the order in which steps are declared, whatever ran when.
+    outcome.rows.sort_by_key(|row| row.step);
 }
 
 fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
@@ -59,14 +62,14 @@ fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
 
     #[test]
     fn every_step_runs_once_and_in_a_lane_only_beside_others() {
-        let all =
-            [Step::Build, Step::Test, Step::Doc, Step::Interop, Step::Rest, Step::Sdk, Step::Book, Step::Web];
-        let (alone, [first, second]) = split(&all);
-        assert_eq!(alone, [Step::Build, Step::Test]);
-        assert_eq!(first, [Step::Doc, Step::Interop, Step::Rest]);
+        let all = Step::value_variants();
+        let (alone, [first, second]) = split(all);
+        assert_eq!(alone, [Step::Fmt, Step::Tidy, Step::Clippy, Step::Build, Step::Test]);
+        assert_eq!(first, [Step::Doc, Step::Interop, Step::Packages, Step::Rest]);
         assert_eq!(second, [Step::Sdk, Step::Book, Step::Web]);
         for some in [&[Step::Build, Step::Rest, Step::Doc][..], &[Step::Fmt], &[]] {
             assert_eq!(split(some), (some.to_vec(), Default::default()));
