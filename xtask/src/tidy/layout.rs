@@ -15,7 +15,8 @@ const MAY_IMPORT: &[(&str, &str)] = &[
     ("host", "record wire supervisor terminal eventlog"),
     ("inspector", ""),
     ("gateway", "host record wire eventlog inspector"),
-    ("acpd", "gateway host record wire supervisor terminal eventlog inspector example-agent"),
+    ("catalog", ""),
+    ("acpd", "gateway host record wire supervisor terminal eventlog inspector example-agent catalog"),
     // Shares nothing with the engine that it is there to test.
     ("example-agent", ""),
     // Only with its feature `logs`.
