@@ -45,16 +45,17 @@ use crate::config::{agent_name, listen_address};
     after_help = "\
 Examples:
   acpd run \"hello\"                          one prompt to the built-in example agent
-  acpd run --agent opencode \"fix the tests\" one prompt to a configured agent
+  acpd run --agent opencode \"fix the tests\" one prompt to an agent that is installed
   acpd chat                                 many prompts, on a terminal
   acpd stdio --agent opencode               an agent for your editor
+  acpd agents list                          which agents there are, and which are known
   acpd agents check opencode                does it start, and what can it do?
   acpd serve                                a daemon that hosts sessions for many clients
   acpd sessions list                        what it hosts
 
-Agents are configured in ~/.config/acpd/config.toml:
-  [agents.opencode]
-  command = \"opencode\"
+Known agents that are installed need no configuration; others have three lines in ~/.config/acpd/config.toml:
+  [agents.mine]
+  command = \"my-agent\"
   args = [\"acp\"]"
 )]
 pub struct Cli {
@@ -118,7 +119,7 @@ pub enum Command {
     /// Write, show and check the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Look at the configured agents
+    /// Look at agents, check them, and log in to them
     #[command(subcommand)]
     Agents(Agents),
     /// Print what a shell needs to complete command lines of acpd
@@ -229,7 +230,7 @@ pub struct Stdio {
 /// `acpd agents`
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Agents {
-    /// List the configured agents, and how they are doing when a daemon has them
+    /// List the agents that are there, with versions and logins, and the known ones that are not installed
     List {
         /// Print JSON
         #[arg(long)]
@@ -250,6 +251,28 @@ pub enum Agents {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// Keep a log of its stderr, if it has one, here instead of in ~/.local/state/acpd
+        #[arg(long, value_name = "DIR")]
+        state_dir: Option<PathBuf>,
+    },
+    /// Log in to an agent of this machine, in a way of its own
+    #[command(after_help = "\
+A way of the agent's for terminals runs on this one; another one may open a browser. Afterwards it is said whether the login is \
+seen. Where variables are to be set, it is said which and where, with exit code 6 until they are.
+
+Examples:
+  acpd agents login opencode                the only way, or a choice on a terminal
+  acpd agents login codex --method chat-gpt by the agent's own name of it")]
+    Login {
+        /// The agent
+        #[arg(value_parser = agent_name)]
+        name: String,
+        /// The way to log in, by its id
+        #[arg(long, value_name = "ID")]
+        method: Option<OsString>,
+        /// Read this configuration instead of $ACPD_CONFIG or ~/.config/acpd/config.toml
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// The state directory, instead of ~/.local/state/acpd
         #[arg(long, value_name = "DIR")]
         state_dir: Option<PathBuf>,
     },

@@ -8,7 +8,9 @@
 //! Invariant: exit codes are decided in one place. Boundary: what hosts agents lives in the other crates; this one
 //! turns words, files and variables into their settings and turns what happened into text for a person.
 
+mod absent;
 mod address;
+mod agent_specs;
 mod checks;
 mod clean;
 pub mod cli;
@@ -28,6 +30,7 @@ mod hooks;
 mod hosting;
 mod image;
 mod keyboard;
+mod known_agents;
 mod local_host;
 mod log_format;
 mod log_writer;

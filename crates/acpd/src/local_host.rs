@@ -1,9 +1,12 @@
 //! A host inside this process: composed from the configuration, for one front end.
 
+pub(crate) use crate::agent_specs::{agent_spec, agent_specs};
+
 use crate::config::{self, Config, EXAMPLE_AGENT, Sources};
 use crate::daemon::{Session, SessionFilter, meant};
 use crate::exit::{Code, Failure};
 use crate::hooks::Means;
+use crate::known_agents::{KnownAgents, add_installed};
 use crate::process;
 use crate::signals::StopSignals;
 use crate::state_dir;
@@ -11,24 +14,24 @@ use acpd_eventlog::{EventLog, ListQuery, Options, Subscriber};
 use acpd_host::KEEPERS;
 use acpd_host::chain;
 use acpd_host::{
-    AgentSpec, Continuity, FileRules, Graces, Host, HostFile, HostOptions, Offered, Program, SessionId,
-    TaskScope, TerminalSettings, Timeouts,
+    AgentFinder, Continuity, Host, HostFile, HostOptions, SessionId, TaskScope, TerminalSettings,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How much longer than the ladder itself the end of a host may take: the drain of pipes and the last commit.
 const END_SLACK: Duration = Duration::from_secs(1);
 
-/// Loads the configuration; the built-in agent is always there.
+/// Loads the configuration; the built-in agent is always there, and known ones that are installed.
 pub(crate) fn load_config(file: Option<PathBuf>, state_dir: Option<PathBuf>) -> Result<Config, Failure> {
     let loaded = Config::load(&Sources::of_process(file, state_dir));
     let mut config = loaded.map_err(|error| Failure::Usage(chain(&error)))?;
     if !config.agents.contains_key(EXAMPLE_AGENT) {
         config.agents.insert(EXAMPLE_AGENT.to_owned(), example_agent()?);
     }
+    add_installed(&mut config);
     Ok(config)
 }
 
@@ -52,6 +55,7 @@ pub(crate) struct LocalHost {
     pub(crate) host: Host,
     log: EventLog,
     supervisor: Supervisor,
+    known: Arc<KnownAgents>,
     pub(crate) line_limit: usize,
     end_bound: Duration,
 }
@@ -82,17 +86,24 @@ impl LocalHost {
             Failure::Failed(format!("cannot use the current directory: {}", chain(&error)))
         })?;
         let (agents, terminal) = (agent_specs(config), terminal_settings(config));
-        let options = HostOptions { agents, cwd, terminal, continuity };
+        let known = KnownAgents::new(config, supervisor.clone(), scope.clone());
+        let finder: Arc<dyn AgentFinder> = known.clone();
+        let options = HostOptions { agents, finder: Some(finder), cwd, terminal, continuity };
         let (of_host, supervising) = (log.clone(), supervisor.clone());
         let host = Host::open(options, of_host, supervising, scope, host_file, state_dir).await;
         let end_bound = config.timeouts.stdin_grace * 2 + config.timeouts.term_grace + END_SLACK;
-        Ok(Self { host, log, supervisor, line_limit: config.limits.line_bytes, end_bound })
+        Ok(Self { host, log, supervisor, known, line_limit: config.limits.line_bytes, end_bound })
     }
 
     /// Reaps what an earlier image of this process has started.
     pub(crate) fn reap_inherited(&self) {
         #[cfg(target_os = "linux")]
         acpd_supervisor::reap_inherited(self.host.scope());
+    }
+
+    /// The agents that it finds by their names.
+    pub(crate) fn known_agents(&self) -> &Arc<KnownAgents> {
+        &self.known
     }
 
     /// What starts programs here.
@@ -211,46 +222,6 @@ pub(crate) fn log_options(config: &Config) -> Options {
         search: config.storage.search,
         ..Options::default()
     }
-}
-
-/// What the host needs to know of each configured agent.
-pub(crate) fn agent_specs(config: &Config) -> BTreeMap<String, AgentSpec> {
-    // The form of an agent's name is narrow enough for a file's.
-    let logs = config.storage.path.join("logs");
-    let spec = |(name, agent): (&String, &config::Agent)| {
-        let spec = AgentSpec {
-            name: name.clone(),
-            program: Program {
-                command: agent.command.clone().into(),
-                args: agent.args.iter().map(Into::into).collect(),
-                env: agent.env.0.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            },
-            timeouts: Timeouts {
-                graces: Graces { stdin: config.timeouts.stdin_grace, term: config.timeouts.term_grace },
-                initialize: config.timeouts.initialize.limit(),
-                cancel: Some(config.timeouts.cancel),
-                permission: config.timeouts.permission.limit(),
-                idle: config.timeouts.idle.limit(),
-                stall: config.timeouts.stall.limit(),
-            },
-            share_process: agent.share_process,
-            spare: agent.spare == 1,
-            resume_with_transcript: agent.resume_with_transcript,
-            stderr_log: agent.stderr_log.then(|| logs.join(format!("{name}.log"))),
-            permission_mode: agent.permission_mode,
-            line_limit: config.limits.line_bytes,
-            control_daemon: agent.control_daemon,
-            offered: Offered { files: agent.files, terminals: agent.terminals },
-            files: FileRules {
-                confine: config.files.confine,
-                max_bytes: config.files.max_bytes,
-                forward: config.files.forward,
-                ..FileRules::default()
-            },
-        };
-        (name.clone(), spec)
-    };
-    config.agents.iter().map(spec).collect()
 }
 
 fn terminal_settings(config: &Config) -> TerminalSettings {

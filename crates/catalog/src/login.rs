@@ -12,7 +12,7 @@ const EMPTY_BYTES: u64 = 4;
 /// Whether there is a login; None where that cannot be told. `variable` gives the values of the agent's environment.
 pub fn logged_in(login: &Login, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<bool> {
     let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
-    if login.variables.iter().any(|name| is_set(name)) {
+    if login.variables.iter().any(is_set) {
         return Some(true);
     }
     let is_there = |place: &Place| path_of(place, variable).is_some_and(|path| has_something(&path));

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 
 use crate::command_line::{Feature, Options};
 use crate::failure::Failure;
+use crate::login::{self, Way};
 use crate::output::Output;
+use crate::run::state_dir;
 use crate::session::Session;
 use crate::store::Store;
 use crate::turn_signal::TurnSignal;
@@ -20,6 +22,9 @@ use crate::wire::{Incoming, Raw, Reply};
 
 /// An answer now, or `None` if another thread or a later event will give it.
 pub(crate) type Answer = Result<Option<Value>, Failure>;
+
+/// Methods that need a login, where one is wanted.
+const TAKES_LOGIN: [&str; 4] = ["session/new", "session/load", "session/resume", "session/fork"];
 
 /// Everything that threads share.
 #[derive(Debug)]
@@ -72,7 +77,12 @@ impl Agent {
         if Feature::of_method(method).is_some_and(|feature| !self.options.offers(feature)) {
             return Err(Failure::method_not_found(method));
         }
+        if TAKES_LOGIN.contains(&method) && !self.options.login.is_there(state_dir(&self.options).as_deref())
+        {
+            return Err(Failure::login_required());
+        }
         match method {
+            "authenticate" => self.authenticate(&params),
             "initialize" => self.initialize(&params),
             "session/new" => self.new_session(params).map(Some),
             "session/load" => self.load(id, params),
@@ -113,6 +123,19 @@ impl Agent {
         }
     }
 
+    fn authenticate(&self, params: &Value) -> Answer {
+        let id = params["methodId"].as_str().unwrap_or_default();
+        match self.options.login.way(id) {
+            Some(Way::Agent) => {
+                let made = self.options.login.make(state_dir(&self.options).as_deref());
+                made.map_err(|error| Failure::internal(format!("cannot log in: {error}")))?;
+                Ok(Some(json!({})))
+            }
+            Some(_) => Ok(None),
+            None => Err(Failure::invalid_params("methodId is no way that the agent goes by itself")),
+        }
+    }
+
     fn initialize(&self, params: &Value) -> Answer {
         if params["protocolVersion"].as_u64().is_none() {
             return Err(Failure::invalid_params("protocolVersion is an integer"));
@@ -126,7 +149,7 @@ impl Agent {
         Ok(Some(json!({
             "protocolVersion": 1,
             "agentCapabilities": self.options.capabilities(),
-            "authMethods": [],
+            "authMethods": self.options.login.methods(&params["clientCapabilities"], &login::command()),
             "agentInfo": {"name": "example", "title": "Example", "version": env!("CARGO_PKG_VERSION")},
         })))
     }

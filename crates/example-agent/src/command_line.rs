@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::login::{LOG_IN, Login, Way};
+
 /// What is wrong with the arguments.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(crate) enum UsageError {
@@ -17,6 +19,8 @@ pub(crate) enum UsageError {
     Missing { option: &'static str, what: &'static str },
     #[error("--without knows load, resume, fork, list, close and delete, not {name:?}")]
     Feature { name: String },
+    #[error("--login knows agent, never, terminal, older and variable, not {name:?}")]
+    Login { name: String },
 }
 
 /// An optional part of ACP that a lesser agent lacks.
@@ -65,6 +69,8 @@ pub(crate) struct Options {
     pub(crate) exit_before_initialize: Option<u8>,
     pub(crate) banner: bool,
     pub(crate) early_updates: bool,
+    pub(crate) login: Login,
+    pub(crate) logs_in: bool,
 }
 
 impl Default for Options {
@@ -79,6 +85,8 @@ impl Default for Options {
             exit_before_initialize: None,
             banner: false,
             early_updates: false,
+            login: Login::default(),
+            logs_in: false,
         }
     }
 }
@@ -118,6 +126,15 @@ impl CommandLine {
                         options.without.push(feature.ok_or_else(unknown)?);
                     }
                 }
+                "--login" => {
+                    let names = value("--login", "a list of ways")?;
+                    for name in names.to_string_lossy().split(',').filter(|name| !name.is_empty()) {
+                        let way = Way::NAMES.iter().find(|(known, _)| *known == name);
+                        let unknown = || UsageError::Login { name: name.to_owned() };
+                        options.login.ways.push(way.ok_or_else(unknown)?.1);
+                    }
+                }
+                "--login-file" => options.login.file = Some(value("--login-file", "a file")?.into()),
                 "--page-size" => {
                     let what = "a number of at least 1";
                     let size = number(&value("--page-size", what)?).filter(|size| *size > 0);
@@ -134,6 +151,7 @@ impl CommandLine {
                 "--help" | "-h" => return Ok(Self::Help),
                 SLEEPER => return Ok(Self::Sleeper),
                 SLEEPER_LAUNCHER => return Ok(Self::SleeperLauncher),
+                LOG_IN => options.logs_in = true,
                 "--no-state" => options.keeps_state = false,
                 "--legacy-stop" => options.legacy_stop = true,
                 "--hang-initialize" => options.hang_initialize = true,
@@ -205,6 +223,9 @@ Options for tests of a host:
   --exit-before-initialize CODE   exit at once
   --banner                        print two lines that are not JSON before speaking
   --early-updates                 send two updates for a new session before the answer to session/new
+  --login LIST                    want a login, in some of the ways agent,never,terminal,older,variable
+  --login-file FILE               the login is this file (default DIR/login of --state-dir)
+  --log-in                        log in on a terminal
 
 Each line of a prompt is a directive:
   (text with \"crash\")             250 lines to stderr, then exit code 1 in the middle of the turn

@@ -38,6 +38,10 @@ impl Failure {
         Self { data: Some(json!({"sessionId": id})), ..Self::new(-32002, "session not found") }
     }
 
+    pub(crate) fn login_required() -> Self {
+        Self::new(-32000, "Authentication required")
+    }
+
     fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }

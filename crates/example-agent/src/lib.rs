@@ -21,6 +21,7 @@ mod filler;
 mod history;
 mod lifecycle;
 mod listing;
+mod login;
 mod output;
 mod perform;
 mod prompt;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::agent::Agent;
 use crate::children;
 use crate::command_line::{CommandLine, HELP, Options};
+use crate::login;
 use crate::store::Store;
 
 /// Runs the example agent on standard input and output until its input ends.
@@ -42,6 +43,9 @@ fn serve(options: Options) -> ExitCode {
         eprintln!("example agent: exit before initialize");
         return ExitCode::from(code);
     }
+    if options.logs_in {
+        return login::on_terminal(&options.login, state_dir(&options).as_deref());
+    }
     let store = store(&options);
     let agent = Arc::new(Agent::new(options, store));
     if agent.options.banner {
@@ -67,13 +71,17 @@ fn store(options: &Options) -> Store {
     if !options.keeps_state {
         return Store::in_memory();
     }
-    match options.state_dir.clone().or_else(default_state_dir) {
+    match state_dir(options) {
         Some(directory) => Store::Directory(directory),
         None => {
             eprintln!("example agent: no home directory is known, so sessions are kept in memory only");
             Store::in_memory()
         }
     }
+}
+
+pub(crate) fn state_dir(options: &Options) -> Option<PathBuf> {
+    options.state_dir.clone().or_else(default_state_dir)
 }
 
 fn default_state_dir() -> Option<PathBuf> {

@@ -35,6 +35,7 @@ pub use settings::HttpSettings;
 pub use tls::{TlsError, tls_config};
 pub use tokens::{TokenHash, Tokens, hash_token};
 
+use crate::agent_list::AgentSight;
 use acp::Acp;
 use acpd_host::{Host, Pending};
 use acpd_inspector::Pages;
@@ -88,17 +89,18 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// A door to `host` for the bearers of `tokens`, with `pages` for browsers, and what the daemon itself is asked, which is
-    /// to be answered; streams end when `stop` is cancelled.
+    /// A door to `host` for the bearers of `tokens`, with what `sight` sees of agents and `pages` for browsers, and what the daemon
+    /// itself is asked, which is to be answered; streams end when `stop` is cancelled.
     pub fn new(
         host: Host,
         tokens: Tokens,
         settings: HttpSettings,
+        sight: Arc<dyn AgentSight>,
         pages: Pages,
         measurements: Option<Measurements>,
         stop: CancellationToken,
     ) -> (Self, mpsc::Receiver<Asked>) {
-        let (shared, asked) = Shared::new(host, tokens, settings, pages, measurements, stop);
+        let (shared, asked) = Shared::new(host, tokens, settings, sight, pages, measurements, stop);
         (Self { shared: Arc::new(shared) }, asked)
     }
 

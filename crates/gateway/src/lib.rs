@@ -8,6 +8,7 @@
 //! other. Boundary: knows clients and frames; decides nothing about sessions.
 
 mod access;
+mod agent_list;
 mod capabilities;
 mod connection;
 mod http;
@@ -25,6 +26,7 @@ mod viewer;
 mod wanted;
 mod wire_error;
 
+pub use agent_list::{AgentFacts, AgentList, AgentOrigin, AgentSight, NotInstalled, Seen};
 pub use connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
 pub use http::{
     Asked, EventRenderer, HandingOver, HttpServer, HttpSettings, Listener, Measurements, MeasurementsError,

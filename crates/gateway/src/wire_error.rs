@@ -61,9 +61,10 @@ pub(crate) fn wire_error(error: &HostError) -> WireError {
         HostError::UnknownSession { .. } | HostError::NotAttached { .. } | HostError::SessionEnded { .. } => {
             error_code::NOT_FOUND
         }
-        HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } | HostError::KeyReused { .. } => {
-            codes::INVALID_PARAMS
-        }
+        HostError::InvalidParams { .. }
+        | HostError::UnknownAgent { .. }
+        | HostError::NotInstalled { .. }
+        | HostError::KeyReused { .. } => codes::INVALID_PARAMS,
         HostError::TooManySessions { .. } => FORBIDDEN,
         HostError::MethodNotFound { .. } => codes::METHOD_NOT_FOUND,
         HostError::RequestCancelled => codes::REQUEST_CANCELLED,
@@ -105,6 +106,9 @@ fn data(error: &HostError) -> Option<ErrorData> {
         }
         HostError::Terminated { id, info } => {
             ErrorData { resumable: Some(false), termination_info: Some(info.clone()), ..of(id) }
+        }
+        HostError::NotInstalled { name, .. } => {
+            ErrorData { agent: Some(name.clone()), ..ErrorData::default() }
         }
         HostError::TooManySessions { most } => ErrorData { sessions: Some(*most), ..ErrorData::default() },
         HostError::LiveElsewhere { id, pid } => ErrorData { pid: *pid, ..of(id) },

@@ -121,11 +121,15 @@ pub(crate) fn initialize_params(offered: Offered) -> Vec<u8> {
     let elicitation = schema::ElicitationCapabilities::new()
         .form(schema::ElicitationFormCapabilities::default())
         .url(schema::ElicitationUrlCapabilities::default());
-    let capabilities = schema::ClientCapabilities::new()
-        .session(session)
-        .fs(files)
-        .terminal(offered.terminals)
-        .elicitation(elicitation);
+    let mut capabilities =
+        schema::ClientCapabilities::new().session(session).fs(files).terminal(offered.terminals);
+    if offered.terminal_logins {
+        // By its name in the schema, and by the older one that most agents know.
+        let older = serde_json::Map::from_iter([("terminal-auth".to_owned(), serde_json::Value::Bool(true))]);
+        capabilities = capabilities.auth(schema::AuthCapabilities::new().terminal(true)).meta(older);
+    } else {
+        capabilities = capabilities.elicitation(elicitation);
+    }
     let request = schema::InitializeRequest::new(agent_client_protocol_schema::ProtocolVersion::V1)
         .client_capabilities(capabilities)
         .client_info(schema::Implementation::new("acpd", env!("CARGO_PKG_VERSION")).title("acpd".to_owned()));
@@ -166,7 +170,8 @@ mod tests {
     // IN-4: what is advertised is what acpd serves
     #[test]
     fn agents_are_offered_what_is_served() {
-        let params = super::initialize_params(Offered { files: true, terminals: false });
+        let offered = Offered { files: true, terminals: false, terminal_logins: false };
+        let params = super::initialize_params(offered);
         let params: serde_json::Value = serde_json::from_slice(&params).expect("JSON");
         assert_eq!(params["protocolVersion"], 1);
         let offered = &params["clientCapabilities"];
@@ -175,5 +180,18 @@ mod tests {
         assert_eq!(offered["fs"], serde_json::json!({"readTextFile": true, "writeTextFile": true}));
         assert!(offered["elicitation"]["form"].is_object() && offered["elicitation"]["url"].is_object());
         assert_eq!(params["clientInfo"]["name"], "acpd");
+        assert!(offered["auth"]["terminal"] != true && offered["_meta"].is_null(), "{offered}");
+    }
+
+    // issue 14: for a login, and only then, agents are told that there is a terminal to show it on
+    #[test]
+    fn a_login_is_offered_a_terminal() {
+        let offered = Offered { terminal_logins: true, ..Offered::default() };
+        let params: serde_json::Value =
+            serde_json::from_slice(&super::initialize_params(offered)).expect("JSON");
+        let offered = &params["clientCapabilities"];
+        assert_eq!(offered["auth"]["terminal"], true);
+        assert_eq!(offered["_meta"], serde_json::json!({"terminal-auth": true}));
+        assert!(offered["elicitation"].is_null(), "there is no session that could be asked: {offered}");
     }
 }

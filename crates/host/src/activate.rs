@@ -206,7 +206,7 @@ impl Host {
         let restored = restored.map_err(|error| match error {
             Refusal::Host(error) => error,
             Refusal::Agent(reason) => HostError::not_resumable(id, ended.under_own_id(&reason)),
-            Refusal::Login(reason) => HostError::login_required(id, ended.under_own_id(&reason)),
+            Refusal::Login(why) => HostError::login_required(id, agent.name(), ended.under_own_id(&why)),
         })?;
         let claim = match (&restored.named, claim) {
             (Some(named), claim) => {

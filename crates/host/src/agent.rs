@@ -12,6 +12,7 @@ mod checking;
 mod claim;
 mod connection;
 mod core;
+mod finder;
 mod handle;
 mod health;
 mod held;
@@ -30,8 +31,9 @@ mod watermark;
 
 pub use crate::agent_end::{AgentEnd, AgentStartError};
 pub use callers::CallerRefused;
-pub use checking::{AgentCheck, check_agent};
+pub use checking::{AgentCheck, check_agent, start_apart};
 pub(crate) use claim::Claim;
+pub use finder::{AgentFinder, Sought};
 pub use handle::{AgentHandle, AgentRef};
 pub(crate) use health::HealthRecords;
 pub use health::{AgentHealth, AgentStatus};

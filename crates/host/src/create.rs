@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::journal;
 use crate::named::NamedSession;
 use crate::recording;
+use crate::refusal::with_login_command;
 use crate::run::Run;
 use crate::session::SessionHandle;
 use crate::setup::{Creator, chosen_title, permission_mode, session_setup};
@@ -84,7 +85,7 @@ impl Host {
         let setup = params.clone();
         let answer = self.shared.agents.ask_for_session(agent, method::SESSION_NEW, params).await?;
         if answer.is_error {
-            return Err(HostError::Agent { error: answer.body });
+            return Err(HostError::Agent { error: with_login_command(answer.body, agent.name()) });
         }
         let named = NamedSession::read(method::SESSION_NEW, &answer.body)?;
         let claim = named.claim(method::SESSION_NEW, agent)?;

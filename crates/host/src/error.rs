@@ -2,7 +2,7 @@
 
 use crate::agent::AgentStartError;
 use crate::chain::chain;
-use crate::refusal::AgentError;
+use crate::refusal::{AgentError, login_command};
 use acpd_eventlog::{CursorError, WriteError};
 use acpd_record::{SessionId, TerminatedBy, TerminationInfo, TurnNumber};
 use bytes::Bytes;
@@ -89,12 +89,25 @@ pub enum HostError {
         message: String,
     },
     /// No agent of that name is configured.
-    #[error("no agent named {name:?} is configured (there are: {})", known.join(", "))]
+    #[error(
+        "no agent named {name:?} is configured (there are: {}){}", known.join(", "),
+        meant.as_ref().map(|meant| format!("; did you mean {meant}?")).unwrap_or_default()
+    )]
     UnknownAgent {
         /// The name.
         name: String,
         /// The names that would work.
         known: Vec<String>,
+        /// The name that was probably meant.
+        meant: Option<String>,
+    },
+    /// The agent of that name is not there.
+    #[error("agent {name} is not installed: {why}")]
+    NotInstalled {
+        /// The name.
+        name: String,
+        /// What is missing, and what installs it.
+        why: String,
     },
     /// The token has as many live sessions as it may.
     #[error("this token has {most} live sessions, which is its limit: close one first")]
@@ -197,7 +210,8 @@ impl HostError {
     }
 
     /// The agent wants a login first.
-    pub(crate) fn login_required(id: &SessionId, reason: String) -> Self {
+    pub(crate) fn login_required(id: &SessionId, agent: &str, reason: String) -> Self {
+        let reason = format!("{reason}; `{}` logs it in", login_command(agent));
         Self::LoginRequired { id: id.to_string(), reason }
     }
 }

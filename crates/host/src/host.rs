@@ -1,6 +1,6 @@
 //! The host: creates sessions, ends everything.
 
-use crate::agent::{AgentStarter, Agents, MethodMemory};
+use crate::agent::{AgentFinder, AgentStarter, Agents, MethodMemory};
 use crate::continuity::Continuity;
 use crate::host_file::HostFile;
 use crate::recovery::Recovery;
@@ -23,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 pub struct HostOptions {
     /// The agents that can be started, by name.
     pub agents: BTreeMap<String, AgentSpec>,
+    /// What finds agents that are not among them, as they are asked for.
+    pub finder: Option<Arc<dyn AgentFinder>>,
     /// Where agents are started before a session says where it works.
     pub cwd: PathBuf,
     /// Times and bounds of the terminals that agents are given.
@@ -70,7 +72,7 @@ impl Host {
         let starter = AgentStarter::new(supervisor, scope.clone(), memory, continuity, closing.clone());
         let store = Arc::new(SessionStore::new(log, host_file));
         let recovery = Recovery::new(Arc::clone(&store));
-        let agents = Agents::new(options.agents, options.cwd, starter, &scope);
+        let agents = Agents::new(options.agents, options.finder, options.cwd, starter, &scope);
         let sessions = Sessions::new(terminals);
         let host = Self { shared: Arc::new(Shared { agents, store, recovery, sessions, scope, closing }) };
         let Shared { recovery, store, scope, closing, .. } = &*host.shared;

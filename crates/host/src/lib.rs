@@ -71,8 +71,9 @@ mod works;
 pub use acp::{ErrorData, META, error_code, method};
 pub use activate::Activated;
 pub use agent::{
-    AgentAnswer, AgentCheck, AgentEnd, AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStartError,
-    AgentStatus, Agents, CallerRefused, PromptCapabilities, check_agent,
+    AgentAnswer, AgentCheck, AgentEnd, AgentFinder, AgentHandle, AgentHealth, AgentInfo, AgentRef,
+    AgentStartError, AgentStatus, Agents, CallerRefused, PromptCapabilities, Sought, check_agent,
+    start_apart,
 };
 pub use agent_end::InitializeFailure;
 pub use archive::Archive;
@@ -98,6 +99,7 @@ pub use listing::{AgentSummary, Metadata, SessionInfo, SessionState, SessionSumm
 pub use metrics::{describe_metrics, names as metric_names};
 pub use prompting::{prompt_content, prompt_params};
 pub use pruning::{Keep, Prunable};
+pub use refusal::{login_command, without_login_command};
 pub use search::{Findings, Part, SearchHit};
 pub use services::Offered;
 pub use session::{

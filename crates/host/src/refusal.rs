@@ -7,7 +7,7 @@ use acpd_record::lenient;
 use acpd_wire::codes;
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Members of an error's `data` in which agents say what is wrong.
 const DETAILS: [&str; 4] = ["details", "detail", "message", "error"];
@@ -52,6 +52,32 @@ impl AgentError {
         }
         said.split_whitespace().collect::<Vec<_>>().join(" ")
     }
+}
+
+/// The command of acpd that logs an agent in.
+pub fn login_command(agent: &str) -> String {
+    format!("acpd agents login {agent}")
+}
+
+/// Behind the words of an agent that wants a login.
+fn remedy(agent: &str) -> String {
+    format!("; `{}` logs it in", login_command(agent))
+}
+
+/// What the agent said itself, of an error's message.
+pub fn without_login_command<'a>(message: &'a str, agent: &str) -> &'a str {
+    message.strip_suffix(&remedy(agent)).unwrap_or(message)
+}
+
+/// An error of an agent as it is told to clients: where it wants a login, its message says the command as well.
+pub(crate) fn with_login_command(error: Bytes, agent: &str) -> Bytes {
+    let read = AgentError::read(&error);
+    let whole = serde_json::from_slice::<Map<String, Value>>(&error);
+    let (true, Ok(mut told)) = (read.wants_login(), whole) else { return error };
+    let message = read.message.as_deref().map(str::trim).filter(|message| !message.is_empty());
+    let message = message.unwrap_or("the agent wants a login").trim_end_matches('.');
+    told.insert("message".to_owned(), Value::String(format!("{message}{}", remedy(agent))));
+    serde_json::to_vec(&told).expect("it is JSON").into()
 }
 
 /// What is said in words in the data of an error, which may be JSON in a string.
@@ -118,6 +144,28 @@ pub(crate) fn named_otherwise(text: &str, native: &str, id: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    // issue 14: an agent that wants a login is told with the command that logs it in; nothing else of its error changes
+    #[test]
+    fn a_wanted_login_names_its_command() {
+        let told = |error: &'static str| with_login_command(Bytes::from_static(error.as_bytes()), "a");
+        assert_eq!(
+            told(r#"{"code":-32000,"message":"Log in.","data":{"b":[1.0]},"x":1}"#),
+            r#"{"code":-32000,"message":"Log in; `acpd agents login a` logs it in","data":{"b":[1.0]},"x":1}"#
+        );
+        assert_eq!(
+            told(r#"{"code":-32000}"#),
+            r#"{"code":-32000,"message":"the agent wants a login; `acpd agents login a` logs it in"}"#
+        );
+        for other in [r#"{"code":-32603,"message":"Log in"}"#, "[]", "x"] {
+            assert_eq!(told(other), other);
+        }
+        assert_eq!(without_login_command("Log in; `acpd agents login a` logs it in", "a"), "Log in");
+        assert_eq!(
+            without_login_command("Log in; `acpd agents login a` logs it in", "b"),
+            "Log in; `acpd agents login a` logs it in"
+        );
+    }
 
     // contract 1.4: why a session is not resumable is said in a sentence
     #[test]

@@ -27,11 +27,13 @@ pub struct Offered {
     pub files: bool,
     /// `terminal/*`.
     pub terminals: bool,
+    /// Logins in a terminal, which a command of acpd's shows; then nothing else that needs a person.
+    pub terminal_logins: bool,
 }
 
 impl Default for Offered {
     fn default() -> Self {
-        Self { files: true, terminals: true }
+        Self { files: true, terminals: true, terminal_logins: false }
     }
 }
 

@@ -18,7 +18,7 @@ async fn host(state: &Path, options: Options) -> Host {
     let keeper = KeeperCommand { program: "no-keeper".into(), args: Vec::new() };
     let supervisor = Supervisor::new(keeper, host_file.id(), scope.clone());
     let (agents, terminal) = (Default::default(), TerminalSettings::default());
-    let options = HostOptions { agents, cwd: state.to_owned(), terminal, continuity: None };
+    let options = HostOptions { agents, finder: None, cwd: state.to_owned(), terminal, continuity: None };
     Host::open(options, log, supervisor, scope, host_file, state).await
 }
 

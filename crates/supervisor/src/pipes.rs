@@ -234,6 +234,18 @@ impl Stdout {
         }
     }
 
+    /// Types on the pseudo-terminal of the program: what fits now. Its line discipline makes signals of what stands for some.
+    ///
+    /// # Errors
+    /// `Unsupported` when the program has none, or is kept; `WouldBlock` when there is no room, which is not told of later; what
+    /// the operating system says else.
+    pub fn try_type(&self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.source {
+            Source::Pty(master) => Ok(rustix::io::write(master, bytes)?),
+            Source::Pipe(_) | Source::Teed { .. } => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// Reads what is there into the free capacity of `buffer`, waiting for at least one byte. 0 means the end:
     /// every writer has closed the pipe, or the program is dead and the drain bound has passed.
     ///

@@ -92,7 +92,7 @@ impl PseudoTerminal {
         let side = || Stdio::from(self.program.try_clone().expect("a descriptor"));
         let mut command = scratch.command(acpd());
         // A prompt is behind the flags, also one that begins with a dash.
-        let named = if args.first() == Some(&"sessions") { 2 } else { 1 };
+        let named = if matches!(args.first(), Some(&("sessions" | "agents"))) { 2 } else { 1 };
         let (subcommand, rest) = args.split_at(named);
         command
             .args(subcommand)

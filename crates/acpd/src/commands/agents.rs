@@ -1,6 +1,7 @@
-//! `acpd agents`: what is configured, and whether it works.
+//! `acpd agents`: which there are, whether they work, and their logins.
 
 mod health;
+mod login;
 
 use crate::cli::Agents;
 use crate::exit::{Code, Failure};
@@ -19,6 +20,9 @@ pub(crate) async fn agents(args: Agents) -> Result<(), Failure> {
     match args {
         Agents::List { json, which } => health::list(json, which).await,
         Agents::Check { name, json, config, state_dir } => check(&name, json, config, state_dir).await,
+        Agents::Login { name, method, config, state_dir } => {
+            login::login(login::Asked { name, method, config, state_dir }).await
+        }
     }
 }
 
@@ -46,14 +50,19 @@ async fn check(
 /// Starts an agent, asks it what it is, and stops it.
 pub(crate) async fn start(spec: &AgentSpec) -> Result<AgentCheck, Failure> {
     let scope = TaskScope::default();
-    let keeper = KeeperCommand::this_binary(process::KEEPER)?;
-    let host = uuid::Uuid::now_v7().to_string();
-    let supervisor = Supervisor::new(keeper, &host, scope.clone());
+    let supervisor = supervisor(&scope)?;
     let cwd = std::env::current_dir()?;
     let checked = acpd_host::check_agent(&supervisor, &scope, spec, &cwd);
     let checked = with_progress(&spec.name, checked).await;
     scope.finished().await;
     Ok(checked)
+}
+
+/// Starts programs without a host, in a scope of their own.
+fn supervisor(scope: &TaskScope) -> Result<Supervisor, Failure> {
+    let keeper = KeeperCommand::this_binary(process::KEEPER)?;
+    let host = uuid::Uuid::now_v7().to_string();
+    Ok(Supervisor::new(keeper, &host, scope.clone()))
 }
 
 /// On a terminal, says what is being waited for.

@@ -5,6 +5,7 @@
 mod facts;
 pub(crate) mod judge;
 
+use crate::absent::why_absent;
 use crate::address::Address;
 use crate::checks::{self, Check};
 use crate::clean::line;
@@ -15,6 +16,7 @@ use crate::config::{Config, Sources};
 use crate::daemon::{Chosen, Daemon, DaemonError, choose, find_daemon};
 use crate::daemon_config::DaemonConfig;
 use crate::exit::{Code, Failure};
+use crate::known_agents::add_installed;
 use crate::local_host::agent_specs;
 use crate::stdout::print;
 use acpd_gateway::local_holder;
@@ -46,7 +48,8 @@ pub(crate) async fn doctor(args: Doctor) -> Result<(), Failure> {
     let sources = Sources::of_process(args.which.config.clone(), args.which.state_dir.clone());
     let mut checks = Vec::new();
     match Config::check(&sources) {
-        Ok(config) => {
+        Ok(mut config) => {
+            add_installed(&mut config);
             checks.extend(of_configuration(&config));
             checks.extend(of_agents(&config, args.start).await?);
             checks.extend(of_state(&config));
@@ -81,6 +84,12 @@ async fn of_agents(config: &Config, starts: bool) -> Result<Vec<Check>, Failure>
     if config.agents.is_empty() {
         checks.push(judge::no_agents());
     }
+    let default = &config.server.default_agent;
+    checks.extend(
+        why_absent(default)
+            .filter(|_| !config.agents.contains_key(default))
+            .map(|why| judge::no_default(default, &why)),
+    );
     let specs = agent_specs(config);
     for (name, agent) in &config.agents {
         let path = agent.env.0.get("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));

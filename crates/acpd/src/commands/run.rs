@@ -29,6 +29,7 @@ use crate::exit::Failure;
 use crate::hosting::{Hosted, Hosting, reach};
 use crate::local_host::LocalHost;
 use crate::signals::StopSignals;
+use acpd_gateway::AgentOrigin;
 use acpd_host::PermissionMode;
 use attachments::Attachment;
 use chat::Chatting;
@@ -119,7 +120,7 @@ fn with_command(config: &mut Config, command: CommandLine) -> Result<String, Fai
     }
     let name = program.rsplit('/').next().unwrap_or(&program);
     let mut name = agent_name(name).map_err(|why| wrong(&why))?;
-    if config.agents.contains_key(&name) {
+    if config.agents.get(&name).is_some_and(|agent| agent.origin != AgentOrigin::Found) {
         // Sessions of the configured one are not gone on with by another program.
         name.push_str("-command");
     }
@@ -199,6 +200,8 @@ struct Words {
     limit: Option<Duration>,
     /// What to type for other commands to find the session: flags, each with a space before it.
     reach: String,
+    /// Its agent is called by a name, not by a command.
+    agent_is_named: bool,
     /// For many prompts instead of one.
     chat: Option<Chatting>,
 }
@@ -219,6 +222,7 @@ impl Words {
             detached: None,
             limit: None,
             reach: String::new(),
+            agent_is_named: choice.command.is_none(),
             chat: None,
         })
     }

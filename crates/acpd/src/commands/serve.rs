@@ -97,8 +97,9 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let mut keeping = tokio::time::interval(token_uses::PACE);
     let (quit, stop) = (CancellationToken::new(), CancellationToken::new());
     let settings = http_settings(&config);
+    let (host, sight) = (local.host.clone(), local.known_agents().clone());
     let (server, mut asked) =
-        HttpServer::new(local.host.clone(), tokens.clone(), settings, pages, Some(measured), stop.clone());
+        HttpServer::new(host, tokens.clone(), settings, sight, pages, Some(measured), stop.clone());
     for name in config.agents.keys() {
         local.host.agents().keep_spare(name);
     }
@@ -284,6 +285,7 @@ async fn reload(
             "the last token was taken out: requests over TCP are rejected until a token is added or acpd restarts"
         );
     }
+    local.known_agents().set(&config);
     local.host.agents().set(agent_specs(&config));
     hooks.set(told).await;
     daemon_config::note(&first.storage.path, first.file.as_deref());

@@ -74,14 +74,24 @@ pub enum ConfigError {
 
 /// An agent was asked for that is not configured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no agent is called \"{name}\"{}; configured: {}", meant.as_ref().map(|meant| format!(", did you mean \"{meant}\"?")).unwrap_or_default(), known.join(", "))]
+#[error("{}", words(name, absent.as_deref(), meant.as_deref(), known))]
 pub struct UnknownAgent {
     /// What was asked for, escaped.
     pub name: String,
+    /// A known agent is called so: what is missing of it, and what installs it.
+    pub absent: Option<String>,
     /// What it is probably a slip of.
     pub meant: Option<String>,
     /// The configured names.
     pub known: Vec<String>,
+}
+
+fn words(name: &str, absent: Option<&str>, meant: Option<&str>, known: &[String]) -> String {
+    if let Some(why) = absent {
+        return format!("agent {name} is not installed: {why}");
+    }
+    let meant = meant.map(|meant| format!(", did you mean \"{meant}\"?")).unwrap_or_default();
+    format!("no agent is called \"{name}\"{meant}; configured: {}", known.join(", "))
 }
 
 /// An error at a span of the file's text. `secret`: the line may hold a secret and is not repeated.

@@ -14,6 +14,8 @@ use super::error::at;
 use super::explain::{explain, instead, is_secret, path_at, value_span};
 use super::overlay::Overlay;
 use super::{Config, ConfigError, EXAMPLE_AGENT, OnStop, Server, hooks, word};
+use crate::nearest::nearest;
+use acpd_catalog::KNOWN;
 
 /// Where a configuration comes from. Nothing else is read, so a test can play any environment.
 #[derive(Debug, Clone, Default)]
@@ -241,7 +243,12 @@ fn unknown_default(config: &Config) -> Option<(Vec<&str>, String)> {
         return None;
     }
     let known: Vec<&str> = config.agents.keys().map(String::as_str).chain([EXAMPLE_AGENT]).collect();
-    let instead = instead(chosen, &known);
+    let also = KNOWN.iter().map(|known| known.name).collect::<Vec<_>>();
+    // Those that are known by themselves are not listed, only meant.
+    let instead = match nearest(chosen, known.iter().copied().chain(also)) {
+        Some(meant) => instead(chosen, &[meant]),
+        None => instead(chosen, &known),
+    };
     let message = format!("no agent is called \"{chosen}\": there is no [agents.{chosen}]{instead}");
     Some((vec!["server", "default_agent"], message))
 }

@@ -25,7 +25,10 @@ use super::values::{
     variables,
 };
 use super::{EXAMPLE_AGENT, PermissionMode, UnknownAgent};
+use crate::absent::why_absent;
 use crate::nearest::nearest;
+use acpd_catalog::{KNOWN, Known, known};
+use acpd_gateway::AgentOrigin;
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
@@ -67,16 +70,22 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether a session can have an agent of that name: each that is configured, and the one that is built in.
+    /// Whether a session can have an agent of that name: each that is configured, the one that is built in, and those that are
+    /// known, which may be installed at any time.
     pub fn has_agent(&self, name: &str) -> bool {
-        name == EXAMPLE_AGENT || self.agents.contains_key(name)
+        name == EXAMPLE_AGENT
+            || self.agents.contains_key(name)
+            || KNOWN.iter().any(|known| known.name == name)
     }
 
     /// The agent of that name, or an error that lists what there is.
     pub fn agent(&self, name: &str) -> Result<&Agent, UnknownAgent> {
+        let names = || self.agents.keys().map(String::as_str).chain(KNOWN.iter().map(|known| known.name));
+        let meant = || known(name).map(|known| known.name).or_else(|| nearest(name, names()));
         self.agents.get(name).ok_or_else(|| UnknownAgent {
             name: name.escape_debug().to_string(),
-            meant: nearest(name, self.agents.keys().map(String::as_str)).map(str::to_owned),
+            absent: why_absent(name),
+            meant: meant().map(str::to_owned),
             known: self.agents.keys().cloned().collect(),
         })
     }
@@ -413,12 +422,29 @@ pub struct Agent {
     /// Offer the agent terminals (`terminal/*`). Default true.
     #[serde(default = "yes")]
     pub terminals: bool,
+    /// Where it comes from. Not a key.
+    #[serde(skip)]
+    pub origin: AgentOrigin,
 }
 
 impl Agent {
+    /// A known agent that is installed.
+    pub(crate) fn found(command: String, known: &Known) -> Self {
+        let owned = |text: &&str| (*text).to_owned();
+        let env = known.env.iter().map(|(name, value)| (owned(name), owned(value)));
+        Agent {
+            env: Variables(env.collect()),
+            files: known.wanted.files,
+            stderr_log: known.wanted.stderr_log,
+            origin: AgentOrigin::Found,
+            ..Agent::builtin(command, known.args.iter().map(owned).collect())
+        }
+    }
+
     /// An agent that needs no entry in the file.
     pub fn builtin(command: String, args: Vec<String>) -> Self {
         Agent {
+            origin: AgentOrigin::Builtin,
             command,
             args,
             env: Variables::default(),

@@ -311,9 +311,9 @@ fn a_wrong_variable_is_named() {
         ),
         (
             "ACPD_SERVER_DEFAULT_AGENT",
-            "claude",
-            "environment variable ACPD_SERVER_DEFAULT_AGENT: no agent is called \"claude\": there is no \
-             [agents.claude]; known: example",
+            "mine",
+            "environment variable ACPD_SERVER_DEFAULT_AGENT: no agent is called \"mine\": there is no \
+             [agents.mine]; known: example",
         ),
         (
             "ACPD_COMPAT_SESSION_STOP",
@@ -415,6 +415,27 @@ fn an_unknown_agent_is_told_what_there_is() {
         config.agent("\u{1b}[31m").unwrap_err().to_string(),
         "no agent is called \"\\u{1b}[31m\"; configured: claude, opencode"
     );
+}
+
+// issue 14: an agent that is known and not installed is told with the one command that installs it, another name of one with its name
+#[test]
+fn a_known_agent_is_told_with_its_remedy() {
+    let config = bench("[agents.opencode]\ncommand = \"x\"\n").load().unwrap();
+    let told = |name: &str| config.agent(name).unwrap_err().to_string();
+    // Where the machine of the test has it, an entry is made when the configuration is loaded, not here.
+    assert_eq!(
+        told("hermes"),
+        "agent hermes is not installed: its program hermes-acp is in no directory of PATH; `acpd agents add hermes` \
+         installs it"
+    );
+    assert_eq!(
+        told("qwen-code"),
+        "no agent is called \"qwen-code\", did you mean \"qwen\"?; configured: opencode"
+    );
+    assert_eq!(told("gemni"), "no agent is called \"gemni\", did you mean \"gemini\"?; configured: opencode");
+    bench("[server]\ndefault_agent = \"gemini\"\n").load().unwrap();
+    let error = bench("[server]\ndefault_agent = \"gemni\"\n").error();
+    assert!(error.contains("there is no [agents.gemni]; did you mean \"gemini\"?"), "{error}");
 }
 
 // contract 7.2: [client] names a daemon, with a token and certificates for it; what is wrong is told at its place

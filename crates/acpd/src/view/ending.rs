@@ -97,16 +97,19 @@ fn failure(
     lines
 }
 
-/// How to log in, as the agent says it.
-pub(super) fn logins(ways: &[String], agent: &str, paint: Paint) -> Vec<String> {
+/// How to log in: the command, and the ways as the agent says them.
+pub(super) fn logins(ways: &[String], command: Option<&str>, agent: &str, paint: Paint) -> Vec<String> {
     let next = paint.kind("next:");
-    match ways {
-        [] => vec![format!(
+    match (command, ways) {
+        (Some(command), []) => vec![format!("  {next} {command}, then try again")],
+        (None, []) => vec![format!(
             "  {next} log in with the agent's own program, then try again: {agent} names no way"
         )],
-        [way] => vec![format!("  {next} log in, then try again: {way}")],
-        ways => {
-            let head = format!("  {next} log in, in one of the ways that {agent} names, then try again:");
+        (Some(command), [way]) => vec![format!("  {next} {command}, then try again: {way}")],
+        (None, [way]) => vec![format!("  {next} log in, then try again: {way}")],
+        (command, ways) => {
+            let log_in = command.unwrap_or("log in");
+            let head = format!("  {next} {log_in}, in one of the ways that {agent} names, then try again:");
             std::iter::once(head).chain(ways.iter().map(|way| format!("    {way}"))).collect()
         }
     }

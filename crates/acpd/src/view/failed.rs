@@ -21,6 +21,8 @@ pub struct Failed<'a> {
     pub ended: Option<&'a Value>,
     /// The ways to log in.
     pub logins: &'a [String],
+    /// What to type for a login, where the agent is one that has a name.
+    pub command: Option<String>,
 }
 
 /// What failed.
@@ -69,7 +71,7 @@ impl<O: Write, E: Write> View<O, E> {
         let told = line(failed.message, 2_000);
         said.extend(ended.map(|info| ending::session(info, &agent, Some(&told), paint)).unwrap_or_default());
         if failed.step == Step::Login {
-            said.extend(ending::logins(failed.logins, &agent, paint));
+            said.extend(ending::logins(failed.logins, failed.command.as_deref(), &agent, paint));
         }
         self.page.block(Block::Ending, Paragraph::Ends, &said)
     }

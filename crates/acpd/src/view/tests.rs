@@ -156,7 +156,7 @@ fn call_update(id: &str, fields: Value) -> Value {
 
 /// A turn that failed with this message.
 fn turn_failed<'a>(message: &'a str, ended: Option<&'a Value>) -> Failed<'a> {
-    Failed { step: Step::Turn, message, details: None, ended, logins: &[] }
+    Failed { step: Step::Turn, message, details: None, ended, logins: &[], command: None }
 }
 
 fn with(mut update: Value, fields: Value) -> Value {

@@ -45,6 +45,7 @@ impl OneHost {
         let specs = agents.iter().map(|agent| (agent.name.to_owned(), spec(scratch, agent))).collect();
         let options = HostOptions {
             agents: specs,
+            finder: None,
             cwd: scratch.work(),
             terminal: TerminalSettings::default(),
             continuity: None,

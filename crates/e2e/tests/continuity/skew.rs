@@ -83,6 +83,7 @@ async fn open(state: &Path, keeper: KeeperCommand) -> Host {
     };
     let options = HostOptions {
         agents: BTreeMap::from([(spec.name.clone(), spec)]),
+        finder: None,
         cwd: state.to_owned(),
         terminal: TerminalSettings::default(),
         continuity: Some(continuity),

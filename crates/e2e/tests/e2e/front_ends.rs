@@ -145,7 +145,8 @@ fn a_wanted_login_is_told() {
     assert_eq!((exit, out.as_str()), (Exit::Code(6), ""), "{err}");
     for words in [
         "✗ the agent wants a login: Authentication required\n",
-        "in one of the ways that wants names",
+        "next: `acpd agents login wants",
+        ", in one of the ways that wants names",
         "\n    Account: Run wants login in the terminal\n",
         "\n    Key (`env: WANTS_KEY`)\n",
     ] {
@@ -154,8 +155,10 @@ fn a_wanted_login_is_told() {
     let (_, _, err) = run(&scratch, &["--agent", "says", "hello"]);
     assert!(err.contains("\n  the key has expired\n"), "{err}");
     let (exit, _, err) = run(&scratch, &["--json", "--agent", "wants", "hello"]);
-    let words = "error: agent wants wants a login: Authentication required; Account: Run wants login in the terminal; Key";
-    assert!(exit == Exit::Code(6) && err.starts_with(words), "{err}");
+    let words =
+        "error: agent wants wants a login: Authentication required; log in by `acpd agents login wants";
+    let ways = "; Account: Run wants login in the terminal; Key";
+    assert!(exit == Exit::Code(6) && err.starts_with(words) && err.contains(ways), "{err}");
     let state = text(scratch.state());
     let (_, out, _) = agents(&scratch, &["check", "wants", "--state-dir", &state]);
     assert!(

@@ -56,8 +56,13 @@ pub(crate) async fn open_with(
     let keeper = KeeperCommand { program: acpd(), args: vec!["keeper".into()] };
     let supervisor = Supervisor::new(keeper, host_file.id(), scope.clone());
     let agents = agents.into_iter().map(|spec| (spec.name.clone(), spec)).collect();
-    let options =
-        HostOptions { agents, cwd: scratch.work(), terminal: TerminalSettings::default(), continuity: None };
+    let options = HostOptions {
+        agents,
+        finder: None,
+        cwd: scratch.work(),
+        terminal: TerminalSettings::default(),
+        continuity: None,
+    };
     Host::open(options, log, supervisor, scope, host_file, &state).await
 }
 

@@ -65,7 +65,7 @@ async fn a_removed_agent_is_not_started_any_more() {
     let process = host.agents().connect("a", None).await.unwrap();
     host.agents().set(named([example(&scratch, "b"), example(&scratch, "c")]));
     let refused = host.agents().connect("a", None).await;
-    let Err(HostError::UnknownAgent { name, known }) = refused else { panic!("{refused:?}") };
+    let Err(HostError::UnknownAgent { name, known, .. }) = refused else { panic!("{refused:?}") };
     assert_eq!((name.as_str(), known), ("a", vec!["b".to_owned(), "c".to_owned()]));
     assert!(!host.agents().still_offers(&process));
     drop(process);

@@ -305,7 +305,9 @@ impl Problem {
                 );
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, Kind::IdempotencyKeyReused, detail)
             }
-            HostError::InvalidParams { .. } | HostError::UnknownAgent { .. } => Self::bad_request(detail),
+            HostError::InvalidParams { .. }
+            | HostError::UnknownAgent { .. }
+            | HostError::NotInstalled { .. } => Self::bad_request(detail),
             HostError::SearchOff => Self::new(StatusCode::CONFLICT, Kind::SearchOff, detail),
             HostError::ShuttingDown => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, detail),
             _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Internal, detail),

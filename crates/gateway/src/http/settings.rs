@@ -8,6 +8,7 @@ use super::metrics::Measurements;
 use super::pulse::Pulse;
 use super::rest::{ASKED_WAITING, Asked};
 use super::tokens::Tokens;
+use crate::agent_list::AgentSight;
 use crate::identity::{Allowance, Identity};
 use acpd_host::{Host, Keep};
 use acpd_inspector::Pages;
@@ -53,6 +54,8 @@ pub(super) struct OfDaemon {
     pub(super) asked: mpsc::Sender<Asked>,
     /// What streams say when they end with it.
     pub(super) farewell: Farewell,
+    /// What is found of agents on this machine.
+    pub(super) sight: Arc<dyn AgentSight>,
 }
 
 /// What all requests share.
@@ -80,6 +83,7 @@ impl Shared {
         host: Host,
         tokens: Tokens,
         settings: HttpSettings,
+        sight: Arc<dyn AgentSight>,
         pages: Pages,
         measurements: Option<Measurements>,
         stop: CancellationToken,
@@ -98,7 +102,7 @@ impl Shared {
             pulse,
             inspector: Inspector { pages, codes: Codes::default() },
             refusals,
-            daemon: OfDaemon { asked, farewell: Farewell::default() },
+            daemon: OfDaemon { asked, farewell: Farewell::default(), sight },
             settings,
             local,
             since,

@@ -47,7 +47,13 @@ impl Hosted {
         let agent = example(dir.path().join("agent"));
         let agents = BTreeMap::from([(agent.name.clone(), agent)]);
         let cwd = dir.path().to_owned();
-        let options = HostOptions { agents, cwd, terminal: TerminalSettings::default(), continuity: None };
+        let options = HostOptions {
+            agents,
+            finder: None,
+            cwd,
+            terminal: TerminalSettings::default(),
+            continuity: None,
+        };
         let host = Host::open(options, log, supervisor, scope.clone(), host_file, &state).await;
         Self { host, scope, dir }
     }

@@ -7,11 +7,12 @@ use crate::error::HostError;
 use crate::reach;
 use crate::spec::AgentSpec;
 use acpd_record::{Containment, Continuity, TerminationInfo};
-use acpd_supervisor::{Supervisor, TaskScope};
+use acpd_supervisor::{StderrLine, Supervisor, TaskScope};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -102,19 +103,35 @@ pub async fn check_agent(
     spec: &AgentSpec,
     cwd: &Path,
 ) -> AgentCheck {
-    let starter = AgentStarter::new(
+    let begun = Instant::now();
+    match start_apart(supervisor, scope, spec, cwd, None).await {
+        Ok(agent) => AgentCheck::of_agent(agent, begun.elapsed()).await,
+        Err(failed) => *failed,
+    }
+}
+
+/// Starts an agent without a host, for requests that belong to no session; `shown` is sent what it writes to stderr, unless that
+/// is logged.
+///
+/// # Errors
+/// The check that it has failed.
+pub async fn start_apart(
+    supervisor: &Supervisor,
+    scope: &TaskScope,
+    spec: &AgentSpec,
+    cwd: &Path,
+    shown: Option<mpsc::Sender<StderrLine>>,
+) -> Result<AgentHandle, Box<AgentCheck>> {
+    let mut starter = AgentStarter::new(
         supervisor.clone(),
         scope.clone(),
         MethodMemory::unrecorded(),
         None,
         CancellationToken::new(),
     );
-    let begun = Instant::now();
-    match start_agent(&starter, &Arc::new(spec.clone()), cwd).await {
-        Ok(agent) => AgentCheck::of_agent(agent, begun.elapsed()).await,
-        Err(error) => {
-            let info = Arc::new(crate::termination::of_start(&error, clock::now_ms()));
-            AgentCheck::of_failure(&spec.name, &error, info)
-        }
-    }
+    starter.shown = shown;
+    start_agent(&starter, &Arc::new(spec.clone()), cwd).await.map_err(|error| {
+        let info = Arc::new(crate::termination::of_start(&error, clock::now_ms()));
+        Box::new(AgentCheck::of_failure(&spec.name, &error, info))
+    })
 }

@@ -85,6 +85,13 @@ impl HealthRecord {
     }
 }
 
+impl AgentHealth {
+    /// The health of an agent that no host has.
+    pub fn of_none(agent: &str) -> Self {
+        HealthRecords::default().of(agent)
+    }
+}
+
 /// The health of all agents that were ever started, by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HealthRecords(Arc<Mutex<BTreeMap<String, HealthRecord>>>);

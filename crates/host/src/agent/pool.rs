@@ -4,7 +4,9 @@
 //! Invariant: a process goes on with the entry that it was started with; what is asked for now is started, or given,
 //! by the entry that stands now.
 
-use super::{AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStarter, Spares, TakenAgent};
+use super::{
+    AgentFinder, AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStarter, Sought, Spares, TakenAgent,
+};
 use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
@@ -22,6 +24,8 @@ pub struct Agents {
     /// Where agents are started before a session says where it works.
     cwd: PathBuf,
     entries: RwLock<Entries>,
+    /// Asked for those that have no entry.
+    finder: Option<Arc<dyn AgentFinder>>,
     pub(super) starter: AgentStarter,
     spares: Spares,
     /// Processes that serve all sessions of their agent, by the agent's name.
@@ -47,6 +51,7 @@ fn in_common(specs: BTreeMap<String, AgentSpec>) -> BTreeMap<String, Arc<AgentSp
 impl Agents {
     pub(crate) fn new(
         specs: BTreeMap<String, AgentSpec>,
+        finder: Option<Arc<dyn AgentFinder>>,
         cwd: PathBuf,
         starter: AgentStarter,
         scope: &TaskScope,
@@ -54,6 +59,7 @@ impl Agents {
         Self {
             cwd,
             entries: RwLock::new(Entries { specs: in_common(specs), spared: BTreeSet::new() }),
+            finder,
             starter,
             spares: Spares::new(scope.child(tracing::Span::none())),
             shared: Mutex::default(),
@@ -236,11 +242,28 @@ impl Agents {
     }
 
     pub(super) fn entry(&self, agent: &str) -> Result<Arc<AgentSpec>, HostError> {
-        let entries = self.entries.read();
-        entries.specs.get(agent).cloned().ok_or_else(|| HostError::UnknownAgent {
-            name: agent.to_owned(),
-            known: entries.specs.keys().cloned().collect(),
-        })
+        let known: Vec<String> = {
+            let entries = self.entries.read();
+            if let Some(spec) = entries.specs.get(agent) {
+                return Ok(Arc::clone(spec));
+            }
+            entries.specs.keys().cloned().collect()
+        };
+        let name = agent.to_owned();
+        match self.finder.as_ref().map(|finder| finder.find(agent, &known)) {
+            Some(Sought::Found(spec)) => Ok(self.enter(*spec)),
+            Some(Sought::NotInstalled { why }) => Err(HostError::NotInstalled { name, why }),
+            Some(Sought::Unknown { meant }) => Err(HostError::UnknownAgent { name, known, meant }),
+            None => Err(HostError::UnknownAgent { name, known, meant: None }),
+        }
+    }
+
+    /// An agent was found: from now on it is as if it had an entry.
+    fn enter(&self, spec: AgentSpec) -> Arc<AgentSpec> {
+        let mut entries = self.entries.write();
+        metrics::agent_known(&spec.name);
+        // Who was faster has the same.
+        Arc::clone(entries.specs.entry(spec.name.clone()).or_insert_with(|| Arc::new(spec)))
     }
 }
 

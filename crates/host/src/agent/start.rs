@@ -15,10 +15,13 @@ use crate::secrets::Secrets;
 use crate::spans;
 use crate::spec::AgentSpec;
 use crate::stderr_log::StderrLogTask;
-use acpd_supervisor::{Pending, ProgramSpec, Supervisor, TaskScope, outcome, program_environment};
+use acpd_supervisor::{
+    Pending, ProgramSpec, StderrLine, Supervisor, TaskScope, outcome, program_environment,
+};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -37,6 +40,8 @@ pub(crate) struct AgentStarter {
     pub(super) kill_all: CancellationToken,
     /// Cancelled when nothing is to be started any more.
     pub(super) closing: CancellationToken,
+    /// Who is shown what agents write to stderr, where they have no log of it.
+    pub(super) shown: Option<mpsc::Sender<StderrLine>>,
 }
 
 impl AgentStarter {
@@ -48,7 +53,7 @@ impl AgentStarter {
         closing: CancellationToken,
     ) -> Self {
         let (health, kill_all) = (HealthRecords::default(), CancellationToken::new());
-        Self { supervisor, scope, memory, health, continuity, kill_all, closing }
+        Self { supervisor, scope, memory, health, continuity, kill_all, closing, shown: None }
     }
 
     /// Starts `spec` in `cwd`, with its failure as a record. A start in progress is given up when the host shuts down: its
@@ -100,13 +105,13 @@ async fn start_process(
     spec: &Arc<AgentSpec>,
     cwd: &Path,
 ) -> Result<AgentHandle, AgentStartError> {
-    let AgentStarter { supervisor, scope, memory, health, continuity, kill_all, closing: _ } = starter;
+    let AgentStarter { supervisor, scope, memory, health, continuity, kill_all, closing: _, shown } = starter;
     let mut program = program_of(spec, cwd);
     let continuity = continuity.as_ref().filter(|continuity| !continuity.keep.is_zero());
     program.kept = continuity.is_some();
     let secrets = Arc::new(Mutex::new(Secrets::of_environment(&program.env, &spec.program.env)));
     let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
-    program.stderr_lines = log.as_ref().map(|(_, lines)| lines.clone());
+    program.stderr_lines = log.as_ref().map(|(_, lines)| lines.clone()).or_else(|| shown.clone());
     let span = spans::of_run();
     let scope = scope.within(span.clone());
     let process = supervisor.start(program).instrument(span.clone()).await?;

@@ -1,5 +1,6 @@
 //! Whether what was found is well, and what to do where it is not. Pure.
 
+use crate::absent::install;
 use crate::checks::{Check, finding, fine};
 use crate::clean::line;
 use crate::commands::shown;
@@ -44,7 +45,13 @@ pub(super) fn expired(token: &str) -> Check {
 }
 
 pub(super) fn no_agents() -> Check {
-    fine("agents", "none but the built-in example; [agents.NAME] in the configuration adds one")
+    fine("agents", "none but the built-in example; acpd agents add NAME installs a known one")
+}
+
+/// The agent of clients that name none is a known one, and not there.
+pub(super) fn no_default(name: &str, why: &str) -> Check {
+    let says = format!("default_agent = \"{name}\" in [server], and it is not installed: {}", line(why, 300));
+    finding("agents", says, format!("{}, or another default_agent", install(name)))
 }
 
 /// The program of an agent.

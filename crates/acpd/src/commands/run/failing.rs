@@ -8,7 +8,7 @@ use crate::clean;
 use crate::exit::{Code, Failure};
 use crate::verdict::{Cause, Turn, verdict};
 use crate::view::{Failed, Step, logins, said};
-use acpd_host::error_code;
+use acpd_host::{error_code, login_command, without_login_command};
 use acpd_wire::codes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -20,7 +20,12 @@ impl Conversation {
         // A daemon knows its agents; without one, the name was looked up before.
         let is_wrong = phase == Phase::Initialize && error["code"].as_i64() == Some(codes::INVALID_PARAMS);
         if let (true, Home::Daemon { configuration, .. }) = (is_wrong, &self.home) {
-            let text = format!("{}; {configuration}", clean::line(message, 300));
+            let message = clean::line(message, 300);
+            // One that is only not installed is no matter of the configuration.
+            let text = match error["data"]["agent"].is_string() {
+                true => message,
+                false => format!("{message}; {configuration}"),
+            };
             self.result.error = Some(told_once(error));
             self.outcome = Some(Err(self.of_code(Cause::UnknownAgent, text)));
             return Ok(());
@@ -46,6 +51,12 @@ impl Conversation {
             }
             Step::Start | Step::Resume | Step::Setting | Step::Turn => Vec::new(),
         };
+        let command = (step == Step::Login).then(|| self.login_command()).flatten();
+        // The host has said it, which does not know how acpd is called here.
+        let message = match &self.agent {
+            Some(agent) => without_login_command(message, agent),
+            None => message,
+        };
         let details = said(data, message).filter(|details| !ways.iter().any(|way| way.contains(details)));
         let took = self.took();
         let cause = match data["required"].is_string() || data["limit"].is_string() {
@@ -54,7 +65,8 @@ impl Conversation {
         };
         let ended = Some(info).filter(|info| info.is_object());
         let mut text = in_a_line(self.agent.as_deref(), step, message);
-        for more in details.iter().chain(&ways) {
+        let log_in = command.as_ref().map(|command| format!("log in by {command}"));
+        for more in details.iter().chain(&log_in).chain(&ways) {
             text.push_str("; ");
             text.push_str(more);
         }
@@ -62,7 +74,7 @@ impl Conversation {
             text.push_str(&format!(": {}", clean::line(why, 300)));
         }
         if let Some(view) = self.show.view() {
-            view.failed(&Failed { step, message, details, ended, logins: &ways }, took)?;
+            view.failed(&Failed { step, message, details, ended, logins: &ways, command }, took)?;
         }
         let failure = match self.show.tells() {
             true => Failure::Told(self.code(cause)),
@@ -70,6 +82,20 @@ impl Conversation {
         };
         self.outcome = Some(Err(failure));
         Ok(())
+    }
+
+    /// What to type for a login, if the agent has a name to type.
+    fn login_command(&self) -> Option<String> {
+        let agent = self.agent.as_deref().filter(|_| self.words.agent_is_named)?;
+        let command = login_command(&clean::line(agent, 64));
+        Some(match &self.home {
+            Home::Daemon { daemon, .. } if !daemon.address().is_here() => {
+                format!("`{command}` on the machine of the daemon")
+            }
+            // It takes no address of a daemon.
+            Home::Daemon { reach, .. } if reach.contains("--connect") => format!("`{command}`"),
+            Home::Daemon { .. } | Home::Here(_) => format!("`{command}{}`", self.words.reach),
+        })
     }
 
     fn code(&self, cause: Cause) -> Code {

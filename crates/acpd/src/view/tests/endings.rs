@@ -59,13 +59,23 @@ fn a_cancelled_turn_is_one_line() {
 #[test]
 fn a_login_is_told_with_its_ways() {
     let ways = ["Log in with A: run `a login`".to_owned(), "B".to_owned()];
-    for (ways, last) in [
-        (&ways[..1], "next: log in, then try again: Log in with A: run `a login`"),
+    let command = Some("`acpd agents login a`");
+    for (ways, command, last) in [
+        (&ways[..1], None, "next: log in, then try again: Log in with A: run `a login`"),
+        (&ways[..1], command, "next: `acpd agents login a`, then try again: Log in with A: run `a login`"),
         (
             &ways[..],
+            None,
             "next: log in, in one of the ways that a names, then try again:\n    Log in with A: run `a login`\n    B",
         ),
-        (&[], "next: log in with the agent's own program, then try again: a names no way"),
+        (
+            &ways[..],
+            command,
+            "next: `acpd agents login a`, in one of the ways that a names, then try again:\n    Log in with A: run \
+             `a login`\n    B",
+        ),
+        (&[], None, "next: log in with the agent's own program, then try again: a names no way"),
+        (&[], command, "next: `acpd agents login a`, then try again"),
     ] {
         let mut view = piped();
         view.named("a");
@@ -76,6 +86,7 @@ fn a_login_is_told_with_its_ways() {
             details,
             ended: None,
             logins: ways,
+            command: command.map(str::to_owned),
         };
         view.failed(&failed, Duration::from_millis(5)).unwrap();
         assert_eq!(
@@ -144,8 +155,14 @@ fn the_reason_of_a_failed_start_is_told_once() {
             json!({"reason": "error", "terminatedBy": "agent", "message": reason, "cause": "spawn_failed"});
         let message = format!("agent a did not start: {reason}");
         let mut view = piped();
-        let failed =
-            Failed { step: Step::Start, message: &message, details: None, ended: Some(&info), logins: &[] };
+        let failed = Failed {
+            step: Step::Start,
+            message: &message,
+            details: None,
+            ended: Some(&info),
+            logins: &[],
+            command: None,
+        };
         view.failed(&failed, Duration::ZERO).unwrap();
         let shown = texts(view).1;
         assert!(shown.starts_with("✗ no session was started: agent a did not start: command"), "{shown}");

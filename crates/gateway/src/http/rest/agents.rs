@@ -2,43 +2,24 @@
 
 use super::super::problem::{Kind, Problem};
 use super::super::settings::Shared;
+use crate::agent_list::AgentList;
 use crate::identity::{Identity, Scope};
-use acpd_host::{AgentCheck, AgentHealth, HostError};
+use acpd_host::{AgentCheck, HostError};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use http::StatusCode;
-use serde::Serialize;
 use std::sync::Arc;
 
-/// All agents.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Agents {
-    /// By name.
-    agents: Vec<Agent>,
-}
-
-/// An agent.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Agent {
-    /// It serves clients that name none.
-    default: bool,
-    #[serde(flatten)]
-    health: AgentHealth,
-}
-
-/// `GET /v1/agents`: how each configured agent stands.
+/// `GET /v1/agents`: how each agent stands, what is found of it on this machine, and which known ones are not installed.
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
-) -> Result<Json<Agents>, Problem> {
+) -> Result<Json<AgentList>, Problem> {
     super::check_scope(&identity, Scope::Admin)?;
-    let default = &shared.settings().default_agent;
-    let agents = shared.host.agents().health().into_iter();
-    let agents = agents.map(|health| Agent { default: health.name == *default, health }).collect();
-    Ok(Json(Agents { agents }))
+    let agents = shared.host.agents();
+    let seen = shared.daemon.sight.look(agents.specs()).await;
+    Ok(Json(AgentList::new(&shared.settings().default_agent, agents.health(), seen)))
 }
 
 /// `POST /v1/agents/{name}/check`: starts an agent as a session would, and stops it.
@@ -52,7 +33,7 @@ pub(super) async fn check(
     let name = name.map(|Path(name)| name).unwrap_or_default();
     let checked = shared.host.agents().check(&name).await;
     checked.map(Json).map_err(|error| match &error {
-        HostError::UnknownAgent { .. } => {
+        HostError::UnknownAgent { .. } | HostError::NotInstalled { .. } => {
             Problem::new(StatusCode::NOT_FOUND, Kind::AgentNotFound, error.to_string())
         }
         error => Problem::of_host(error),

@@ -1,7 +1,7 @@
 //! The table of operations: what each route is for, what it takes and what it answers.
 
+use crate::agent_list::AgentList;
 use crate::http::health::{Health, Ready};
-use crate::http::rest::agents::Agents;
 use crate::http::rest::answering::AnswerBody;
 use crate::http::rest::daemon::{HandingOver, Reloaded};
 use crate::http::rest::events::EventsQuery;
@@ -93,11 +93,13 @@ const OPERATIONS: &[Operation] = &[
         path: "/v1/agents",
         id: "listAgents",
         tag: "agents",
-        summary: "`GET /v1/agents`: how each configured agent stands.",
-        description: None,
+        summary: "`GET /v1/agents`: how each agent stands, and what is found of it on its machine.",
+        description: Some(
+            "Known agents that are installed are as if they were configured; the others are in `notInstalled`.",
+        ),
         parameters: Vec::new,
         request: None,
-        answers: &[of::<Agents>(200, "all agents of the configuration"), FORBIDDEN, UNAUTHORIZED, TOO_MANY],
+        answers: &[of::<AgentList>(200, "all agents"), FORBIDDEN, UNAUTHORIZED, TOO_MANY],
         is_open: false,
     },
     Operation {

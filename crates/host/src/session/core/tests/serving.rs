@@ -66,7 +66,10 @@ fn too_many_requests_are_refused() {
 // contract 7.3: what an agent is not offered it cannot use
 #[test]
 fn what_is_not_offered_is_not_served() {
-    let mut stage = Stage::with(RunFacts { offered: Offered { files: false, terminals: false }, ..facts() });
+    let mut stage = Stage::with(RunFacts {
+        offered: Offered { files: false, terminals: false, terminal_logins: false },
+        ..facts()
+    });
     for method in ["fs/read_text_file", "terminal/create"] {
         assert!(told(&stage.take([asks(1, method, r#""x":1"#)]))[0].contains("-32601"), "{method}");
     }
