@@ -7,6 +7,7 @@ mod chat;
 mod completions;
 mod config;
 mod daemon;
+mod installed;
 mod operate;
 #[cfg(test)]
 mod reference;
@@ -21,6 +22,7 @@ pub(crate) use completions::VARIABLE;
 pub use completions::{Completions, Shell};
 pub use config::ConfigCommand;
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
+pub use installed::{Add, AgentPlace, Installing, Outdated, Remove, Update};
 pub use operate::{Doctor, Open, Operate};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 pub use sessions::{Answer, Export, Fork, Import, Prune, SessionPrompt, Several};
@@ -239,6 +241,14 @@ pub enum Agents {
         #[command(flatten)]
         which: Which,
     },
+    /// Install an agent, start it once, and give it an entry in the configuration
+    Add(Box<Add>),
+    /// List the agents that were added, and which have a newer version
+    Outdated(Outdated),
+    /// Install the newer versions of agents that were added
+    Update(Update),
+    /// Remove an agent that was added, with its entry
+    Remove(Remove),
     /// Start an agent, show how it introduces itself and what it supports, and stop it
     Check {
         /// The agent

@@ -29,6 +29,8 @@ mod front;
 mod hooks;
 mod hosting;
 mod image;
+mod installing;
+mod kept_config;
 mod keyboard;
 mod known_agents;
 mod local_host;

@@ -4,6 +4,7 @@
 
 use crate::daemon::{DaemonError, FindError};
 use crate::exit::Code;
+use crate::installing::InstallError;
 use acpd_host::error_code;
 use http::StatusCode;
 use std::error::Error;
@@ -70,6 +71,9 @@ pub(crate) fn of_error(error: &(dyn Error + 'static)) -> Code {
         }
         if let Some(error) = error.downcast_ref::<DaemonError>() {
             return of_daemon(error);
+        }
+        if let Some(InstallError::Unallowed(_)) = error.downcast_ref::<InstallError>() {
+            return Code::Usage;
         }
         next = error.source();
     }

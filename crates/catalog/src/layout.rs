@@ -164,23 +164,26 @@ impl Locked {
         Ok(Staging(own))
     }
 
-    /// Gives a version its name. One that has the name already is taken away in the same step, where the system can.
+    /// Gives a version its name. One that has the name already is kept aside, in the same step where the system can. What
+    /// comes of it is taken back when it is dropped, unless it is [confirmed](Published::confirm).
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn publish(&self, staging: Staging, name: &AgentName, version: &Version) -> io::Result<PathBuf> {
+    pub fn publish<'a>(
+        &'a self,
+        staging: Staging,
+        name: &AgentName,
+        version: &Version,
+    ) -> io::Result<Published<'a>> {
         let place = self.agents.version(name, version);
         private(&self.agents.agent(name))?;
-        if place.symlink_metadata().is_ok() {
-            let here = rustix::fs::CWD;
-            if renameat_with(here, staging.path(), here, &place, RenameFlags::EXCHANGE).is_err() {
-                self.take_away(&place)?;
-                std::fs::rename(staging.path(), &place)?;
-            }
+        let before = place.symlink_metadata().is_ok();
+        if before {
+            swap(staging.path(), &place)?;
         } else {
             std::fs::rename(staging.path(), &place)?;
         }
-        Ok(place)
+        Ok(Published { locked: self, place, before: before.then_some(staging), is_confirmed: false })
     }
 
     /// Removes a version.
@@ -209,6 +212,56 @@ impl Locked {
         std::fs::rename(dir, &gone)?;
         std::fs::remove_dir_all(&gone)
     }
+}
+
+/// A version that has its name, for now.
+#[derive(Debug)]
+pub struct Published<'a> {
+    locked: &'a Locked,
+    place: PathBuf,
+    /// What had the name before.
+    before: Option<Staging>,
+    is_confirmed: bool,
+}
+
+impl Published<'_> {
+    /// Where it is.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// It stays, and what had the name before goes.
+    pub fn confirm(mut self) {
+        self.is_confirmed = true;
+    }
+}
+
+impl Drop for Published<'_> {
+    fn drop(&mut self) {
+        if self.is_confirmed {
+            return;
+        }
+        let taken_back = match &self.before {
+            // What is in its place is gone with the staging directory.
+            Some(before) => swap(before.path(), &self.place),
+            None => self.locked.take_away(&self.place),
+        };
+        // There is nothing to do about a file system that does not let go.
+        let _left = taken_back;
+    }
+}
+
+/// Two directories change their names.
+fn swap(one: &Path, other: &Path) -> io::Result<()> {
+    let here = rustix::fs::CWD;
+    if renameat_with(here, one, here, other, RenameFlags::EXCHANGE).is_ok() {
+        return Ok(());
+    }
+    // A system without that. Between the last two steps a kill leaves the second without its name.
+    let aside = one.with_extension("aside");
+    std::fs::rename(one, &aside)?;
+    std::fs::rename(other, one)?;
+    std::fs::rename(&aside, other)
 }
 
 impl Drop for Locked {
@@ -243,12 +296,28 @@ mod tests {
         let staging = locked.staging().expect("a directory");
         assert!(!left.exists(), "what another left is gone");
         std::fs::write(staging.path().join("a"), "one").expect("a file");
-        let place = locked.publish(staging, &name, &version).expect("it gets its name");
-        assert_eq!(std::fs::read_to_string(place.join("a")).expect("a file"), "one");
-        let again = locked.staging().expect("a directory");
-        std::fs::write(again.path().join("a"), "two").expect("a file");
-        locked.publish(again, &name, &version).expect("it takes the place");
-        assert_eq!(std::fs::read_to_string(place.join("a")).expect("a file"), "two");
+        let published = locked.publish(staging, &name, &version).expect("it gets its name");
+        let place = published.place().to_owned();
+        let content = || std::fs::read_to_string(place.join("a")).expect("a file");
+        assert_eq!(content(), "one");
+        published.confirm();
+        for (confirms, then) in [(false, "one"), (true, "two")] {
+            let again = locked.staging().expect("a directory");
+            std::fs::write(again.path().join("a"), "two").expect("a file");
+            let published = locked.publish(again, &name, &version).expect("it takes the place");
+            assert_eq!(content(), "two");
+            if confirms {
+                published.confirm();
+            } else {
+                drop(published);
+            }
+            assert_eq!(content(), then);
+        }
+        let other: Version = word("2.0");
+        drop(
+            locked.publish(locked.staging().expect("a directory"), &name, &other).expect("it gets its name"),
+        );
+        assert!(!agents.version(&name, &other).exists(), "it is taken back");
         assert_eq!(agents.version_of(&name, &place.join("bin/x")), Some(version.clone()));
         assert_eq!(agents.version_of(&name, Path::new("/bin/x")), None);
         drop(locked);

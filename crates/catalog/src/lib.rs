@@ -28,12 +28,12 @@ pub use archive::{ArchiveError, Bounds, Unpacked, unpack};
 pub use finding::{Absent, Found, find, program_in, to_run};
 pub use inside::{InsideError, InsidePath};
 pub use known::{Companion, KNOWN, Known, Login, Package, Place, Wanted, known};
-pub use layout::{AgentsDir, Locked, Staging};
+pub use layout::{AgentsDir, Locked, Published, Staging};
 pub use login::logged_in;
 pub use name::{AgentName, NameError, Version};
 pub use npm::{InstallScript, NpmError, bin_of_package, install_scripts, version_of_lock};
 pub use package::{Owner, owner};
-pub use python::{PythonError, console_scripts, lock_of_report, retarget, version_of_pins};
+pub use python::{PythonError, console_scripts, lock_of_report, python_fits, retarget, version_of_pins};
 pub use receipt::{Receipt, Scripts, Sha256From, Source};
 pub use registry::{
     Argument, Distribution, Entry, HttpsUrl, PackageRun, RegistryError, Sha256, Target, Variable, find_entry,

@@ -116,6 +116,24 @@ fn normal(name: &str) -> String {
     out
 }
 
+/// Whether a version of Python is among those that are wanted, as packages say it: `>=3.11,<3.14`. What is not understood is
+/// left to the tools.
+pub fn python_fits(wanted: &str, version: &str) -> bool {
+    let numbers =
+        |text: &str| -> Vec<u32> { text.split('.').map_while(|part| part.trim().parse().ok()).collect() };
+    let version = numbers(version);
+    !version.is_empty()
+        && wanted.split(',').map(str::trim).all(|bound| {
+            if let Some(bound) = bound.strip_prefix(">=") {
+                version >= numbers(bound)
+            } else if let Some(bound) = bound.strip_prefix('<').filter(|bound| !bound.starts_with('=')) {
+                version < numbers(bound)
+            } else {
+                true
+            }
+        })
+}
+
 /// The programs of a package that is installed in a virtual environment.
 pub fn console_scripts(venv: &Path, package: &str) -> Vec<String> {
     let dirs = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -226,6 +244,23 @@ mod tests {
         assert_eq!(bin.join("x").metadata().expect("it is there").permissions().mode() & 0o777, 0o755);
         assert_eq!(read(&cache), "#!/stage/bin/python\nat /stage\n", "the other name keeps its content");
         assert_eq!(std::fs::read_dir(&bin).expect("it is there").count(), 2);
+    }
+
+    // issue 14: a Python that is too old is told before anything is fetched
+    #[test]
+    fn a_python_fits_or_does_not() {
+        for (wanted, version, fits) in [
+            (">=3.11,<3.14", "3.11.7", true),
+            (">=3.11,<3.14", "3.14.0", false),
+            (">=3.11, <3.14", "3.13.9", true),
+            (">=3.12", "3.9.2", false),
+            (">=3.9", "3.10.0", true),
+            ("", "3.9.2", true),
+            ("!=3.12", "3.12.0", true),
+            (">=3.9", "", false),
+        ] {
+            assert_eq!(python_fits(wanted, version), fits, "{wanted} {version}");
+        }
     }
 
     // issue 14: a package is run by its program

@@ -1,7 +1,14 @@
 //! `acpd agents`: which there are, whether they work, and their logins.
 
+mod add;
 mod health;
+mod installation;
 mod login;
+mod outdated;
+mod place;
+mod remove;
+mod update;
+mod wish;
 
 use crate::cli::Agents;
 use crate::exit::{Code, Failure};
@@ -19,6 +26,10 @@ use std::time::Duration;
 pub(crate) async fn agents(args: Agents) -> Result<(), Failure> {
     match args {
         Agents::List { json, which } => health::list(json, which).await,
+        Agents::Add(args) => add::add(*args).await,
+        Agents::Outdated(args) => outdated::outdated(args).await,
+        Agents::Update(args) => update::update(args).await,
+        Agents::Remove(args) => remove::remove(args).await,
         Agents::Check { name, json, config, state_dir } => check(&name, json, config, state_dir).await,
         Agents::Login { name, method, config, state_dir } => {
             login::login(login::Asked { name, method, config, state_dir }).await

@@ -6,19 +6,15 @@
 mod list;
 
 use crate::cli;
-use crate::commands::reload::read_anew;
-use crate::config::{Config, EditError, Expiry, Scope, Sees, Sources, edit, limit_lines, word, written};
-use crate::config_file::ConfigFile;
-use crate::daemon::{Daemon, find_daemon};
-use crate::daemon_config::DaemonConfig;
+use crate::config::{Expiry, Scope, Sees, edit, limit_lines, word, written};
 use crate::exit::Failure;
+use crate::kept_config::{Daemonized, KeptConfig};
 use acpd_gateway::{Limits, hash_token};
-use acpd_host::chain;
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Random bytes in a token: 256 bits cannot be guessed.
 const RANDOM: usize = 32;
@@ -53,102 +49,14 @@ pub(crate) async fn token(args: cli::Token) -> Result<(), Failure> {
     }
 }
 
-/// The file that keeps the tokens, while nothing else changes it, and what is in it.
-struct Kept {
-    sources: Sources,
-    /// As it is named.
-    path: PathBuf,
-    file: ConfigFile,
-    text: Option<String>,
-    config: Option<Config>,
-}
-
-impl Kept {
-    fn open(file: Option<PathBuf>) -> Result<Self, Failure> {
-        let sources = Sources::of_process(file, None);
-        let path = sources.config_file().ok_or_else(|| {
-            Failure::Usage(
-                "there is no place for the configuration: set $HOME or name one with --config".to_owned(),
-            )
-        })?;
-        let file = ConfigFile::lock(&path).map_err(|error| cannot_write(&path, &error))?;
-        let config = if path.exists() { Some(read(&sources)?) } else { None };
-        let text = file.text().map_err(|error| cannot_write(&path, &error))?;
-        Ok(Self { sources, path, file, text, config })
-    }
-
-    /// The entry of a token that has to be there.
-    fn entry(&self, name: &str) -> Result<&crate::config::Token, Failure> {
-        let known = self.config.as_ref().map(|config| &config.tokens);
-        known.and_then(|tokens| tokens.get(name)).ok_or_else(|| {
-            let names =
-                known.into_iter().flatten().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-            let names = if names.is_empty() { "none".to_owned() } else { names };
-            Failure::Usage(format!("there is no token {name} in {}; known: {names}", self.path.display()))
-        })
-    }
-
-    fn put(&self, text: &str) -> Result<(), Failure> {
-        self.file.replace(text).map_err(|error| cannot_write(&self.path, &error))
-    }
-
-    fn edited(&self, edited: Result<String, EditError>) -> Result<String, Failure> {
-        edited.map_err(|error| Failure::Failed(format!("{}: {error}", self.path.display())))
-    }
-
-    /// Has the daemon of this machine know it, if there is one that goes by this file.
-    async fn tell_daemon(self) -> Daemonized {
-        let config = read(&self.sources);
-        drop(self.file);
-        let Ok(config) = config else { return Daemonized::Elsewhere };
-        let Some(daemon) = local_daemon(&config).await else { return Daemonized::Elsewhere };
-        match read_anew(&daemon).await {
-            Ok(_) => Daemonized::Reloaded,
-            Err(error) => Daemonized::Refused(chain(&error)),
-        }
-    }
-}
-
-/// Whether a daemon knows of a change.
-enum Daemonized {
-    Reloaded,
-    /// There is none here that goes by the file.
-    Elsewhere,
-    Refused(String),
-}
-
-impl Daemonized {
-    /// What there is to do, as a sentence.
-    fn words(&self, hint: &str) -> String {
-        match self {
-            Self::Reloaded => "The running daemon knows it.".to_owned(),
-            Self::Elsewhere => {
-                format!("A running daemon that reads this file knows it after `acpd reload`{hint}.")
-            }
-            Self::Refused(why) => {
-                format!("The running daemon could not be told: {why}; `acpd reload` tries again.")
-            }
-        }
-    }
-}
-
-/// The daemon of the state directory, if it goes by the file of this configuration.
-async fn local_daemon(config: &Config) -> Option<Daemon> {
-    let state_dir = &config.storage.path;
-    let file = config.file.as_deref()?;
-    let own = DaemonConfig::of(state_dir)?;
-    if !own.goes_by(file) {
-        return None;
-    }
-    find_daemon(state_dir).await.ok().flatten()
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Failed(format!("cannot write {}: {error}", path.display()))
-}
-
-fn read(sources: &Sources) -> Result<Config, Failure> {
-    Config::load(sources).map_err(|error| Failure::Usage(error.to_string()))
+/// The entry of a token that has to be there.
+fn entry<'a>(kept: &'a KeptConfig, name: &str) -> Result<&'a crate::config::Token, Failure> {
+    let known = kept.config.as_ref().map(|config| &config.tokens);
+    known.and_then(|tokens| tokens.get(name)).ok_or_else(|| {
+        let names = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let names = if names.is_empty() { "none".to_owned() } else { names };
+        Failure::Usage(format!("there is no token {name} in {}; known: {names}", kept.path.display()))
+    })
 }
 
 /// A new token, and its hash as it stands in the file.
@@ -173,7 +81,7 @@ async fn new(
 ) -> Result<(), Failure> {
     let expires = until(expires)?;
     let limits = limits_of(limits, scope)?;
-    let kept = Kept::open(place.config)?;
+    let kept = KeptConfig::open(place.config, None)?;
     if kept.config.as_ref().is_some_and(|known| known.tokens.contains_key(name)) {
         return Err(Failure::Usage(format!(
             "there is a token {name} already in {}; `acpd token rotate {name}` makes it anew",
@@ -244,8 +152,8 @@ fn limits_of(given: cli::TokenLimits, scope: Scope) -> Result<Limits, Failure> {
 }
 
 async fn rotate(name: &str, expires: Option<Expiry>, place: cli::TokenPlace) -> Result<(), Failure> {
-    let kept = Kept::open(place.config)?;
-    let before = kept.entry(name)?.expires;
+    let kept = KeptConfig::open(place.config, None)?;
+    let before = entry(&kept, name)?.expires;
     let now = Timestamp::now();
     let after = match expires {
         Some(expires) => until(expires)?,
@@ -257,11 +165,11 @@ async fn rotate(name: &str, expires: Option<Expiry>, place: cli::TokenPlace) -> 
         None => before,
     };
     let (token, hash) = make()?;
-    let (entry, text) = (["tokens", name], kept.text.as_deref().unwrap_or_default());
-    let text = kept.edited(edit::with(text, entry, "hash", Some(&hash)))?;
+    let (path_of, text) = (["tokens", name], kept.text.as_deref().unwrap_or_default());
+    let text = kept.edited(edit::with(text, path_of, "hash", Some(&hash)))?;
     let text = match after == before {
         true => text,
-        false => kept.edited(edit::with(&text, entry, "expires", after.map(written).as_deref()))?,
+        false => kept.edited(edit::with(&text, path_of, "expires", after.map(written).as_deref()))?,
     };
     kept.put(&text)?;
     let path = kept.path.clone();
@@ -285,8 +193,8 @@ async fn rotate(name: &str, expires: Option<Expiry>, place: cli::TokenPlace) -> 
 }
 
 async fn revoke(name: &str, place: cli::TokenPlace) -> Result<(), Failure> {
-    let kept = Kept::open(place.config)?;
-    kept.entry(name)?;
+    let kept = KeptConfig::open(place.config, None)?;
+    entry(&kept, name)?;
     let is_last = kept.config.as_ref().is_some_and(|config| config.tokens.len() == 1);
     let text = kept.text.as_deref().unwrap_or_default();
     let text = kept.edited(edit::without(text, ["tokens", name]))?;

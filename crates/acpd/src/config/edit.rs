@@ -57,11 +57,20 @@ pub(crate) fn with(
     key: &str,
     value: Option<&str>,
 ) -> Result<String, EditError> {
+    with_value(text, entry, key, value.map(|value| Value::String(value.to_owned())).as_ref())
+}
+
+/// The same with a value of any type.
+pub(crate) fn with_value(
+    text: &str,
+    entry: Entry<'_>,
+    key: &str,
+    value: Option<&Value>,
+) -> Result<String, EditError> {
     let form = || EditError::Form(entry.join("."));
     let parsed = DeTable::parse(text).map_err(|_| EditError::Unreadable)?;
     let span = value_span(parsed.get_ref(), &[entry[0], entry[1], key]);
-    // A text of TOML as this one writes it: what is written here needs no escapes.
-    let written = value.map(|value| format!("\"{value}\""));
+    let written = value.map(Value::to_string);
     let edited = match (span, written) {
         (Some(span), Some(written)) => format!("{}{written}{}", &text[..span.start], &text[span.end..]),
         (Some(span), None) => {
@@ -84,10 +93,28 @@ pub(crate) fn with(
     let changed = expected.get_mut(entry[0]).and_then(|entries| entries.get_mut(entry[1]));
     let changed = changed.and_then(Value::as_table_mut).ok_or_else(form)?;
     match value {
-        Some(value) => drop(changed.insert(key.to_owned(), Value::String(value.to_owned()))),
+        Some(value) => drop(changed.insert(key.to_owned(), value.clone())),
         None => drop(changed.remove(key)),
     }
     if table(&edited)? == expected { Ok(edited) } else { Err(form()) }
+}
+
+/// The text with another entry behind it.
+pub(crate) fn added(text: &str, entry: Entry<'_>, keys: &[(&str, Value)]) -> Result<String, EditError> {
+    // A dot would begin a table below.
+    let name = if entry[1].contains('.') { format!("\"{}\"", entry[1]) } else { entry[1].to_owned() };
+    let lines: String = keys.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+    let gap = if text.is_empty() || text.ends_with("\n\n") { "" } else { "\n" };
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let edited = format!("{text}{end}{gap}[{}.{name}]\n{lines}", entry[0]);
+    let mut expected = table(text)?;
+    let form = || EditError::Form(entry.join("."));
+    let entries = expected.entry(entry[0]).or_insert_with(|| Value::Table(Table::new()));
+    let entries = entries.as_table_mut().ok_or_else(form)?;
+    let keys = keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    let is_new = entries.insert(entry[1].to_owned(), Value::Table(keys)).is_none();
+    // Where all entries are in one inline table no header can follow.
+    if is_new && table(&edited).is_ok_and(|found| found == expected) { Ok(edited) } else { Err(form()) }
 }
 
 fn table(text: &str) -> Result<Table, EditError> {
@@ -146,6 +173,32 @@ mod tests {
             assert_eq!(without(text, CI), Err(EditError::Form("tokens.ci".to_owned())), "{text}");
         }
         assert_eq!(without("[", CI), Err(EditError::Unreadable));
+    }
+
+    // issue 14: an entry comes behind what is there, whatever is in it
+    #[test]
+    fn an_entry_comes_behind_the_others() {
+        let keys = [("command", Value::String("/a b".to_owned())), ("args", Value::Array(Vec::new()))];
+        let entry = "[agents.x]\ncommand = \"/a b\"\nargs = []\n";
+        for (text, before) in [
+            ("", ""),
+            ("a = 1", "a = 1\n\n"),
+            ("# c\n[agents.y]\ncommand = \"y\"\n", "# c\n[agents.y]\ncommand = \"y\"\n\n"),
+            ("[files]\n\n", "[files]\n\n"),
+        ] {
+            let edited = added(text, ["agents", "x"], &keys).expect("it can be added");
+            assert_eq!(edited, format!("{before}{entry}"));
+            let list = Value::Array(vec![Value::String("\"\u{1}'".to_owned())]);
+            let changed =
+                with_value(&edited, ["agents", "x"], "args", Some(&list)).expect("it can be changed");
+            assert_eq!(table(&changed).expect("it is TOML")["agents"]["x"]["args"], list);
+        }
+        let dotted = added("", ["agents", "x.y"], &keys[1..]).expect("it can be added");
+        assert_eq!(dotted, "[agents.\"x.y\"]\nargs = []\n");
+        for text in ["agents = {}", "agents = { y = { command = \"y\" } }", "[agents.x]\n", "agents = 7", "["]
+        {
+            assert!(added(text, ["agents", "x"], &keys).is_err(), "{text}");
+        }
     }
 
     // contract 7.1: a value takes the place of another, comes behind the header, or goes

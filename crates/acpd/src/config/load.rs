@@ -86,6 +86,15 @@ impl Config {
     /// `~/.config/acpd/config.toml`; only the last two may be missing.
     pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
         let (file, bytes) = sources.read()?.unzip();
+        Self::of(file, bytes, sources)
+    }
+
+    /// What [`load`](Self::load) would read if the file had this content.
+    pub(crate) fn load_as(file: &Path, text: &str, sources: &Sources) -> Result<Config, ConfigError> {
+        Self::of(Some(file.to_owned()), Some(text.as_bytes().to_vec()), sources)
+    }
+
+    fn of(file: Option<PathBuf>, bytes: Option<Vec<u8>>, sources: &Sources) -> Result<Config, ConfigError> {
         let shown = file.clone().unwrap_or_default();
         let bytes = bytes.unwrap_or_default();
         let text = str::from_utf8(&bytes).map_err(|error| {

@@ -4,6 +4,7 @@ use super::error::DaemonError;
 use super::tls;
 use crate::address::Address;
 use acpd_gateway::{ConnectError, connect_local, connect_socket};
+use acpd_host::chain;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
@@ -60,5 +61,20 @@ pub(super) fn failed(at: &str, source: io::Error) -> DaemonError {
             DaemonError::Absent { at, source }
         }
         _ => DaemonError::Connect { at, source },
+    }
+}
+
+/// Why there is no connection, in words that are not about a daemon.
+pub(crate) fn unreached(error: DaemonError) -> String {
+    match error {
+        DaemonError::Absent { source, .. } | DaemonError::Connect { source, .. } => source.to_string(),
+        DaemonError::Slow { within, .. } => format!("it took longer than {} s", within.as_secs()),
+        DaemonError::NotTls { .. } => "what answers does not speak TLS".to_owned(),
+        DaemonError::Untrusted { source, .. } => format!("its certificate is not accepted: {source}"),
+        DaemonError::NoCertificates { .. } => {
+            "there are no certificates to check its own against; name a file of trusted ones in SSL_CERT_FILE"
+                .to_owned()
+        }
+        other => chain(&other),
     }
 }

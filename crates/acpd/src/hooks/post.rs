@@ -5,8 +5,7 @@
 use super::spec::Secret;
 use crate::address::Address;
 use crate::config::HookUrl;
-use crate::daemon::{DaemonError, connect};
-use acpd_host::chain;
+use crate::daemon::{connect, unreached};
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
@@ -48,7 +47,9 @@ pub(super) async fn post(post: &Post<'_>) -> Result<(), PostError> {
     let tls = uri.scheme() == Some(&Scheme::HTTPS);
     let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
     let address = Address::Tcp { host, port, tls, base: String::new() };
-    let stream = connect(&address, uri.host().unwrap_or_default(), None).await.map_err(unreached)?;
+    let stream = connect(&address, uri.host().unwrap_or_default(), None)
+        .await
+        .map_err(|error| PostError::Connect(unreached(error)))?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let answer = sender.send_request(request(post, &address));
     tokio::pin!(connection, answer);
@@ -66,21 +67,6 @@ pub(super) async fn post(post: &Post<'_>) -> Result<(), PostError> {
         }
     };
     if status.is_success() { Ok(()) } else { Err(PostError::Refused(status)) }
-}
-
-/// Why there is no connection, in words that are not about a daemon.
-fn unreached(error: DaemonError) -> PostError {
-    PostError::Connect(match error {
-        DaemonError::Absent { source, .. } | DaemonError::Connect { source, .. } => source.to_string(),
-        DaemonError::Slow { within, .. } => format!("it took longer than {} s", within.as_secs()),
-        DaemonError::NotTls { .. } => "what answers does not speak TLS".to_owned(),
-        DaemonError::Untrusted { source, .. } => format!("its certificate is not accepted: {source}"),
-        DaemonError::NoCertificates { .. } => {
-            "there are no certificates to check its own against; name a file of trusted ones in SSL_CERT_FILE"
-                .to_owned()
-        }
-        other => chain(&other),
-    })
 }
 
 fn request(post: &Post<'_>, address: &Address) -> Request<Full<Bytes>> {

@@ -64,11 +64,12 @@ fn unpacked(bytes: &[u8], program: &str) -> (TempDir, Result<Unpacked, String>) 
     std::fs::write(&archive, bytes).expect("a file");
     std::fs::create_dir(&dir).expect("a directory");
     let program = InsidePath::read(program).expect("a path");
-    let done =
-        unpack(&archive, &dir, &program, BOUNDS).map_err(|error| match std::error::Error::source(&error) {
+    let done = unpack(&archive, &dir, &program, BOUNDS, &mut |_| true).map_err(|error| {
+        match std::error::Error::source(&error) {
             Some(source) => format!("{error}: {source}"),
             None => error.to_string(),
-        });
+        }
+    });
     // Whatever it is, nothing is beside the two.
     assert_eq!(std::fs::read_dir(scratch.path()).expect("it is there").count(), 2);
     (scratch, done)

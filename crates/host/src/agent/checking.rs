@@ -1,6 +1,7 @@
 //! Seeing whether an agent works: it is started as for a session, asked what it is, and stopped.
 
 use super::{AgentHandle, AgentStartError, AgentStarter, Agents, MethodMemory, start_agent};
+use crate::agent_end::InitializeFailure;
 use crate::chain::chain;
 use crate::clock;
 use crate::error::HostError;
@@ -44,6 +45,9 @@ pub struct AgentCheck {
     /// What it calls itself, for people.
     #[serde(skip)]
     pub title: Option<String>,
+    /// It runs, and answered `initialize` with an error of its own.
+    #[serde(skip)]
+    pub refused: bool,
 }
 
 impl AgentCheck {
@@ -61,6 +65,7 @@ impl AgentCheck {
             error: None,
             termination_info: None,
             title: agent.info().title(),
+            refused: false,
         }
     }
 
@@ -76,6 +81,10 @@ impl AgentCheck {
             error: Some(chain(error)),
             termination_info: Some(info),
             title: None,
+            refused: matches!(
+                error,
+                AgentStartError::Uninitialized { failure: InitializeFailure::Refused(_), .. }
+            ),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! `acpd token list`: what the configuration has, with the last use as the daemon knows it.
 
-use super::{local_daemon, read};
 use crate::cli::TokenPlace;
 use crate::commands::sessions::screen_of_stdout;
 use crate::config::{Config, Scope, Sees, Sources, word, word_of_mcp, written};
 use crate::exit::Failure;
+use crate::kept_config::{local_daemon, read};
 use crate::stdout::{print, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, age, span, table};
 use acpd_gateway::Limits;

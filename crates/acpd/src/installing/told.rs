@@ -1,0 +1,62 @@
+//! What is told while something is installed: lines on stderr, and on a terminal one more that moves.
+
+use std::cell::Cell;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often the line moves.
+const STEP: Duration = Duration::from_millis(100);
+const MIB: u64 = 1024 * 1024;
+
+/// Tells a person who waits.
+pub(crate) struct Told {
+    is_terminal: bool,
+    is_moving: Cell<bool>,
+    next: Cell<Instant>,
+}
+
+impl Told {
+    pub(crate) fn new() -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        Self { is_terminal, is_moving: Cell::new(false), next: Cell::new(Instant::now()) }
+    }
+
+    /// A line that stays.
+    pub(crate) fn line(&self, text: &str) {
+        self.still();
+        // Without stderr there is nothing to see.
+        let _closed = writeln!(anstream::stderr(), "{text}");
+    }
+
+    /// The line that moves, on a terminal.
+    pub(crate) fn moving(&self, text: impl FnOnce() -> String) {
+        let now = Instant::now();
+        if self.is_terminal && now >= self.next.get() {
+            self.next.set(now + STEP);
+            self.is_moving.set(true);
+            let _closed = write!(anstream::stderr(), "\r\x1b[K{}", text());
+        }
+    }
+
+    /// How many bytes of how many.
+    pub(crate) fn bytes(&self, what: &str, done: u64, all: Option<u64>) {
+        self.moving(|| match all {
+            Some(all) => format!("{what} {} of {} MiB", done / MIB, all.div_ceil(MIB)),
+            None => format!("{what} {} MiB", done / MIB),
+        });
+    }
+
+    /// Takes the moving line away.
+    pub(crate) fn still(&self) {
+        if self.is_moving.replace(false) {
+            let _closed = write!(anstream::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.still();
+    }
+}
