@@ -60,13 +60,16 @@ pub(crate) async fn install(
         !programs.is_interrupted()
     })?;
     std::fs::remove_file(&archive)?;
-    let tenths = |bytes: u64| format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB);
+    let size = |bytes: u64| match bytes {
+        small if small < MIB => format!("{} KiB", small.div_ceil(1024)),
+        bytes => format!("{} MiB", bytes.div_ceil(MIB)),
+    };
     told.line(&format!(
-        "unpacked {} MiB into {} file{}, {} MiB",
-        tenths(bytes),
+        "unpacked {} into {} file{}, {}",
+        size(bytes),
         unpacked.files,
         if unpacked.files == 1 { "" } else { "s" },
-        tenths(unpacked.bytes)
+        size(unpacked.bytes)
     ));
     Ok(Installed {
         version,

@@ -168,17 +168,36 @@ fn resolved(from: &str, place: &str) -> Result<String, FetchError> {
         place.to_owned()
     } else if let Some(rest) = place.strip_prefix("//") {
         format!("https://{rest}")
-    } else if place.starts_with('/') {
-        format!("https://{authority}{place}")
     } else {
         let path = rest[authority.len()..].split(['?', '#']).next().unwrap_or_default();
         let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        format!("https://{authority}{directory}/{place}")
+        let place = if place.starts_with('/') { place.to_owned() } else { format!("{directory}/{place}") };
+        let end = place.find(['?', '#']).unwrap_or(place.len());
+        let (path, query) = place.split_at(end);
+        format!("https://{authority}{}{query}", without_dots(path))
     };
     match HttpsUrl::try_from(to.clone()) {
         Ok(url) => Ok(url.as_str().split('#').next().unwrap_or_default().to_owned()),
         Err(_) => Err(FetchError::NotHttps(to)),
     }
+}
+
+/// A path without `.` and `..`, as RFC 3986 has it.
+fn without_dots(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    let mut all = path.split('/').skip(1).peekable();
+    while let Some(part) = all.next() {
+        let is_last = all.peek().is_none();
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+        if is_last && matches!(part, "." | "..") {
+            parts.push("");
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 #[cfg(test)]
@@ -194,6 +213,8 @@ mod tests {
             ("/b", "https://h.example:1/b"),
             ("b", "https://h.example:1/a/b"),
             ("b?x=/../y", "https://h.example:1/a/b?x=/../y"),
+            ("../b/./c", "https://h.example:1/b/c"),
+            ("../../../b/..", "https://h.example:1/"),
         ] {
             assert_eq!(resolved("https://h.example:1/a/x?q=/y", place).expect(place), to);
         }

@@ -221,6 +221,8 @@ async fn by_uv(
     run(format!("resolving {package}"), args).await?;
     let mut args =
         words(&["pip", "install", "--quiet", "--no-deps", "--require-hashes", "--link-mode", "copy"]);
+    // Else the first start does it.
+    args.push("--compile-bytecode".into());
     args.extend(words(wheels));
     args.extend(["--python".into(), inside, "-r".into(), lock.into()]);
     run(format!("uv pip install {package}"), args).await?;

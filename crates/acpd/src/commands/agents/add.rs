@@ -56,8 +56,8 @@ async fn add_by(programs: &Programs, args: cli::Add) -> Result<(), Failure> {
         true => check(programs, &place, &there, entry.clone()).await?,
         false => Checked::Not,
     };
-    let daemon = enter(&place, &there, &entry, how).await?;
-    let was_there = there.published.take().map(|published| published.confirm()).is_none();
+    let was_there = there.published.is_none();
+    let daemon = enter(&place, &mut there, &entry, how)?.tell_daemon().await;
     let swept = place.sweep(&locked, name, &there.receipt.version).await?;
     let (receipt, program, file) = (&there.receipt, &there.program, place.config_file());
     let said = match args.place.json {

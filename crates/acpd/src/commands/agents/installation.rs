@@ -11,7 +11,7 @@ use crate::installing::{
 };
 use crate::kept_config::{Daemonized, KeptConfig};
 use crate::local_host::agent_specs;
-use acpd_catalog::{Chosen, Locked, Package, Published, Receipt, Source, Version};
+use acpd_catalog::{Chosen, Locked, Package, Published, Receipt, Scripts, Source, Version};
 use acpd_host::{AgentCheck, error_code};
 use jiff::Timestamp;
 use serde_json::json;
@@ -202,9 +202,11 @@ pub(super) async fn check(
     }
     let error = checked.error.as_deref().unwrap_or_default();
     let why = explain(name.as_str(), error, &json!(checked.termination_info));
-    Err(Failure::Failed(format!(
-        "{why}\nnothing was changed; if it has to be set up before it starts, --no-check installs it without a start"
-    )))
+    let remedy = match there.receipt.scripts {
+        Scripts::Skipped => "its install scripts were left out; --allow-scripts runs them",
+        _ => "if it has to be set up before it starts, --no-check installs it without a start",
+    };
+    Err(Failure::Failed(format!("{why}\nnothing was changed; {remedy}")))
 }
 
 /// The entry that an agent gets: the one that it has, with another program, or a new one.
@@ -304,13 +306,13 @@ pub(super) fn can_be_entered(place: &Place, name: &str, whose: &Owner) -> Result
     edited.map(drop).map_err(|error| Failure::Usage(format!("{}: {error}", place.config_file().display())))
 }
 
-/// Writes the entry, and has the daemon know it.
-pub(super) async fn enter(
+/// Writes the entry, and with that the version stays. The daemon is still to be told.
+pub(super) fn enter(
     place: &Place,
-    there: &There<'_>,
+    there: &mut There<'_>,
     entry: &config::Agent,
     how: How,
-) -> Result<Daemonized, Failure> {
+) -> Result<KeptConfig, Failure> {
     let name = there.receipt.name.clone();
     let kept = KeptConfig::open(place.file.clone(), place.state_dir.clone())?;
     // It may have changed meanwhile.
@@ -324,7 +326,10 @@ pub(super) async fn enter(
     let text = kept.text.as_deref().unwrap_or_default();
     let text = kept.edited(edited(text, name.as_str(), &whose, before, entry))?;
     kept.put_checked(&text)?;
-    Ok(kept.tell_daemon().await)
+    if let Some(published) = there.published.take() {
+        published.confirm();
+    }
+    Ok(kept)
 }
 
 pub(super) fn by_hand(name: &acpd_catalog::AgentName, file: &Path) -> Failure {
@@ -401,4 +406,56 @@ pub(super) fn refusal(name: &str, check: &AgentCheck) -> Failure {
         code,
         format!("{why}\nit is installed and has its entry; `acpd agents check {name}` tries again"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // issue 14: comments and everything else of the file stay; what a person changed in an entry stays over updates
+    #[test]
+    fn an_entry_is_written_into_its_place() {
+        let agent = |command: &str, args: &[&str]| {
+            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+            config::Agent::builtin(command.to_owned(), args)
+        };
+        let added = || Owner::Added(Version::try_from("1.0".to_owned()).expect("a version"));
+        let settings = config::Agent { files: false, stderr_log: true, ..agent("/n", &["a"]) };
+        let old =
+            "# top\n[agents.x] # mine\nspare = 1\ncommand = \"/o\" # old\nargs = [\"a\"] # b\n\n[files]\n";
+        for (text, whose, before, entry, after) in [
+            (
+                "# top\n",
+                Owner::None,
+                None,
+                settings,
+                "# top\n\n[agents.x]\ncommand = \"/n\"\nargs = [\"a\"]\nfiles = false\nstderr_log = true\n",
+            ),
+            (
+                old,
+                added(),
+                Some(agent("/o", &["a"])),
+                agent("/n", &["a"]),
+                "# top\n[agents.x] # mine\nspare = 1\ncommand = \"/n\" # old\nargs = [\"a\"] # b\n\n[files]\n",
+            ),
+            (
+                old,
+                added(),
+                Some(agent("/o", &["a"])),
+                agent("/n", &["c", "d"]),
+                "# top\n[agents.x] # mine\nspare = 1\ncommand = \"/n\" # old\nargs = [\"c\", \"d\"] # b\n\n[files]\n",
+            ),
+            (
+                old,
+                Owner::Person,
+                Some(agent("/o", &["a"])),
+                agent("/n", &[]),
+                "# top\n\n[files]\n\n[agents.x]\ncommand = \"/n\"\n",
+            ),
+        ] {
+            assert_eq!(edited(text, "x", &whose, before.as_ref(), &entry).as_deref(), Ok(after));
+        }
+        let inline = "agents = { x = { command = \"/o\" } }";
+        assert!(edited(inline, "x", &Owner::Person, Some(&agent("/o", &[])), &agent("/n", &[])).is_err());
+    }
 }

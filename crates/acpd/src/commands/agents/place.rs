@@ -3,7 +3,7 @@
 use crate::cli::AgentPlace;
 use crate::config::{self, Config, Sources};
 use crate::daemon::SessionFilter;
-use crate::exit::Failure;
+use crate::exit::{Code, Failure};
 use crate::installing::Programs;
 use crate::kept_config::read_or_begin;
 use crate::signals::StopSignals;
@@ -165,10 +165,12 @@ pub(super) async fn interruptible<T>(
     drop(work);
     programs.finished().await;
     match done {
-        Some(done) if !programs.is_interrupted() => done,
+        // The signal came too late.
+        Some(Ok(done)) => Ok(done),
+        Some(failed) if !programs.is_interrupted() => failed,
         _ => {
             let why = "interrupted; what was begun is taken back".to_owned();
-            Err(Failure::Of(crate::exit::Code::Interrupted, why))
+            Err(Failure::Of(Code::Interrupted, why))
         }
     }
 }

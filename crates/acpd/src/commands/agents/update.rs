@@ -110,8 +110,8 @@ async fn update_one(
         // The old one stays: whether it would be refused as well is not known.
         return Err(refused(name, &receipt, check));
     }
-    let daemon = enter(place, &there, &entry, how).await?;
-    let was_there = there.published.take().map(|published| published.confirm()).is_none();
+    let was_there = there.published.is_none();
+    let daemon = enter(place, &mut there, &entry, how)?.tell_daemon().await;
     let swept = place.sweep(locked, name, &there.receipt.version).await?;
     let (new, program, file) = (&there.receipt, &there.program, place.config_file());
     let mut object = told(new, program, was_there, &checked, &daemon, &swept, file);
