@@ -64,7 +64,7 @@ or install scripts that nothing allowed, 4 there is no such agent, 6 it wants a 
 Examples:
   acpd agents add opencode
   acpd agents add claude --version 0.100.0 --no-scripts
-  acpd agents add goose --registry https://registry.example.org/registry.json
+  acpd agents add goose --registry https://agents.example.org/registry.json
   acpd agents add mine --registry agent.json --kind binary")]
 pub struct Add {
     /// The agent: a name that acpd knows, or its id in the registry
