@@ -59,7 +59,7 @@ impl World {
             // A test that has failed does not hear it.
             let _unheard = sender.send(command.stdin(Stdio::null()).output());
         });
-        let Ok(output) = ended.recv_timeout(PATIENCE * 6) else {
+        let Ok(output) = ended.recv_timeout(PATIENCE * 12) else {
             panic!("{words:?} did not end");
         };
         let output = output.expect("acpd starts");
