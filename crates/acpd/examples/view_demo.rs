@@ -58,7 +58,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "stderr": {"head": head, "tail": tail, "truncated": true, "totalLines": 250},
         });
         let message = "agent exited with exit status: 1";
-        let failed = Failed { step: Step::Turn, message, details: None, ended: Some(&info), logins: &[] };
+        let failed = Failed {
+            step: Step::Turn,
+            message,
+            details: None,
+            ended: Some(&info),
+            logins: &[],
+            command: None,
+        };
         view.failed(&failed, elapsed)?;
     } else {
         view.turn_ended("end_turn", elapsed)?;
