@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { Agent } from "acpd-client";
 import { health, introduced, logins, toldCapabilities } from "./about";
 
-const agent: Agent = { default: false, name: "a", status: "stopped", restartCount: 0, processes: 0, containment: "subreaper", continuity: "exact", capabilities: { loadSession: true } };
+const agent: Agent = { default: false, name: "a", origin: "configured", command: "a", args: [], installed: true, status: "stopped", restartCount: 0, processes: 0, containment: "subreaper", continuity: "exact", capabilities: { loadSession: true } };
 
 // inspector: Agents view (versions, health, what each supports)
 it.each([

@@ -143,7 +143,7 @@ async fn here(
     let mut signals = StopSignals::listen()?;
     let local = LocalHost::open(config).await?;
     let host = local.host.clone();
-    let home = Home::Here(local);
+    let home = Home::Here(Box::new(local));
     let found = wish.found(&home, named.as_deref()).await.and_then(|target| {
         let agent = target.agent().unwrap_or(agent).to_owned();
         config.agent(&agent).map_err(Failure::missing)?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
+use acpd_gateway::AgentOrigin;
 
 /// A directory with a file `acpd.toml` of that text, and sources that name it.
 struct Bench {
@@ -574,5 +575,11 @@ fn the_sample_for_operators_is_complete() {
     assert_eq!(config.storage.durability, Durability::default());
     let mut entry = config.agents["opencode"].clone();
     entry.env.0.clear();
-    assert_eq!(entry, Agent::builtin("opencode".to_owned(), vec!["acp".to_owned()]));
+    assert_eq!(
+        entry,
+        Agent {
+            origin: AgentOrigin::Configured,
+            ..Agent::builtin("opencode".to_owned(), vec!["acp".to_owned()])
+        }
+    );
 }

@@ -9,13 +9,25 @@ from typing_extensions import TypeAliasType
 
 from acpd_client._base import OPEN, Model
 
+AgentOrigin = TypeAliasType("AgentOrigin", Annotated[Literal["configured", "found", "builtin"], OPEN])
+"""
+Where an agent comes from.
+
+`configured`: It has an entry in the configuration.
+
+`found`: It is known to acpd, and its program was found in `PATH`.
+
+`builtin`: It is in acpd itself.
+"""
+
 __all__ = [
     "Agent",
     "AgentCheck",
+    "AgentList",
+    "AgentOrigin",
     "AgentRequestEvent",
     "AgentState",
     "AgentStatus",
-    "Agents",
     "AnsweredBy",
     "AnsweredByCause",
     "AnsweredByClient",
@@ -44,6 +56,7 @@ __all__ = [
     "LastTurn",
     "Limits",
     "McpLimit",
+    "NotInstalled",
     "NotificationEvent",
     "Opened",
     "OtherEvent",
@@ -407,6 +420,25 @@ The MCP servers that a session may be given.
 
 `none`: None.
 """
+
+
+class NotInstalled(Model):
+    """
+    A known agent that is not installed.
+    """
+
+    name: str
+    """
+    Its name.
+    """
+    title: str
+    """
+    What its makers call it.
+    """
+    install: str
+    """
+    The command that installs it, on the machine of acpd.
+    """
 
 
 class NotificationEvent(Model):
@@ -1217,6 +1249,38 @@ class Agent(Model):
     """
     `agentCapabilities` of that answer.
     """
+    title: str | None = None
+    """
+    What its makers call it, if it is a known one.
+    """
+    origin: AgentOrigin
+    """
+    Where it comes from.
+    """
+    command: str
+    """
+    Its program, as it is configured or known.
+    """
+    args: list[str]
+    """
+    The arguments of that.
+    """
+    installed: bool
+    """
+    The program is there, and can be run.
+    """
+    program: str | None = None
+    """
+    The program's file.
+    """
+    version: str | None = None
+    """
+    The version of what is installed, where that can be told.
+    """
+    logged_in: Annotated[bool | None, Field(alias="loggedIn")] = None
+    """
+    Whether it is logged in, as far as variables and files show; absent where that cannot be told.
+    """
 
 
 class AgentCheck(Model):
@@ -1262,14 +1326,18 @@ class AgentCheck(Model):
     """
 
 
-class Agents(Model):
+class AgentList(Model):
     """
     All agents.
     """
 
     agents: list[Agent]
     """
-    By name.
+    Those that sessions can have, by name.
+    """
+    not_installed: Annotated[list[NotInstalled], Field(alias="notInstalled")]
+    """
+    The other known agents: none of them is installed where acpd runs.
     """
 
 

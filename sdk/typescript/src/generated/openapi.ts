@@ -11,7 +11,10 @@ export interface paths {
             readonly path?: never;
             readonly cookie?: never;
         };
-        /** `GET /v1/agents`: how each configured agent stands. */
+        /**
+         * `GET /v1/agents`: how each agent stands, and what is found of it on its machine.
+         * @description Known agents that are installed are as if they were configured; the others are in `notInstalled`.
+         */
         readonly get: operations["listAgents"];
         readonly put?: never;
         readonly post?: never;
@@ -505,6 +508,22 @@ export interface components {
             readonly authMethods?: readonly unknown[];
             /** @description `agentCapabilities` of that answer. */
             readonly capabilities?: Record<string, unknown>;
+            /** @description What its makers call it, if it is a known one. */
+            readonly title?: string;
+            /** @description Where it comes from. */
+            readonly origin: components["schemas"]["AgentOrigin"];
+            /** @description Its program, as it is configured or known. */
+            readonly command: string;
+            /** @description The arguments of that. */
+            readonly args: readonly string[];
+            /** @description The program is there, and can be run. */
+            readonly installed: boolean;
+            /** @description The program's file. */
+            readonly program?: string;
+            /** @description The version of what is installed, where that can be told. */
+            readonly version?: string;
+            /** @description Whether it is logged in, as far as variables and files show; absent where that cannot be told. */
+            readonly loggedIn?: boolean;
         };
         /** @description What a check of an agent has shown. */
         readonly AgentCheck: {
@@ -530,6 +549,24 @@ export interface components {
             /** @description The same as a record, with what it wrote to stderr. */
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
         };
+        /** @description All agents. */
+        readonly AgentList: {
+            /** @description Those that sessions can have, by name. */
+            readonly agents: readonly components["schemas"]["Agent"][];
+            /** @description The other known agents: none of them is installed where acpd runs. */
+            readonly notInstalled: readonly components["schemas"]["NotInstalled"][];
+        };
+        /**
+         * @description Where an agent comes from.
+         *
+         *     `configured`: It has an entry in the configuration.
+         *
+         *     `found`: It is known to acpd, and its program was found in `PATH`.
+         *
+         *     `builtin`: It is in acpd itself.
+         * @enum {string}
+         */
+        readonly AgentOrigin: "configured" | "found" | "builtin";
         /** @description A request of the agent that acpd answered. */
         readonly AgentRequestEvent: {
             /**
@@ -573,11 +610,6 @@ export interface components {
          * @enum {string}
          */
         readonly AgentStatus: "running" | "stopped" | "error";
-        /** @description All agents. */
-        readonly Agents: {
-            /** @description By name. */
-            readonly agents: readonly components["schemas"]["Agent"][];
-        };
         /** @description What answered a question. */
         readonly AnsweredBy: {
             readonly client: string;
@@ -932,6 +964,15 @@ export interface components {
          * @enum {string}
          */
         readonly McpLimit: "http" | "none";
+        /** @description A known agent that is not installed. */
+        readonly NotInstalled: {
+            /** @description Its name. */
+            readonly name: string;
+            /** @description What its makers call it. */
+            readonly title: string;
+            /** @description The command that installs it, on the machine of acpd. */
+            readonly install: string;
+        };
         /** @description The agent sent another notification. */
         readonly NotificationEvent: {
             /**
@@ -1896,10 +1937,11 @@ export interface components {
 }
 export type Agent = components['schemas']['Agent'];
 export type AgentCheck = components['schemas']['AgentCheck'];
+export type AgentList = components['schemas']['AgentList'];
+export type AgentOrigin = components['schemas']['AgentOrigin'];
 export type AgentRequestEvent = components['schemas']['AgentRequestEvent'];
 export type AgentState = components['schemas']['AgentState'];
 export type AgentStatus = components['schemas']['AgentStatus'];
-export type Agents = components['schemas']['Agents'];
 export type AnsweredBy = components['schemas']['AnsweredBy'];
 export type CancelRequestedEvent = components['schemas']['CancelRequestedEvent'];
 export type Cause = components['schemas']['Cause'];
@@ -1926,6 +1968,7 @@ export type KnownTokens = components['schemas']['KnownTokens'];
 export type LastTurn = components['schemas']['LastTurn'];
 export type Limits = components['schemas']['Limits'];
 export type McpLimit = components['schemas']['McpLimit'];
+export type NotInstalled = components['schemas']['NotInstalled'];
 export type NotificationEvent = components['schemas']['NotificationEvent'];
 export type Opened = components['schemas']['Opened'];
 export type OtherEvent = components['schemas']['OtherEvent'];
@@ -1983,13 +2026,13 @@ export interface operations {
         };
         readonly requestBody?: never;
         readonly responses: {
-            /** @description all agents of the configuration */
+            /** @description all agents */
             readonly 200: {
                 headers: {
                     readonly [name: string]: unknown;
                 };
                 content: {
-                    readonly "application/json": components["schemas"]["Agents"];
+                    readonly "application/json": components["schemas"]["AgentList"];
                 };
             };
             /** @description no token, an unknown one, or one that has expired */

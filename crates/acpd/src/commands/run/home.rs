@@ -8,7 +8,7 @@ use acpd_host::SessionId;
 /// Who hosts the session.
 pub(super) enum Home {
     /// This process, for this conversation.
-    Here(LocalHost),
+    Here(Box<LocalHost>),
     /// A daemon, which goes on without us.
     Daemon {
         daemon: Box<Daemon>,
