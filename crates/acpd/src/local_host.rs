@@ -167,10 +167,15 @@ impl LocalHost {
         Ok(meant(id, self.sessions(&SessionFilter::default()).await?)?)
     }
 
-    /// Ends the host. Where sessions go on that were left to the next one, they do so until this process ends, and nothing of
-    /// the host is dropped: whether there are some.
-    pub(crate) async fn end_or_leave(self, initiator: &str, stops: &mut StopSignals) -> bool {
-        let leaves = self.host.live_sessions() > 0;
+    /// Ends the host. Where it `may_leave` sessions to the next one and some go on, they do so until this process ends, and
+    /// nothing of the host is dropped: whether there are some.
+    pub(crate) async fn end_or_leave(
+        self,
+        may_leave: bool,
+        initiator: &str,
+        stops: &mut StopSignals,
+    ) -> bool {
+        let leaves = may_leave && self.host.leaves_agents();
         if leaves {
             self.host.committed().await;
             std::mem::forget(self);

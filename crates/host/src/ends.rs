@@ -77,7 +77,7 @@ impl Host {
 
     /// How many sessions are live here.
     pub fn live_sessions(&self) -> usize {
-        self.shared.sessions.live.all().len()
+        self.shared.sessions.live.all().iter().filter(|session| session.ended_with().is_none()).count()
     }
 
     /// How many sessions are live here that were created under this token, or under none.

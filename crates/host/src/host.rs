@@ -133,7 +133,8 @@ impl Host {
 
     /// Whether [`leave`](Self::leave) would leave a session to the next host.
     pub fn leaves_agents(&self) -> bool {
-        self.shared.sessions.live.all().iter().any(|session| session.agent().outlives_host())
+        let live = self.shared.sessions.live.all();
+        live.iter().any(|session| session.ended_with().is_none() && session.agent().outlives_host())
     }
 
     /// Waits until what was said is in the log.

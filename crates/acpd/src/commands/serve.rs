@@ -186,7 +186,8 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
             end_sessions(&local, &mut stops).await;
         }
     }
-    let agents = local.end_or_leave(INITIATOR, &mut stops).await;
+    let may_leave = leaving == Leaving::HandOver || keeps_on_stop;
+    let agents = local.end_or_leave(may_leave, INITIATOR, &mut stops).await;
     // What comes while this image gives way is not lost: the process ends.
     if leaving == Leaving::HandOver && stops.listen_no_more() {
         leaving = Leaving::Stop;

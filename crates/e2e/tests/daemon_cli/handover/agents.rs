@@ -104,6 +104,18 @@ fn a_stop_may_leave_agents() {
     daemon.stop();
 }
 
+// contract 7.2: without on_stop = "keep" nothing goes on behind a stop, and the log does not say that something does
+#[test]
+fn a_stop_that_ends_agents_leaves_none() {
+    let scratch = keeping();
+    let mut daemon = scratch.serve();
+    for _ in 0..6 {
+        done(&scratch, &["run", "--detach", "--keep-open", "hang"]);
+    }
+    let log = daemon.stop();
+    assert!(log.contains("agents_go_on=false") && !log.contains("agents_go_on=true"), "{log}");
+}
+
 // contract 7.3: a command goes on over a hand-over, the agent that waits for it gets all of its output, and nothing is left
 #[test]
 fn a_command_goes_on_over_a_hand_over() {
