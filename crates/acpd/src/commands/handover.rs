@@ -12,6 +12,7 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(25);
 const ANSWER: Duration = Duration::from_secs(5);
 /// After which it is said what is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the next image may take to answer. Sessions that cannot go on end before, each by its ladder.
+const BOUND: Duration = Duration::from_secs(120);
 
 /// What a daemon says of itself.
 #[derive(Debug, Default, Deserialize)]
@@ -45,7 +48,7 @@ pub(crate) async fn handover(args: Operate) -> Result<(), Failure> {
     let before: Health = daemon.get("/v1/health").await?;
     let mut signals = StopSignals::listen()?;
     let begun = Instant::now();
-    let accepted: HandingOver = daemon.ask_within(Method::POST, "/v1/handover", ACCEPTED).await?;
+    let accepted = ask(&daemon).await?;
     let after = tokio::select! {
         after = until_it_answers(&daemon, begun, &accepted) => after?,
         () = signals.next() => {
@@ -68,6 +71,27 @@ pub(crate) async fn handover(args: Operate) -> Result<(), Failure> {
     let process = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     let sessions = live.map(Live::told).unwrap_or_default();
     print(&format!("acpd {from} handed over to acpd {to} in {ms} ms{process}{sessions}")).map(drop)
+}
+
+/// Asks for it. Where others do so too, it is one for all of them, or one more behind theirs.
+async fn ask(daemon: &Daemon) -> Result<HandingOver, DaemonError> {
+    let begun = Instant::now();
+    loop {
+        match daemon.ask_within(Method::POST, "/v1/handover", ACCEPTED).await {
+            Err(error) if is_crowded(&error) && begun.elapsed() < ACCEPTED => {
+                tokio::time::sleep(LOOK).await;
+            }
+            asked => return asked,
+        }
+    }
+}
+
+/// Whether others were faster: as many as may wait for the daemon, or one for which it has gone already.
+fn is_crowded(error: &DaemonError) -> bool {
+    match error {
+        DaemonError::Refused { problem } => problem.name == "busy",
+        error => error.was_there(),
+    }
 }
 
 /// What became of the sessions that were live before.
@@ -108,7 +132,7 @@ async fn until_it_answers(
     loop {
         match daemon.get_within::<Health>("/v1/health", ANSWER).await {
             Ok(health) if is_next(&health, begun.elapsed()) => return Ok(health),
-            Err(error @ (DaemonError::Absent { .. } | DaemonError::Connect { .. })) => {
+            Err(error) if has_ended(&error) => {
                 let version = line(&accepted.version, 40);
                 return Err(Failure::Failed(format!(
                     "the daemon has ended, and acpd {version} did not take its place ({error}); its log says why, and \
@@ -118,11 +142,35 @@ async fn until_it_answers(
             // The old one, which has not ended yet, or an answer on its way from it.
             Ok(_) | Err(_) => {}
         }
+        if begun.elapsed() >= BOUND {
+            return Err(Failure::Failed(silent(daemon, accepted).await));
+        }
         if begun.elapsed() >= PATIENCE && !told {
             told = true;
             print_remark("sessions that cannot go on are ending; Ctrl-C leaves it");
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// What to do about an image that does not answer.
+async fn silent(daemon: &Daemon, accepted: &HandingOver) -> String {
+    let (version, seconds) = (line(&accepted.version, 40), BOUND.as_secs());
+    let pid = daemon.process().await.ok().flatten().map(|process| process.as_raw_nonzero());
+    let end = pid.map_or_else(|| "end it".to_owned(), |pid| format!("end it with `kill {pid}`"));
+    format!(
+        "the daemon was to hand over to acpd {version}, which has not answered for {seconds} s: its log says why; if it \
+         stays so, {end}, install an acpd that works, and start `acpd serve`, for which agents wait as [continuity] keep says"
+    )
+}
+
+/// Whether nothing listens any more.
+fn has_ended(error: &DaemonError) -> bool {
+    match error {
+        DaemonError::Absent { .. } => true,
+        // As many wait to be taken as may.
+        DaemonError::Connect { source, .. } => source.kind() != ErrorKind::WouldBlock,
+        _ => false,
     }
 }
 
@@ -134,6 +182,8 @@ fn is_next(health: &Health, since_asked: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Address;
+    use acpd_gateway::local_socket_path;
 
     // contract 7.3: what went on is told apart from what ended
     #[test]
@@ -147,6 +197,22 @@ mod tests {
         ] {
             assert_eq!(Live { went_on, ended, more }.told(), told);
         }
+    }
+
+    // contract 7.1: an image that takes connections and does not answer is not waited for without end
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_image_is_given_up() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let _silent =
+            std::os::unix::net::UnixListener::bind(local_socket_path(dir.path())).expect("a socket");
+        let daemon = Daemon::new(Address::Local(dir.path().to_owned()), None, None);
+        let accepted = HandingOver { version: "9".to_owned() };
+        let given_up = until_it_answers(&daemon, Instant::now(), &accepted).await;
+        let told = given_up.expect_err("it is silent").to_string();
+        assert!(
+            told.contains("acpd 9, which has not answered for 120 s") && told.contains("acpd serve"),
+            "{told}"
+        );
     }
 
     // contract 7.1: the next image is known by when it began

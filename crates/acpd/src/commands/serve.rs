@@ -98,7 +98,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let (quit, stop) = (CancellationToken::new(), CancellationToken::new());
     let settings = http_settings(&config);
     let (host, sight) = (local.host.clone(), local.known_agents().clone());
-    let (server, mut asked) =
+    let (server, mut requests) =
         HttpServer::new(host, tokens.clone(), settings, sight, pages, Some(measured), stop.clone());
     for name in config.agents.keys() {
         local.host.agents().keep_spare(name);
@@ -126,7 +126,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
             // What comes of a signal is in the log only.
             _ = if_any(reloads.as_mut().map(Signal::recv)) => Asked::Reload(oneshot::channel().0),
             _ = handovers.recv() => Asked::HandOver(oneshot::channel().0),
-            Some(asked) = asked.recv() => asked,
+            Some(asked) = requests.recv() => asked,
             _ = keeping.tick() => {
                 uses.keep(&tokens);
                 continue;
@@ -144,13 +144,14 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
                     () = stops.next() => break Leaving::Stop,
                     judged = handing_over::ask(&local, &image, &doors.addresses) => judged,
                 };
-                let accepted = judged.is_ok();
                 match &judged {
                     Ok(version) => tracing::info!(version, "acpd hands over"),
                     Err(reason) => tracing::error!(reason, "acpd does not hand over and goes on"),
                 }
+                let accepted = judged.clone().ok();
                 let _unread = answer.send(judged.map(|version| HandingOver { version }));
-                if accepted {
+                if let Some(version) = accepted {
+                    watching.spawn("others that hand over", handing_over::answer_all(requests, version));
                     break Leaving::HandOver;
                 }
             }

@@ -44,7 +44,7 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     /// A daemon at an address; `authorization` goes into every request.
-    pub(super) fn new(address: Address, authorization: Option<HeaderValue>, ca: Option<PathBuf>) -> Self {
+    pub(crate) fn new(address: Address, authorization: Option<HeaderValue>, ca: Option<PathBuf>) -> Self {
         let reconnect = Client::default().reconnect;
         Self { address, authorization, ca, setting: None, reconnect, scope: TaskScope::default() }
     }

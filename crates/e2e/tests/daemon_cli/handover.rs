@@ -2,7 +2,7 @@
 
 mod agents;
 
-use crate::cli::{done, fails, front_end, json, leave, load, run, state, stdio};
+use crate::cli::{done, fails, front_end, json, leave, load, run, start, state, stdio};
 use acpd_e2e::{Daemon, Exit, Http, Scratch, WebSocket, acpd, until};
 use rustix::process::Signal;
 use std::io::{Read, Write};
@@ -198,6 +198,36 @@ fn a_binary_that_refuses_takes_no_place() {
     let log = daemon.stop();
     assert!(log.contains("acpd does not hand over and goes on") && !log.contains("becomes"), "{log}");
     assert_eq!(run(&scratch, &["handover"]).0, Exit::Code(4));
+}
+
+// contract 7.1: several that ask at once get what they asked for
+#[test]
+fn several_hand_overs_at_once_succeed() {
+    let scratch = Scratch::new();
+    let mut daemon = serve(&scratch);
+    let asking: Vec<_> = (0..8).map(|_| start(&scratch, &["handover"])).collect();
+    for one in asking {
+        let (exit, out, err) = one.end();
+        assert!(exit == Exit::Code(0) && out.contains(" handed over to acpd "), "{out}{err}");
+    }
+    daemon.stop();
+}
+
+// contract 7.1: a daemon whose working directory was removed goes on, and names that
+#[test]
+fn a_working_directory_that_is_gone_is_named() {
+    let scratch = Scratch::new();
+    let place = scratch.path("place");
+    std::fs::create_dir(&place).expect("a directory");
+    let mut command = scratch.command(install(&scratch));
+    command.current_dir(&place);
+    let mut daemon = scratch.serve_by(command, "127.0.0.1:0");
+    std::fs::remove_dir(&place).expect("it is empty");
+    let err = fails(&scratch, 1, &["handover"]);
+    let named = format!("its working directory, {} (deleted), cannot be used", place.display());
+    assert!(err.contains(&named) && err.contains("restarted in another directory"), "{err}");
+    assert_eq!(run(&scratch, &["status"]).0, Exit::Code(0));
+    daemon.stop();
 }
 
 // contract 7.1: what listens where others can reach it does not go on without a token

@@ -8,10 +8,13 @@ use super::check::Checked;
 use crate::clean::line;
 use crate::image::Image;
 use crate::local_host::LocalHost;
+use acpd_gateway::{Asked, HandingOver};
 use acpd_host::chain;
 use acpd_supervisor::{ExitReport, ProgramSpec, StartError, Supervisor, keeper_versions};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// How long it may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -21,8 +24,15 @@ const ANSWER: Duration = Duration::from_secs(30);
 enum AskError {
     #[error("it cannot be started")]
     Start(#[from] StartError),
-    #[error("no directory to start it in")]
-    Directory(#[from] std::io::Error),
+    #[error(
+        "the daemon has to be restarted in another directory: its working directory, {}, cannot be used",
+        path.display()
+    )]
+    Directory {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("it did not answer within {} s", ANSWER.as_secs())]
     Slow,
     #[error("what it answers to `serve --check` cannot be read: {0}")]
@@ -46,7 +56,12 @@ pub(super) async fn ask(
 }
 
 async fn run(supervisor: &Supervisor, image: &Image, addresses: &[SocketAddr]) -> Result<Checked, AskError> {
-    let mut spec = ProgramSpec::new(&image.program, std::env::current_dir()?);
+    let directory = std::env::current_dir().map_err(|source| {
+        // Where it was, if its name is gone.
+        let path = std::fs::read_link("/proc/self/cwd").unwrap_or_default();
+        AskError::Directory { path, source }
+    })?;
+    let mut spec = ProgramSpec::new(&image.program, directory);
     spec.args = image.args.clone();
     // The last `--listen` counts: where this daemon listens in fact.
     let listen = exposed(addresses).to_string();
@@ -54,6 +69,15 @@ async fn run(supervisor: &Supervisor, image: &Image, addresses: &[SocketAddr]) -
     spec.env = std::env::vars_os().collect();
     let (answer, report) = answer_of(supervisor, spec).await?;
     serde_json::from_slice(&answer).map_err(|error| AskError::Unreadable(why(&report, &error)))
+}
+
+/// Tells others who ask for a hand-over that one is under way: to this version. To all else there is no answer any more.
+pub(super) async fn answer_all(mut requests: mpsc::Receiver<Asked>, version: String) {
+    while let Some(asked) = requests.recv().await {
+        if let Asked::HandOver(answer) = asked {
+            let _unread = answer.send(Ok(HandingOver { version: version.clone() }));
+        }
+    }
 }
 
 /// The address that more can reach than this machine, if there is one.

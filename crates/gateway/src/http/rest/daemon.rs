@@ -73,7 +73,7 @@ async fn ask<T>(
     what: impl FnOnce(oneshot::Sender<Result<T, String>>) -> Asked,
 ) -> Result<Result<T, String>, Problem> {
     let gone = || {
-        let detail = "acpd is about to stop, and does nothing else any more";
+        let detail = "acpd is about to stop or hands over, and does nothing else any more";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, detail)
     };
     let (answer, outcome) = oneshot::channel();
