@@ -56,22 +56,6 @@ fn judge(owner: u32, mode: u32, user: u32) -> Verdict {
     }
 }
 
-/// Whether [`claim`] would say at once that it is another user's, or no directory. Nothing is changed.
-pub(crate) fn check(dir: &Path) -> Result<(), StateDirError> {
-    let failed = |source| StateDirError::Io { path: dir.to_owned(), source };
-    let found = match std::fs::metadata(dir) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(error)),
-    };
-    let (owner, user) = (found.uid(), rustix::process::geteuid().as_raw());
-    match judge(owner, found.mode() & 0o7777, user) {
-        Verdict::Foreign => Err(StateDirError::Foreign { path: dir.to_owned(), owner, user }),
-        _ if !found.is_dir() => Err(failed(io::ErrorKind::NotADirectory.into())),
-        _ => Ok(()),
-    }
-}
-
 /// Makes the directory if it is not there, and sees to it that only this user can use it.
 pub(crate) fn claim(dir: &Path) -> Result<(), StateDirError> {
     let failed = |source| StateDirError::Io { path: dir.to_owned(), source };
@@ -122,16 +106,6 @@ fn nothing_is_planted(dir: &Path, user: u32) -> Result<(), StateDirError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // contract 7.1: what is no directory is told, and nothing is made
-    #[test]
-    fn a_look_makes_nothing() {
-        let scratch = tempfile::tempdir().expect("a directory");
-        let (file, none) = (scratch.path().join("file"), scratch.path().join("none"));
-        std::fs::write(&file, "").expect("a file");
-        assert!(check(scratch.path()).is_ok() && check(&none).is_ok() && !none.exists());
-        assert!(check(&file).is_err() && check(&file.join("below")).is_err());
-    }
 
     // contract 6: the state directory is for its owner only
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! What is there is looked at by `facts.rs`, and judged by `judge.rs`, which does no IO. Nothing is changed.
 
-mod facts;
+pub(crate) mod facts;
 pub(crate) mod judge;
 
 use crate::absent::why_absent;

@@ -1,9 +1,12 @@
 //! `acpd serve --check` (contract 7.1).
 
-use crate::cli::{front_end, json, leave, run};
+use crate::cli::{fails, front_end, json, leave, run};
 use acpd_e2e::{Exit, Scratch};
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::SystemTime;
 
 /// Every file below a directory, with its size and when it was changed.
@@ -44,6 +47,86 @@ fn what_can_start_is_told_and_nothing_is_written() {
     assert_eq!(exit, Exit::Code(0), "{out}");
     assert!(out.contains("ok  log: its format is "), "{out}");
     assert_eq!(files(&scratch.state()), before);
+}
+
+/// What keeps a daemon from starting keeps the check from saying that it could, and a look changes nothing.
+fn agrees(scratch: &Scratch, words: &[&str]) {
+    let before = files(&scratch.state());
+    let (exit, out, err) = run(scratch, &["serve", "--check"]);
+    assert!(exit == Exit::Code(1) && out.contains("does not start here"), "{out}{err}");
+    assert_eq!(files(&scratch.state()), before);
+    let (exit, told, _) = run(scratch, &["doctor"]);
+    assert_eq!(exit, Exit::Code(1), "{told}");
+    for words in words {
+        assert!(out.contains(words) && told.contains(words), "{words}: {out}{told}");
+    }
+    let (exit, _, err) = run(scratch, &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(exit == Exit::Code(1) && err.contains("error"), "{err}");
+}
+
+// contract 7.1: a state directory in which a daemon could not write is refused before it is tried
+#[test]
+fn what_cannot_be_written_is_refused() {
+    let scratch = Scratch::new();
+    scratch.config_file();
+    scratch.serve().stop();
+    let hosts = scratch.state().join("hosts");
+    if !rustix::process::geteuid().is_root() {
+        std::fs::set_permissions(&hosts, Permissions::from_mode(0o500)).expect("it is ours");
+        agrees(&scratch, &["hosts cannot be written: Permission denied", "-> chmod u+rwX"]);
+        std::fs::set_permissions(&hosts, Permissions::from_mode(0o700)).expect("it is ours");
+    }
+    std::fs::remove_dir(&hosts).expect("no host is there");
+    std::fs::write(&hosts, "").expect("it is ours");
+    agrees(&scratch, &["hosts cannot be written: Not a directory", "-> move it away"]);
+    std::fs::remove_file(&hosts).expect("it is ours");
+    assert_eq!(run(&scratch, &["serve", "--check"]).0, Exit::Code(0));
+}
+
+/// A small file system where the state is, until it is dropped; none where this user may not mount.
+struct Volume(PathBuf);
+
+impl Volume {
+    fn mount(scratch: &Scratch) -> Option<Self> {
+        let at = scratch.state();
+        std::fs::create_dir(&at).expect("a directory");
+        let mut mount = scratch.command("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=20m,mode=700,nr_inodes=100", "tmpfs"]).arg(&at);
+        mount.stderr(Stdio::null()).status().is_ok_and(|status| status.success()).then_some(Self(at))
+    }
+
+    fn remount(&self, scratch: &Scratch, options: &str) {
+        let status = scratch.command("mount").args(["-o", options]).arg(&self.0).status();
+        assert!(status.is_ok_and(|status| status.success()), "it was mounted");
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        let _left_to_the_system = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+// contract 7.1: a disk without inodes, or read-only, keeps a daemon from handing over, and the daemon goes on
+#[test]
+fn a_disk_on_which_nothing_begins_is_refused() {
+    let scratch = Scratch::new();
+    let Some(volume) = Volume::mount(&scratch) else { return };
+    scratch.config_file();
+    let mut daemon = scratch.serve();
+    let fillers: Vec<PathBuf> = (0..)
+        .map(|number| scratch.state().join(format!("filler{number}")))
+        .take_while(|path| std::fs::write(path, "").is_ok())
+        .collect();
+    let err = fails(&scratch, 1, &["handover"]);
+    assert!(err.contains("would not start: state: ") && err.contains("no inode left"), "{err}");
+    assert_eq!(run(&scratch, &["status"]).0, Exit::Code(0));
+    fillers.iter().for_each(|path| std::fs::remove_file(path).expect("it is ours"));
+    daemon.stop();
+    volume.remount(&scratch, "remount,ro");
+    agrees(&scratch, &["cannot be written: Read-only file system", "-> remount its file system writable"]);
+    volume.remount(&scratch, "remount,rw");
+    assert_eq!(run(&scratch, &["serve", "--check"]).0, Exit::Code(0));
 }
 
 // contract 7.1: what would keep a daemon from starting has exit code 1, the place and what to do

@@ -1,8 +1,9 @@
 //! What is there: files, limits and units, looked at and not judged.
 
-use super::judge::{Place, Program, State, Unit};
+use super::judge::{Below, Place, Program, State, Unit};
 use acpd_supervisor::Containment;
 use rustix::fs::{Access, access, statfs, statvfs};
+use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -38,14 +39,37 @@ pub(super) fn program(command: &str, path: Option<&OsStr>) -> Program {
     places.into_iter().find(|file| file.is_file()).map_or(Program::Missing, Program::NotExecutable)
 }
 
+/// What a daemon opens or makes files in, where it is there.
+const DIRECTORIES: [&str; 2] = ["hosts", "keepers"];
+const FILES: [&str; 6] =
+    ["acpd.db", "acpd.db-wal", "acpd.db-shm", "acpd.db-open", "acpd.reserve", "daemon.lock"];
+
+/// What of it cannot be used. Nothing is opened.
+fn below(dir: &Path) -> Vec<Below> {
+    let directories =
+        DIRECTORIES.map(|name| (name, true, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK));
+    let files = FILES.map(|name| (name, false, Access::READ_OK | Access::WRITE_OK));
+    let wrong = |(name, is_directory, needed): (&str, bool, Access)| {
+        let path = dir.join(name);
+        let found = path.metadata().ok()?;
+        let why = match found.is_dir() == is_directory {
+            true => access(&path, needed).err()?,
+            false if is_directory => Errno::NOTDIR,
+            false => Errno::ISDIR,
+        };
+        Some(Below { path, why })
+    };
+    directories.into_iter().chain(files).filter_map(wrong).collect()
+}
+
 /// The state directory.
-pub(super) fn state(dir: &Path) -> State {
+pub(crate) fn state(dir: &Path) -> State {
     let user = geteuid().as_raw();
     let place = match std::fs::metadata(dir) {
         Ok(found) if found.is_dir() => {
             let (owner, mode) = (found.uid(), found.mode() & 0o7777);
             let refused = access(dir, Access::WRITE_OK | Access::EXEC_OK).err();
-            Place::There { owner, mode, user, refused: refused.map(|error| error.to_string()) }
+            Place::There { owner, mode, user, refused }
         }
         Ok(_) => Place::NoDirectory,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -56,12 +80,21 @@ pub(super) fn state(dir: &Path) -> State {
         Err(error) => Place::Unknown(error.to_string()),
     };
     let on = dir.ancestors().find(|dir| dir.exists());
+    let disk = on.and_then(|dir| statvfs(dir).ok());
+    // Some of it is for root.
+    let is_root = geteuid().is_root();
     State {
         place,
+        below: below(dir),
         file_system: on.and_then(|dir| statfs(dir).ok()).map(|found| found.f_type as u32),
-        free_bytes: on
-            .and_then(|dir| statvfs(dir).ok())
-            .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+        free_bytes: disk.as_ref().map(|disk| {
+            let blocks = if is_root { disk.f_bfree } else { disk.f_bavail };
+            blocks.saturating_mul(disk.f_frsize)
+        }),
+        reserved_bytes: dir.join("acpd.reserve").metadata().map_or(0, |reserve| reserve.len()),
+        free_files: disk
+            .filter(|disk| disk.f_files > 0)
+            .map(|disk| if is_root { disk.f_ffree } else { disk.f_favail }),
     }
 }
 

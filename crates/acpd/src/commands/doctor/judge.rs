@@ -1,20 +1,20 @@
 //! Whether what was found is well, and what to do where it is not. Pure.
 
+mod place;
+
 use crate::absent::install;
 use crate::checks::{Check, finding, fine};
 use crate::clean::line;
 use crate::commands::shown;
-use crate::state_dir::NOT_OWNERS;
-use crate::view::byte_count;
 use acpd_eventlog::OpenError;
 use acpd_host::{AgentCheck, chain};
 use acpd_supervisor::Containment;
+pub(crate) use place::hindrances;
+pub(super) use place::{Below, Place, State, is_own, state};
 use std::path::{Path, PathBuf};
 
 /// Files that a daemon with some sessions has open; the usual hard limit is far above.
 const FEW_FILES: u64 = 4096;
-/// Below it a long session may fill the disk.
-const LITTLE_ROOM: u64 = 256 << 20;
 
 fn path(path: &Path) -> String {
     shown(&path.to_string_lossy())
@@ -119,110 +119,6 @@ pub(super) fn containment(found: Containment) -> Check {
             "what leaves the process group of an agent outlives it here",
             "run acpd on Linux with /proc mounted, where agents leave such processes behind",
         ),
-    }
-}
-
-/// A state directory.
-#[derive(Debug)]
-pub(super) struct State {
-    pub(super) place: Place,
-    /// The magic number of its file system.
-    pub(super) file_system: Option<u32>,
-    pub(super) free_bytes: Option<u64>,
-}
-
-#[derive(Debug)]
-pub(super) enum Place {
-    There {
-        owner: u32,
-        mode: u32,
-        user: u32,
-        /// Why nothing can be written there, whatever its mode.
-        refused: Option<String>,
-    },
-    NoDirectory,
-    /// It is made when it is needed.
-    Absent {
-        can_be_made: bool,
-    },
-    Unknown(String),
-}
-
-pub(super) fn is_own(state: &State) -> bool {
-    matches!(state.place, Place::There { owner, user, .. } if owner == user)
-}
-
-pub(super) fn state(dir: &Path, state: &State) -> Vec<Check> {
-    const ABOUT: &str = "state";
-    let dir = path(dir);
-    let elsewhere = "or another directory with --state-dir or path in [storage]";
-    let wrong = match &state.place {
-        Place::There { owner, user, .. } if owner != user => Some(finding(
-            ABOUT,
-            format!("{dir} belongs to another user (uid {owner}, this is {user})"),
-            format!("run acpd as its owner, chown -R {user} {dir}, {elsewhere}"),
-        )),
-        Place::There { mode, .. } if mode & NOT_OWNERS != 0 => Some(finding(
-            ABOUT,
-            format!("{dir} is open to others (mode {mode:04o})"),
-            format!("chmod 700 {dir}"),
-        )),
-        Place::There { mode, .. } if mode & 0o700 != 0o700 => {
-            let says = format!("{dir} cannot be used by its owner (mode {mode:04o})");
-            Some(finding(ABOUT, says, format!("chmod 700 {dir}")))
-        }
-        Place::There { refused: Some(error), .. } => Some(finding(
-            ABOUT,
-            format!("nothing can be written in {dir}: {error}"),
-            format!("remount its file system writable, {elsewhere}"),
-        )),
-        Place::NoDirectory => {
-            Some(finding(ABOUT, format!("{dir} is no directory"), format!("move it away, {elsewhere}")))
-        }
-        Place::Absent { can_be_made: false } => Some(finding(
-            ABOUT,
-            format!("{dir} cannot be made"),
-            format!("mkdir it for this user, {elsewhere}"),
-        )),
-        Place::Unknown(error) => Some(finding(
-            ABOUT,
-            format!("cannot look at {dir}: {error}"),
-            format!("let this user in, {elsewhere}"),
-        )),
-        Place::There { .. } | Place::Absent { .. } => None,
-    };
-    let network = state.file_system.and_then(network_name).map(|name| {
-        finding(
-            ABOUT,
-            format!("{dir} is on {name}, which locks and shares memory badly"),
-            format!("use a local disk, {elsewhere}"),
-        )
-    });
-    let full = state.free_bytes.filter(|free| *free < LITTLE_ROOM).map(|free| {
-        finding(
-            ABOUT,
-            format!("{} are free on the disk of {dir}", byte_count(free)),
-            "free some; acpd sessions delete ID gives back what a session took",
-        )
-    });
-    let mut checks: Vec<Check> = [wrong, network, full].into_iter().flatten().collect();
-    if checks.is_empty() {
-        let free = state.free_bytes.map(|free| format!(", {} free", byte_count(free))).unwrap_or_default();
-        let made = if matches!(state.place, Place::Absent { .. }) { ", made at the first use" } else { "" };
-        checks.push(fine(ABOUT, format!("{dir}{made}{free}")));
-    }
-    checks
-}
-
-/// File systems on which SQLite's locks and shared memory are not to be trusted.
-fn network_name(magic: u32) -> Option<&'static str> {
-    match magic {
-        0x6969 => Some("NFS"),
-        0x517b | 0xff53_4d42 | 0xfe53_4d42 => Some("SMB"),
-        0x0102_1997 => Some("9P"),
-        0x5346_414f => Some("AFS"),
-        0x00c3_6400 => Some("Ceph"),
-        _ => None,
     }
 }
 

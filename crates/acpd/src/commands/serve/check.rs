@@ -6,10 +6,10 @@
 use super::{check_exposure, hook_specs, pages};
 use crate::checks::{Check, finding, fine, lines};
 use crate::cli::Serve;
-use crate::commands::doctor::judge::{configuration, mistake, unusable};
+use crate::commands::doctor::facts;
+use crate::commands::doctor::judge::{configuration, hindrances, mistake, unusable};
 use crate::config::{Config, Sources};
 use crate::exit::{Code, Failure};
-use crate::state_dir;
 use crate::stdout::print;
 use acpd_eventlog::{Format, OpenError};
 use acpd_gateway::tls_config;
@@ -48,7 +48,7 @@ fn look(args: &Serve) -> Vec<Check> {
     };
     config.server.listen = args.listen.unwrap_or(config.server.listen);
     let mut checks = of_configuration(&config);
-    checks.push(of_log(&config.storage.path));
+    checks.extend(of_state(&config.storage.path));
     checks.push(keepers(config.continuity.keep, keeper_versions()));
     checks
 }
@@ -65,17 +65,10 @@ fn of_configuration(config: &Config) -> Vec<Check> {
     [Some(first), tls, hooks, pages].into_iter().flatten().collect()
 }
 
-fn of_log(dir: &Path) -> Check {
-    let examined = || -> Result<_, Check> {
-        state_dir::check(dir).map_err(|error| {
-            finding("state", chain(&error), "another directory with --state-dir or path in [storage]")
-        })?;
-        Ok(acpd_eventlog::format_of(dir))
-    };
-    match examined() {
-        Ok(found) => log(found),
-        Err(finding) => finding,
-    }
+/// Where nothing can be written, the log is not looked at.
+fn of_state(dir: &Path) -> Vec<Check> {
+    let wrong = hindrances(dir, &facts::state(dir));
+    if wrong.is_empty() { vec![log(acpd_eventlog::format_of(dir))] } else { wrong }
 }
 
 fn log(found: Result<Option<Format>, OpenError>) -> Check {

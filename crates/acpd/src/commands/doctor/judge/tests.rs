@@ -1,6 +1,7 @@
 //! Each judgement, from facts that are made up.
 
 use super::*;
+use rustix::io::Errno;
 
 /// The remedy of the only check.
 fn remedy(checks: &[Check]) -> Option<&str> {
@@ -12,8 +13,11 @@ fn remedy(checks: &[Check]) -> Option<&str> {
 fn well_placed() -> State {
     State {
         place: Place::There { owner: 7, mode: 0o700, user: 7, refused: None },
+        below: Vec::new(),
         file_system: Some(0xef53),
         free_bytes: Some(1 << 40),
+        reserved_bytes: 0,
+        free_files: Some(1),
     }
 }
 
@@ -21,7 +25,7 @@ fn well_placed() -> State {
 #[test]
 fn a_state_directory_is_judged() {
     let there = |owner, mode| Place::There { owner, mode, user: 7, refused: None };
-    let read_only = Some("read-only".to_owned());
+    let read_only = Some(Errno::ROFS);
     for (place, file_system, free_bytes, expected) in [
         (there(7, 0o700), 0xef53, 1 << 40, None),
         (Place::Absent { can_be_made: true }, 0xef53, 1 << 40, None),
@@ -41,7 +45,8 @@ fn a_state_directory_is_judged() {
         (there(7, 0o700), 0xff53_4d42, 1 << 40, Some("local disk")),
         (there(7, 0o700), 0xef53, 1 << 20, Some("free some")),
     ] {
-        let found = State { place, file_system: Some(file_system), free_bytes: Some(free_bytes) };
+        let (file_system, free_bytes) = (Some(file_system), Some(free_bytes));
+        let found = State { place, file_system, free_bytes, ..well_placed() };
         let checks = state(Path::new("/s"), &found);
         let told = remedy(&checks);
         assert_eq!(told.is_some(), expected.is_some(), "{found:?}: {told:?}");
@@ -49,9 +54,54 @@ fn a_state_directory_is_judged() {
     }
     let unknown = State { file_system: None, free_bytes: None, ..well_placed() };
     assert_eq!(remedy(&state(Path::new("/s"), &unknown)), None, "what cannot be told is no finding");
-    let foreign = State { place: there(8, 0o777), file_system: Some(0x6969), free_bytes: Some(0) };
+    let foreign =
+        State { place: there(8, 0o777), file_system: Some(0x6969), free_bytes: Some(0), ..well_placed() };
     assert_eq!(state(Path::new("/s"), &foreign).len(), 3, "each is told");
     assert!(is_own(&well_placed()) && !is_own(&foreign));
+}
+
+// contract 7.1: what keeps a daemon from starting is told, and nothing else
+#[test]
+fn what_hinders_a_start_is_judged() {
+    let below = |name: &str, why| vec![Below { path: format!("/s/{name}").into(), why }];
+    let there = |mode, refused| Place::There { owner: 7, mode, user: 7, refused };
+    for (found, expected) in [
+        (State { place: there(0o755, None), ..well_placed() }, None),
+        (State { file_system: Some(0x6969), free_bytes: Some(1 << 20), ..well_placed() }, None),
+        (State { free_files: None, free_bytes: None, ..well_placed() }, None),
+        (State { free_bytes: Some(0), reserved_bytes: 1 << 20, ..well_placed() }, None),
+        (State { free_bytes: Some(0), ..well_placed() }, Some(("nothing can begin", "free some"))),
+        (State { free_files: Some(0), ..well_placed() }, Some(("no inode left", "remove files"))),
+        (State { place: there(0o700, Some(Errno::ROFS)), ..well_placed() }, Some(("/s cannot", "writable"))),
+        (State { place: there(0o500, Some(Errno::ACCESS)), ..well_placed() }, Some(("/s cannot", "chmod"))),
+        (
+            State { below: below("hosts", Errno::ACCESS), ..well_placed() },
+            Some(("/s/hosts", "chmod u+rwX /s/hosts")),
+        ),
+        (State { below: below("acpd.db", Errno::ROFS), ..well_placed() }, Some(("/s/acpd.db", "writable"))),
+        (
+            State { below: below("keepers", Errno::NOTDIR), ..well_placed() },
+            Some(("/s/keepers", "move it away")),
+        ),
+        (
+            State {
+                place: there(0o700, Some(Errno::ROFS)),
+                below: below("hosts", Errno::ROFS),
+                ..well_placed()
+            },
+            Some(("/s cannot", "writable")),
+        ),
+    ] {
+        let told = hindrances(Path::new("/s"), &found);
+        match (&told[..], expected) {
+            ([], None) => {}
+            ([check], Some((says, remedy))) => {
+                assert!(check.says.contains(says), "{check:?}");
+                assert!(check.remedy.as_ref().is_some_and(|told| told.contains(remedy)), "{check:?}");
+            }
+            (told, expected) => panic!("{found:?}: {told:?}, not {expected:?}"),
+        }
+    }
 }
 
 // contract 7.1: programs of agents, limits and reach, each with what to do
