@@ -14,7 +14,7 @@ use acpd_eventlog::{EventLog, ListQuery, Options, Subscriber};
 use acpd_host::KEEPERS;
 use acpd_host::chain;
 use acpd_host::{
-    AgentFinder, Continuity, Host, HostFile, HostOptions, SessionId, TaskScope, TerminalSettings,
+    AgentFinder, Continuity, Host, HostFile, HostOptions, SessionId, TakesOver, TaskScope, TerminalSettings,
 };
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use std::path::PathBuf;
@@ -43,11 +43,16 @@ fn example_agent() -> Result<config::Agent, Failure> {
     Ok(config::Agent::builtin(command, vec![process::EXAMPLE_AGENT.to_owned()]))
 }
 
-/// How agents outlive the daemon, if they do, and how those that wait are taken over: all of them, or that of one session.
-pub(crate) fn continuity(config: &Config, only: Option<SessionId>) -> Continuity {
+/// How agents outlive the daemon, if they do, and which of those that wait are taken over.
+pub(crate) fn continuity(config: &Config, takes_over: TakesOver) -> Continuity {
     let config::Continuity { keep, detached_bytes } = config.continuity;
     let directory = config.storage.path.join(KEEPERS);
-    Continuity { keep, detached_bytes, directory, only, is_handed_over: false }
+    Continuity { keep, detached_bytes, directory, takes_over, is_handed_over: false }
+}
+
+/// The same for a host that is no daemon: its agents end with it, and it records what ended while no daemon was there.
+fn without_daemon(config: &Config) -> Continuity {
+    Continuity { keep: Duration::ZERO, ..continuity(config, TakesOver::Ended) }
 }
 
 /// A host and what its end needs to know.
@@ -63,14 +68,14 @@ pub(crate) struct LocalHost {
 impl LocalHost {
     /// Opens the state directory and makes a host of the configuration.
     pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
-        Self::open_for(config, None, Vec::new()).await
+        Self::open_for(config, without_daemon(config), Vec::new()).await
     }
 
-    /// The same; its agents may outlive it, and what happens is noted for `subscribers`, from the first thing on that the
-    /// host finds.
+    /// The same; its agents may outlive it as `continuity` says, and what happens is noted for `subscribers`, from the first
+    /// thing on that the host finds.
     pub(crate) async fn open_for(
         config: &Config,
-        continuity: Option<Continuity>,
+        continuity: Continuity,
         subscribers: Vec<Subscriber>,
     ) -> Result<Self, Failure> {
         let state_dir = &config.storage.path;
@@ -88,7 +93,7 @@ impl LocalHost {
         let (agents, terminal) = (agent_specs(config), terminal_settings(config));
         let known = KnownAgents::new(config, supervisor.clone(), scope.clone());
         let finder: Arc<dyn AgentFinder> = known.clone();
-        let options = HostOptions { agents, finder: Some(finder), cwd, terminal, continuity };
+        let options = HostOptions { agents, finder: Some(finder), cwd, terminal, continuity: Some(continuity) };
         let (of_host, supervising) = (log.clone(), supervisor.clone());
         let host = Host::open(options, of_host, supervising, scope, host_file, state_dir).await;
         let end_bound = config.timeouts.stdin_grace * 2 + config.timeouts.term_grace + END_SLACK;
@@ -123,7 +128,7 @@ impl LocalHost {
         initiator: &str,
         work: impl AsyncFnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        Self::hosting_with(config, None, initiator, work).await
+        Self::hosting_with(config, without_daemon(config), initiator, work).await
     }
 
     /// The same with one session whose agent waits for a host.
@@ -133,13 +138,13 @@ impl LocalHost {
         initiator: &str,
         work: impl AsyncFnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let taken = continuity(config, Some(session));
-        Self::hosting_with(config, Some(taken), initiator, work).await
+        let taken = continuity(config, TakesOver::Session(session));
+        Self::hosting_with(config, taken, initiator, work).await
     }
 
     async fn hosting_with(
         config: &Config,
-        continuity: Option<Continuity>,
+        continuity: Continuity,
         initiator: &str,
         work: impl AsyncFnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {

@@ -68,6 +68,14 @@ impl Stored {
         Ok(Session::of(&archive.info(&id).await?)?)
     }
 
+    /// Whether agents have ended while no daemon was there, and that is not recorded yet.
+    pub(crate) async fn has_ends(&self) -> bool {
+        match &self.0 {
+            Some(archive) => archive.has_ends().await,
+            None => false,
+        }
+    }
+
     /// The ended sessions that are not to be kept, the one that changed longest ago first.
     pub(crate) async fn prunable(&self, keep: Keep) -> Result<Vec<Pruned>, Failure> {
         match &self.0 {

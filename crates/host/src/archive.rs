@@ -89,6 +89,11 @@ impl Archive {
         self.store.prunable(keep).await
     }
 
+    /// Whether agents have ended while no daemon was there, and that is not recorded yet.
+    pub async fn has_ends(&self) -> bool {
+        !self.recovery.ends_left().await.is_empty()
+    }
+
     fn listing(&self) -> Listing<'_> {
         Listing { store: &self.store, recovery: &self.recovery, live: &self.live }
     }

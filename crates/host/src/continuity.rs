@@ -20,10 +20,21 @@ pub struct Continuity {
     pub detached_bytes: u64,
     /// Where their keepers listen.
     pub directory: PathBuf,
-    /// Nothing is taken over but this session, and only if it has its agent's process for itself; None: all of them.
-    pub only: Option<SessionId>,
+    /// Which agents of hosts that are gone are taken over.
+    pub takes_over: TakesOver,
     /// The host before has handed over to this one: what is taken over was not lost.
     pub is_handed_over: bool,
+}
+
+/// Which agents of hosts that are gone a host takes over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TakesOver {
+    /// All of them.
+    All,
+    /// That of this session, if the session has its agent's process for itself.
+    Session(SessionId),
+    /// Those that have ended meanwhile: their last words and their ends are recorded, and no agent that waits is touched.
+    Ended,
 }
 
 /// The keeper of one agent process that can outlive this host.

@@ -65,11 +65,7 @@ pub enum HostError {
         pid: Option<u32>,
     },
     /// The agent of the session has outlived its daemon, and is another one's to take over.
-    #[error(
-        "the session's agent waits for the next `acpd serve` on this state directory, for {} s more; start that to go on \
-         with it",
-        left.as_secs()
-    )]
+    #[error("{}", of_one_that_waits(*left))]
     Detached {
         /// The session.
         id: String,
@@ -220,6 +216,18 @@ impl HostError {
 pub fn told_by_agent(error: &[u8]) -> (bool, String) {
     let error = AgentError::read(error);
     (error.wants_login(), error.sentence())
+}
+
+/// An agent whose time is over is on its way down its ladder.
+fn of_one_that_waits(left: Duration) -> String {
+    if left.is_zero() {
+        return "the session's agent is being ended, since no `acpd serve` came in time; try again in a moment".to_owned();
+    }
+    let seconds = left.as_secs().max(1);
+    format!(
+        "the session's agent waits for the next `acpd serve` on this state directory, for {seconds} s more; start that to go \
+         on with it"
+    )
 }
 
 /// Who ended an agent that had something to answer.

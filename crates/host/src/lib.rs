@@ -82,7 +82,7 @@ pub use beginning::{Beginning, Joined, Place};
 pub use chain::chain;
 pub use check::Unready;
 pub use clock::{iso8601, now_ms};
-pub use continuity::Continuity;
+pub use continuity::{Continuity, TakesOver};
 pub use create::NewSession;
 pub use creation::{Created, Creation, Held};
 pub use ends::Found;

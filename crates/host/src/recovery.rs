@@ -4,6 +4,7 @@
 //! since (contract 6). Who only reads sees such a session as it will be recorded. Invariant: a session of a living host is
 //! never touched.
 
+use crate::agent_end::AgentEnd;
 use crate::chain::chain;
 use crate::clock;
 use crate::error::HostError;
@@ -18,8 +19,8 @@ use crate::termination::SessionFacts;
 use acpd_eventlog::{Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{Cause, RunNumber, SessionId, SessionMeta, Tally, TerminationInfo};
 use acpd_supervisor::{
-    Graces, ProcessMark, Sweep, TaskScope, detached_since, ends_left, sweep, wait_for_keepers,
-    wait_until_gone,
+    EndLeft, ExitReport, Graces, ProcessMark, StderrExcerpt, Sweep, TaskScope, detached_since, end_left,
+    ends_left, forget_killed, sweep, wait_for_keepers, wait_until_gone,
 };
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock, Weak};
@@ -75,6 +76,17 @@ impl Detached {
 enum Left {
     Nothing,
     /// Sessions whose agents wait for the next host.
+/// What became of an agent whose host is gone.
+enum AgentLeft {
+    Waits(Detached),
+    Ended(EndLeft),
+}
+
+fn millis_of(at: SystemTime) -> i64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
     Detached,
 }
 
@@ -141,11 +153,20 @@ impl Recovery {
         }
     }
 
+        self.forget_killed().await;
     /// Programs whose keepers have left word of their end.
-    async fn ends_left(&self) -> Vec<ProcessMark> {
+    pub(crate) async fn ends_left(&self) -> Vec<ProcessMark> {
         let directory = self.store.host_file.keepers();
         tokio::task::spawn_blocking(move || ends_left(&directory)).await.unwrap_or_default()
     }
+    /// Keepers that were killed have left their names.
+    async fn forget_killed(&self) {
+        let directory = self.store.host_file.keepers();
+        let forgotten = tokio::task::spawn_blocking(move || forget_killed(&directory));
+        // The next look tries again.
+        let _panic = forgotten.await;
+    }
+
 
     /// What is stored of a session that is about to be acted on. If its host has died, it is recorded as lost first.
     pub(crate) async fn recovered(&self, id: &SessionId) -> Result<SessionRow, HostError> {
@@ -177,12 +198,18 @@ impl Recovery {
                 return None;
             }
         }
-        if let Some(detached) = self.detached(meta).await {
-            return Some(LeftBehind::Detached(detached));
-        }
+        let end = match self.agent_left(meta).await {
+            Some(AgentLeft::Waits(detached)) => return Some(LeftBehind::Detached(detached)),
+            Some(AgentLeft::Ended(end)) => end.report.map(|report| (report, millis_of(end.at))),
+            None => None,
+        };
         let _one_of_few = self.store.one_of_few().await;
-        // When it was found does not count: the next look would find it at another time.
-        Some(LeftBehind::Lost(Box::new(self.lost_run(row, meta, row.updated_ms).await)))
+        let run = match end {
+            Some((report, at_ms)) => self.ended_run(row, meta, report, at_ms).await,
+            // When it was found does not count: the next look would find it at another time.
+            None => self.lost_run(row, meta, row.updated_ms).await,
+        };
+        Some(LeftBehind::Lost(Box::new(run)))
     }
 
     /// How an agent waits whose host has died, if the session has one that waits.
@@ -236,16 +263,30 @@ impl Recovery {
         recorded == Ok(Left::Nothing)
     }
 
-    /// How the agent of a session waits whose host is gone, if it may be taken over: its keeper listens, or has left word of
-    /// its end.
-    async fn detached(&self, meta: &SessionMeta) -> Option<Detached> {
+    /// What became of the agent of a session whose host is gone. None: nothing of it is left that could be taken over.
+    async fn agent_left(&self, meta: &SessionMeta) -> Option<AgentLeft> {
         let keeper = meta.keeper.as_ref()?;
         let mark = ProcessMark::parse(&keeper.mark)?;
         let directory = self.store.host_file.keepers();
-        let looked = tokio::task::spawn_blocking(move || detached_since(&directory, &mark)).await;
-        let since = looked.ok().flatten()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        let since_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        Some(Detached { since_ms, keep: Duration::from_millis(keeper.keep_ms) })
+        let has_ended =
+            move |mark: &ProcessMark| end_left(&directory, mark).is_some_and(|end| end.report.is_some());
+        let looked = tokio::task::spawn_blocking(move || marks.into_iter().filter(has_ended).collect());
+        looked.await.unwrap_or_default()
+        let (directory, keep) = (self.store.host_file.keepers(), Duration::from_millis(keeper.keep_ms));
+        let looked = tokio::task::spawn_blocking(move || {
+            // The keeper of one that has ended may listen for a moment.
+            let ended = end_left(&directory, &mark).map(AgentLeft::Ended);
+            ended.or_else(|| {
+                let since_ms = millis_of(detached_since(&directory, &mark)?);
+                Some(AgentLeft::Waits(Detached { since_ms, keep }))
+            })
+        });
+        looked.await.ok().flatten()
+    }
+
+    /// Those of these programs that have ended while no host was there, as can be read here.
+    pub(crate) async fn ended_of(&self, marks: impl Iterator<Item = &String>) -> Vec<ProcessMark> {
+        let marks: Vec<ProcessMark> = marks.filter_map(|mark| ProcessMark::parse(mark)).collect();
     }
 
     async fn try_record_lost(&self, owner: &str) -> Result<Left, String> {
@@ -253,7 +294,7 @@ impl Recovery {
         let rows = self.store.log.owned_by(owner).await.map_err(|error| chain(&error))?;
         self.store.log.discard_partials(owner).await.map_err(|error| chain(&error))?;
         for row in rows {
-            if !row.ended && self.detached(&SessionMeta::read(&row.info)).await.is_some() {
+            if !row.ended && self.agent_left(&SessionMeta::read(&row.info)).await.is_some() {
                 left = Left::Detached;
                 continue;
             }
@@ -331,6 +372,21 @@ impl Recovery {
         self.facts_in_log(row, meta).await.unwrap_or_else(|error| {
             tracing::warn!(
                 parent: None,
+    /// A run whose agent ended while no host was there, with what its keeper says of it.
+    async fn ended_run(
+        &self,
+        row: &SessionRow,
+        meta: &SessionMeta,
+        mut report: ExitReport,
+        at_ms: i64,
+    ) -> LostRun {
+        let (facts, tally) = self.last_facts(row, meta).await;
+        // It is shown when it is recorded, without secrets.
+        report.stderr = StderrExcerpt::default();
+        let agent = AgentEnd { report: Arc::new(report), fault: None };
+        LostRun { end: crate::termination::in_the_gap(&agent, &facts, at_ms), tally }
+    }
+
                 session = row.id,
                 error = chain(&error),
                 "the history of a lost session cannot be read"

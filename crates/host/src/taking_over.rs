@@ -9,6 +9,7 @@ mod terminals;
 use crate::agent::{History, Inbox, Marks, TakenAgent};
 use crate::chain::chain;
 use crate::clock;
+use crate::continuity::TakesOver;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::journal;
@@ -59,8 +60,17 @@ impl Host {
         Box::pin(async move {
             let rows = self.shared.store.log.owned_by(dead).await.unwrap_or_default();
             let mut processes = by_process(rows);
-            if let Some(only) = self.shared.agents.takes_over_only() {
-                processes.retain(|_, (_, orphans)| matches!(&orphans[..], [orphan] if orphan.id == *only));
+            match self.shared.agents.takes_over() {
+                Some(TakesOver::All) => {}
+                Some(TakesOver::Session(only)) => {
+                    processes
+                        .retain(|_, (_, orphans)| matches!(&orphans[..], [orphan] if orphan.id == *only));
+                }
+                Some(TakesOver::Ended) => {
+                    let ended = self.shared.recovery.ended_of(processes.keys()).await;
+                    processes.retain(|mark, _| ended.iter().any(|ended| ended.as_str() == mark));
+                }
+                None => return,
             }
             let taken = futures_util::stream::iter(processes.into_values());
             taken.for_each_concurrent(AT_ONCE, |process| self.take_process(dead, process)).await;
@@ -101,9 +111,16 @@ impl Host {
         metrics::agent_taken_over(&name, taken.gap);
         let agent = taken.begin();
         self.shared.agents.share(&agent);
+        let is_over = self.shared.agents.takes_over() == Some(&TakesOver::Ended);
+        let mut sessions = Vec::new();
         for (session, scope, task) in started {
+            sessions.push(session.clone());
             // A host that closes has ended it.
             let _closing = self.start(session, &scope, task).await;
+        }
+        // What is done with such a session next is done with one that has ended.
+        for session in sessions.iter().filter(|_| is_over) {
+            session.ended().await;
         }
     }
 

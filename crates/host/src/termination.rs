@@ -129,9 +129,17 @@ pub(crate) fn daemon_upgrade(facts: &SessionFacts, at_ms: i64) -> TerminationInf
 }
 
 /// The daemon died, and no other came before the agent's time was over (contract 7.2).
-pub(crate) fn not_taken_over(facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
+fn not_taken_over(facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
     let message = "no daemon came back in time, so the agent was stopped".to_owned();
     failed(TerminatedBy::Daemon, Some(Cause::DaemonLost), message, at_ms).with_facts(facts)
+}
+
+/// The agent ended while no daemon was there: by itself, or because no other came before its time was over (contract 7.2).
+pub(crate) fn in_the_gap(end: &AgentEnd, facts: &SessionFacts, at_ms: i64) -> TerminationInfo {
+    match end.was_given_up() {
+        true => not_taken_over(facts, at_ms).with_process(&end.report),
+        false => of_agent(end, None, facts, at_ms),
+    }
 }
 
 /// The session was live when it was exported, and what became of it is not known here.

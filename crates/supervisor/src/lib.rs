@@ -66,7 +66,7 @@ pub use process::{KeepFor, Process, ProcessHandle};
 pub use report::{ExitReport, ExitStatus};
 pub use scope::{Pending, SPANS, TaskScope, panic_message, sleep_until};
 pub use spec::{KeeperCommand, ProgramSpec};
-pub use standing::{detached_since, ends_left, wait_for_keepers};
+pub use standing::{EndLeft, detached_since, end_left, ends_left, forget_killed, wait_for_keepers};
 pub use start::{StartError, Supervisor};
 pub use stderr::{StderrExcerpt, StderrRecorder};
 pub use streams::{Streams, WindowSize};

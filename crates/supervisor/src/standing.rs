@@ -1,13 +1,22 @@
 //! What is known of a keeper without asking it.
 
-use crate::keeper::listening::{END, SOCKET, file_of};
+use crate::attach::keeper_versions;
+use crate::keeper::frames::{Frame, LONGEST};
+use crate::keeper::listening::{END, SOCKET, file_of, within};
+use crate::keeper::protocol::FromKeeper;
+use crate::kept_process::report_of;
 use crate::procfs;
+use crate::report::ExitReport;
 use crate::start::Supervisor;
 use crate::sweep::{KEEPER_MARK, ProcessMark, all_processes};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Pid;
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+use tokio_util::bytes::{Bytes, BytesMut};
 
 /// How often it is looked whether a keeper listens.
 const LOOK: Duration = Duration::from_millis(5);
@@ -15,16 +24,67 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Since when a program may be [attached](crate::Supervisor::attach), whose host is gone: its keeper listens, or has left word
 /// of its end. None: neither is there. Blocks.
 pub fn detached_since(directory: &Path, mark: &ProcessMark) -> Option<SystemTime> {
-    let files = [SOCKET, END].map(|what| directory.join(file_of(mark.as_str(), what)));
-    files.iter().find_map(|file| std::fs::symlink_metadata(file).ok()?.modified().ok())
+    let since =
+        |what| std::fs::symlink_metadata(directory.join(file_of(mark.as_str(), what))).ok()?.modified().ok();
+    since(SOCKET).filter(|_| !is_deserted(directory, mark)).or_else(|| since(END))
+}
+
+/// Whether the socket of a keeper is there and nothing listens at it: the keeper was killed. Blocks.
+fn is_deserted(directory: &Path, mark: &ProcessMark) -> bool {
+    let connect = || {
+        let directory = rustix::fs::open(directory, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let name = SocketAddrUnix::new(within(&directory, &file_of(mark.as_str(), SOCKET)))?;
+        rustix::net::connect(&socket, &name)
+    };
+    connect() == Err(Errno::CONNREFUSED)
+}
+
+/// Removes the sockets of keepers that were killed. Blocks.
+pub fn forget_killed(directory: &Path) {
+    for mark in marks_with(directory, SOCKET) {
+        // One that is just about to listen lives.
+        if is_deserted(directory, &mark) && keeper_of(&mark).is_none() {
+            let _gone = std::fs::remove_file(directory.join(file_of(mark.as_str(), SOCKET)));
+        }
+    }
 }
 
 /// The programs whose keepers have left word of their end in `directory`. Blocks.
 pub fn ends_left(directory: &Path) -> Vec<ProcessMark> {
+    marks_with(directory, END)
+}
+
+fn marks_with(directory: &Path, what: &str) -> Vec<ProcessMark> {
     let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let names = files.filter_map(|file| file.file_name().into_string().ok());
-    let mark_of = |name: String| ProcessMark::parse(name.strip_suffix(END)?.strip_suffix('.')?);
+    let mark_of = |name: String| ProcessMark::parse(name.strip_suffix(what)?.strip_suffix('.')?);
     names.filter_map(mark_of).collect()
+}
+
+/// The end of a program that no host was there to see.
+#[derive(Clone, Debug)]
+pub struct EndLeft {
+    /// When its keeper left word of it.
+    pub at: SystemTime,
+    /// How it ended; what it wrote to stderr may have secrets. None: the keeper was of a version that is not known here.
+    pub report: Option<ExitReport>,
+}
+
+/// What a keeper has left of the end of its program. Blocks.
+pub fn end_left(directory: &Path, mark: &ProcessMark) -> Option<EndLeft> {
+    let path = directory.join(file_of(mark.as_str(), END));
+    let at = std::fs::metadata(&path).ok()?.modified().ok()?;
+    let bytes = std::fs::read(path).ok()?;
+    let frame = Frame::take(&mut BytesMut::from(Bytes::from(bytes)), LONGEST).ok().flatten();
+    let report = match frame.and_then(|frame| FromKeeper::read(frame).ok().flatten()) {
+        Some(FromKeeper::Attached(head, _)) if keeper_versions().contains(&head.version) => {
+            head.exited.map(|exited| report_of(head.running, exited))
+        }
+        _ => None,
+    };
+    Some(EndLeft { at, report })
 }
 
 impl Supervisor {
@@ -71,4 +131,29 @@ pub(crate) fn is_keeper_of(pid: Pid, mark: &ProcessMark) -> bool {
 fn kept_by(pid: Pid) -> Option<ProcessMark> {
     let environment = procfs::environment(pid).known();
     ProcessMark::parse(procfs::variable(&environment, KEEPER_MARK)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    // contract 7.2: a keeper that was killed is not waited for, though its socket has still a name; one that listens is
+    #[test]
+    fn a_socket_at_which_nothing_listens_is_no_keeper() {
+        let directory = tempfile::tempdir().expect("a scratch directory");
+        let host = uuid::Uuid::now_v7().to_string();
+        let (mark, killed) = (ProcessMark::new(&host, 1), ProcessMark::new(&host, 2));
+        let path = |mark: &ProcessMark| directory.path().join(file_of(mark.as_str(), SOCKET));
+        let _listens = UnixListener::bind(path(&mark)).expect("a socket");
+        drop(UnixListener::bind(path(&killed)).expect("a socket"));
+        let since = |mark| detached_since(directory.path(), mark);
+        assert!(since(&mark).is_some() && since(&killed).is_none());
+        forget_killed(directory.path());
+        assert!(path(&mark).exists() && !path(&killed).exists());
+        // What cannot be read is there all the same, and says nothing of how the program ended.
+        std::fs::write(directory.path().join(file_of(killed.as_str(), END)), "").expect("written");
+        let end = end_left(directory.path(), &killed).expect("it is there");
+        assert!(end.report.is_none() && since(&killed).is_some());
+    }
 }

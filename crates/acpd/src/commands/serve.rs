@@ -24,7 +24,7 @@ use acpd_gateway::{
     Allowance, Asked, HandingOver, HttpServer, HttpSettings, Identity, Measurements, Reloaded, TokenHash,
     Tokens, local_socket_path, tls_config,
 };
-use acpd_host::{Continuity, Keep, TaskScope, chain};
+use acpd_host::{Continuity, Keep, TakesOver, TaskScope, chain};
 use acpd_inspector::{FIRST, Pages};
 use doors::Doors;
 use notify::Standing;
@@ -81,8 +81,8 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let scheme = if tls.is_some() { "https" } else { "http" };
     let measured = Measurements::listen()?;
     let is_next = passed.is_of_this_process();
-    let continuity = Continuity { is_handed_over: is_next, ..continuity(&config, None) };
-    let local = LocalHost::open_for(&config, Some(continuity), hooks::subscribers(&told)).await?;
+    let continuity = Continuity { is_handed_over: is_next, ..continuity(&config, TakesOver::All) };
+    let local = LocalHost::open_for(&config, continuity, hooks::subscribers(&told)).await?;
     if is_next {
         local.reap_inherited();
     }

@@ -78,7 +78,7 @@ async fn open(state: &Path, keeper: KeeperCommand) -> Host {
         keep: Duration::from_secs(60),
         detached_bytes: 8 << 20,
         directory: state.join(KEEPERS),
-        only: None,
+        takes_over: acpd_host::TakesOver::All,
         is_handed_over: false,
     };
     let options = HostOptions {

@@ -7,11 +7,12 @@
 use super::{
     AgentFinder, AgentHandle, AgentHealth, AgentInfo, AgentRef, AgentStarter, Sought, Spares, TakenAgent,
 };
+use crate::continuity::TakesOver;
 use crate::error::HostError;
 use crate::keyed_locks::KeyedLocks;
 use crate::metrics;
 use crate::spec::{AgentSpec, Program};
-use acpd_record::{KeeperAddress, PermissionMode, SessionId};
+use acpd_record::{KeeperAddress, PermissionMode};
 use acpd_supervisor::{AttachError, ProcessMark, TaskScope};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
@@ -160,9 +161,9 @@ impl Agents {
         }
     }
 
-    /// The one session that may be taken over, where not all may be.
-    pub(crate) fn takes_over_only(&self) -> Option<&SessionId> {
-        self.starter.continuity.as_ref()?.only.as_ref()
+    /// Which processes of hosts that are gone may be taken over.
+    pub(crate) fn takes_over(&self) -> Option<&TakesOver> {
+        self.starter.continuity.as_ref().map(|continuity| &continuity.takes_over)
     }
 
     /// Takes over a process that another host began for `agent`. It goes on also where there is no such entry any more, as it does
@@ -200,7 +201,7 @@ impl Agents {
 
     /// Nothing of the hosts before is left that these ends could be of, unless it was taken over.
     pub(crate) async fn forget_ends(&self, marks: Vec<ProcessMark>) {
-        if self.takes_over_only().is_none() {
+        if self.takes_over() == Some(&TakesOver::All) {
             self.starter.forget_ends(marks).await;
         }
     }

@@ -146,3 +146,20 @@ fn a_record_can_be_read_back() {
     let back: TerminationInfo = serde_json::from_value(json!(got)).expect("the same shape");
     assert_eq!(back, got);
 }
+
+// contract 7.2: an agent that its keeper gave up was lost with its daemon; one that ended by itself, or with its keeper, was not
+#[test]
+fn an_end_in_the_gap_is_told_apart() {
+    for (status, rungs, cause) in [
+        (ExitStatus::Signal("SIGKILL".to_owned()), vec![Rung::StdinClosed, Rung::Killed], Cause::DaemonLost),
+        (ExitStatus::Code(0), vec![Rung::StdinClosed], Cause::DaemonLost),
+        (ExitStatus::Code(3), vec![], Cause::AgentCrash),
+        (ExitStatus::Unknown, vec![Rung::Killed], Cause::AgentCrash),
+    ] {
+        let mut report = ExitReport::clone(&ended(status.clone()).report);
+        report.rungs = rungs;
+        let end = AgentEnd { report: Arc::new(report), fault: None };
+        let told = in_the_gap(&end, &SessionFacts::default(), 0);
+        assert_eq!((told.cause, told.reason), (Some(cause), Reason::Error), "{status:?}");
+    }
+}

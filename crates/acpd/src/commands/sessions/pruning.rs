@@ -41,9 +41,11 @@ async fn prune_here(config: &Config, given: Keep, dry_run: bool) -> Result<Vec<P
     }
     let stored = Stored::open(config)?;
     let chosen = stored.prunable(keep).await;
+    let has_ends = stored.has_ends().await;
     stored.close().await;
     let chosen = chosen?;
-    if dry_run || chosen.is_empty() {
+    // What ended while no daemon was there is recorded first.
+    if dry_run || (chosen.is_empty() && !has_ends) {
         return Ok(chosen);
     }
     let mut gone = Vec::new();

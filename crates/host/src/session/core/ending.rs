@@ -206,8 +206,8 @@ impl SessionCore {
             (Some(why), Ended::Gone(agent), _) => {
                 termination::of_failure(why.clone(), facts, now).with_process(&agent.report)
             }
-            (None, Ended::Gone(agent), None) if self.facts.is_kept && agent.was_given_up() => {
-                termination::not_taken_over(facts, now).with_process(&agent.report)
+            (None, Ended::Gone(agent), None) if self.facts.is_kept => {
+                termination::in_the_gap(agent, facts, now)
             }
             (None, Ended::Gone(agent), requested) => termination::of_agent(agent, requested, facts, now),
             (None, Ended::Released, Some(requested)) => termination::of_release(requested, facts, now),
