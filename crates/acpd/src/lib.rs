@@ -51,5 +51,6 @@ mod stdout;
 mod stored;
 mod verdict;
 pub mod view;
+mod waiting;
 
 pub use process::run_process;

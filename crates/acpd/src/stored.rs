@@ -9,11 +9,15 @@ use crate::exit::Failure;
 use crate::local_host::log_options;
 use crate::moment::Moment;
 use crate::state_dir;
+use crate::waiting::Waiting;
 use acpd_eventlog::{Block, Cursor, EventLog, ListQuery, Options, SearchQuery, SearchText};
 use acpd_gateway::EventRenderer;
-use acpd_host::{Archive, ExportForm, Keep, Matching, SessionBrief, SessionExport, SessionId};
+use acpd_host::{
+    Archive, ExportForm, Keep, Matching, SessionBrief, SessionExport, SessionId, SessionSummary,
+};
 use bytes::BytesMut;
 use serde_json::value::to_raw_value;
+use std::path::Path;
 
 /// What the configuration says of a search that is turned off.
 const OFF: &str = "search is turned off: set search = true in [storage] of the configuration";
@@ -50,7 +54,7 @@ impl Stored {
         let mut sessions: Vec<Session> = match whole {
             true => {
                 let listed = archive.list(query, matching).await?;
-                listed.iter().map(Session::of).collect::<Result<_, _>>()?
+                listed.iter().map(in_full).collect::<Result<_, _>>()?
             }
             false => archive.brief(query, matching).await?.into_iter().map(shown).collect(),
         };
@@ -65,7 +69,15 @@ impl Stored {
         let (sessions, _) = self.sessions(SessionFilter::default(), usize::MAX, false).await?;
         let id = meant(part, sessions)?.session_id;
         let (archive, id) = self.known(&id)?;
-        Ok(Session::of(&archive.info(&id).await?)?)
+        let info = archive.info(&id).await?;
+        let detached_until = info.summary.detached_until_ms.map(Moment::of_ms);
+        Ok(Session { detached_until, ..Session::of(&info)? })
+    }
+
+    /// The sessions whose agents wait for the next daemon.
+    pub(crate) async fn waiting(&self) -> Result<Waiting, Failure> {
+        let live = SessionFilter { ended: Some(false), ..SessionFilter::default() };
+        Ok(Waiting::of(&self.sessions(live, usize::MAX, false).await?.0))
     }
 
     /// Whether agents have ended while no daemon was there, and that is not recorded yet.
@@ -129,6 +141,16 @@ impl Stored {
     }
 }
 
+/// The sessions of a state directory whose agents wait for the next daemon.
+pub(crate) async fn waiting_in(state_dir: &Path) -> Result<Waiting, Failure> {
+    let mut config = Config::default();
+    config.storage.path = state_dir.to_owned();
+    let stored = Stored::open(&config)?;
+    let waiting = stored.waiting().await;
+    stored.close().await;
+    waiting
+}
+
 /// The events of a block as a daemon would show them.
 pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
     let mut renderer = EventRenderer::default();
@@ -139,10 +161,15 @@ pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
     })
 }
 
+fn in_full(summary: &SessionSummary) -> Result<Session, serde_json::Error> {
+    let detached_until = summary.detached_until_ms.map(Moment::of_ms);
+    Ok(Session { detached_until, ..Session::of(summary)? })
+}
+
 /// For a table.
 fn shown(brief: SessionBrief) -> Session {
-    let SessionBrief { id, agent, cwd, known_as, state, reason, open_questions, updated_ms, detached_since } =
-        brief;
+    let SessionBrief { id, agent, cwd, known_as, state, reason, open_questions, updated_ms, .. } = brief;
+    let (detached_since, detached_until_ms) = (brief.detached_since, brief.detached_until_ms);
     Session {
         session_id: id,
         agent,
@@ -154,6 +181,7 @@ fn shown(brief: SessionBrief) -> Session {
         open_questions,
         reason,
         detached_since: detached_since.as_deref().map(Moment::from),
+        detached_until: detached_until_ms.map(Moment::of_ms),
         ..Session::default()
     }
 }

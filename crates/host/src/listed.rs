@@ -7,7 +7,7 @@ use crate::error::HostError;
 use crate::history_summary::HistorySummary;
 use crate::known_by::known_by;
 use crate::listing::{SessionInfo, SessionState, SessionSummary, summary_of};
-use crate::recovery::{LeftBehind, Recovery};
+use crate::recovery::{Detached, LeftBehind, Recovery};
 use crate::registry::Registry;
 use crate::session::{SessionHandle, Standing};
 use crate::store::{self, SessionStore};
@@ -96,13 +96,13 @@ impl Listing<'_> {
     /// What clients are shown of a row. One whose host has died is shown as it will be recorded.
     pub(crate) async fn summary(&self, mut row: SessionRow) -> SessionSummary {
         let mut meta = SessionMeta::read(&row.info);
-        let mut detached_since = None;
+        let mut waits = None;
         match self.recovery.left_behind(&row, &meta).await {
             Some(LeftBehind::Lost(lost)) => {
                 lost.describe(&mut meta);
                 row.ended = true;
             }
-            Some(LeftBehind::Detached(detached)) => detached_since = Some(iso8601(detached.since_ms)),
+            Some(LeftBehind::Detached(detached)) => waits = Some(detached),
             None => {}
         }
         // The record of an end can be read a moment before its session knows that it was written.
@@ -126,7 +126,8 @@ impl Listing<'_> {
             },
         };
         let mut summary = summary_of(row, meta, state, session.as_ref());
-        summary.by_agent.detached_since = detached_since;
+        summary.by_agent.detached_since = waits.map(|detached| iso8601(detached.since_ms));
+        summary.detached_until_ms = waits.map(Detached::until_ms);
         summary
     }
 
@@ -186,6 +187,8 @@ pub struct SessionBrief {
     pub updated_ms: i64,
     /// Since when its agent waits for the next daemon, ISO 8601.
     pub detached_since: Option<String>,
+    /// Until when it does, in milliseconds since 1970.
+    pub detached_until_ms: Option<i64>,
 }
 
 impl SessionBrief {
@@ -202,10 +205,12 @@ impl SessionBrief {
             open_questions: 0,
             updated_ms: row.updated_ms,
             detached_since: None,
+            detached_until_ms: None,
         }
     }
 
     fn of(summary: SessionSummary) -> Self {
+        let detached_until_ms = summary.detached_until_ms;
         let SessionSummary { id, agent, cwd, title, state, history, termination, position, by_agent, .. } =
             summary;
         let end: Option<BriefEnd<'_>> =
@@ -214,6 +219,17 @@ impl SessionBrief {
         let HistorySummary { open_questions, first_prompt, .. } = history;
         let known_as = title.or_else(|| first_prompt.map(Into::into));
         let (updated_ms, detached_since) = (position.0, by_agent.detached_since);
-        Self { id, agent, cwd, known_as, state, reason, open_questions, updated_ms, detached_since }
+        Self {
+            id,
+            agent,
+            cwd,
+            known_as,
+            state,
+            reason,
+            open_questions,
+            updated_ms,
+            detached_since,
+            detached_until_ms,
+        }
     }
 }

@@ -98,6 +98,9 @@ pub struct SessionSummary {
     /// Its place in a list.
     #[serde(skip)]
     pub position: (i64, String),
+    /// Until when its agent waits for the next daemon, if it does, in milliseconds since 1970.
+    #[serde(skip)]
+    pub detached_until_ms: Option<i64>,
 }
 
 /// What a list shows of the agent of a session, and of what that says of it.
@@ -316,6 +319,7 @@ pub(crate) fn summary_of(
     let history = HistorySummary::of(&row, meta.tally);
     SessionSummary {
         position: (row.updated_ms, row.id.clone()),
+        detached_until_ms: None,
         id: row.id,
         agent: row.agent,
         cwd: row.cwd,

@@ -64,6 +64,11 @@ pub(crate) struct Detached {
 }
 
 impl Detached {
+    /// Until when it waits, in milliseconds since 1970.
+    pub(crate) fn until_ms(self) -> i64 {
+        self.since_ms.saturating_add(i64::try_from(self.keep.as_millis()).unwrap_or(i64::MAX))
+    }
+
     /// How much longer it waits.
     pub(crate) fn left(self, now_ms: i64) -> Duration {
         let waited = u64::try_from(now_ms.saturating_sub(self.since_ms)).unwrap_or(0);
@@ -71,11 +76,6 @@ impl Detached {
     }
 }
 
-/// What a dead host still has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
-    Nothing,
-    /// Sessions whose agents wait for the next host.
 /// What became of an agent whose host is gone.
 enum AgentLeft {
     Waits(Detached),
@@ -87,6 +87,11 @@ fn millis_of(at: SystemTime) -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// What a dead host still has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    /// Sessions whose agents wait for the next host.
     Detached,
 }
 
@@ -148,17 +153,12 @@ impl Recovery {
         for owner in owners.iter().filter(|owner| *owner != file.id() && file.pid_of(owner).is_none()) {
             is_all &= self.record_lost(owner).await;
         }
+        self.forget_killed().await;
         if is_all && let Some(shared) = self.successor.get().and_then(Weak::upgrade) {
             shared.agents.forget_ends(ends).await;
         }
     }
 
-        self.forget_killed().await;
-    /// Programs whose keepers have left word of their end.
-    pub(crate) async fn ends_left(&self) -> Vec<ProcessMark> {
-        let directory = self.store.host_file.keepers();
-        tokio::task::spawn_blocking(move || ends_left(&directory)).await.unwrap_or_default()
-    }
     /// Keepers that were killed have left their names.
     async fn forget_killed(&self) {
         let directory = self.store.host_file.keepers();
@@ -167,6 +167,11 @@ impl Recovery {
         let _panic = forgotten.await;
     }
 
+    /// Programs whose keepers have left word of their end.
+    pub(crate) async fn ends_left(&self) -> Vec<ProcessMark> {
+        let directory = self.store.host_file.keepers();
+        tokio::task::spawn_blocking(move || ends_left(&directory)).await.unwrap_or_default()
+    }
 
     /// What is stored of a session that is about to be acted on. If its host has died, it is recorded as lost first.
     pub(crate) async fn recovered(&self, id: &SessionId) -> Result<SessionRow, HostError> {
@@ -267,11 +272,6 @@ impl Recovery {
     async fn agent_left(&self, meta: &SessionMeta) -> Option<AgentLeft> {
         let keeper = meta.keeper.as_ref()?;
         let mark = ProcessMark::parse(&keeper.mark)?;
-        let directory = self.store.host_file.keepers();
-        let has_ended =
-            move |mark: &ProcessMark| end_left(&directory, mark).is_some_and(|end| end.report.is_some());
-        let looked = tokio::task::spawn_blocking(move || marks.into_iter().filter(has_ended).collect());
-        looked.await.unwrap_or_default()
         let (directory, keep) = (self.store.host_file.keepers(), Duration::from_millis(keeper.keep_ms));
         let looked = tokio::task::spawn_blocking(move || {
             // The keeper of one that has ended may listen for a moment.
@@ -287,6 +287,11 @@ impl Recovery {
     /// Those of these programs that have ended while no host was there, as can be read here.
     pub(crate) async fn ended_of(&self, marks: impl Iterator<Item = &String>) -> Vec<ProcessMark> {
         let marks: Vec<ProcessMark> = marks.filter_map(|mark| ProcessMark::parse(mark)).collect();
+        let directory = self.store.host_file.keepers();
+        let has_ended =
+            move |mark: &ProcessMark| end_left(&directory, mark).is_some_and(|end| end.report.is_some());
+        let looked = tokio::task::spawn_blocking(move || marks.into_iter().filter(has_ended).collect());
+        looked.await.unwrap_or_default()
     }
 
     async fn try_record_lost(&self, owner: &str) -> Result<Left, String> {
@@ -367,11 +372,6 @@ impl Recovery {
         LostRun { end: crate::termination::daemon_lost(&facts, at_ms), tally }
     }
 
-    /// What is known of a run whose host died.
-    async fn last_facts(&self, row: &SessionRow, meta: &SessionMeta) -> (SessionFacts, Tally) {
-        self.facts_in_log(row, meta).await.unwrap_or_else(|error| {
-            tracing::warn!(
-                parent: None,
     /// A run whose agent ended while no host was there, with what its keeper says of it.
     async fn ended_run(
         &self,
@@ -387,6 +387,11 @@ impl Recovery {
         LostRun { end: crate::termination::in_the_gap(&agent, &facts, at_ms), tally }
     }
 
+    /// What is known of a run whose host died.
+    async fn last_facts(&self, row: &SessionRow, meta: &SessionMeta) -> (SessionFacts, Tally) {
+        self.facts_in_log(row, meta).await.unwrap_or_else(|error| {
+            tracing::warn!(
+                parent: None,
                 session = row.id,
                 error = chain(&error),
                 "the history of a lost session cannot be read"

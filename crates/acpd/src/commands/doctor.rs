@@ -19,6 +19,8 @@ use crate::exit::{Code, Failure};
 use crate::known_agents::add_installed;
 use crate::local_host::agent_specs;
 use crate::stdout::print;
+use crate::stored::waiting_in;
+use acpd_eventlog::Format;
 use acpd_gateway::local_holder;
 use acpd_host::chain;
 use http::StatusCode;
@@ -26,6 +28,7 @@ use jiff::Timestamp;
 use judge::DaemonFacts;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// What a daemon says of itself.
 #[derive(Default, Deserialize)]
@@ -125,11 +128,22 @@ async fn find(args: &Doctor) -> DaemonFacts {
         Ok(Some(daemon)) => look(&daemon).await,
         Ok(None) => {
             let dir = here.display().to_string();
-            local_holder(&here)
-                .map_or(DaemonFacts::None(dir.clone()), |pid| DaemonFacts::WithoutSocket(dir, pid))
+            match local_holder(&here) {
+                Some(pid) => DaemonFacts::WithoutSocket(dir, pid),
+                None => DaemonFacts::None(dir, waiting(&here).await),
+            }
         }
         Err(failure) => DaemonFacts::Unreachable(failure.to_string()),
     }
+}
+
+/// What waits for a daemon, in words, as far as a look at it changes nothing.
+async fn waiting(dir: &Path) -> Option<String> {
+    let is_current = |dir| matches!(acpd_eventlog::format_of(dir), Ok(Some(Format { found, supported })) if found == supported);
+    if !judge::is_private(&facts::state(dir)) || !is_current(dir) {
+        return None;
+    }
+    waiting_in(dir).await.ok()?.told(Timestamp::now())
 }
 
 async fn look(daemon: &Daemon) -> DaemonFacts {

@@ -16,6 +16,7 @@ use crate::exit::Failure;
 use crate::stdout::{print, window};
 use crate::stored::Stored;
 use crate::view::{Screen, session_list, session_record};
+use crate::waiting::Waiting;
 use acpd_host::SessionState;
 use acting::{Deed, act};
 use jiff::Timestamp;
@@ -73,11 +74,15 @@ async fn listed(args: List) -> Result<(), Failure> {
         text: args.query,
     };
     let most = args.limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    let mut waiting = Waiting::default();
     let (sessions, more) = match found {
         Looked::Found(daemon) => daemon.sessions(&filter, most).await?,
         Looked::Unserved(config) => {
             let stored = Stored::open(&config)?;
             let sessions = stored.sessions(filter, most, args.json).await;
+            if let Ok((sessions, _)) = &sessions {
+                waiting = Waiting::of(sessions);
+            }
             stored.close().await;
             sessions?
         }
@@ -95,6 +100,9 @@ async fn listed(args: List) -> Result<(), Failure> {
     print(&table.join("\n"))?;
     if more {
         print_remark("there are more");
+    }
+    if let Some(told) = waiting.told(Timestamp::now()) {
+        print_remark(&told);
     }
     Ok(())
 }

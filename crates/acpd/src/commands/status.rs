@@ -12,7 +12,9 @@ use crate::daemon_address;
 use crate::daemon_config::DaemonConfig;
 use crate::exit::Failure;
 use crate::stdout::print;
+use crate::stored::waiting_in;
 use crate::view::{byte_count, date_and_time, span};
+use crate::waiting::Waiting;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use room::Room;
@@ -88,6 +90,10 @@ struct Absent {
     running: bool,
     address: String,
     error: String,
+    /// Sessions whose agents wait for the next one, and when the first of these ends.
+    waiting: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_until: Option<String>,
 }
 
 pub(crate) async fn status(args: Operate) -> Result<(), Failure> {
@@ -100,11 +106,15 @@ pub(crate) async fn status(args: Operate) -> Result<(), Failure> {
     };
     let Some(daemon) = daemon else {
         let dir = state_dir.unwrap_or_default();
-        return absent(Address::Local(dir.clone()).to_string(), no_daemon(&dir), args.json);
+        // What cannot be looked at is not told.
+        let waiting = waiting_in(&dir).await.unwrap_or_default();
+        return absent(Address::Local(dir.clone()).to_string(), no_daemon(&dir), waiting, args.json);
     };
     let report = match look(&daemon).await {
         Ok(report) => report,
-        Err(error) => return absent(daemon.address().to_string(), error.into(), args.json),
+        Err(error) => {
+            return absent(daemon.address().to_string(), error.into(), Waiting::default(), args.json);
+        }
     };
     // On a terminal it was told when the daemon was found.
     if let Some(remark) = difference(env!("CARGO_PKG_VERSION"), &report.version)
@@ -122,11 +132,16 @@ pub(crate) async fn status(args: Operate) -> Result<(), Failure> {
     print(&lines(&report, config.as_ref()).join("\n")).map(drop)
 }
 
-fn absent(address: String, failure: Failure, json: bool) -> Result<(), Failure> {
+fn absent(address: String, failure: Failure, waiting: Waiting, json: bool) -> Result<(), Failure> {
     if !json {
+        if let Some(told) = waiting.told(Timestamp::now()) {
+            print_remark(&told);
+        }
         return Err(failure);
     }
-    let told = Absent { running: false, address, error: failure.to_string() };
+    let Waiting { sessions: waiting, until } = waiting;
+    let waiting_until = until.map(|until| until.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    let told = Absent { running: false, address, error: failure.to_string(), waiting, waiting_until };
     print(&serde_json::to_string(&told)?)?;
     Err(Failure::Told(failure.code()))
 }

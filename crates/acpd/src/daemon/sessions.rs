@@ -51,6 +51,9 @@ pub(crate) struct Session {
     pub(crate) termination_info: Option<Value>,
     /// Since when its agent waits for the next daemon.
     pub(crate) detached_since: Option<Moment>,
+    /// Until when it does, where that is known.
+    #[serde(skip)]
+    pub(crate) detached_until: Option<Moment>,
     pub(crate) metadata: Value,
     /// Why it ended, where that is all that was read of its end.
     #[serde(skip)]

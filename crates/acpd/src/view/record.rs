@@ -6,7 +6,7 @@ use super::ending::{self, spoken};
 use super::facts::{grouped, paid};
 use super::paint::{Paint, Screen};
 use super::session_rows::state;
-use super::spans::{age, date_and_time};
+use super::spans::{age, date_and_time, span};
 use crate::clean::line;
 use crate::daemon::{LastTurn, Session};
 use crate::moment::Moment;
@@ -46,6 +46,7 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     let of = |value: &Option<String>| value.as_deref().and_then(text);
     fact("session", text(&session.session_id));
     fact("state", Some(state(session).text));
+    fact("detached", session.detached_since.map(|since| detached(since, session.detached_until, now)));
     fact("agent", text(&session.agent));
     fact("title", of(&session.title));
     fact("first prompt", of(&session.first_prompt).filter(|_| session.title.is_none()));
@@ -69,6 +70,14 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
         lines.extend(termination(info, &session.agent, paint));
     }
     lines
+}
+
+/// For how long its agent has had no daemon, and how long it waits for the next one.
+fn detached(since: Moment, until: Option<Moment>, now: Timestamp) -> String {
+    let left = until.and_then(|until| until.0).map(|until| span(until.as_second() - now.as_second()));
+    let left =
+        left.map(|left| format!(", and waits {left} more for the next `acpd serve`")).unwrap_or_default();
+    format!("for {}{left}", age(since, now))
 }
 
 fn open(questions: u64) -> String {
@@ -224,6 +233,15 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
+        assert!(!text.contains("detached"), "{text}");
+        (session.detached_since, session.detached_until) =
+            (Some("2026-11-21T11:59:30Z".into()), Some("2026-11-21T12:09:30Z".into()));
+        let text = session_record(&session, now, Screen::default()).join("\n");
+        assert!(
+            text.contains("detached    for 30s, and waits 9m more for the next `acpd serve`\n"),
+            "{text}"
+        );
+        (session.detached_since, session.detached_until) = (None, None);
         if let Some(turn) = &mut session.last_turn {
             turn.stop_reason = None;
         }

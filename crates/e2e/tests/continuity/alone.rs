@@ -145,3 +145,26 @@ fn a_keeper_that_is_killed_beside_its_daemon_is_named() {
     assert_eq!(left(&scratch), Vec::<String>::new());
     daemon.stop();
 }
+
+// contract 7.3: how many wait, and for how long, is told by all that look
+#[test]
+fn those_that_wait_are_counted() {
+    // Nine minutes for some time.
+    let scratch = keeping("595s");
+    let mut daemon = scratch.serve();
+    let sessions = [(); 2].map(|()| Session::begin(&daemon, &scratch, "example", "hang"));
+    sessions.iter().for_each(|session| in_a_turn(&daemon, session));
+    daemon.kill();
+    let words = "2 sessions wait for the next `acpd serve`, the first for 9m more";
+    assert!(done(&scratch, &["sessions", "list"]).contains(words));
+    let shown = done(&scratch, &["sessions", "show", &sessions[0].id]);
+    assert!(shown.contains("detached    for ") && shown.contains("waits 9m more"), "{shown}");
+    let (code, told) = acpd(&scratch, &["status"]);
+    assert!(code == 4 && told.contains(words), "{told}");
+    let (code, told) = acpd(&scratch, &["status", "--json"]);
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert!(code == 4 && told["waiting"] == 2 && told["waitingUntil"].is_string(), "{told}");
+    let (code, told) = acpd(&scratch, &["doctor"]);
+    assert!(code == 1 && told.contains(words) && told.contains("-> acpd serve"), "{told}");
+    scratch.serve().stop();
+}

@@ -34,7 +34,7 @@ fn all_is_well() {
         "own started in",
         "a quick check finds it whole",
         "acpd.sock",
-        "nothing that an agent starts outlives it",
+        "nothing that an agent starts outlives that agent",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -10,7 +10,7 @@ use acpd_eventlog::OpenError;
 use acpd_host::{AgentCheck, chain};
 use acpd_supervisor::Containment;
 pub(crate) use place::hindrances;
-pub(super) use place::{Below, Place, State, is_own, state};
+pub(super) use place::{Below, Place, State, is_own, is_private, state};
 use std::path::{Path, PathBuf};
 
 /// Files that a daemon with some sessions has open; the usual hard limit is far above.
@@ -113,7 +113,7 @@ pub(super) fn limits(open_files: Option<u64>) -> Check {
 
 pub(super) fn containment(found: Containment) -> Check {
     match found {
-        Containment::Subreaper => fine("processes", "nothing that an agent starts outlives it"),
+        Containment::Subreaper => fine("processes", "nothing that an agent starts outlives that agent"),
         Containment::ProcessGroup => finding(
             "processes",
             "what leaves the process group of an agent outlives it here",
@@ -202,8 +202,8 @@ pub(super) fn unit_variable(text: &str, name: &str) -> Option<String> {
 /// A daemon.
 #[derive(Debug)]
 pub(super) enum DaemonFacts {
-    /// None serves this directory.
-    None(String),
+    /// None serves this directory; what waits for one, if something does.
+    None(String, Option<String>),
     /// A process serves this directory, and its socket is gone.
     WithoutSocket(String, u32),
     /// Which one is meant cannot be told.
@@ -225,7 +225,14 @@ pub(super) enum DaemonFacts {
 pub(super) fn daemon(facts: &DaemonFacts, own: &str) -> Check {
     const ABOUT: &str = "daemon";
     match facts {
-        DaemonFacts::None(dir) => fine(ABOUT, format!("none serves {}; acpd serve starts one", shown(dir))),
+        DaemonFacts::None(dir, Some(waiting)) => finding(
+            ABOUT,
+            format!("none serves {}, and {waiting}", shown(dir)),
+            "acpd serve takes over what waits; acpd sessions terminate ID ends one",
+        ),
+        DaemonFacts::None(dir, None) => {
+            fine(ABOUT, format!("none serves {}; acpd serve starts one", shown(dir)))
+        }
         DaemonFacts::WithoutSocket(dir, pid) => finding(
             ABOUT,
             format!("the one with pid {pid} serves {}, and its socket there is gone", shown(dir)),

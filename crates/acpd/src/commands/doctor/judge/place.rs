@@ -57,6 +57,11 @@ pub(crate) fn is_own(state: &State) -> bool {
     matches!(state.place, Place::There { owner, user, .. } if owner == user)
 }
 
+/// Whether it is as a daemon leaves it: a look by which sessions are read changes nothing then.
+pub(crate) fn is_private(state: &State) -> bool {
+    matches!(state.place, Place::There { mode, refused: None, .. } if mode & NOT_OWNERS == 0 && is_own(state))
+}
+
 /// What keeps a daemon from starting there.
 pub(crate) fn hindrances(dir: &Path, state: &State) -> Vec<Check> {
     let (name, elsewhere) = (path(dir), "or another directory with --state-dir or path in [storage]");

@@ -179,7 +179,8 @@ fn a_daemon_is_judged() {
         stale: stale.map(str::to_owned),
     };
     for (found, expected) in [
-        (DaemonFacts::None("/s".to_owned()), None),
+        (DaemonFacts::None("/s".to_owned(), None), None),
+        (DaemonFacts::None("/s".to_owned(), Some("8 sessions wait".to_owned())), Some("acpd serve")),
         (DaemonFacts::WithoutSocket("/s".to_owned(), 42), Some("kill 42")),
         (DaemonFacts::Closed("/s".to_owned(), "no".to_owned()), Some("--token-file")),
         (there("1", None, None), None),
