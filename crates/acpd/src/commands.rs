@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+use crate::clean::line;
 use crate::exit::{self, Failure};
 use std::path::{Path, PathBuf};
 
@@ -37,8 +38,10 @@ async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), Failu
             Ok(()) => {}
             Err(unread @ Failure::Unread(_)) => return Err(unread),
             Err(failure) => {
-                exit::tell(&failure);
-                first.get_or_insert(failure.code());
+                let code = failure.code();
+                let names_it = failure.to_string().contains(id);
+                exit::tell(&if names_it { failure } else { failure.within(&line(id, 60)) });
+                first.get_or_insert(code);
             }
         }
     }

@@ -168,3 +168,16 @@ fn those_that_wait_are_counted() {
     assert!(code == 1 && told.contains(words) && told.contains("-> acpd serve"), "{told}");
     scratch.serve().stop();
 }
+
+// contract 7.2: one of several sessions of a process cannot be ended without a daemon, and it is said why
+#[test]
+fn one_of_several_sessions_of_a_process_waits() {
+    let scratch = keeping("60s").example("shared", &[]).config("share_process = true");
+    let mut daemon = scratch.serve();
+    let sessions = [(); 2].map(|()| Session::begin(&daemon, &scratch, "shared", "hang"));
+    sessions.iter().for_each(|session| in_a_turn(&daemon, session));
+    daemon.kill();
+    let (code, told) = acpd(&scratch, &["sessions", "terminate", &sessions[0].id]);
+    assert!(code == 1 && told.contains("share_process in [agents.shared]"), "{told}");
+    scratch.serve().stop();
+}

@@ -138,7 +138,7 @@ fn the_record_of_an_end_is_shown() {
 fn without_a_daemon_there_is_help() {
     let scratch = Scratch::new();
     scratch.config_file();
-    for words in [&["sessions", "close", "x"][..], &["sessions", "prompt", "x", "hello"], &["top", "--once"]]
+    for words in [&["sessions", "cancel", "x"][..], &["sessions", "prompt", "x", "hello"], &["top", "--once"]]
     {
         let err = fails(&scratch, 4, words);
         assert!(err.contains("acpd serve") && err.contains("--connect"), "{words:?}: {err}");
@@ -146,7 +146,7 @@ fn without_a_daemon_there_is_help() {
     let mut daemon = scratch.serve();
     let url = daemon.url();
     daemon.kill();
-    let err = fails(&scratch, 4, &["sessions", "close", "x"]);
+    let err = fails(&scratch, 4, &["sessions", "cancel", "x"]);
     assert!(err.contains("acpd serve"), "{err}");
     let err = fails(&scratch, 4, &["sessions", "list", "--connect", &url]);
     assert!(err.contains(&format!("no daemon answers at {url}")), "{err}");

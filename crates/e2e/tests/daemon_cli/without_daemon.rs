@@ -51,9 +51,26 @@ fn what_needs_a_daemon_says_so() {
         assert!(fails(&scratch, 4, &words).contains("no session has the id \"zzz\""), "{words:?}");
     }
     assert!(!scratch.state().join("acpd.db").exists());
-    for words in [["sessions", "close", "x"], ["sessions", "cancel", "x"], ["sessions", "terminate", "x"]] {
-        assert!(fails(&scratch, 4, &words).contains("no daemon serves"), "{words:?}");
+    assert!(fails(&scratch, 4, &["sessions", "cancel", "x"]).contains("no daemon serves"));
+}
+
+// contract 7.1: close and terminate name a session that is not there, each of several, and one that has ended
+#[test]
+fn what_cannot_be_ended_is_named() {
+    let scratch = Scratch::new();
+    scratch.config_file();
+    done(&scratch, &["run", "hello"]);
+    let all = ids(&scratch, &[]);
+    for deed in ["close", "terminate"] {
+        let told = done(&scratch, &["sessions", deed, &all[0]]);
+        assert_eq!(told, format!("{} had ended already\n", all[0]));
+        let (exit, out, err) = run(&scratch, &["sessions", deed, "zzz", &all[0], "yyy"]);
+        assert!(exit == Exit::Code(4) && out.contains("had ended already"), "{out}{err}");
+        for id in ["zzz", "yyy"] {
+            assert!(err.contains(&format!("no session has the id \"{id}\"")), "{err}");
+        }
     }
+    assert_eq!(json(&scratch, &["sessions", "show", &all[0]])["terminationInfo"]["reason"], "completed");
 }
 
 // contract 7.1: what a killed daemon left has ended in every list, before any host records it

@@ -10,7 +10,7 @@ use crate::exit::Failure;
 use crate::local_host::LocalHost;
 use crate::stdout::print;
 use crate::stored::Stored;
-use acpd_host::{EndRequest, SessionId};
+use acpd_host::{EndRequest, HostError, SessionId};
 use serde_json::json;
 
 /// What is done.
@@ -41,27 +41,31 @@ pub(super) async fn act(args: Several, deed: Deed) -> Result<(), Failure> {
     }
 }
 
-/// Ends or removes a session of a state directory that no daemon serves. One can only be live whose agent waits for the next
-/// daemon: it is stopped through its keeper.
+/// Ends or removes a session of a state directory that no daemon serves. Where its agent waits for the next daemon, it is
+/// stopped through its keeper; where it has ended meanwhile, that is recorded.
 async fn end_here(config: &Config, id: &str, end: End, as_json: bool) -> Result<(), Failure> {
     let stored = Stored::open(config)?;
     let session = stored.session(id).await;
     stored.close().await;
-    let is_live = session.as_ref().is_ok_and(|session| session.detached_since.is_some());
-    if !is_live && end != End::Delete {
-        return Err(no_daemon(&config.storage.path));
-    }
     let session = session?;
+    let is_live = session.detached_since.is_some();
     let Some(id) = SessionId::parse(&session.session_id) else {
         return Err(FindError::Unknown { id: session.session_id }.into());
     };
+    let shares = config.agents.get(&session.agent).is_some_and(|agent| agent.share_process);
     let ending = async |local: &LocalHost| {
-        match end {
-            End::Delete => local.host.delete_session(&id, CLIENT).await?,
-            End::Close => drop(local.host.end_session(&id, EndRequest::Close, CLIENT).await?),
-            End::Terminate => drop(local.host.end_session(&id, EndRequest::Terminate, CLIENT).await?),
-        }
-        Ok(())
+        let ended = match end {
+            End::Delete => local.host.delete_session(&id, CLIENT).await,
+            End::Close => local.host.end_session(&id, EndRequest::Close, CLIENT).await.map(drop),
+            End::Terminate => local.host.end_session(&id, EndRequest::Terminate, CLIENT).await.map(drop),
+        };
+        ended.map_err(|error| match error {
+            HostError::Detached { .. } if shares => Failure::Failed(format!(
+                "{error}: its agent's process serves other sessions too (share_process in [agents.{}])",
+                clean::line(&session.agent, 60)
+            )),
+            error => error.into(),
+        })
     };
     match is_live {
         true => LocalHost::hosting_detached(config, id.clone(), CLIENT, ending).await?,
