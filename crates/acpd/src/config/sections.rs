@@ -119,7 +119,7 @@ pub struct Server {
     #[serde(deserialize_with = "file")]
     #[cfg_attr(test, schemars(with = "Option<Place>"))]
     pub tls_key: Option<PathBuf>,
-    /// What SIGTERM does with agents that outlive the daemon by `[continuity] keep`: `end` ends them, `keep` has them wait for
+    /// What SIGTERM and SIGINT do with agents that outlive the daemon by `[continuity] keep`: `end` ends them, `keep` has them wait for
     /// the next daemon. Default `end`.
     pub on_stop: OnStop,
 }
