@@ -93,7 +93,8 @@ impl LocalHost {
         let (agents, terminal) = (agent_specs(config), terminal_settings(config));
         let known = KnownAgents::new(config, supervisor.clone(), scope.clone());
         let finder: Arc<dyn AgentFinder> = known.clone();
-        let options = HostOptions { agents, finder: Some(finder), cwd, terminal, continuity: Some(continuity) };
+        let options =
+            HostOptions { agents, finder: Some(finder), cwd, terminal, continuity: Some(continuity) };
         let (of_host, supervising) = (log.clone(), supervisor.clone());
         let host = Host::open(options, of_host, supervising, scope, host_file, state_dir).await;
         let end_bound = config.timeouts.stdin_grace * 2 + config.timeouts.term_grace + END_SLACK;

@@ -33,6 +33,7 @@ mod scratch;
 mod shell_agent;
 mod signals;
 mod started;
+mod volume;
 mod websocket;
 
 pub use binary::acpd;
@@ -58,4 +59,5 @@ pub use run_mark::{Marked, RunMark};
 pub use scratch::{GRACES, Scratch};
 pub use shell_agent::{shell_agent, taking_shell_agent};
 pub use started::Started;
+pub use volume::Volume;
 pub use websocket::{Frame, Opcode, WebSocket};

@@ -1,12 +1,11 @@
 //! `acpd serve --check` (contract 7.1).
 
 use crate::cli::{fails, front_end, json, leave, run};
-use acpd_e2e::{Exit, Scratch};
+use acpd_e2e::{Exit, Scratch, Volume};
 use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::SystemTime;
 
 /// Every file below a directory, with its size and when it was changed.
@@ -83,35 +82,11 @@ fn what_cannot_be_written_is_refused() {
     assert_eq!(run(&scratch, &["serve", "--check"]).0, Exit::Code(0));
 }
 
-/// A small file system where the state is, until it is dropped; none where this user may not mount.
-struct Volume(PathBuf);
-
-impl Volume {
-    fn mount(scratch: &Scratch) -> Option<Self> {
-        let at = scratch.state();
-        std::fs::create_dir(&at).expect("a directory");
-        let mut mount = scratch.command("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=20m,mode=700,nr_inodes=100", "tmpfs"]).arg(&at);
-        mount.stderr(Stdio::null()).status().is_ok_and(|status| status.success()).then_some(Self(at))
-    }
-
-    fn remount(&self, scratch: &Scratch, options: &str) {
-        let status = scratch.command("mount").args(["-o", options]).arg(&self.0).status();
-        assert!(status.is_ok_and(|status| status.success()), "it was mounted");
-    }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        let _left_to_the_system = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 // contract 7.1: a disk without inodes, or read-only, keeps a daemon from handing over, and the daemon goes on
 #[test]
 fn a_disk_on_which_nothing_begins_is_refused() {
     let scratch = Scratch::new();
-    let Some(volume) = Volume::mount(&scratch) else { return };
+    let Some(volume) = Volume::mount(&scratch, "size=20m,mode=700,nr_inodes=100") else { return };
     scratch.config_file();
     let mut daemon = scratch.serve();
     let fillers: Vec<PathBuf> = (0..)

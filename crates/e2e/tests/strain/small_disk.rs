@@ -1,50 +1,24 @@
 //! A disk that is full, and how room is made on it: a small volume of its own where the test may mount one, and the
 //! limit on the size of files everywhere.
 
-use acpd_e2e::{Daemon, Http, Scratch, acpd, noise, until};
+use acpd_e2e::{Daemon, Http, Scratch, Volume, acpd, noise, until};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// The volume: less than two write-ahead files of the usual size.
 const VOLUME: &str = "size=20m,mode=700";
 
-/// A small file system where the state is, until it is dropped.
-struct Volume(PathBuf, Command);
-
-impl Volume {
-    /// None where this user may not mount.
-    fn mount(scratch: &Scratch) -> Option<Self> {
-        let at = scratch.state();
-        std::fs::create_dir(&at).expect("a directory");
-        let mut mount = scratch.command("mount");
-        mount.args(["-t", "tmpfs", "-o", VOLUME, "tmpfs"]).arg(&at).stderr(Stdio::null());
-        let mounted = mount.status().is_ok_and(|status| status.success());
-        mounted.then(|| {
-            let mut unmount = scratch.command("umount");
-            unmount.arg("-l").arg(&at);
-            Self(at, unmount)
-        })
-    }
-
-    /// Takes all that is left.
-    fn fill(&self) -> PathBuf {
-        let path = self.0.join("filler");
-        let mut size = 1 << 20;
-        let mut file = std::fs::File::create(&path).expect("a file takes no room yet");
-        while size > 0 {
-            if std::io::Write::write_all(&mut file, &vec![0; size]).is_err() {
-                size /= 2;
-            }
+/// Takes all that is left of a volume.
+fn fill(volume: &Volume) -> PathBuf {
+    let path = volume.path().join("filler");
+    let mut size = 1 << 20;
+    let mut file = std::fs::File::create(&path).expect("a file takes no room yet");
+    while size > 0 {
+        if std::io::Write::write_all(&mut file, &vec![0; size]).is_err() {
+            size /= 2;
         }
-        path
     }
-}
-
-impl Drop for Volume {
-    fn drop(&mut self) {
-        let _left_to_the_system = self.1.status();
-    }
+    path
 }
 
 fn call(daemon: &Daemon, method: &str, path: &str) -> (u16, Value) {
@@ -113,7 +87,7 @@ fn make_room(scratch: &Scratch, serve: impl Fn() -> Daemon, lives: bool) {
 #[test]
 fn nothing_begins_in_the_room_that_a_start_was_given() {
     let scratch = Scratch::new().example("stateless", &["--no-state"]);
-    let Some(volume) = Volume::mount(&scratch) else { return };
+    let Some(volume) = Volume::mount(&scratch, VOLUME) else { return };
     let mut daemon = scratch.serve();
     let mut client = daemon.over_websocket(&scratch, "/acp");
     client.initialize();
@@ -122,7 +96,7 @@ fn nothing_begins_in_the_room_that_a_start_was_given() {
     drop(client);
     daemon.stop();
 
-    let filler = volume.fill();
+    let filler = fill(&volume);
     let mut daemon = scratch.serve();
     let (status, body) = call(&daemon, "GET", "/v1/ready");
     assert_eq!((status, &body["ready"]), (503, &json!(false)), "{body}");
@@ -170,10 +144,10 @@ fn a_deletion_makes_room() {
     );
 
     let scratch = Scratch::new().example("stateless", &["--no-state"]);
-    let Some(volume) = Volume::mount(&scratch) else { return };
+    let Some(volume) = Volume::mount(&scratch, VOLUME) else { return };
     make_room(&scratch, || scratch.serve(), true);
     // Not a byte is left beside what acpd keeps for this.
-    let filler = volume.fill();
+    let filler = fill(&volume);
     let mut daemon = scratch.serve();
     assert_eq!(call(&daemon, "GET", "/v1/sessions").0, 200);
     daemon.stop();

@@ -189,7 +189,7 @@ impl Agents {
         let program = Program { command: agent.into(), args: Vec::new(), env: Vec::new() };
         let bare = AgentSpec::new(agent.to_owned(), program);
         let Some(other) = entries.specs.values().next() else { return Arc::new(bare) };
-        let (timeouts, line_limit, files) = (other.timeouts, other.line_limit, other.files.clone());
+        let (timeouts, line_limit, files) = (other.timeouts, other.line_limit, other.files);
         Arc::new(AgentSpec { timeouts, line_limit, files, ..bare })
     }
 
