@@ -70,7 +70,7 @@ impl Stored {
         let id = meant(part, sessions)?.session_id;
         let (archive, id) = self.known(&id)?;
         let info = archive.info(&id).await?;
-        let detached_until = info.summary.detached_until_ms.map(Moment::of_ms);
+        let detached_until = info.summary.by_agent.detached_until_ms.map(Moment::of_ms);
         Ok(Session { detached_until, ..Session::of(&info)? })
     }
 
@@ -162,7 +162,7 @@ pub(crate) fn events_of(block: &Block) -> impl Iterator<Item = Event> {
 }
 
 fn in_full(summary: &SessionSummary) -> Result<Session, serde_json::Error> {
-    let detached_until = summary.detached_until_ms.map(Moment::of_ms);
+    let detached_until = summary.by_agent.detached_until_ms.map(Moment::of_ms);
     Ok(Session { detached_until, ..Session::of(summary)? })
 }
 

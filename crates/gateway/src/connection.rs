@@ -106,8 +106,7 @@ async fn serve_until_gone(host: Host, options: ConnectionOptions, io: Connection
         capabilities: ClientCapabilities::default(),
         processes: Processes::default(),
         watching: Watching::default(),
-        owed: Owed::default(),
-        passed: HashMap::new(),
+        requests: Requests::default(),
         joining: None,
         tasks: Tasks::default(),
     };
@@ -124,13 +123,19 @@ struct Connection {
     journal: ConnectionJournal,
     processes: Processes,
     watching: Watching,
-    /// Requests that have no answer so far.
-    owed: Owed,
-    /// Requests that a session has.
-    passed: HashMap<OwnedId, (SessionHandle, ClientRequest)>,
+    requests: Requests,
     /// Where the client joins a session, until it is attached.
     joining: Option<Box<Attachment>>,
     tasks: Tasks,
+}
+
+/// What the client has asked.
+#[derive(Default)]
+struct Requests {
+    /// Those that have no answer so far.
+    owed: Owed,
+    /// Those that a session has.
+    passed: HashMap<OwnedId, (SessionHandle, ClientRequest)>,
 }
 
 enum Event {
@@ -193,7 +198,7 @@ impl Connection {
             _ => None,
         };
         if let Some(request) = &request {
-            self.owed.add(request.clone());
+            self.requests.owed.add(request.clone());
         }
         let decided = std::panic::catch_unwind(AssertUnwindSafe(|| self.core.handle(input, effects)));
         if decided.is_err() {
@@ -207,7 +212,7 @@ impl Connection {
     /// A task has ended.
     async fn done(&mut self, Done { request, outcome, process, attachment }: Done) {
         if let Some(request) = &request {
-            self.passed.remove(request);
+            self.requests.passed.remove(request);
         }
         if let Some(live) = attachment.as_ref().and_then(|attachment| attachment.live.as_ref()) {
             self.processes.known = Some(live.agent().clone());
@@ -242,7 +247,7 @@ impl Connection {
             }
             Effect::PassAnswer { id, position, result } => self.pass_answer(id, position, result).await,
             Effect::Withdraw(request) => {
-                if let Some((session, request)) = self.passed.get(&request) {
+                if let Some((session, request)) = self.requests.passed.get(&request) {
                     session.withdraw(*request).await;
                 }
             }
@@ -283,7 +288,7 @@ impl Connection {
 
     async fn leave(&mut self, request: OwnedId, session: SessionId) {
         let line = result_line(&request, b"{}");
-        let owing = self.owed.to(request.clone());
+        let owing = self.requests.owed.to(request.clone());
         let left = self.watching.leave(&session, owing.clone(), line.clone()).await;
         let outbox = self.outbox.about(&session);
         self.tasks.spawn(Some(&request.clone()), async move {
@@ -300,7 +305,7 @@ impl Connection {
 
     /// Sends a line beside everything else; it answers the request, if there is one.
     fn send(&mut self, request: Option<OwnedId>, outbox: Outbox, line: Bytes) {
-        let owing = request.clone().map(|request| self.owed.to(request));
+        let owing = request.clone().map(|request| self.requests.owed.to(request));
         self.tasks.spawn(request.clone().as_ref(), async move {
             let _gone = match owing {
                 Some(owing) => outbox.answer(&owing, line).await,

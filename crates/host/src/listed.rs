@@ -127,7 +127,7 @@ impl Listing<'_> {
         };
         let mut summary = summary_of(row, meta, state, session.as_ref());
         summary.by_agent.detached_since = waits.map(|detached| iso8601(detached.since_ms));
-        summary.detached_until_ms = waits.map(Detached::until_ms);
+        summary.by_agent.detached_until_ms = waits.map(Detached::until_ms);
         summary
     }
 
@@ -210,7 +210,7 @@ impl SessionBrief {
     }
 
     fn of(summary: SessionSummary) -> Self {
-        let detached_until_ms = summary.detached_until_ms;
+        let detached_until_ms = summary.by_agent.detached_until_ms;
         let SessionSummary { id, agent, cwd, title, state, history, termination, position, by_agent, .. } =
             summary;
         let end: Option<BriefEnd<'_>> =

@@ -98,9 +98,6 @@ pub struct SessionSummary {
     /// Its place in a list.
     #[serde(skip)]
     pub position: (i64, String),
-    /// Until when its agent waits for the next daemon, if it does, in milliseconds since 1970.
-    #[serde(skip)]
-    pub detached_until_ms: Option<i64>,
 }
 
 /// What a list shows of the agent of a session, and of what that says of it.
@@ -118,6 +115,9 @@ pub struct AgentSummary {
     /// Since when the agent has no daemon and waits for the next one, ISO 8601.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub detached_since: Option<String>,
+    /// Until when it waits, in milliseconds since 1970.
+    #[serde(skip)]
+    pub detached_until_ms: Option<i64>,
 }
 
 /// What acpd knows of a session beside all else, and is no secret.
@@ -319,7 +319,6 @@ pub(crate) fn summary_of(
     let history = HistorySummary::of(&row, meta.tally);
     SessionSummary {
         position: (row.updated_ms, row.id.clone()),
-        detached_until_ms: None,
         id: row.id,
         agent: row.agent,
         cwd: row.cwd,
@@ -333,6 +332,7 @@ pub(crate) fn summary_of(
             mode: meta.mode,
             native_session_id: meta.native_session_id.as_ref().map(NativeSessionId::text),
             detached_since: None,
+            detached_until_ms: None,
         },
         termination,
         metadata,

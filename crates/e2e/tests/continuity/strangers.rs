@@ -51,8 +51,8 @@ fn hanging(scratch: &Scratch) -> (Daemon, Session, u64) {
     (daemon, session, pid)
 }
 
-// contract 7.3, contract 1.1.6: a session whose agent was taken away ends as superseded at once, is answered for, and holds up no stop;
-// nothing is done to the agent
+// contract 7.3, contract 1.1: a session whose agent was taken away ends as superseded at once, is answered for, and holds up no
+// stop; nothing is done to the agent
 #[test]
 fn an_agent_that_was_taken_away_ends_its_session() {
     let scratch = keeping("300ms");

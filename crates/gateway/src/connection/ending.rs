@@ -59,7 +59,7 @@ impl Connection {
     /// Beside the end, which a client that does not read must not hold up. A viewer may have an answer of the session's own
     /// on its way: the first one counts.
     pub(super) fn send_last(&self, answers: Vec<(OwnedId, Bytes)>) {
-        let (outbox, owed) = (self.outbox.clone(), self.owed.clone());
+        let (outbox, owed) = (self.outbox.clone(), self.requests.owed.clone());
         self.host.scope().within(Span::current()).spawn("last answers", async move {
             for (request, line) in answers {
                 if outbox.answer(&owed.to(request), line).await.is_err() {

@@ -98,7 +98,7 @@ impl Connection {
         };
         let (written, answered) = oneshot::channel();
         let (keep, kept) = oneshot::channel();
-        let (capabilities, owed, run) = (self.capabilities, self.owed.to(id.clone()), live.clone());
+        let (capabilities, owed, run) = (self.capabilities, self.requests.owed.to(id.clone()), live.clone());
         let reply = ReplyTo::new(move |Reply { after, before, body }| {
             let body = body.map(|result| match capabilities.filter_result(&result) {
                 Cow::Borrowed(_) => result,
@@ -113,9 +113,9 @@ impl Connection {
             answer.delivery.written = Some(written);
             slot.fill(if is_late { answer } else { answer.of_run(run) });
         });
-        let (outbox, owing) = (self.outbox.about(&session), self.owed.to(id.clone()));
+        let (outbox, owing) = (self.outbox.about(&session), self.requests.owed.to(id.clone()));
         match live.request(method, params, self.client.clone(), reply).await {
-            Ok(request) => drop(self.passed.insert(id.clone(), (live.clone(), request))),
+            Ok(request) => drop(self.requests.passed.insert(id.clone(), (live.clone(), request))),
             Err(error) => return self.send(Some(id.clone()), outbox, wire_error(&error).to_line(&id)),
         }
         self.tasks.spawn(Some(&id.clone()), async move {

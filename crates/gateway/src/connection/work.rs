@@ -68,7 +68,7 @@ impl Connection {
         };
         let cwd = params.cwd().filter(|cwd| cwd.is_dir()).map(Path::to_owned);
         let job = Job {
-            owing: self.owed.to(id.clone()),
+            owing: self.requests.owed.to(id.clone()),
             params: params.raw,
             host: self.host.clone(),
             identity: self.options.identity.clone(),
