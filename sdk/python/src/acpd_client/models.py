@@ -235,6 +235,7 @@ Cause = TypeAliasType(
             "daemon_shutdown",
             "daemon_lost",
             "daemon_upgrade",
+            "superseded",
             "out_of_memory",
         ],
         OPEN,
@@ -264,6 +265,8 @@ The exact cause.
 `daemon_lost`: The daemon died while the session was live.
 
 `daemon_upgrade`: The next daemon does not speak with what kept the agent for it, and ended it.
+
+`superseded`: Another daemon, or another program of the same user, has taken the agent over.
 
 `out_of_memory`: It ran out of memory: the kernel killed it for that, or its own runtime gave up.
 """

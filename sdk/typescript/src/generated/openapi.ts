@@ -660,10 +660,12 @@ export interface components {
          *
          *     `daemon_upgrade`: The next daemon does not speak with what kept the agent for it, and ended it.
          *
+         *     `superseded`: Another daemon, or another program of the same user, has taken the agent over.
+         *
          *     `out_of_memory`: It ran out of memory: the kernel killed it for that, or its own runtime gave up.
          * @enum {string}
          */
-        readonly Cause: "agent_exit" | "agent_crash" | "spawn_failed" | "initialize_timeout" | "protocol_error" | "client_close" | "client_terminate" | "idle_timeout" | "daemon_shutdown" | "daemon_lost" | "daemon_upgrade" | "out_of_memory";
+        readonly Cause: "agent_exit" | "agent_crash" | "spawn_failed" | "initialize_timeout" | "protocol_error" | "client_close" | "client_terminate" | "idle_timeout" | "daemon_shutdown" | "daemon_lost" | "daemon_upgrade" | "superseded" | "out_of_memory";
         /** @description A code. */
         readonly Code: {
             /** @description What `POST /v1/open` takes, once. */
