@@ -154,8 +154,9 @@ impl Login<'_> {
             let key = if at < KEYS { (at + 1).to_string() } else { " ".to_owned() };
             tell(&format!("  {key}  {}", way.words));
         }
-        let _closed = write!(std::io::stderr(), "a number: ");
+        // What is typed before the question is shown is no answer to it, and all that is typed behind it is read.
         let mut keyboard = Keyboard::open()?;
+        let _closed = write!(std::io::stderr(), "a number: ");
         let chosen = loop {
             match keyboard.next().await {
                 Typed::Key(Key::Letter(key)) => {
