@@ -175,8 +175,9 @@ fn a_refusal_is_told_in_words() {
     let lost =
         r#"{"code":-32603,"message":"Internal error","data":{"details":"no chat of shell-1\nis there"}}"#;
     let login = r#"{"code":-32000,"message":"Authentication required"}"#;
+    let wants_login = "Authentication required; `acpd agents login refusing` logs it in";
     for (error, config, expected) in
-        [(lost, "", "Internal error: no chat of ID is there"), (login, OPT_IN, "Authentication required")]
+        [(lost, "", "Internal error: no chat of ID is there"), (login, OPT_IN, wants_login)]
     {
         let scratch = refusing(error).config(config);
         let (mut client, session) = scratch.session("refusing");
