@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn every_cause_has_the_name_that_is_stored() {
-        assert_eq!(Cause::NAMES.len(), 12);
+        assert_eq!(Cause::NAMES.len(), 13);
         for name in Cause::NAMES {
             let cause: Cause = serde_json::from_str(&format!("\"{name}\"")).expect("it is stored so");
             assert_eq!(cause.as_str(), *name);
