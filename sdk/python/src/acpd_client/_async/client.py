@@ -292,7 +292,7 @@ class Operations:
 
     async def agents(self) -> list[models.Agent]:
         """How each configured agent stands."""
-        return (await self._transport.read(look("agents"), models.Agents)).agents
+        return (await self._transport.read(look("agents"), models.AgentList)).agents
 
     async def check_agent(self, name: str) -> models.AgentCheck:
         """Starts an agent, asks it what it is, and stops it."""

@@ -289,7 +289,7 @@ class Operations:
 
     def agents(self) -> list[models.Agent]:
         """How each configured agent stands."""
-        return (self._transport.read(look("agents"), models.Agents)).agents
+        return (self._transport.read(look("agents"), models.AgentList)).agents
 
     def check_agent(self, name: str) -> models.AgentCheck:
         """Starts an agent, asks it what it is, and stops it."""
