@@ -10,29 +10,23 @@ mod strokes;
 pub(crate) use keys::Key;
 pub(crate) use strokes::Stroke;
 
+use crate::own_terminal::OwnTerminal;
 use crate::runtime::if_any;
 use keys::keys;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::process::{Signal, kill_current_process_group};
-use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetwinsize,
-    tcsetattr,
-};
+use rustix::termios::{LocalModes, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 use strokes::Decoder;
-use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 /// How long an escape waits for the rest of a sequence: longer than a terminal or a slow line tears one, shorter than
 /// a person notices.
 const TORN: Duration = Duration::from_millis(60);
-/// Columns and rows of a terminal that does not tell its size.
-const SIZE: (u16, u16) = (80, 24);
+/// What ends the input, where the terminal edits the line.
+const CTRL_D: u8 = 0x04;
 
 /// What came from the person.
 #[derive(Debug)]
@@ -46,9 +40,7 @@ pub(crate) enum Typed<K = Key> {
 
 /// The terminal on stdin, in a mode in which every key comes at once.
 pub(crate) struct Keyboard {
-    terminal: AsyncFd<OwnedFd>,
-    /// The mode to go back to.
-    before: Termios,
+    terminal: OwnTerminal,
     decoder: Decoder,
     keys: VecDeque<Key>,
     strokes: VecDeque<Stroke>,
@@ -73,26 +65,18 @@ impl Keyboard {
     }
 
     fn with(cooked: bool) -> io::Result<Self> {
-        let owned = rustix::stdio::stdin().try_clone_to_owned()?;
-        let before = tcgetattr(&owned)?;
-        #[expect(
-            deprecated,
-            reason = "its successor is unsafe for descriptors that are not owned; this one is"
-        )]
-        let terminal = AsyncFd::new(owned)?;
+        let terminal = OwnTerminal::open()?;
         let continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         let decoder = Decoder::default();
         let (keys, strokes) = (VecDeque::new(), VecDeque::new());
-        let keyboard = Self { terminal, before, decoder, keys, strokes, settles: None, continued, cooked };
+        let mut keyboard = Self { terminal, decoder, keys, strokes, settles: None, continued, cooked };
         keyboard.enter()?;
         Ok(keyboard)
     }
 
     /// Whether something was typed that was not read yet.
     pub(crate) fn was_typed(&self) -> bool {
-        let mut ready = [PollFd::new(self.terminal.get_ref(), PollFlags::IN)];
-        let polled = poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-        polled.is_ok() && ready[0].revents().contains(PollFlags::IN)
+        self.terminal.was_typed()
     }
 
     /// Opens it for lines that the terminal itself edits and shows; its mode stays as it is.
@@ -107,9 +91,8 @@ impl Keyboard {
 
     /// Columns and rows of the screen.
     pub(crate) fn size(&self) -> (usize, usize) {
-        let told = tcgetwinsize(self.terminal.get_ref()).map_or((0, 0), |size| (size.ws_col, size.ws_row));
-        let or = |told: u16, default: u16| usize::from(if told == 0 { default } else { told });
-        (or(told.0, SIZE.0), or(told.1, SIZE.1))
+        let (columns, rows) = self.terminal.size();
+        (columns.into(), rows.into())
     }
 
     /// Forgets what was typed so far.
@@ -117,13 +100,13 @@ impl Keyboard {
         (self.decoder, self.settles) = (Decoder::default(), None);
         self.keys.clear();
         self.strokes.clear();
-        Ok(tcflush(self.terminal.get_ref(), QueueSelector::IFlush)?)
+        Ok(tcflush(self.terminal.fd(), QueueSelector::IFlush)?)
     }
 
     /// Does what Ctrl-Z and Ctrl-\ do outside of a question: sends `signal` to the processes of the terminal's
     /// foreground, this one too, with the terminal as it was. Comes back when the process is continued.
     pub(crate) fn stop(&mut self, signal: Signal) -> io::Result<()> {
-        self.leave()?;
+        self.terminal.leave()?;
         kill_current_process_group(signal)?;
         self.enter_again()
     }
@@ -175,17 +158,14 @@ impl Keyboard {
     async fn more(&mut self) -> Typed<Vec<Stroke>> {
         loop {
             tokio::select! {
-                ready = self.terminal.readable() => {
-                    let Ok(mut ready) = ready else { return Typed::Gone };
-                    match read_now(self.terminal.get_ref(), self.cooked) {
-                        Ok(None) => ready.clear_ready(),
-                        Ok(Some(bytes)) => {
-                            let strokes = self.decoder.strokes(&bytes);
-                            self.settles = self.decoder.is_waiting().then(|| Instant::now() + TORN);
-                            return Typed::Key(strokes);
-                        }
-                        Err(_) => return Typed::Gone,
+                read = self.terminal.read() => {
+                    let Some(mut bytes) = read else { return Typed::Gone };
+                    if bytes.is_empty() && self.cooked {
+                        bytes.push(CTRL_D);
                     }
+                    let strokes = self.decoder.strokes(&bytes);
+                    self.settles = self.decoder.is_waiting().then(|| Instant::now() + TORN);
+                    return Typed::Key(strokes);
                 }
                 () = if_any(self.settles.map(tokio::time::sleep_until)) => {
                     self.settles = None;
@@ -201,62 +181,21 @@ impl Keyboard {
 
     /// Keys at once and without echo, and no signals of the terminal's: they would leave it in this mode. Output is
     /// processed as before.
-    fn enter(&self) -> io::Result<()> {
+    fn enter(&mut self) -> io::Result<()> {
         if self.cooked {
             return Ok(());
         }
-        let mut mode = self.before.clone();
-        mode.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
-        // A read of nothing returns at once.
-        mode.special_codes[SpecialCodeIndex::VMIN] = 0;
-        mode.special_codes[SpecialCodeIndex::VTIME] = 0;
-        Ok(tcsetattr(self.terminal.get_ref(), OptionalActions::Now, &mode)?)
+        self.terminal.enter(|mode| {
+            mode.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
+            // A read of nothing returns at once.
+            mode.special_codes[SpecialCodeIndex::VMIN] = 0;
+            mode.special_codes[SpecialCodeIndex::VTIME] = 0;
+        })
     }
 
     /// Whether the mode is still the one of [`enter`](Self::enter).
     fn is_entered(&self) -> bool {
         let ours = |mode: Termios| !mode.local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO);
-        self.cooked || tcgetattr(self.terminal.get_ref()).is_ok_and(ours)
-    }
-
-    fn leave(&self) -> io::Result<()> {
-        if self.cooked {
-            return Ok(());
-        }
-        // Not after the output has drained: it may have been stopped by Ctrl-S.
-        Ok(tcsetattr(self.terminal.get_ref(), OptionalActions::Now, &self.before)?)
-    }
-}
-
-impl Drop for Keyboard {
-    fn drop(&mut self) {
-        // A terminal that is gone needs no mode.
-        let _gone = self.leave();
-    }
-}
-
-/// What there is to read, without waiting in any mode of the terminal: None for now, or nothing when there may be more. An error when there will never be anything.
-fn read_now(terminal: &OwnedFd, cooked: bool) -> io::Result<Option<Vec<u8>>> {
-    let mut ready = [PollFd::new(terminal, PollFlags::IN)];
-    match poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-        Ok(_) => {}
-        Err(Errno::INTR) => return Ok(Some(Vec::new())),
-        Err(error) => return Err(error.into()),
-    }
-    let ready = ready[0].revents();
-    if ready.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    if !ready.contains(PollFlags::IN) {
-        return Ok(None);
-    }
-    let mut bytes = [0; 256];
-    match rustix::io::read(terminal.as_fd(), &mut bytes) {
-        // Ctrl-D, where the terminal edits the line.
-        Ok(0) if cooked => Ok(Some(vec![0x04])),
-        Ok(0) | Err(Errno::AGAIN) => Ok(None),
-        Err(Errno::INTR) => Ok(Some(Vec::new())),
-        Ok(count) => Ok(Some(bytes[..count].to_vec())),
-        Err(error) => Err(error.into()),
+        self.cooked || tcgetattr(self.terminal.fd()).is_ok_and(ours)
     }
 }

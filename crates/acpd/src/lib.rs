@@ -39,6 +39,7 @@ mod log_writer;
 mod logging;
 mod moment;
 mod nearest;
+mod own_terminal;
 mod passed;
 mod process;
 mod progress;

@@ -1,9 +1,11 @@
 //! `acpd agents`: which there are, whether they work, and their logins.
 
 mod add;
+mod entry;
 mod health;
 mod installation;
 mod login;
+mod outcome;
 mod outdated;
 mod place;
 mod remove;

@@ -1,12 +1,14 @@
 //! What is found of agents on this machine: their programs, versions and logins, for `acpd agents list` and a daemon's clients.
 
 use super::entry;
-use super::versions::{self, Versions};
+use super::versions::Versions;
 use crate::absent::{install, path, why_absent};
 use crate::agent_specs::agent_spec;
 use crate::config::Config;
 use crate::nearest::nearest;
-use acpd_catalog::{KNOWN, Known, Owner, Package, find, known, logged_in, owner, to_run};
+use acpd_catalog::{
+    AgentName, AgentsDir, KNOWN, Known, Owner, Package, find, known, logged_in, owner, to_run,
+};
 use acpd_gateway::{AgentFacts, AgentOrigin, AgentSight, NotInstalled, Seen};
 use acpd_host::{AgentFinder, AgentSpec, Pending, Sought, TaskScope};
 use acpd_supervisor::Supervisor;
@@ -114,7 +116,9 @@ fn facts(spec: &AgentSpec, origin: AgentOrigin, state_dir: &Path) -> (AgentFacts
     let said = |file: &PathBuf| match origin {
         AgentOrigin::Builtin => Some(env!("CARGO_PKG_VERSION").to_owned()),
         AgentOrigin::Configured | AgentOrigin::Found => {
-            versions::of_place(file, state_dir, &spec.name).or_else(|| owner.map(|owner| owner.version))
+            let name = AgentName::try_from(spec.name.clone()).ok();
+            let added = name.and_then(|name| AgentsDir::of(state_dir).version_of(&name, file));
+            added.map(|version| version.to_string()).or_else(|| owner.map(|owner| owner.version))
         }
     };
     let version = file.as_ref().and_then(said);

@@ -1,4 +1,4 @@
-//! The version of an installed agent: from its place, from its package, or from what the program says of itself.
+//! The version of an installed agent by what its program says of itself.
 //!
 //! Only a known program is started for it, with arguments that are known to do nothing else, and within a bound. What one said is
 //! kept as long as its file is the same.
@@ -26,16 +26,6 @@ const LONGEST: usize = 64;
 pub(super) struct Versions(Mutex<BTreeMap<Identity, Option<String>>>);
 
 type Identity = (PathBuf, Option<SystemTime>, u64);
-
-/// The version of an agent that `acpd agents add` has installed: its directory has that name.
-pub(super) fn of_place(file: &Path, state_dir: &Path, agent: &str) -> Option<String> {
-    let state_dir = [Some(state_dir.to_owned()), std::fs::canonicalize(state_dir).ok()];
-    let below = state_dir
-        .into_iter()
-        .flatten()
-        .find_map(|dir| file.strip_prefix(dir.join("agents").join(agent)).ok().map(Path::to_owned))?;
-    below.components().next()?.as_os_str().to_str().map(str::to_owned)
-}
 
 impl Versions {
     /// Asks the programs of these agents, all at once; an answer for each.
@@ -137,15 +127,5 @@ mod tests {
         ] {
             assert_eq!(version_in(said).as_deref(), version, "{said:?}");
         }
-    }
-
-    // issue 14: the version of what acpd installed is that of its directory
-    #[test]
-    fn a_place_has_a_version() {
-        let state = Path::new("/s");
-        let of = |file: &str| of_place(Path::new(file), state, "gemini");
-        assert_eq!(of("/s/agents/gemini/0.61.0/node_modules/.bin/gemini").as_deref(), Some("0.61.0"));
-        assert_eq!(of("/s/agents/other/1.0/bin/gemini"), None);
-        assert_eq!(of("/usr/bin/gemini"), None);
     }
 }

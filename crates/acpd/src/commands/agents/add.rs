@@ -1,8 +1,8 @@
 //! `acpd agents add`: installs an agent and gives it an entry.
 
-use super::installation::{
-    Checked, How, by_hand, can_be_entered, check, enter, entry_of, install, refusal, told, words,
-};
+use super::entry::{by_hand, can_be_entered, enter, entry_of};
+use super::installation::{Checked, How, check, install};
+use super::outcome::{Outcome, refusal};
 use super::place::{Owner, Place, interruptible};
 use super::wish::{Registry, Wish, of_entry, of_known};
 use crate::cli;
@@ -60,11 +60,8 @@ async fn add_by(programs: &Programs, args: cli::Add) -> Result<(), Failure> {
     let daemon = enter(&place, &mut there, &entry, how)?.tell_daemon().await;
     let swept = place.sweep(&locked, name, &there.receipt.version).await?;
     let (receipt, program, file) = (&there.receipt, &there.program, place.config_file());
-    let said = match args.place.json {
-        true => told(receipt, program, was_there, &checked, &daemon, &swept, file).to_string(),
-        false => words(receipt, program, was_there, &checked, &daemon, &swept, file),
-    };
-    print(&said)?;
+    let outcome = Outcome { receipt, program, was_there, checked: &checked, daemon, swept, file };
+    print(&if args.place.json { outcome.object().to_string() } else { outcome.words() })?;
     if let Some(companion) = wish.known.and_then(|known| known.companion) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         if program_in(&path, companion.program).is_none() {

@@ -1,7 +1,9 @@
 //! `acpd agents update`: the newer version beside the old one, then in its place.
 
 use super::add::how;
-use super::installation::{Checked, How, check, enter, entry_of, install, refusal, told, words};
+use super::entry::{enter, entry_of};
+use super::installation::{Checked, How, check, install};
+use super::outcome::{Outcome, refusal};
 use super::outdated::{Newest, is_newer, newest};
 use super::place::{Owner, Place, interruptible};
 use crate::cli;
@@ -113,12 +115,14 @@ async fn update_one(
     let was_there = there.published.is_none();
     let daemon = enter(place, &mut there, &entry, how)?.tell_daemon().await;
     let swept = place.sweep(locked, name, &there.receipt.version).await?;
-    let (new, program, file) = (&there.receipt, &there.program, place.config_file());
-    let mut object = told(new, program, was_there, &checked, &daemon, &swept, file);
+    let (program, file) = (&there.program, place.config_file());
+    let outcome =
+        Outcome { receipt: &there.receipt, program, was_there, checked: &checked, daemon, swept, file };
+    let mut object = outcome.object();
     object["updated"] = json!(true);
     object["from"] = json!(receipt.version);
     if !is_json {
-        print(&words(new, program, was_there, &checked, &daemon, &swept, file))?;
+        print(&outcome.words())?;
     }
     Ok(object)
 }
