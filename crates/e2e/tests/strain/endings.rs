@@ -1,6 +1,6 @@
 //! Endings on one daemon: what has ended costs no memory.
 //!
-//! `ACPD_ENDINGS` sessions (default 2,000) are made, prompted and ended, a few at a time over a few WebSockets. The full
+//! `ACPD_ENDINGS` sessions (default 1,200) are made, prompted and ended, a few at a time over a few WebSockets. The full
 //! count of the project is a command, on a release build:
 //!
 //! ```text
@@ -77,7 +77,7 @@ fn cycles(callers: &mut [Caller], scratch: &Scratch, count: usize) {
 #[test]
 fn what_has_ended_costs_no_memory() {
     let endings =
-        std::env::var("ACPD_ENDINGS").map_or(2000, |n| n.parse().expect("ACPD_ENDINGS is a number"));
+        std::env::var("ACPD_ENDINGS").map_or(1200, |n| n.parse().expect("ACPD_ENDINGS is a number"));
     let scratch = Scratch::new();
     let mut daemon = scratch.serve();
     let mut callers: Vec<Caller> = (0..CLIENTS).map(|_| Caller::new(&daemon)).collect();
