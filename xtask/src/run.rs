@@ -58,9 +58,9 @@ pub(crate) fn run(command: Command, counts: &mut Counts) -> Result<()> {
     run_within(command, counts, REST, |line| anstream::println!("{line}"))
 }
 
-/// The same; what it prints is shown in one piece at its end.
-pub(crate) fn run_apart(command: Command, counts: &mut Counts) -> Result<()> {
-    let printed = Arc::new(Mutex::new(String::new()));
+/// The same; what it prints is shown in one piece at its end, below `head`.
+pub(crate) fn run_apart(command: Command, head: &str, counts: &mut Counts) -> Result<()> {
+    let printed = Arc::new(Mutex::new(head.to_owned() + "\n"));
     let kept = Arc::clone(&printed);
     let add = move |line: &str| {
         let mut printed = kept.lock().unwrap_or_else(PoisonError::into_inner);

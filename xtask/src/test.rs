@@ -8,6 +8,7 @@
 mod lanes;
 mod needs;
 mod packages;
+mod programs;
 mod rest;
 
 use crate::outside::{beside, path, target_directory};
@@ -78,24 +79,15 @@ impl Step {
             Self::Fmt => run::line("cargo fmt --all --check", root),
             Self::Clippy => run::line(CLIPPY, root),
             Self::Build => run::line("cargo build --workspace --bins --locked", root),
-            Self::Test => run::line(TEST, root),
             Self::Doc => run::line("cargo doc --workspace --no-deps --locked", root),
             // Of this program.
-            Self::Tidy | Self::Packages | Self::Rest | Self::Book => return Vec::new(),
+            Self::Tidy | Self::Test | Self::Packages | Self::Rest | Self::Book => return Vec::new(),
             Self::Interop => return peers(root).iter().flat_map(|dir| peer_commands(dir, root)).collect(),
             Self::Sdk => return sdk_commands(root),
             Self::Web => return ["npm test", "npm run e2e"].map(|line| beside(line, "web", root)).into(),
         };
-        match self {
-            // More than there are processors, because many wait for processes and timers.
-            Self::Test => {
-                let threads = std::thread::available_parallelism().map_or(1, |count| count.get()) + 2;
-                command.env("RUST_TEST_THREADS", threads.to_string());
-            }
-            Self::Doc => {
-                command.env("RUSTDOCFLAGS", "-D warnings");
-            }
-            _ => {}
+        if self == Self::Doc {
+            command.env("RUSTDOCFLAGS", "-D warnings");
         }
         vec![command]
     }
@@ -230,6 +222,7 @@ fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
                 "samples are not as said"
             );
         }
+        Step::Test => programs::run(root, counts)?,
         // What tests panics.
         Step::Packages | Step::Rest => {
             anstream::println!("{head}");

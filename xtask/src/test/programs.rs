@@ -1,0 +1,122 @@
+//! Every test of the workspace: cargo builds the programs, and two of them run at a time.
+//!
+//! cargo would run one after the other, and the last tests of each, which wait for a timer more often than not, would have the
+//! machine for themselves. Invariant: all that cargo has built is run, also behind one that fails. Not here: tests in documentation,
+//! which cargo runs itself.
+
+use super::HEAD;
+use crate::run::{self, Counts};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
+
+const BUILD: &str = "cargo test --workspace --locked --no-run --message-format json-render-diagnostics";
+const DOCUMENTED: &str = "cargo test --workspace --locked --no-fail-fast --doc";
+const AT_ONCE: usize = 2;
+
+/// One program of tests.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Program {
+    /// The package's directory, in which it runs.
+    package: PathBuf,
+    /// The name of the library, the binary or the file of tests.
+    name: String,
+    file: PathBuf,
+}
+
+pub(super) fn run(root: &Path, counts: &mut Counts) -> Result<()> {
+    let programs = build(root)?;
+    ensure!(!programs.is_empty(), "cargo has built no test");
+    let queue = Mutex::new(programs.into_iter());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        let (mut counts, mut failed) = (Counts::default(), Vec::new());
+        while let Some(program) = next() {
+            if let Err(error) = run_one(&program, root, &mut counts) {
+                failed.push(format!("{error:#}"));
+            }
+        }
+        (counts, failed)
+    };
+    let workers = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let done = workers.into_iter().map(|worker| worker.join());
+        done.collect::<Vec<_>>()
+    });
+    let mut failures = Vec::new();
+    for worker in workers {
+        let (counted, failed) = worker.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        *counts += counted;
+        failures.extend(failed);
+    }
+    if let Err(error) = run::run(run::line(DOCUMENTED, root), counts) {
+        failures.push(format!("{error:#}"));
+    }
+    match failures.is_empty() {
+        true => Ok(()),
+        false => bail!("{}", failures.join("\n")),
+    }
+}
+
+fn run_one(program: &Program, root: &Path, counts: &mut Counts) -> Result<()> {
+    let mut command = run::command(&program.file);
+    // As cargo does it.
+    command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
+    // With another program beside it; more than there are processors, because many wait for processes and timers.
+    let threads = std::thread::available_parallelism().map_or(1, |count| count.get()) + 2;
+    command.env("RUST_TEST_THREADS", threads.div_ceil(AT_ONCE).to_string());
+    let package = program.package.strip_prefix(root).unwrap_or(&program.package);
+    let head = format!("\n{HEAD}[test]{HEAD:#} {}: {}", package.display(), program.name);
+    run::run_apart(command, &head, counts)
+}
+
+/// Builds them, and gives them in the order of their packages.
+fn build(root: &Path) -> Result<Vec<Program>> {
+    let mut command = run::line(BUILD, root);
+    let output =
+        command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cannot start cargo")?;
+    ensure!(output.status.success(), "{BUILD} ended with {}", output.status);
+    let lines = String::from_utf8(output.stdout).context("cargo's messages are not UTF-8")?;
+    let mut programs: Vec<Program> = lines.lines().filter_map(built).collect();
+    programs.sort();
+    Ok(programs)
+}
+
+/// The program of tests that a message of cargo tells of.
+fn built(message: &str) -> Option<Program> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let manifest = PathBuf::from(text(&message["manifest_path"])?);
+    Some(Program {
+        package: manifest.parent()?.to_owned(),
+        name: text(&message["target"]["name"])?,
+        file: text(&message["executable"])?.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_tests_are_found_among_what_cargo_tells() {
+        let program = |reason: &str, is_test: bool, executable: &str| {
+            let line = format!(
+                r#"{{"reason":"{reason}","manifest_path":"/p/Cargo.toml","target":{{"name":"t"}},"profile":{{"test":{is_test}}},
+                "executable":{executable}}}"#
+            );
+            built(&line.replace('\n', " "))
+        };
+        let found = Program { package: "/p".into(), name: "t".to_owned(), file: "/t".into() };
+        assert_eq!(program("compiler-artifact", true, "\"/t\""), Some(found));
+        assert_eq!(program("compiler-artifact", false, "\"/t\""), None, "what is tested");
+        assert_eq!(program("compiler-artifact", true, "null"), None, "a library");
+        assert_eq!(program("build-finished", true, "\"/t\""), None);
+        assert_eq!(built("warning: this is no JSON"), None);
+    }
+}
