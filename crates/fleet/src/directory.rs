@@ -1,0 +1,205 @@
+//! The directory as a node knows it: a fold over the changes that its watch tells.
+//!
+//! Invariant: an older revision never replaces a newer one, whatever order changes come in. Pure.
+
+use crate::engine::{Change, Revision};
+use crate::name::NodeName;
+use crate::record::{NodeRecord, SessionRecord};
+use acpd_record::SessionId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// What a node knows of its fleet. Times are those of one monotonic clock, since some moment.
+#[derive(Debug, Default)]
+pub struct Directory {
+    nodes: BTreeMap<NodeName, Node>,
+    sessions: BTreeMap<SessionId, (SessionRecord, Revision)>,
+    /// What was told since the watch began, until it is complete.
+    told: Option<(BTreeSet<NodeName>, BTreeSet<SessionId>)>,
+}
+
+#[derive(Debug)]
+struct Node {
+    record: NodeRecord,
+    revision: Revision,
+    reach: Reach,
+}
+
+/// Whether a node can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// It is there, and was last heard then.
+    Heard(Duration),
+    /// It is gone since then.
+    Gone(Duration),
+}
+
+impl Directory {
+    /// A directory of which all is still to be told.
+    pub fn new() -> Self {
+        Self { told: Some(Default::default()), ..Self::default() }
+    }
+
+    /// Takes in a change that came at `now`.
+    pub fn apply(&mut self, change: Change, now: Duration) {
+        match change {
+            Change::Node(record, revision) => {
+                if let Some((nodes, _)) = &mut self.told {
+                    nodes.insert(record.name.clone());
+                }
+                let known = self.nodes.get(&record.name).map(|node| node.revision);
+                if known.is_none_or(|known| known < revision) {
+                    let node = Node { record: *record, revision, reach: Reach::Heard(now) };
+                    self.nodes.insert(node.record.name.clone(), node);
+                }
+            }
+            Change::NodeGone(name) => self.lose(&name, now),
+            Change::Session(record, revision) => {
+                if let Some((_, sessions)) = &mut self.told {
+                    sessions.insert(record.session.clone());
+                }
+                let known = self.sessions.get(&record.session).map(|(_, known)| *known);
+                if known.is_none_or(|known| known < revision) {
+                    self.sessions.insert(record.session.clone(), (*record, revision));
+                }
+            }
+            Change::SessionGone(session) => {
+                self.sessions.remove(&session);
+            }
+            Change::Again => self.told = Some(Default::default()),
+            Change::Complete => {
+                let Some((nodes, sessions)) = self.told.take() else { return };
+                self.sessions.retain(|session, _| sessions.contains(session));
+                let gone = self.nodes.keys().filter(|name| !nodes.contains(*name));
+                for name in gone.cloned().collect::<Vec<_>>() {
+                    self.lose(&name, now);
+                }
+            }
+        }
+    }
+
+    fn lose(&mut self, name: &NodeName, now: Duration) {
+        if let Some(node) = self.nodes.get_mut(name)
+            && let Reach::Heard(_) = node.reach
+        {
+            node.reach = Reach::Gone(now);
+        }
+    }
+
+    /// Whether all that was there has been told.
+    pub fn is_complete(&self) -> bool {
+        self.told.is_none()
+    }
+
+    /// The nodes by name, also those that are gone.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeRecord, Reach)> {
+        self.nodes.values().map(|node| (&node.record, node.reach))
+    }
+
+    /// A node, if it was ever heard of.
+    pub fn node(&self, name: &NodeName) -> Option<(&NodeRecord, Reach)> {
+        self.nodes.get(name).map(|node| (&node.record, node.reach))
+    }
+
+    /// The sessions by id.
+    pub fn sessions(&self) -> impl Iterator<Item = &SessionRecord> {
+        self.sessions.values().map(|(session, _)| session)
+    }
+
+    /// A session and the revision of its entry.
+    pub fn session(&self, session: &SessionId) -> Option<(&SessionRecord, Revision)> {
+        self.sessions.get(session).map(|(record, revision)| (record, *revision))
+    }
+
+    /// Since when the owner of a session is gone; None while it is there. An owner that was never heard of, or another one of
+    /// its name, is gone since the beginning.
+    pub fn unreachable_since(&self, session: &SessionRecord) -> Option<Duration> {
+        match self.nodes.get(&session.node) {
+            Some(node) if node.record.id != session.node_id => Some(Duration::ZERO),
+            Some(Node { reach: Reach::Gone(since), .. }) => Some(*since),
+            Some(_) => None,
+            None => Some(Duration::ZERO),
+        }
+    }
+
+    /// Forgets a node that is gone and owns nothing any more.
+    pub fn forget(&mut self, name: &NodeName) {
+        let owns = self.sessions.values().any(|(session, _)| session.node == *name);
+        let is_gone = self.nodes.get(name).is_some_and(|node| matches!(node.reach, Reach::Gone(_)));
+        if is_gone && !owns {
+            self.nodes.remove(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::NodeId;
+    use serde_json::Value;
+
+    fn node(name: &str, id: &str) -> NodeRecord {
+        let name = NodeName::try_from(name.to_owned()).expect("a name");
+        NodeRecord::new(name, NodeId(id.to_owned()), "1")
+    }
+
+    fn session(id: &str, owner: &NodeRecord) -> SessionRecord {
+        SessionRecord::new(SessionId::parse(id).expect("an id"), owner, Value::Null)
+    }
+
+    fn told(node: &NodeRecord, revision: u64) -> Change {
+        Change::Node(Box::new(node.clone()), Revision(revision))
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    // design fleet: a lost node is shown, with since when; the sessions of another node of its name are not its own
+    #[test]
+    fn the_owner_of_a_session_is_there_or_gone() {
+        let (mut directory, one) = (Directory::new(), node("a", "1"));
+        let of_one = session("s", &one);
+        assert_eq!(directory.unreachable_since(&of_one), Some(Duration::ZERO));
+        directory.apply(told(&one, 1), seconds(1));
+        assert_eq!(directory.unreachable_since(&of_one), None);
+        directory.apply(Change::NodeGone(one.name.clone()), seconds(2));
+        directory.apply(Change::NodeGone(one.name.clone()), seconds(3));
+        assert_eq!(directory.unreachable_since(&of_one), Some(seconds(2)), "since the first time");
+        directory.apply(told(&one, 4), seconds(4));
+        assert_eq!(directory.node(&one.name).map(|(_, reach)| reach), Some(Reach::Heard(seconds(4))));
+        directory.apply(told(&node("a", "2"), 5), seconds(5));
+        assert_eq!(directory.unreachable_since(&of_one), Some(Duration::ZERO));
+    }
+
+    // design fleet: what was missed while nothing was told is made up for
+    #[test]
+    fn a_watch_that_begins_again_forgets_what_is_gone() {
+        let (mut directory, one, two) = (Directory::new(), node("a", "1"), node("b", "2"));
+        let changed = |session: &SessionRecord, revision| {
+            Change::Session(Box::new(session.clone()), Revision(revision))
+        };
+        let (kept, gone) = (session("kept", &one), session("gone", &two));
+        for change in [told(&one, 1), told(&two, 2), changed(&kept, 3), changed(&gone, 4), Change::Complete] {
+            assert!(!directory.is_complete());
+            directory.apply(change, seconds(1));
+        }
+        assert!(directory.is_complete());
+        let newer = SessionRecord { seq: 7, ..kept.clone() };
+        directory.apply(changed(&newer, 6), seconds(2));
+        for change in [Change::Again, told(&one, 1), changed(&kept, 3)] {
+            directory.apply(change, seconds(3));
+        }
+        assert_eq!(directory.sessions().count(), 2, "nothing is forgotten before all was told");
+        directory.apply(Change::Complete, seconds(4));
+        assert_eq!(
+            directory.sessions().map(|session| session.seq).collect::<Vec<_>>(),
+            [7],
+            "the newer one stays"
+        );
+        assert_eq!(directory.node(&two.name).map(|(_, reach)| reach), Some(Reach::Gone(seconds(4))));
+        directory.forget(&two.name);
+        directory.forget(&one.name);
+        assert_eq!(directory.nodes().map(|(node, _)| node.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    }
+}

@@ -1,0 +1,23 @@
+//! Many machines, one list of sessions: what the nodes of a fleet tell one another, over an engine that is not acpd's own.
+//!
+//! The engine is directory, archive and router, never the truth: the truth of a session is the log of its node. Everything that a
+//! node decides from it is a pure function here ([`Directory`], [`Lease`], [`place`]); [`Engine`] is what it does, with an
+//! implementation in memory. Not here: what a session is, and who may see it.
+
+mod archive;
+mod directory;
+mod engine;
+mod lease;
+mod memory;
+mod name;
+mod placing;
+mod record;
+
+pub use archive::{MOST_BYTES, Piece, Position};
+pub use directory::{Directory, Reach};
+pub use engine::{Asked, Change, Changes, Engine, EngineError, Expected, Pending, Revision, epoch_of};
+pub use lease::{Lease, Standing};
+pub use memory::Memory;
+pub use name::{NodeName, NodeNameError};
+pub use placing::{Refused, Wanted, place};
+pub use record::{Creator, Epoch, NodeId, NodeRecord, Partition, SessionRecord};

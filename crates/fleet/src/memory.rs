@@ -1,0 +1,252 @@
+//! An engine in memory, for tests of what stands on an engine: each node has a link of its own to it, which can be cut.
+
+use crate::archive::{Piece, Position};
+use crate::engine::{Asked, Change, Changes, Engine, EngineError, Expected, Pending, Revision};
+use crate::name::NodeName;
+use crate::record::{NodeRecord, SessionRecord};
+use acpd_record::SessionId;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// Changes that wait for one that watches, and requests for one that serves.
+const WAITING: usize = 100_000;
+
+/// A link to an engine in memory.
+#[derive(Debug)]
+pub struct Memory {
+    state: Arc<Mutex<State>>,
+    is_cut: AtomicBool,
+    lease: Duration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    revision: u64,
+    nodes: BTreeMap<NodeName, Node>,
+    sessions: BTreeMap<SessionId, (SessionRecord, Revision)>,
+    archive: BTreeMap<SessionId, Vec<Piece>>,
+    watchers: Vec<mpsc::Sender<Change>>,
+    servers: BTreeMap<NodeName, mpsc::Sender<Asked>>,
+}
+
+#[derive(Debug)]
+struct Node {
+    record: NodeRecord,
+    revision: Revision,
+    until: Instant,
+}
+
+impl Memory {
+    /// An engine, and the first link to it. A node's entry goes when nothing was said for a lease.
+    pub fn new(lease: Duration) -> Self {
+        Self { state: Arc::default(), is_cut: AtomicBool::new(false), lease }
+    }
+
+    /// Another link to the same engine.
+    pub fn link(&self) -> Self {
+        Self { state: Arc::clone(&self.state), is_cut: AtomicBool::new(false), lease: self.lease }
+    }
+
+    /// Cuts this link, or mends it. What watches over it ends.
+    pub fn cut(&self, is_cut: bool) {
+        self.is_cut.store(is_cut, Ordering::Relaxed);
+    }
+
+    fn with<'a, T: Send + 'a>(
+        &'a self,
+        does: impl FnOnce(&mut State, Duration) -> Result<T, EngineError> + Send + 'a,
+    ) -> Pending<'a, Result<T, EngineError>> {
+        Box::pin(async move {
+            self.check()?;
+            let mut state = self.state.lock();
+            state.expire();
+            does(&mut state, self.lease)
+        })
+    }
+
+    fn check(&self) -> Result<(), EngineError> {
+        match self.is_cut.load(Ordering::Relaxed) {
+            true => Err(EngineError::Unavailable("the link is cut".to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+impl State {
+    fn next(&mut self) -> Revision {
+        self.revision += 1;
+        Revision(self.revision)
+    }
+
+    fn tell(&mut self, change: &Change) {
+        self.watchers.retain(|watcher| watcher.try_send(change.clone()).is_ok());
+    }
+
+    fn expire(&mut self) {
+        let now = Instant::now();
+        let over = |node: &Node| node.until <= now;
+        let gone: Vec<NodeName> =
+            self.nodes.iter().filter(|(_, node)| over(node)).map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            self.nodes.remove(&name);
+            self.tell(&Change::NodeGone(name));
+        }
+    }
+}
+
+fn check(found: Option<Revision>, expected: Expected) -> Result<(), EngineError> {
+    match (found, expected) {
+        (None, Expected::Nothing) => Ok(()),
+        (Some(found), Expected::Unchanged(expected)) if found == expected => Ok(()),
+        _ => Err(EngineError::Conflict),
+    }
+}
+
+impl Engine for Memory {
+    fn put_node<'a>(
+        &'a self,
+        node: &'a NodeRecord,
+        expected: Expected,
+    ) -> Pending<'a, Result<Revision, EngineError>> {
+        self.with(move |state, lease| {
+            check(state.nodes.get(&node.name).map(|node| node.revision), expected)?;
+            let revision = state.next();
+            let until = Instant::now() + lease;
+            state.nodes.insert(node.name.clone(), Node { record: node.clone(), revision, until });
+            state.tell(&Change::Node(Box::new(node.clone()), revision));
+            Ok(revision)
+        })
+    }
+
+    fn remove_node<'a>(&'a self, name: &'a NodeName) -> Pending<'a, Result<(), EngineError>> {
+        self.with(move |state, _| {
+            if state.nodes.remove(name).is_some() {
+                state.tell(&Change::NodeGone(name.clone()));
+            }
+            Ok(())
+        })
+    }
+
+    fn node<'a>(
+        &'a self,
+        name: &'a NodeName,
+    ) -> Pending<'a, Result<Option<(NodeRecord, Revision)>, EngineError>> {
+        self.with(move |state, _| Ok(state.nodes.get(name).map(|node| (node.record.clone(), node.revision))))
+    }
+
+    fn put_session<'a>(
+        &'a self,
+        session: &'a SessionRecord,
+        expected: Expected,
+    ) -> Pending<'a, Result<Revision, EngineError>> {
+        self.with(move |state, _| {
+            check(state.sessions.get(&session.session).map(|(_, revision)| *revision), expected)?;
+            let revision = state.next();
+            state.sessions.insert(session.session.clone(), (session.clone(), revision));
+            state.tell(&Change::Session(Box::new(session.clone()), revision));
+            Ok(revision)
+        })
+    }
+
+    fn remove_session<'a>(
+        &'a self,
+        session: &'a SessionId,
+        expected: Revision,
+    ) -> Pending<'a, Result<(), EngineError>> {
+        self.with(move |state, _| {
+            let found = state.sessions.get(session).map(|(_, revision)| *revision);
+            check(found, Expected::Unchanged(expected))?;
+            state.sessions.remove(session);
+            state.archive.remove(session);
+            state.tell(&Change::SessionGone(session.clone()));
+            Ok(())
+        })
+    }
+
+    fn session<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> Pending<'a, Result<Option<(SessionRecord, Revision)>, EngineError>> {
+        self.with(move |state, _| Ok(state.sessions.get(session).cloned()))
+    }
+
+    fn watch(&self) -> Pending<'_, Result<Changes, EngineError>> {
+        self.with(move |state, _| {
+            let (sender, changes) = mpsc::channel(WAITING);
+            let nodes = state.nodes.values();
+            let nodes = nodes.map(|node| Change::Node(Box::new(node.record.clone()), node.revision));
+            let sessions = state.sessions.values();
+            let sessions =
+                sessions.map(|(session, revision)| Change::Session(Box::new(session.clone()), *revision));
+            for change in nodes.chain(sessions).chain([Change::Complete]) {
+                sender.try_send(change).map_err(|_| EngineError::Refused("it has no room".to_owned()))?;
+            }
+            state.watchers.push(sender);
+            Ok(changes)
+        })
+    }
+
+    fn append<'a>(
+        &'a self,
+        session: &'a SessionId,
+        piece: &'a Piece,
+        behind: Position,
+    ) -> Pending<'a, Result<Position, EngineError>> {
+        self.with(move |state, _| {
+            let pieces = state.archive.entry(session.clone()).or_default();
+            if pieces.len() as u64 != behind.0 {
+                return Err(EngineError::Conflict);
+            }
+            pieces.push(piece.clone());
+            Ok(Position(pieces.len() as u64))
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        behind: Position,
+    ) -> Pending<'a, Result<Option<(Piece, Position)>, EngineError>> {
+        self.with(move |state, _| {
+            let pieces = state.archive.get(session).map(Vec::as_slice).unwrap_or_default();
+            let index = usize::try_from(behind.0).unwrap_or(usize::MAX);
+            Ok(pieces.get(index).map(|piece| (piece.clone(), Position(behind.0 + 1))))
+        })
+    }
+
+    fn last<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> Pending<'a, Result<Option<(Piece, Position)>, EngineError>> {
+        self.with(move |state, _| {
+            let pieces = state.archive.get(session).map(Vec::as_slice).unwrap_or_default();
+            Ok(pieces.last().map(|piece| (piece.clone(), Position(pieces.len() as u64))))
+        })
+    }
+
+    fn call<'a>(&'a self, node: &'a NodeName, body: Bytes) -> Pending<'a, Result<Bytes, EngineError>> {
+        Box::pin(async move {
+            self.check()?;
+            let server = self.state.lock().servers.get(node).cloned();
+            let nobody = || EngineError::NoSuchNode(node.clone());
+            let server = server.ok_or_else(nobody)?;
+            let (answer, answered) = oneshot::channel();
+            server.try_send(Asked { body, answer }).map_err(|_| nobody())?;
+            answered.await.map_err(|_| nobody())
+        })
+    }
+
+    fn serve<'a>(&'a self, node: &'a NodeName) -> Pending<'a, Result<mpsc::Receiver<Asked>, EngineError>> {
+        self.with(move |state, _| {
+            let (sender, asked) = mpsc::channel(WAITING);
+            state.servers.insert(node.clone(), sender);
+            Ok(asked)
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! On which node a new session begins: a pure function of what the directory says.
+
+use crate::directory::{Directory, Reach};
+use crate::name::NodeName;
+use std::fmt;
+
+/// What a new session needs of its node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its agent; None: whichever a node starts by default.
+    pub agent: Option<String>,
+    /// Labels that the node must have.
+    pub labels: Vec<String>,
+    /// The node itself.
+    pub node: Option<NodeName>,
+}
+
+/// Why no node takes a session; each node and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused(pub Vec<(NodeName, &'static str)>);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(nodes) = self;
+        if nodes.is_empty() {
+            return f.write_str("the fleet has no nodes");
+        }
+        for (number, (node, why)) in nodes.iter().enumerate() {
+            let comma = if number == 0 { "" } else { ", " };
+            write!(f, "{comma}{node} {why}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The nodes that can take a session, the best first: the one with the most room, and of those with the same the one that is
+/// asked, so that a session goes elsewhere for a reason only.
+///
+/// # Errors
+/// When none can; with the reason of each.
+pub fn place(directory: &Directory, wanted: &Wanted, asked: &NodeName) -> Result<Vec<NodeName>, Refused> {
+    let (mut nodes, mut refused) = (Vec::new(), Vec::new());
+    for (node, reach) in directory.nodes() {
+        let why = if wanted.node.as_ref().is_some_and(|name| *name != node.name) {
+            "is not the one that is wanted"
+        } else if matches!(reach, Reach::Gone(_)) {
+            "cannot be reached"
+        } else if node.draining {
+            "takes no new sessions"
+        } else if wanted.labels.iter().any(|label| !node.labels.contains(label)) {
+            "has not all the labels"
+        } else if wanted.agent.as_ref().is_some_and(|agent| !node.agents.contains(agent)) {
+            "does not have the agent"
+        } else if node.room == 0 {
+            "has no room"
+        } else {
+            nodes.push(node);
+            continue;
+        };
+        refused.push((node.name.clone(), why));
+    }
+    nodes.sort_by_key(|node| (std::cmp::Reverse(node.room), node.name != *asked, node.name.clone()));
+    match nodes.is_empty() {
+        true => Err(Refused(refused)),
+        false => Ok(nodes.into_iter().map(|node| node.name.clone()).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Change, Revision};
+    use crate::record::{NodeId, NodeRecord};
+    use std::time::Duration;
+
+    fn name(text: &str) -> NodeName {
+        NodeName::try_from(text.to_owned()).expect("a name")
+    }
+
+    // design fleet, placement: by labels, agent and room; a node that drains or is gone takes none
+    #[test]
+    fn sessions_go_where_they_can() {
+        let mut directory = Directory::new();
+        for (revision, (node, labels, agents, room, draining)) in [
+            ("a", "gpu", "x", 1, false),
+            ("b", "gpu big", "x y", 5, false),
+            ("c", "", "x", 5, false),
+            ("d", "gpu", "x", 9, true),
+            ("e", "gpu", "x", 9, false),
+            ("f", "gpu", "z", 0, false),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let list = |words: &str| words.split_whitespace().map(str::to_owned).collect();
+            let mut record = NodeRecord::new(name(node), NodeId(node.to_owned()), "1");
+            (record.labels, record.agents, record.room, record.draining) =
+                (list(labels), list(agents), room, draining);
+            directory.apply(Change::Node(Box::new(record), Revision(revision as u64)), Duration::ZERO);
+        }
+        directory.apply(Change::NodeGone(name("e")), Duration::ZERO);
+        let wanted = |agent: &str, labels: &[&str], node: Option<&str>| Wanted {
+            agent: (!agent.is_empty()).then(|| agent.to_owned()),
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            node: node.map(name),
+        };
+        let of = |wanted: &Wanted| match place(&directory, wanted, &name("c")) {
+            Ok(nodes) => nodes.iter().map(NodeName::as_str).collect::<Vec<_>>().join(" "),
+            Err(refused) => refused.to_string(),
+        };
+        assert_eq!(of(&wanted("", &[], None)), "c b a");
+        assert_eq!(of(&wanted("x", &["gpu"], None)), "b a");
+        assert_eq!(of(&wanted("x", &["gpu", "big"], None)), "b");
+        assert_eq!(of(&wanted("x", &[], Some("a"))), "a");
+        assert_eq!(
+            of(&wanted("z", &["gpu"], None)),
+            "a does not have the agent, b does not have the agent, c has not all the labels, d takes no new sessions, \
+             e cannot be reached, f has no room"
+        );
+        assert_eq!(place(&Directory::new(), &Wanted::default(), &name("a")), Err(Refused(Vec::new())));
+        assert_eq!(Refused(Vec::new()).to_string(), "the fleet has no nodes");
+    }
+}

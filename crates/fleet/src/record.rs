@@ -1,0 +1,123 @@
+//! What stands in the directory: the nodes, and the sessions with their owners.
+
+use crate::name::NodeName;
+use acpd_record::SessionId;
+use serde::{Deserialize, Serialize};
+
+/// Which claim of a session it is. Later claims have greater ones: it is the engine's revision of the claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Epoch(pub u64);
+
+/// What tells two nodes of the same name apart: the id of a state directory, which stays over restarts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct NodeId(pub String);
+
+/// A node, as it says it is. It is gone when it has not said so for a lease.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct NodeRecord {
+    /// Its name.
+    pub name: NodeName,
+    /// Which one of that name it is.
+    pub id: NodeId,
+    /// Where other nodes reach it; None where they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Its version of acpd.
+    pub version: String,
+    /// What its operator says of it, for placement.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// The agents that it has.
+    #[serde(default)]
+    pub agents: Vec<String>,
+    /// Sessions that it has room for.
+    pub room: u32,
+    /// It takes no new sessions.
+    #[serde(default)]
+    pub draining: bool,
+}
+
+impl NodeRecord {
+    /// A node without an address, labels, agents and room.
+    pub fn new(name: NodeName, id: NodeId, version: &str) -> Self {
+        Self {
+            name,
+            id,
+            address: None,
+            version: version.to_owned(),
+            labels: Vec::new(),
+            agents: Vec::new(),
+            room: 0,
+            draining: false,
+        }
+    }
+}
+
+/// Who created a session: only both together are one caller, since each node has tokens of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Creator {
+    /// The token's name.
+    pub name: String,
+    /// A fingerprint of the hash of the token.
+    pub fingerprint: String,
+}
+
+/// What becomes of a session whose node the engine has lost (contract 7.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Partition {
+    /// It belongs to its node, and waits for it.
+    #[default]
+    Local,
+    /// Another node takes it up.
+    Failover,
+}
+
+/// A session and its owner.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SessionRecord {
+    /// Its id.
+    pub session: SessionId,
+    /// Its owner.
+    pub node: NodeName,
+    /// Which one of that name.
+    pub node_id: NodeId,
+    /// The owner's claim. None in the claim itself: the engine gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<Epoch>,
+    /// What becomes of it without its owner.
+    #[serde(default)]
+    pub partition: Partition,
+    /// By whom it was created; None for a caller without a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub creator: Option<Creator>,
+    /// Its last event.
+    pub seq: u64,
+    /// Its last event that is in the archive.
+    pub archived: u64,
+    /// What REST says of it, as its owner wrote it (contract 1.3); opaque here.
+    pub info: serde_json::Value,
+}
+
+impl SessionRecord {
+    /// A session that `node` owns.
+    pub fn new(session: SessionId, node: &NodeRecord, info: serde_json::Value) -> Self {
+        Self {
+            session,
+            node: node.name.clone(),
+            node_id: node.id.clone(),
+            epoch: None,
+            partition: Partition::default(),
+            creator: None,
+            seq: 0,
+            archived: 0,
+            info,
+        }
+    }
+}
