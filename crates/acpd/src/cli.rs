@@ -121,7 +121,7 @@ pub enum Command {
     /// Write, show and check the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Look at agents, check them, and log in to them
+    /// Look at agents, install, check and update them, and log in to them
     #[command(subcommand)]
     Agents(Agents),
     /// Print what a shell needs to complete command lines of acpd

@@ -5,6 +5,7 @@
 
 use crate::cli::{Cli, VARIABLE};
 use crate::config::{Config, EXAMPLE_AGENT, Sources};
+use acpd_catalog::KNOWN;
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::env::{Bash, CompleteEnv, Fish, Shells, Zsh};
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
@@ -29,10 +30,11 @@ fn definition() -> Command {
 /// Offers the names of agents where one is meant: for `--agent`, and behind the commands below `agents`.
 fn with_agents(command: Command, is_below_agents: bool) -> Command {
     let is_agents = command.get_name() == "agents";
+    let offers = if is_below_agents && command.get_name() == "add" { addable } else { agents };
     let means_agent =
         move |arg: &Arg| arg.get_long() == Some("agent") || is_below_agents && arg.get_id() == "name";
     let offered = move |arg: Arg| match means_agent(&arg) {
-        true => arg.add(ArgValueCandidates::new(agents)),
+        true => arg.add(ArgValueCandidates::new(offers)),
         false => arg,
     };
     command.mut_args(offered).mut_subcommands(|below| with_agents(below, is_agents))
@@ -44,4 +46,12 @@ fn agents() -> Vec<CompletionCandidate> {
     let configured = configured.unwrap_or_default();
     let example = Some(EXAMPLE_AGENT.to_owned()).filter(|example| !configured.contains_key(example));
     configured.into_keys().chain(example).map(CompletionCandidate::new).collect()
+}
+
+/// The names of the known agents that have no entry yet.
+fn addable() -> Vec<CompletionCandidate> {
+    let configured = Config::load(&Sources::of_process(None, None)).map(|config| config.agents);
+    let configured = configured.unwrap_or_default();
+    let others = KNOWN.iter().map(|known| known.name).filter(|name| !configured.contains_key(*name));
+    others.map(CompletionCandidate::new).collect()
 }

@@ -67,6 +67,11 @@ impl DaemonConfig {
         self.file.as_deref().is_some_and(|file| real(file) == real(given))
     }
 
+    /// Whether there was no file when the daemon looked for one.
+    pub(crate) fn has_none(&self) -> bool {
+        self.file.is_none()
+    }
+
     /// The file, where it has changed since the daemon read it.
     pub(crate) fn stale(&self) -> Option<String> {
         self.file.as_ref().filter(|_| self.changed).map(|file| shown(&file.to_string_lossy()))

@@ -48,14 +48,20 @@ impl KeptConfig {
         edited.map_err(|error| Failure::Failed(format!("{}: {error}", self.path.display())))
     }
 
-    /// Has the daemon of this machine know it, if there is one that goes by this file.
+    /// Has the daemon of this machine know it, if there is one that goes by this file, or by none and finds this one.
     pub(crate) async fn tell_daemon(self) -> Daemonized {
         let config = read(&self.sources);
         drop(self.file);
         let Ok(config) = config else { return Daemonized::Elsewhere };
-        let Some(daemon) = local_daemon(&config).await else { return Daemonized::Elsewhere };
+        let daemon = daemon_by(&config, |own, file| own.goes_by(file) || own.has_none()).await;
+        let Some(daemon) = daemon else { return Daemonized::Elsewhere };
+        let is_this = |read: &str| {
+            let real = |path: &Path| std::fs::canonicalize(path).ok();
+            real(Path::new(read)) == config.file.as_deref().and_then(real)
+        };
         match read_anew(&daemon).await {
-            Ok(_) => Daemonized::Reloaded,
+            Ok(reloaded) if reloaded.config.as_deref().is_some_and(is_this) => Daemonized::Reloaded,
+            Ok(_) => Daemonized::Elsewhere,
             Err(error) => Daemonized::Refused(chain(&error)),
         }
     }
@@ -86,10 +92,14 @@ impl Daemonized {
 
 /// The daemon of the state directory, if it goes by the file of this configuration.
 pub(crate) async fn local_daemon(config: &Config) -> Option<Daemon> {
+    daemon_by(config, DaemonConfig::goes_by).await
+}
+
+async fn daemon_by(config: &Config, is_meant: impl Fn(&DaemonConfig, &Path) -> bool) -> Option<Daemon> {
     let state_dir = &config.storage.path;
     let file = config.file.as_deref()?;
     let own = DaemonConfig::of(state_dir)?;
-    if !own.goes_by(file) {
+    if !is_meant(&own, file) {
         return None;
     }
     find_daemon(state_dir).await.ok().flatten()

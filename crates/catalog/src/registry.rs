@@ -16,7 +16,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum RegistryError {
     /// It is no JSON, or not an object.
-    #[error("it is no registry: {0}")]
+    #[error("it is no registry")]
     Unreadable(#[source] serde_json::Error),
     /// A member is not as the format has it.
     #[error("{path}: {message}")]

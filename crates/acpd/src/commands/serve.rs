@@ -32,7 +32,7 @@ use pruner::Pruner;
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use token_uses::TokenUses;
 use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
@@ -120,6 +120,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     unit::judge(&local, config.continuity.keep);
     let watching = TaskScope::default();
     let _watched = notify::keep_watch(&watching);
+    let mut goes_by = config.file.clone();
     let mut leaving = loop {
         let asked = tokio::select! {
             () = stops.next() => break Leaving::Stop,
@@ -135,7 +136,14 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         match asked {
             Asked::Reload(answer) => {
                 notify::tell(Standing::Reloading);
-                let reloaded = reload(&args, (&server, &tokens, &pruner), &local, &config, &mut hooks).await;
+                let reloaded = reload(
+                    &args,
+                    (&server, &tokens, &pruner),
+                    &local,
+                    (&mut goes_by, &state_dir),
+                    &mut hooks,
+                )
+                .await;
                 notify::tell(Standing::Ready(&listening));
                 let _unread = answer.send(reloaded);
             }
@@ -266,11 +274,11 @@ async fn reload(
     args: &Serve,
     (server, tokens, pruner): (&HttpServer, &Tokens, &Pruner),
     local: &LocalHost,
-    first: &Config,
+    (goes_by, state_dir): (&mut Option<PathBuf>, &Path),
     hooks: &mut Hooks,
 ) -> Result<Reloaded, String> {
     let read = load(args).map_err(|failure| failure.to_string()).and_then(|config| {
-        still_there(first.file.as_deref(), config.file.as_deref())?;
+        still_there(goes_by.as_deref(), config.file.as_deref())?;
         let told = hook_specs(&config)?;
         Ok((config, told))
     });
@@ -290,7 +298,8 @@ async fn reload(
     local.known_agents().set(&config);
     local.host.agents().set(agent_specs(&config));
     hooks.set(told).await;
-    daemon_config::note(&first.storage.path, first.file.as_deref());
+    goes_by.clone_from(&config.file);
+    daemon_config::note(state_dir, goes_by.as_deref());
     let (tokens, agents) = (config.tokens.len(), config.agents.len());
     tracing::info!(tokens, agents, "read the configuration anew");
     Ok(Reloaded { config: config.file.map(|file| absolute(&file)), tokens, agents })

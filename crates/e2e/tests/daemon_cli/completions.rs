@@ -37,13 +37,14 @@ fn said(scratch: &Scratch, shell: &[&str], words: &[&str]) -> Vec<String> {
 }
 
 /// What has to be offered for a line, whose last word is the one that is completed, and what must not be.
-const LINES: [(&[&str], &[&str], &[&str]); 7] = [
+const LINES: [(&[&str], &[&str], &[&str]); 8] = [
     (&["acpd", "ses"], &["sessions"], &["serve"]),
     (&["acpd", "sessions", ""], &["list", "show", "export"], &["run"]),
     (&["acpd", "run", "--permission-mode", ""], &["acceptEdits", "deny"], &[]),
     (&["acpd", "run", "--format", "j"], &["json"], &["text"]),
     (&["acpd", "run", "--agent", ""], &["example", "nearby"], &[]),
     (&["acpd", "agents", "check", "ne"], &["nearby"], &["example"]),
+    (&["acpd", "agents", "add", ""], &["gemini"], &["nearby", "example"]),
     // The keeper is no command of a person's.
     (&["acpd", ""], &["run", "completions"], &["keeper"]),
 ];

@@ -2,6 +2,8 @@
 
 use acpd_e2e::{Exit, Scratch, acpd};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 fn run(scratch: &Scratch, variables: &[(&str, &str)], words: &[&str]) -> (Exit, String, String) {
     let mut command = scratch.command(acpd());
@@ -112,4 +114,26 @@ fn every_mistake_is_told() {
     assert!(exit == Exit::Code(0) && out.contains("is fine"), "{out}");
     let (exit, _, err) = run(&scratch, &[], &["config", "check", "/no/such.toml"]);
     assert_eq!(exit, Exit::Code(2), "{err}");
+}
+
+// contract 7.1: a daemon that began without a configuration file is told of the first that a command writes
+#[test]
+fn a_daemon_is_told_of_its_first_file() {
+    let scratch = Scratch::new();
+    let mut serve = scratch.command(acpd());
+    serve.args(["serve", "--listen", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut daemon = serve.stderr(Stdio::null()).spawn().expect("acpd starts");
+    let lines = BufReader::new(daemon.stdout.take().expect("it is piped")).lines();
+    let listens = lines.map_while(Result::ok).any(|line| line.contains("127.0.0.1:"));
+    assert!(listens, "it says where it listens");
+    let (exit, _, err) = scratch.run(&["token", "new", "first", "--scope", "admin"]);
+    assert_eq!(exit, Exit::Code(0), "{err}");
+    assert!(err.contains("The running daemon knows it."), "{err}");
+    let (exit, out, err) = scratch.run(&["token", "new", "second", "--scope", "observe"]);
+    assert_eq!(exit, Exit::Code(0), "{out} {err}");
+    let (exit, out, err) = scratch.run(&["token", "list"]);
+    assert_eq!(exit, Exit::Code(0), "{err}");
+    assert!(out.contains("first") && out.contains("second") && !err.contains("reload"), "{out} {err}");
+    assert_eq!(scratch.run(&["stop"]).0, Exit::Code(0));
+    daemon.wait().expect("it has ended");
 }

@@ -26,7 +26,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use ways::{Command, How, Meant, Variable, Way, meant, ways};
@@ -147,7 +147,7 @@ impl Login<'_> {
     /// Asks the person on the terminal; without one, says what there is.
     async fn choose(&self, ways: &[Way]) -> Result<Way, Failure> {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-            return Err(self.unnamed("which --method", ways));
+            return Err(self.unnamed("which --method?", ways));
         }
         tell(&format!("{} can be logged in to in these ways:", self.spec.name));
         for (at, way) in ways.iter().enumerate() {
@@ -183,7 +183,7 @@ impl Login<'_> {
     fn unnamed(&self, what: &str, ways: &[Way]) -> Failure {
         let name = &self.spec.name;
         let ways = ways::lines(ways).join("\n");
-        Failure::Usage(format!("acpd agents login {name}: {what}? {name} has these:\n{ways}"))
+        Failure::Usage(format!("acpd agents login {name}: {what} {name} has these:\n{ways}"))
     }
 
     /// The agent does it by itself.
@@ -237,7 +237,11 @@ impl Login<'_> {
         let more = command.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let is_over = |name: &OsStr| command.env.iter().any(|(over, _)| OsStr::new(over) == name);
         let own = self.spec.program.env.iter().filter(|(name, _)| !is_over(name)).cloned();
-        spec.env = program_environment(std::env::vars_os(), &own.chain(more).collect::<Vec<_>>());
+        let own = own.chain(more).collect::<Vec<_>>();
+        spec.env = with_programs_of(
+            Path::new(&self.spec.program.command),
+            program_environment(std::env::vars_os(), &own),
+        );
         spec.graces = self.spec.timeouts.graces;
         let report = on_terminal::run(self.supervisor, spec, stops).await?;
         match &report.status {
@@ -365,9 +369,39 @@ fn tell(text: &str) {
     let _closed = writeln!(anstream::stderr(), "{text}");
 }
 
+/// The environment of a program that an agent names: what lies beside the agent's own, which need not be in PATH, is found first.
+fn with_programs_of(agent: &Path, mut env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    let Some(dir) = agent.parent().filter(|dir| dir.is_absolute()) else { return env };
+    let path = env.iter_mut().find(|(name, _)| name == "PATH");
+    let before = path.as_ref().map(|(_, path)| path.clone()).unwrap_or_default();
+    let before = std::env::split_paths(&before).filter(|dir| !dir.as_os_str().is_empty());
+    let all = std::iter::once(dir.to_owned()).chain(before);
+    // A directory whose name cannot stand in PATH is none to look in.
+    match (std::env::join_paths(all), path) {
+        (Ok(all), Some((_, path))) => *path = all,
+        (Ok(all), None) => env.push(("PATH".into(), all)),
+        (Err(_), _) => {}
+    }
+    env
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // issue 14: what an agent was installed with is found by its name, though it is not in PATH
+    #[test]
+    fn programs_beside_the_agent_are_found_first() {
+        let of = |agent: &str, path: Option<&str>| {
+            let env = path.map(|path| (OsString::from("PATH"), OsString::from(path)));
+            let env = with_programs_of(Path::new(agent), env.into_iter().collect());
+            env.into_iter().map(|(_, path)| path.into_string().expect("UTF-8")).collect::<Vec<_>>()
+        };
+        assert_eq!(of("/i/bin/x", Some("/a:/b")), ["/i/bin:/a:/b"]);
+        assert_eq!(of("/i/bin/x", None), ["/i/bin"]);
+        assert_eq!(of("x", Some("/a")), ["/a"]);
+        assert_eq!(of("/i:j/x", Some("/a")), ["/a"]);
+    }
 
     // issue 14: variables are told with the entry that has them, whole where there is none yet
     #[test]

@@ -63,6 +63,12 @@ impl Outcome<'_> {
         }
         lines.push(format!("[agents.{}] is in {}. {}", receipt.name, file.display(), daemon.words("")));
         lines.extend(swept.words(&receipt.name));
+        if matches!(checked, Checked::Works(_)) {
+            let name = &receipt.name;
+            lines.push(format!(
+                "next: `acpd run --agent {name} hello`, or `acpd agents login {name}` where it wants a login"
+            ));
+        }
         lines.join("\n")
     }
 }
