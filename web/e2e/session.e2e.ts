@@ -124,15 +124,17 @@ stepsTest("markdown of an agent loads nothing and runs nothing", async ({ page, 
 });
 
 // inspector: Session view (terminals live with exit status; loaded when they are opened)
-test("a terminal shows its output as a terminal would, and how it ended", async ({ page, site, session }) => {
+test("a terminal shows its output as a terminal would, and how it ended", async ({ page, site, session, call }) => {
   const loaded: string[] = [];
   page.on("request", (request) => loaded.push(request.url()));
   const id = await session("run sh -c 'printf \"\\\\033[31mred\\\\033[0m plain\\\\n10%%\\\\r100%%\\\\n\"; exit 3'");
+  // A command that runs is shown open.
+  await expect.poll(async () => (await call<{ state: string }>("GET", `/v1/sessions/${id}`)).state).toBe("idle");
   await page.goto(`${site}/#/sessions/${id}`);
-  const call = page.getByRole("button", { name: /^execute sh -c/ });
-  await expect(call).toBeVisible();
+  const execution = page.getByRole("button", { name: /^execute sh -c/ });
+  await expect(execution).toBeVisible();
   expect(loaded.some((url) => url.includes("xterm"))).toBe(false);
-  await call.click();
+  await execution.click();
   const output = page.getByRole("log").locator("figure pre");
   await expect(output.locator(".fg1")).toHaveText("red");
   await expect(output).toHaveText(/red plain\s+100%/);
