@@ -4,11 +4,12 @@
 //! here: the scripts by which shells ask (`cli/completions.rs`).
 
 use crate::cli::{Cli, VARIABLE};
-use crate::config::{Config, EXAMPLE_AGENT, Sources};
+use crate::config::{Agent, Config, EXAMPLE_AGENT, Sources};
 use acpd_catalog::KNOWN;
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::env::{Bash, CompleteEnv, Fish, Shells, Zsh};
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// Answers, when a shell asks; false when none does.
@@ -40,18 +41,20 @@ fn with_agents(command: Command, is_below_agents: bool) -> Command {
     command.mut_args(offered).mut_subcommands(|below| with_agents(below, is_agents))
 }
 
+fn configured() -> BTreeMap<String, Agent> {
+    Config::load(&Sources::of_process(None, None)).map(|config| config.agents).unwrap_or_default()
+}
+
 /// The names of the configured agents.
 fn agents() -> Vec<CompletionCandidate> {
-    let configured = Config::load(&Sources::of_process(None, None)).map(|config| config.agents);
-    let configured = configured.unwrap_or_default();
+    let configured = configured();
     let example = Some(EXAMPLE_AGENT.to_owned()).filter(|example| !configured.contains_key(example));
     configured.into_keys().chain(example).map(CompletionCandidate::new).collect()
 }
 
 /// The names of the known agents that have no entry yet.
 fn addable() -> Vec<CompletionCandidate> {
-    let configured = Config::load(&Sources::of_process(None, None)).map(|config| config.agents);
-    let configured = configured.unwrap_or_default();
+    let configured = configured();
     let others = KNOWN.iter().map(|known| known.name).filter(|name| !configured.contains_key(*name));
     others.map(CompletionCandidate::new).collect()
 }

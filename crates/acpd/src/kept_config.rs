@@ -55,12 +55,9 @@ impl KeptConfig {
         let Ok(config) = config else { return Daemonized::Elsewhere };
         let daemon = daemon_by(&config, |own, file| own.goes_by(file) || own.has_none()).await;
         let Some(daemon) = daemon else { return Daemonized::Elsewhere };
-        let is_this = |read: &str| {
-            let real = |path: &Path| std::fs::canonicalize(path).ok();
-            real(Path::new(read)) == config.file.as_deref().and_then(real)
-        };
         match read_anew(&daemon).await {
-            Ok(reloaded) if reloaded.config.as_deref().is_some_and(is_this) => Daemonized::Reloaded,
+            // It notes what it has read before it answers.
+            Ok(_) if local_daemon(&config).await.is_some() => Daemonized::Reloaded,
             Ok(_) => Daemonized::Elsewhere,
             Err(error) => Daemonized::Refused(chain(&error)),
         }

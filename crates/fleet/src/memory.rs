@@ -234,11 +234,11 @@ impl Engine for Memory {
         Box::pin(async move {
             self.check()?;
             let server = self.state.lock().servers.get(node).cloned();
-            let nobody = || EngineError::NoSuchNode(node.clone());
-            let server = server.ok_or_else(nobody)?;
+            let unanswered = || EngineError::NoSuchNode(node.clone());
+            let server = server.ok_or_else(unanswered)?;
             let (answer, answered) = oneshot::channel();
-            server.try_send(Asked { body, answer }).map_err(|_| nobody())?;
-            answered.await.map_err(|_| nobody())
+            server.try_send(Asked { body, answer }).map_err(|_| unanswered())?;
+            answered.await.map_err(|_| unanswered())
         })
     }
 

@@ -26,7 +26,7 @@ const PIECE_BYTES: u64 = 256 << 20;
 const REQUESTS: usize = 4_000;
 const WARM_UP: usize = 500;
 const BLOCK: usize = 250;
-/// Microseconds that a trivial request may take longer. A prompt waits for a commit (docs/adr/0022), which takes what it takes.
+/// Microseconds that a trivial request may take longer.
 const EXTRA: f64 = 15.0;
 /// How often a session is looked at.
 const LOOK: Duration = Duration::from_millis(1);
@@ -153,8 +153,8 @@ fn roundtrips(programs: &Programs) -> (Vec<Figure>, String) {
         let pings = sessions.each_ref().map(|session| json!({"sessionId": session}).to_string());
         let prompts = sessions.each_ref().map(|session| prompt(session, "hi").to_string());
         let mut figures = Vec::new();
-        for (what, method, params, is_bounded) in
-            [("a request", "_example/ping", pings, limited), ("a prompt", "session/prompt", prompts, false)]
+        for (what, method, params) in
+            [("a request", "_example/ping", pings), ("a prompt", "session/prompt", prompts)]
         {
             let mut times = [Vec::new(), Vec::new()];
             for block in 0..(WARM_UP + REQUESTS) / BLOCK {
@@ -167,7 +167,7 @@ fn roundtrips(programs: &Programs) -> (Vec<Figure>, String) {
             }
             let name = format!("kept: round trip of {what}{place}");
             let figure = Figure::new(&*name, "us", times.each_mut().map(|times| median(times)));
-            figures.push(if is_bounded { figure.below(EXTRA) } else { figure });
+            figures.push(if limited { figure.below(EXTRA) } else { figure });
             let slow = times.each_mut().map(|times| percentile(times, 99));
             figures.push(Figure::new(format!("{name}, p99"), "us", slow));
         }

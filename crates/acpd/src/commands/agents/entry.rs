@@ -57,7 +57,7 @@ fn table(env: &Variables) -> Value {
     Value::Table(pairs.collect::<Table>())
 }
 
-/// The text of the configuration with the entry. None where it is there as it should be.
+/// The text of the configuration with the entry.
 pub(super) fn edited(
     text: &str,
     name: &str,
