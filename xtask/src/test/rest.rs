@@ -1,7 +1,7 @@
 //! The step `rest`: the description of REST is valid, and schemathesis makes up requests from it and checks the answers.
 //!
-//! The daemon is the real one, with sessions that wait, run, are idle and have crashed. First only what reads is called,
-//! then everything, since that soon leaves nothing to read. Invariant: a pass means that every operation but four was
+//! The daemon is the real one, with sessions that wait, run, are idle and have crashed. First only what ends nothing is called:
+//! what reads, and prompts to a session that is idle; then everything, since that soon leaves no session. Invariant: a pass means that every operation but four was
 //! answered with success at least once, that the daemon ended well, that the description is the one that is checked in and valid
 //! OpenAPI, and that operators are told what each metric is.
 
@@ -19,9 +19,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Seconds for what only reads, and for everything.
-const READING: u32 = 16;
+/// Seconds for what ends nothing, and for everything.
+const MILD: u32 = 16;
 const ALL: u32 = 20;
+const MILD_OPERATIONS: &str = "--include-method GET --include-operation-id promptSession";
 
 /// Nothing tells which event of a session asks something, and the first to cancel a turn closes it; no lines that are made up
 /// are an export; a code is given to the owner at the Unix socket; a text that is made up has no word; directories and agents
@@ -87,13 +88,17 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let checked_in = fs::read_to_string(root.join(openapi::FILE)).unwrap_or_default();
     ensure!(checked_in == described, "{} is not what the daemon serves; build it anew", openapi::FILE);
     let check = Check { schemathesis: programs.join("schemathesis"), place, served: &served };
-    sessions::make(&served)?;
-    let mut accepted = check.run("reading", &format!("--max-time {READING} --include-method GET"))?;
+    let made = sessions::make(&served)?;
+    let idle = made.first().context("no session")?;
+    let to_idle = format!(
+        "\n[[operations]]\ninclude-operation-id = \"promptSession\"\nparameters = {{ id = \"{idle}\" }}\n"
+    );
+    let mut accepted = check.run("mild", &format!("--max-time {MILD} {MILD_OPERATIONS}"), &to_idle)?;
     // They end and go one after the other now; there should be some when the last operation has its turn.
     for _ in 0..3 {
         sessions::make(&served)?;
     }
-    accepted.extend(check.run("all", &format!("--max-time {ALL}"))?);
+    accepted.extend(check.run("all", &format!("--max-time {ALL}"), "")?);
     let metrics = served.get("/metrics")?;
     served.daemon.stop();
     let pages =
@@ -118,12 +123,12 @@ struct Check<'a> {
 
 impl Check<'_> {
     /// Runs schemathesis; the operations that were answered with success.
-    fn run(&self, name: &str, options: &str) -> Result<BTreeSet<String>> {
+    fn run(&self, name: &str, options: &str, more_settings: &str) -> Result<BTreeSet<String>> {
         let settings = self.served.scratch.path("schemathesis.toml");
         let report = self.served.scratch.path(&format!("{name}.json"));
         // In a file of ours, so that no list of processes shows the token.
         let token = format!("headers = {{ Authorization = \"{}\" }}\n", self.served.token);
-        fs::write(&settings, token + SETTINGS)?;
+        fs::write(&settings, token + SETTINGS + more_settings)?;
         let mut command = run::command(&self.schemathesis);
         command.arg("--config-file").arg(settings).args(["run", "--no-color", "--report", "json"]);
         command.arg("--report-json-path").arg(&report).args(options.split(' '));

@@ -14,8 +14,8 @@ const PROMPTS: [(&str, &str); 5] = [
     ("crash", "ended"),
 ];
 
-/// Makes one of each; they stay when their client has gone.
-pub(super) fn make(served: &Served) -> Result<()> {
+/// Makes one of each, which stay when their client has gone; their ids, that of the idle one first.
+pub(super) fn make(served: &Served) -> Result<Vec<String>> {
     let token = ("Authorization", served.token.as_str());
     let mut http = Http::on(served.daemon.connect());
     let mut post = |connection: &str, message: &Value| {
@@ -30,6 +30,7 @@ pub(super) fn make(served: &Served) -> Result<()> {
         stream.map_err(|answer| anyhow::anyhow!("no events at {path}, but {}", answer.status))
     };
     let mut answers = events("/acp", &[token, ("Acp-Connection-Id", connection)])?;
+    let mut made = Vec::new();
     for (id, (prompt, event)) in (10..).zip(PROMPTS) {
         post(
             connection,
@@ -41,6 +42,7 @@ pub(super) fn make(served: &Served) -> Result<()> {
         post(connection, &request(id + 100, "session/prompt", &params));
         let mut stream = events(&format!("/v1/sessions/{session}/events"), &[token])?;
         stream.until(event, |it| it.event.as_deref() == Some(event));
+        made.push(session.to_owned());
     }
-    Ok(())
+    Ok(made)
 }
