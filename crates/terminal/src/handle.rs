@@ -85,8 +85,9 @@ impl TerminalHandle {
         }
     }
 
-    /// Waits until the command is gone and its output read; answers at once when that has passed. Each caller that
-    /// waits is answered, also when the terminal is killed or released meanwhile.
+    /// Waits until the command is gone, its output read, and the last event taken by the reader of its feed, if it has one
+    /// that does so within a second; answers at once when that has passed. Each caller that waits is answered, also when the
+    /// terminal is killed or released meanwhile.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped, and nothing happens to the command.

@@ -27,7 +27,8 @@ use tokio_util::sync::PollSender;
 /// Bytes taken in one read: what a pipe holds.
 const READ: usize = 64 * 1024;
 
-/// How long a host that shuts down waits for a feed's reader to take what is left, after the command is gone.
+/// How long a host that shuts down waits for a feed's reader to take what is left, after the command is gone; and how long
+/// those that wait for the end of a command wait for that reader.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 pub(crate) fn now() -> Instant {
@@ -51,6 +52,9 @@ pub(crate) struct Running {
     tail: Tail,
     /// None without a reader, or after its last event.
     feed: Option<OpenFeed>,
+    /// How it ended, until that is told: behind the feed's last event, so that those who wait for the end find all of the
+    /// output with the feed's reader. At this time it is told anyway.
+    untold: Option<(TerminalReport, Instant)>,
     asked_to_kill: bool,
     is_shutdown: bool,
     /// Until when the feed's reader has to take what is left.
@@ -144,6 +148,7 @@ impl Running {
             decoder: Decoder::default(),
             tail,
             feed,
+            untold: None,
             asked_to_kill: false,
             is_shutdown: false,
             farewell: None,
@@ -159,6 +164,10 @@ impl Running {
             self.handle(event, &mut buffer);
             if self.is_shutdown && self.life.has_ended() {
                 self.farewell.get_or_insert_with(|| now() + FAREWELL);
+            }
+            let is_due = |due: Instant| self.feed.is_none() || due <= now();
+            if let Some((report, _)) = self.untold.take_if(|(_, due)| is_due(*due)) {
+                self.ends.publish.send_replace(Some(report));
             }
         }
         if let Some(kept) = self.kept.filter(|_| !self.is_left) {
@@ -177,8 +186,9 @@ impl Running {
         let released = self.life.is_released();
         let told_at = self.feed.as_ref().and_then(|feed| feed.due(now));
         let is_told = told_at.is_some_and(|due| due <= now);
-        let tick =
-            [self.life.deadline(), told_at.filter(|_| !is_told), self.farewell].into_iter().flatten().min();
+        let untold = self.untold.as_ref().map(|(_, due)| *due);
+        let ticks = [self.life.deadline(), told_at.filter(|_| !is_told), self.farewell, untold];
+        let tick = ticks.into_iter().flatten().min();
         tokio::select! {
             question = self.ends.questions.recv(), if !released => question.map_or(Event::Release, Event::Question),
             () = self.ends.kill.cancelled(), if !self.asked_to_kill => Event::Kill,
@@ -322,7 +332,7 @@ impl Running {
         if self.life.is_released() {
             self.tail = Tail::new(0);
         }
-        self.ends.publish.send_replace(Some(report));
+        self.untold = Some((report, now() + FAREWELL));
     }
 
     fn send_next(&mut self, is_open: bool) {

@@ -57,6 +57,27 @@ async fn a_stalled_reader_misses_the_middle() {
     bench.nothing_left().await;
 }
 
+// TE-10: an answer that tells of the end comes behind the last output, for a second at most
+#[tokio::test]
+async fn an_end_is_told_behind_what_the_feed_is_told() {
+    let bench = Bench::new();
+    let (sender, mut receiver) = mpsc::channel(1);
+    let id = bench.terminals.create(OWNER, shell("echo hi"), Some(sender)).await.expect("sh starts");
+    let terminal = bench.get(&id);
+    // The first event has the one place there is, so the end has none until that is read.
+    let early = tokio::time::timeout(Duration::from_millis(500), terminal.wait_for_exit()).await.ok();
+    assert_eq!((early, terminal.report()), (None, None));
+    assert_eq!(terminal.wait_for_exit().await.exit_code(), Some(0), "a reader that stalls is not waited for");
+    everything(&mut receiver).await;
+
+    let (sender, mut receiver) = mpsc::channel(2);
+    let id = bench.terminals.create(OWNER, shell("echo hi"), Some(sender)).await.expect("sh starts");
+    assert_eq!(bench.get(&id).wait_for_exit().await.exit_code(), Some(0));
+    let told = [receiver.try_recv(), receiver.try_recv()];
+    assert!(matches!(told, [Ok(TerminalEvent::Output { .. }), Ok(TerminalEvent::Ended { .. })]), "{told:?}");
+    bench.nothing_left().await;
+}
+
 // TE-4: a flood is told at a bounded rate, although the reader keeps up
 #[tokio::test]
 async fn a_flood_does_not_fill_the_log() {
