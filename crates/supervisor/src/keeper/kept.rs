@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// Streams of a program.
 pub(super) const STREAMS: usize = 4;
-/// Bytes of stdout, or of stderr, taken in one read.
+/// Bytes of stderr, or of a pseudo-terminal, taken in one read.
 const READ: usize = 64 * 1024;
 /// After the program's end, at most this much is still taken from a pipe that never runs dry: more than any pipe
 /// holds, so that nothing the program itself wrote is lost.
@@ -171,9 +171,7 @@ impl Kept {
                 scratch::discard(&self.stdout, bytes).inspect(|taken| output.discarded(*taken))
             }
             Take::Retain(bytes) => {
-                let part = bytes.min(READ);
-                rustix::io::read(&self.stdout, &mut self.buffer[..part])
-                    .inspect(|taken| output.retain(&self.buffer[..*taken]))
+                rustix::io::read(&self.stdout, output.room(bytes)).inspect(|taken| output.retain(*taken))
             }
         };
         match taken {

@@ -19,6 +19,19 @@ pub(super) enum Take {
     Retain(usize),
 }
 
+/// Bytes that are retained, in the order in which they came. Read where they stay, since a copy would be felt.
+#[derive(Debug)]
+struct Piece {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Piece {
+    fn is_full(&self) -> bool {
+        self.filled == self.bytes.len()
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Output {
     /// Up to here everything is settled.
@@ -26,9 +39,9 @@ pub(super) struct Output {
     consumed: u64,
     /// Up to here a controller has read. Without one: no limit.
     read: Option<u64>,
-    pieces: VecDeque<Vec<u8>>,
-    /// The memory of pieces that are settled, for those to come: while a program writes much, pieces come and go.
-    spare: Vec<Vec<u8>>,
+    pieces: VecDeque<Piece>,
+    /// Pieces that are settled, for those to come: while a program writes much, pieces come and go.
+    spare: Vec<Piece>,
     /// Bytes of the first piece that are settled.
     settled: usize,
     retained: usize,
@@ -117,24 +130,24 @@ impl Output {
         self.consumed += bytes as u64;
     }
 
-    /// These bytes were taken.
-    pub(super) fn retain(&mut self, bytes: &[u8]) {
-        self.consumed += bytes.len() as u64;
-        self.retained += bytes.len();
-        match self.pieces.back_mut() {
-            Some(last) if last.len() + bytes.len() <= PIECE => {
-                // Doubled as vectors are, it could be much more than is retained.
-                if last.capacity() < last.len() + bytes.len() {
-                    last.reserve_exact(PIECE - last.len());
-                }
-                last.extend_from_slice(bytes);
-            }
-            _ => {
-                let mut piece = self.spare.pop().unwrap_or_default();
-                piece.clear();
-                piece.extend_from_slice(bytes);
-                self.pieces.push_back(piece);
-            }
+    /// Room for what is to be retained: not empty, and at most `wanted` bytes.
+    pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
+        if self.pieces.back().is_none_or(Piece::is_full) {
+            // Zeroed memory of this size is given as it is used.
+            let piece = self.spare.pop().unwrap_or_else(|| Piece { bytes: vec![0; PIECE], filled: 0 });
+            self.pieces.push_back(piece);
+        }
+        let last = self.pieces.back_mut().expect("there is one");
+        let end = (last.filled + wanted).min(last.bytes.len());
+        &mut last.bytes[last.filled..end]
+    }
+
+    /// So many bytes were taken into that room.
+    pub(super) fn retain(&mut self, bytes: usize) {
+        self.consumed += bytes as u64;
+        self.retained += bytes;
+        if let Some(last) = self.pieces.back_mut() {
+            last.filled += bytes;
         }
     }
 
@@ -156,10 +169,10 @@ impl Output {
     pub(super) fn retained_from(&self, offset: usize) -> &[u8] {
         let mut offset = offset + self.settled;
         for piece in &self.pieces {
-            if let Some(rest) = piece.get(offset..).filter(|rest| !rest.is_empty()) {
-                return rest;
+            if offset < piece.filled {
+                return &piece.bytes[offset..piece.filled];
             }
-            offset -= piece.len();
+            offset -= piece.filled;
         }
         &[]
     }
@@ -171,12 +184,10 @@ impl Output {
         let settled = usize::try_from(settled).expect("it is held");
         self.retained -= settled;
         self.settled += settled;
-        while let Some(first) = self.pieces.front() {
-            if first.len() > self.settled {
-                break;
-            }
-            self.settled -= first.len();
-            self.spare.extend(self.pieces.pop_front());
+        while let Some(mut first) = self.pieces.pop_front_if(|first| first.filled <= self.settled) {
+            self.settled -= first.filled;
+            first.filled = 0;
+            self.spare.push(first);
         }
         if self.pieces.is_empty() {
             // A program that says little keeps no room for what it said.

@@ -111,11 +111,17 @@ impl World {
     fn consume(&mut self, most: usize) {
         while let Some(take) = self.machine.output.next() {
             let (Take::Discard(wanted) | Take::Retain(wanted)) = take;
-            let taken: Vec<u8> = self.pipe.drain(..wanted.min(most).min(self.pipe.len())).collect();
+            let there = wanted.min(most).min(self.pipe.len());
+            let output = &mut self.machine.output;
             match take {
-                _ if taken.is_empty() => break,
-                Take::Discard(_) => self.machine.output.discarded(taken.len()),
-                Take::Retain(_) => self.machine.output.retain(&taken),
+                _ if there == 0 => break,
+                Take::Discard(_) => output.discarded(self.pipe.drain(..there).count()),
+                Take::Retain(_) => {
+                    let room = output.room(there);
+                    let taken = room.len();
+                    room.iter_mut().zip(self.pipe.drain(..taken)).for_each(|(to, byte)| *to = byte);
+                    output.retain(taken);
+                }
             }
         }
     }
