@@ -14,10 +14,22 @@ pub(crate) fn push(batch: &mut Batch, at_ms: i64, event: &Event<'_>) {
 
 /// Takes the next event of a log; gives it if it can be read.
 pub(crate) fn read<'a>(projection: &mut Projection, stored: &StoredEvent<'a>) -> Option<Event<'a>> {
+    read_beside(projection, stored, |_, _| {})
+}
+
+/// The same; `see` gets the event before the projection has it.
+pub(crate) fn read_beside<'a>(
+    projection: &mut Projection,
+    stored: &StoredEvent<'a>,
+    see: impl FnOnce(&Projection, &Event<'a>),
+) -> Option<Event<'a>> {
     let at = Position { seq: stored.seq, at_ms: stored.at_ms };
     let event = Event::read(stored.kind, stored.payload).ok();
     match &event {
-        Some(event) => projection.apply(at, event),
+        Some(event) => {
+            see(projection, event);
+            projection.apply(at, event);
+        }
         // It counts as skipped there.
         None => projection.see(at, stored.kind, stored.payload),
     }

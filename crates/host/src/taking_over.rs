@@ -33,8 +33,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Processes that are taken over at once, and sessions of each.
-const AT_ONCE: usize = 32;
+/// Processes that are taken over at once, and sessions of each: what many write is one commit.
+const AT_ONCE: usize = 96;
 
 /// How long a keeper may take to listen.
 pub(crate) const LISTENING: Duration = Duration::from_secs(1);
@@ -72,8 +72,17 @@ impl Host {
                 }
                 None => return,
             }
+            let dead: Arc<str> = dead.into();
             let taken = futures_util::stream::iter(processes.into_values());
-            taken.for_each_concurrent(AT_ONCE, |process| self.take_process(dead, process)).await;
+            taken
+                .for_each_concurrent(AT_ONCE, |process| {
+                    let (host, dead) = (self.clone(), Arc::clone(&dead));
+                    // A task each, so that all processors take part.
+                    let taken = async move { host.take_process(&dead, process).await };
+                    let taken = self.shared.scope.spawn("taking over", taken);
+                    async { drop(taken.await) }
+                })
+                .await;
         })
     }
 
@@ -141,9 +150,12 @@ impl Host {
         taken: &TakenAgent,
         orphan: Orphan,
     ) -> Result<Assembled, HostError> {
+        // The long part, and so in a task of its own: many sessions may have one process.
+        let recall = self.clone().recall(orphan, Arc::clone(&taken.marks));
+        let recalled = self.shared.scope.spawn("recall", recall).await.ok().flatten();
+        let (orphan, recalled) = recalled.ok_or(HostError::Broken)??;
         let Orphan { id, row, mut meta, native } = orphan;
-        let Recalled { mut projection, debts, recorded } =
-            self.recalled(&id, &row, &meta, &taken.marks, &native).await?;
+        let Recalled { mut projection, debts, recorded } = recalled;
         let claim = taken.agent.claim(native.as_json()).ok_or(HostError::Broken)?;
 
         let waiting = self.shared.store.log.waiting(id.as_str()).await.map_err(|error| unreadable(&error))?;
@@ -216,15 +228,9 @@ impl Host {
     }
 
     /// What the log says of a session, and what its agent was not told of that.
-    async fn recalled(
-        &self,
-        id: &SessionId,
-        row: &SessionRow,
-        meta: &SessionMeta,
-        marks: &Marks,
-        native: &NativeSessionId,
-    ) -> Result<Recalled, HostError> {
-        let mut debts = Debts::new(marks, native.as_json());
+    async fn recall(self, orphan: Orphan, marks: Arc<Marks>) -> Result<(Orphan, Recalled), HostError> {
+        let Orphan { id, row, meta, native } = &orphan;
+        let mut debts = Debts::new(&marks, native.as_json());
         let store = &self.shared.store;
         // A prompt may be behind what the agent was told last, and unsent.
         let told = debts.told().min(row.last_seq);
@@ -233,14 +239,13 @@ impl Host {
         while cursor.position() < row.last_seq {
             let Some(block) = cursor.next().await? else { break };
             for stored in block.events().take_while(|event| event.seq <= row.last_seq) {
-                if let Ok(event) = Event::read(stored.kind, stored.payload) {
-                    debts.see(&projection, stored.seq, &event);
-                }
-                recording::read(&mut projection, &stored);
+                recording::read_beside(&mut projection, &stored, |before, event| {
+                    debts.see(before, stored.seq, event);
+                });
             }
         }
         let (debts, recorded) = debts.finish(&projection);
-        Ok(Recalled { projection, debts, recorded })
+        Ok((orphan, Recalled { projection, debts, recorded }))
     }
 }
 

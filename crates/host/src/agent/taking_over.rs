@@ -33,7 +33,7 @@ pub(crate) struct Gap {
 pub(crate) struct TakenAgent {
     pub(crate) agent: AgentHandle,
     /// What its keeper remembers.
-    pub(crate) marks: Marks,
+    pub(crate) marks: Arc<Marks>,
     /// How it was without a host.
     pub(crate) gap: Gap,
     task: Box<AgentTask>,
@@ -100,7 +100,7 @@ impl AgentStarter {
             used: Arc::new(AtomicBool::new(true)),
         };
         let agent = AgentHandle { known, _user: user };
-        Ok(TakenAgent { agent, marks, gap, task: Box::new(task), scope })
+        Ok(TakenAgent { agent, marks: Arc::new(marks), gap, task: Box::new(task), scope })
     }
 }
 
