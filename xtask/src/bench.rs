@@ -14,6 +14,7 @@ mod report;
 mod samples;
 mod takeover;
 mod terminals;
+mod words;
 
 use anstyle::Style;
 use anyhow::Result;
@@ -43,7 +44,7 @@ pub(crate) struct Options {
     /// Throughput measurements of each side
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
-    /// Sessions that are taken over; 1000 is what is promised for
+    /// Sessions that are taken over, or say words; 1000 is what is promised for
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..))]
     sessions: u64,
 }
@@ -71,6 +72,8 @@ enum Subject {
     Kept,
     /// From a killed daemon to the next one that has its agents
     Takeover,
+    /// Many sessions that each say a word every 20 ms, with agents that outlive the daemon
+    Words,
 }
 
 const QUIET: Style = Style::new().dimmed();
@@ -93,6 +96,7 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
             Subject::Daemon => pipes::daemon(&programs),
             Subject::Kept => kept::measure(&programs, messages, rounds),
             Subject::Takeover => takeover::measure(&programs, options.sessions),
+            Subject::Words => words::measure(&programs, options.sessions),
         })
     });
     let report = Report::new(measured.collect::<Result<_>>()?);

@@ -1,10 +1,11 @@
-//! What the operating system knows of a process: its end, its memory, its descriptors, its dead children.
+//! What the operating system knows of a process: its end, its memory, its time, its descriptors, its children.
 //!
 //! Linux only, like the tests that need it.
 
 use crate::clock::Deadline;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -121,9 +122,29 @@ pub fn thread_names(pid: u32) -> Vec<String> {
 
 /// Children of a process that are dead and were not waited for.
 pub fn zombie_children(parent: u32) -> Vec<u32> {
+    processes().filter(|pid| state_and_parent(*pid) == Some(('Z', parent))).collect()
+}
+
+/// Processes by the parent of each.
+pub fn families() -> HashMap<u32, Vec<u32>> {
+    let mut families = HashMap::<_, Vec<u32>>::new();
+    for (pid, (_, parent)) in processes().filter_map(|pid| Some((pid, state_and_parent(pid)?))) {
+        families.entry(parent).or_default().push(pid);
+    }
+    families
+}
+
+/// The time that processors have spent on a process, in its own code and in the system's; none when it is gone.
+pub fn processor_time(pid: u32) -> Duration {
+    let stat = stat(pid).unwrap_or_default();
+    let ticks = stat.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u32>().ok());
+    // In units of a hundredth of a second, whatever the kernel counts in.
+    Duration::from_millis(10) * ticks.sum::<u32>()
+}
+
+fn processes() -> impl Iterator<Item = u32> {
     let all = fs::read_dir("/proc").expect("Linux has /proc").flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| state_and_parent(*pid) == Some(('Z', parent))).collect()
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 fn state_and_parent(pid: u32) -> Option<(char, u32)> {

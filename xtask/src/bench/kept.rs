@@ -15,11 +15,13 @@ use std::time::Duration;
 
 /// What the agents of the second daemon outlive it by.
 pub(super) const KEEP: &str = "10m";
-/// Bytes of text in a message; the line around it has 210 more.
-const TEXTS: [u64; 4] = [60, 200, 400, 16 * 1024];
-/// What must be left of the plain figure.
+/// Bytes of a line, and those of them that are around the text of its message. The shortest has a word.
+const LINES: [u64; 5] = [220, 270, 400, 600, 16 * 1024];
+const AROUND: u64 = 210;
+/// What must be left of the plain figure, with lines up to so many bytes.
 const SHARE: f64 = 0.95;
-/// One measurement of one side has so many messages, or so many bytes of text, whichever is less.
+const SHORT: u64 = 400;
+/// One measurement of one side has so many messages, or so many bytes, whichever is less.
 const PIECE: u64 = 100_000;
 const PIECE_BYTES: u64 = 256 << 20;
 /// Requests of each kind and side that count, after those that do not, in turns of a block.
@@ -78,12 +80,12 @@ impl Session {
     }
 }
 
-fn post(http: &mut Http, path: &str, body: &Value) -> acpd_testkit::Answer {
+pub(super) fn post(http: &mut Http, path: &str, body: &Value) -> acpd_testkit::Answer {
     http.request("POST", path, &[("Content-Type", "application/json")], &body.to_string())
 }
 
 /// A world without, and one with agents that outlive their daemon.
-fn scratches(programs: &Programs) -> [Scratch; 2] {
+pub(super) fn scratches(programs: &Programs) -> [Scratch; 2] {
     ["0s", KEEP].map(|keep| programs.scratch().keep(keep))
 }
 
@@ -101,8 +103,9 @@ fn throughput(programs: &Programs, messages: u64, rounds: u64) -> (Vec<Figure>, 
         let daemon = programs.serve(&scratch);
         Side { session: Session::begin(&daemon, "example", "hi"), daemon, _scratch: scratch }
     });
-    let figures = TEXTS.map(|text| {
-        let piece = PIECE.min(PIECE_BYTES / text).min(messages);
+    let figures = LINES.map(|line| {
+        let text = line - AROUND;
+        let piece = PIECE.min(PIECE_BYTES / line).min(messages);
         let turns = (messages * rounds).div_ceil(PIECE);
         let mut speeds = [Vec::new(), Vec::new()];
         for turn in 0..=turns {
@@ -116,19 +119,19 @@ fn throughput(programs: &Programs, messages: u64, rounds: u64) -> (Vec<Figure>, 
         }
         let [plain, kept] = speeds.each_mut().map(|samples| median(samples));
         progress(format_args!(
-            "kept throughput, {text} bytes: {} and {} messages/s",
+            "kept throughput, lines of {line} bytes: {} and {} messages/s",
             shown(plain),
             shown(kept)
         ));
-        let figure = Figure::new(format!("kept: {text} bytes of text"), "messages/s", [plain, kept]);
-        if text <= 400 { figure.at_least(SHARE) } else { figure }
+        let figure = Figure::new(format!("kept: lines of {line} bytes"), "messages/s", [plain, kept]);
+        if line <= SHORT { figure.at_least(SHARE) } else { figure }
     });
     for mut side in sides {
         side.daemon.stop();
     }
     let remark = format!(
         "kept: keep = \"{KEEP}\" next to \"0s\", medians of turns of up to {PIECE} messages of an agent, from the prompt \
-         until the turn is over, nobody watching; the line around a text has some 210 bytes"
+         until the turn is over, nobody watching"
     );
     (figures.into(), remark)
 }

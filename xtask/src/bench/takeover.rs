@@ -9,7 +9,7 @@ use super::programs::Programs;
 use super::progress;
 use super::report::Figure;
 use super::samples::{millis, now};
-use acpd_testkit::{Daemon, Http};
+use acpd_testkit::{Daemon, Http, Scratch};
 use std::time::SystemTime;
 
 /// Events of one of many sessions, about.
@@ -26,8 +26,8 @@ const TEXT: u64 = 100;
 /// Milliseconds of a day.
 const DAY: u64 = 24 * 60 * 60 * 1000;
 /// One of many whose processes are their own; the others share one.
-const OWN: &str = "example";
-const SHARED: &str = "shared";
+pub(super) const OWN: &str = "example";
+pub(super) const SHARED: &str = "shared";
 
 /// Milliseconds from the start of a daemon.
 struct Times {
@@ -59,11 +59,15 @@ pub(super) fn measure(programs: &Programs, sessions: u64) -> (Vec<Figure>, Strin
     (figures, remark)
 }
 
+/// A world that also has the agent whose sessions share a process.
+pub(super) fn with_shared(scratch: Scratch, programs: &Programs) -> Scratch {
+    let scratch = scratch.agent(SHARED, &programs.acpd, &["example-agent".to_owned()]);
+    scratch.config("share_process = true")
+}
+
 /// Begins `sessions` and one with `long` events, kills their daemon, and has the next one take over.
 fn take_over(programs: &Programs, agent: &str, sessions: u64, long: u64) -> Times {
-    let scratch = programs.scratch().keep(KEEP);
-    let scratch = scratch.agent(SHARED, &programs.acpd, &["example-agent".to_owned()]);
-    let scratch = scratch.config("share_process = true");
+    let scratch = with_shared(programs.scratch().keep(KEEP), programs);
     let mut daemon = programs.serve(&scratch);
     let others: Vec<Session> = (0..sessions).map(|_| begin(&daemon, agent, EVENTS)).collect();
     let long = (long > 0).then(|| begin(&daemon, OWN, long));
