@@ -250,9 +250,18 @@ impl<O: Write, E: Write> View<O, E> {
 
     /// The turn ended with `stop_reason` after `took`.
     pub fn turn_ended(&mut self, stop_reason: &str, took: Duration) -> io::Result<()> {
+        self.turn_over(stop_reason, false, took)
+    }
+
+    /// The turn ended with `stop_reason` after `took`, behind a wish of this client that it end.
+    pub fn cut_turn_ended(&mut self, stop_reason: &str, took: Duration) -> io::Result<()> {
+        self.turn_over(stop_reason, true, took)
+    }
+
+    fn turn_over(&mut self, stop_reason: &str, is_cut: bool, took: Duration) -> io::Result<()> {
         self.close_turn()?;
         let mut lines = self.tally.lines(self.page.paint());
-        lines.extend(ending::turn(stop_reason, &self.summary(took), self.page.paint()));
+        lines.extend(ending::turn(stop_reason, is_cut, &self.summary(took), self.page.paint()));
         self.page.block(Block::Ending, Paragraph::Ends, &lines)
     }
 

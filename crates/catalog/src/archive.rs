@@ -9,6 +9,7 @@ mod tarball;
 mod zipped;
 
 use crate::inside::{InsideError, InsidePath};
+use crate::size::size;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -50,7 +51,7 @@ pub enum ArchiveError {
     #[error("the archive is refused: \"{}\" comes twice, or below a file", .0.display())]
     Twice(PathBuf),
     /// It has too much in it.
-    #[error("the archive is refused: unpacked it has more than {} MiB, the most that is taken", .0 / (1024 * 1024))]
+    #[error("the archive is refused: unpacked it has more than {}, the most that is taken", size(*.0))]
     Large(u64),
     /// It has too many entries.
     #[error("the archive is refused: it has more than {0} entries, the most that are taken")]

@@ -22,6 +22,7 @@ mod python;
 mod receipt;
 mod registry;
 mod resolve;
+mod size;
 mod spec;
 
 pub use archive::{ArchiveError, Bounds, Unpacked, unpack};
@@ -39,4 +40,5 @@ pub use registry::{
     Argument, Distribution, Entry, HttpsUrl, PackageRun, RegistryError, Sha256, Target, Variable, find_entry,
 };
 pub use resolve::{Chosen, Kind, Platform, ResolveError, Tools, choose};
+pub use size::size;
 pub use spec::{Ecosystem, PackageSpec, SpecError};

@@ -18,6 +18,9 @@ pub enum RegistryError {
     /// It is no JSON, or not an object.
     #[error("it is no registry")]
     Unreadable(#[source] serde_json::Error),
+    /// It is an object about something else.
+    #[error("it is no registry: it has neither a list `agents` nor, as the file of one agent, an `id`")]
+    Neither,
     /// A member is not as the format has it.
     #[error("{path}: {message}")]
     Member {
@@ -271,6 +274,9 @@ pub fn find_entry(file: &str, id: &AgentName) -> Result<Entry, RegistryError> {
     };
     let of =
         |agent: &RawValue| serde_json::from_str::<Id>(agent.get()).map(|agent| agent.id).unwrap_or_default();
+    if !in_list && of(agents[0]).is_empty() {
+        return Err(RegistryError::Neither);
+    }
     let Some(at) = agents.iter().position(|agent| of(agent) == id.as_str()) else {
         let mut ids: Vec<String> = agents.iter().map(|agent| of(agent)).filter(|id| !id.is_empty()).collect();
         ids.sort();

@@ -3,6 +3,7 @@
 use crate::config::byte_count;
 use acpd_catalog::{AgentName, Kind, Version};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 
 fn name(text: &str) -> Result<AgentName, acpd_catalog::NameError> {
@@ -24,7 +25,7 @@ pub struct AgentPlace {
     #[arg(long, value_name = "FILE", display_order = 90)]
     pub config: Option<PathBuf>,
 
-    /// Install below this directory instead of ~/.local/state/acpd
+    /// Use this state directory, below which agents are installed, instead of ~/.local/state/acpd
     #[arg(long, value_name = "DIR", display_order = 91)]
     pub state_dir: Option<PathBuf>,
 }
@@ -79,8 +80,8 @@ pub struct Add {
     #[arg(long, value_name = "V", value_parser = version)]
     pub version: Option<Version>,
 
-    /// Take this kind of it: binary, npx or uvx
-    #[arg(long)]
+    /// Take this kind of it
+    #[arg(long, value_parser = PossibleValuesParser::new(Kind::ALL.map(Kind::word)).try_map(|word| word.parse::<Kind>()))]
     pub kind: Option<Kind>,
 
     /// Take the place of an entry that was written by hand, or install a version anew
@@ -142,8 +143,8 @@ pub struct Update {
 #[command(after_help = "\
 Its entry goes from the configuration, and its directory from the state directory. Its sessions stay, and can be \
 read. It is refused while one runs.
-Exit codes: 0 it is gone, 1 sessions run or it was not confirmed, 2 its entry is one of your own, or something else needs it, \
-4 it was not added.
+Exit codes: 0 it is gone, 1 sessions run or it was not confirmed, 2 its entry is one of your own, something else needs it, \
+or there is no terminal to confirm it on and no --yes, 4 it was not added.
 
 Examples:
   acpd agents remove opencode

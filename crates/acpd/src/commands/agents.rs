@@ -17,7 +17,6 @@ use crate::exit::{Code, Failure};
 use crate::local_host::{agent_specs, load_config};
 use crate::process;
 use crate::stdout::print;
-use crate::view::logins;
 use acpd_host::{AgentCheck, AgentSpec, TaskScope};
 use acpd_supervisor::{KeeperCommand, Supervisor};
 use serde_json::{Value, json};
@@ -49,7 +48,12 @@ async fn check(
     config.agent(name).map_err(Failure::missing)?;
     let spec = agent_specs(&config).remove(name).expect("the line above found it");
     let checked = start(&spec).await?;
-    let told = if json { serde_json::to_string(&checked)? } else { describe(&checked) };
+    let told = match json {
+        true => serde_json::to_string(&checked)?,
+        false => {
+            describe(&checked, &login::ways_of(&spec, checked.initialize.as_ref().unwrap_or(&Value::Null)))
+        }
+    };
     match (checked.ok, json) {
         (true, _) => print(&told).map(drop),
         (false, true) => print(&told).and(Err(Failure::Told(Code::Failed))),
@@ -99,7 +103,8 @@ async fn with_progress<T>(name: &str, work: impl Future<Output = T>) -> T {
     }
 }
 
-fn describe(checked: &AgentCheck) -> String {
+/// What an agent is, with the ways to log in to it.
+fn describe(checked: &AgentCheck, ways: &[String]) -> String {
     let result = checked.initialize.as_ref().unwrap_or(&Value::Null);
     let took = Duration::from_millis(checked.start_ms.unwrap_or_default());
     let mut lines = vec![format!(
@@ -123,7 +128,6 @@ fn describe(checked: &AgentCheck) -> String {
     lines.push(format!("  sessions  {}", or_none(&supports)));
     lines.push(format!("  prompts   text, {}", or_none(&listed(&capabilities["promptCapabilities"]))));
     lines.push(format!("  mcp       stdio, {}", or_none(&listed(&capabilities["mcpCapabilities"]))));
-    let ways = logins(&result["authMethods"]);
     let first = ways.first().map_or("it names no way", String::as_str);
     lines.push(format!("  login     {first}"));
     lines.extend(ways.iter().skip(1).map(|way| format!("            {way}")));

@@ -3,7 +3,7 @@
 //! Which registry it is from is for npm to say, by its own configuration.
 
 use super::consent::{Consent, decide};
-use super::programs::{Program, Programs, find};
+use super::programs::{Program, ProgramError, Programs, find};
 use super::{InstallError, Installed, hash_of_file};
 use acpd_catalog::{
     PackageSpec, Scripts, Sha256From, Version, bin_of_package, install_scripts, version_of_lock,
@@ -39,11 +39,30 @@ pub(crate) async fn newest(
     let npm = need()?;
     let args = ["view", &package.spec(), "version", "--json"].map(OsString::from).to_vec();
     let what = format!("npm view {package}");
-    let said = programs.run(Program { what: &what, program: &npm, args, cwd, env: QUIET }).await?;
+    let said = programs.run(Program { what: &what, program: &npm, args, cwd, env: QUIET }).await;
+    let said = said.map_err(|error| explained(error, package))?;
     let said: Value = serde_json::from_slice(&said).unwrap_or_default();
     let version = said.as_array().and_then(|versions| versions.last()).unwrap_or(&said).as_str();
     let version = version.and_then(|version| Version::try_from(version.to_owned()).ok());
     version.ok_or_else(|| InstallError::Refused(format!("npm knows no {package}")))
+}
+
+/// What npm says by a code where there is no such package, or no such version of it.
+fn explained(error: ProgramError, package: &PackageSpec) -> InstallError {
+    let said = match &error {
+        ProgramError::Failed { said, .. } => said.as_str(),
+        _ => "",
+    };
+    if said.contains("ETARGET") || said.contains("No match found for version") {
+        let name = package.name();
+        return InstallError::Refused(format!(
+            "npm has no {package}; `npm view {name} versions` lists what it has"
+        ));
+    }
+    if said.contains("E404") {
+        return InstallError::Refused(format!("npm knows no package {}", package.name()));
+    }
+    error.into()
 }
 
 pub(crate) async fn install(
@@ -72,7 +91,8 @@ pub(crate) async fn install(
     .to_vec();
     args.extend([staging.into(), package.spec().into()]);
     let what = format!("npm install {package}");
-    programs.run(Program { what: &what, program: &npm, args, cwd: staging, env: QUIET }).await?;
+    let ran = programs.run(Program { what: &what, program: &npm, args, cwd: staging, env: QUIET }).await;
+    ran.map_err(|error| explained(error, package))?;
     let version = version_of_lock(staging, package.name())?;
     let scripts = decide(consent, &install_scripts(staging)?, &programs.told).await?;
     if scripts == Scripts::Run {

@@ -132,14 +132,14 @@ impl Programs {
 
     async fn with_seconds<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
-        let mut seconds = 0;
+        let mut seconds = 0_u64;
         loop {
             if let Ok(done) = tokio::time::timeout(Duration::from_secs(1), &mut work).await {
                 self.told.still();
                 return done;
             }
             seconds += 1;
-            self.told.moving(|| format!("{what} ... {seconds} s"));
+            self.told.waiting(what, seconds);
         }
     }
 

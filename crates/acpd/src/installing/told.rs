@@ -7,6 +7,8 @@ use tokio::time::Instant;
 
 /// How often the line moves.
 const STEP: Duration = Duration::from_millis(100);
+/// Seconds between two lines where no line moves.
+const SELDOM: u64 = 30;
 const MIB: u64 = 1024 * 1024;
 
 /// Tells a person who waits.
@@ -36,6 +38,16 @@ impl Told {
             self.next.set(now + STEP);
             self.is_moving.set(true);
             let _closed = write!(anstream::stderr(), "\r\x1b[K{}", text());
+        }
+    }
+
+    /// For how long something takes already: each second on a terminal, elsewhere now and then.
+    pub(crate) fn waiting(&self, what: &str, seconds: u64) {
+        let text = || format!("{what} ... {seconds} s");
+        match self.is_terminal {
+            true => self.moving(text),
+            false if seconds.is_multiple_of(SELDOM) => self.line(&text()),
+            false => {}
         }
     }
 

@@ -33,8 +33,8 @@ pub(super) fn spoken_calls(total: usize, failed: usize) -> Option<String> {
     Some(if failed > 0 { format!("{calls}, {failed} failed") } else { calls })
 }
 
-/// The last line of a turn, and why if it was not the usual end.
-pub(super) fn turn(stop_reason: &str, facts: &[String], paint: Paint) -> Vec<String> {
+/// The last line of a turn, and why if it was not the usual end; `is_cut` where its client had wanted an end before.
+pub(super) fn turn(stop_reason: &str, is_cut: bool, facts: &[String], paint: Paint) -> Vec<String> {
     let why = match stop_reason {
         // Who cancelled it was told so.
         "end_turn" | "cancelled" => None,
@@ -43,7 +43,7 @@ pub(super) fn turn(stop_reason: &str, facts: &[String], paint: Paint) -> Vec<Str
         "refusal" => Some("the agent refused to go on"),
         _ => Some("the agent gave a reason that acpd does not know"),
     };
-    let mark = if stop_reason == "end_turn" { paint.good("✓") } else { paint.notable("!") };
+    let mark = if stop_reason == "end_turn" && !is_cut { paint.good("✓") } else { paint.notable("!") };
     let said = std::iter::once(line(stop_reason, 60)).chain(facts.iter().cloned()).collect::<Vec<_>>();
     let mut lines = vec![format!("{mark} {}", paint.dim(said.join(" · ")))];
     lines.extend(why.map(|why| format!("  {why}")));

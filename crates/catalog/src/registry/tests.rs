@@ -51,6 +51,9 @@ fn a_file_of_one_agent_is_read() {
     for file in ["", "[]", "{", "7"] {
         assert!(matches!(find_entry(file, &name("x")), Err(RegistryError::Unreadable(_))), "{file}");
     }
+    for file in ["{}", r#"{"agent": []}"#] {
+        assert!(matches!(find_entry(file, &name("x")), Err(RegistryError::Neither)), "{file}");
+    }
 }
 
 // issue 14: what is wrong is named by its path

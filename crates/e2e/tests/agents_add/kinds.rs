@@ -104,6 +104,12 @@ fn a_package_of_npm_is_added() {
     assert!(listed.contains("\"packaged\""), "{listed}");
     works(&world, "packaged");
     daemon.stop();
+    let told = world.fails(1, &["agents", "add", "packaged", "--registry", &place, "--version", "9.9.9"]);
+    assert!(
+        told.contains("npm has no fixture-npm@9.9.9; `npm view fixture-npm versions` lists")
+            && !told.contains("npm error"),
+        "{told}"
+    );
 }
 
 // issue 14: a wheel of PyPI in an environment of its own, locked with hashes
@@ -153,7 +159,7 @@ fn what_there_is_is_told() {
         "{told}"
     );
     let told = world.fails(2, &["agents", "add", "x", "--registry", &place, "--kind", "docker"]);
-    assert!(told.contains("it is binary, npx or uvx"), "{told}");
+    assert!(told.contains("possible values: binary, npx, uvx"), "{told}");
 }
 
 // issue 14: an agent that does not start leaves no entry, and says what it wrote; --no-check installs it all the same

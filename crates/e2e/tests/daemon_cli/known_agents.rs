@@ -103,6 +103,19 @@ fn get(daemon: &Daemon, path: &str) -> String {
     String::from_utf8(answer.body).expect("text")
 }
 
+// issue 14: a check names the login that the agent itself does not name, where its makers' command is there
+#[test]
+fn a_check_names_the_login_of_the_makers() {
+    let scratch = Scratch::new();
+    stand_in(&scratch.path("bin/claude-agent-acp"), "");
+    let check = || run(&scratch, &["bin"], &["agents", "check", "claude"]);
+    let (exit, out, err) = check();
+    assert!(exit == Exit::Code(0) && out.ends_with("login     it names no way\n"), "{out}{err}");
+    stand_in(&scratch.path("bin/claude"), "");
+    let (_, out, err) = check();
+    assert!(out.ends_with("login     Claude: `claude /login`\n"), "{out}{err}");
+}
+
 // issue 14: each of the 14 works by its name alone when its program is in PATH, with the arguments that make it an agent
 #[test]
 fn every_known_agent_runs_by_its_name() {

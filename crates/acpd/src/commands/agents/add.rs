@@ -60,7 +60,8 @@ async fn add_by(programs: &Programs, args: cli::Add) -> Result<(), Failure> {
     let daemon = enter(&place, &mut there, &entry, how)?.tell_daemon().await;
     let swept = place.sweep(&locked, name, &there.receipt.version).await?;
     let (receipt, program, file) = (&there.receipt, &there.program, place.config_file());
-    let outcome = Outcome { receipt, program, was_there, checked: &checked, daemon, swept, file };
+    let before = old.as_ref();
+    let outcome = Outcome { receipt, program, before, was_there, checked: &checked, daemon, swept, file };
     print(&if args.place.json { outcome.object().to_string() } else { outcome.words() })?;
     if let Some(companion) = wish.known.and_then(|known| known.companion) {
         let path = std::env::var_os("PATH").unwrap_or_default();

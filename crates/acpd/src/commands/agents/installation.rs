@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::wish::Wish;
-use super::{explain, with_progress};
+use super::{explain, login, with_progress};
 use crate::config;
 use crate::exit::{Code, Failure};
 use crate::installing::{
@@ -13,7 +13,7 @@ use crate::local_host::agent_specs;
 use acpd_catalog::{Chosen, Locked, Package, Published, Receipt, Scripts, Source, Version};
 use acpd_host::AgentCheck;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// How it is installed.
@@ -162,7 +162,8 @@ fn already<'a>(
 /// What a start of it has shown.
 pub(super) enum Checked {
     Not,
-    Works(Box<AgentCheck>),
+    /// With the ways to log in to it.
+    Works(Box<AgentCheck>, Vec<String>),
     /// It runs, and answers with an error of its own, such as for want of a login.
     Refuses(Box<AgentCheck>),
 }
@@ -171,7 +172,7 @@ impl Checked {
     pub(super) fn check(&self) -> Option<&AgentCheck> {
         match self {
             Self::Not => None,
-            Self::Works(check) | Self::Refuses(check) => Some(check),
+            Self::Works(check, _) | Self::Refuses(check) => Some(check),
         }
     }
 }
@@ -192,7 +193,8 @@ pub(super) async fn check(
     let checked = acpd_host::check_agent(supervisor, scope, &spec, &cwd);
     let checked = Box::new(with_progress(name.as_str(), checked).await);
     if checked.ok {
-        return Ok(Checked::Works(checked));
+        let ways = login::ways_of(&spec, checked.initialize.as_ref().unwrap_or(&Value::Null));
+        return Ok(Checked::Works(checked, ways));
     }
     if checked.refused {
         return Ok(Checked::Refuses(checked));

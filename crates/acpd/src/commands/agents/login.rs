@@ -23,7 +23,7 @@ use acpd_host::{AgentHandle, AgentSpec, Offered, TaskScope, error_code, method, 
 use acpd_supervisor::{ExitStatus, ProgramSpec, StderrLine, Supervisor, program_environment};
 use rustix::process::Signal;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -62,6 +62,33 @@ pub(super) async fn login(asked: Asked) -> Result<(), Failure> {
     done
 }
 
+/// The ways to log in to an agent, in a line each, by its answer to `initialize`.
+pub(super) fn ways_of(spec: &AgentSpec, initialized: &Value) -> Vec<String> {
+    offered(spec, initialized).into_iter().map(|way| way.words).collect()
+}
+
+fn offered(spec: &AgentSpec, initialized: &Value) -> Vec<Way> {
+    let path = variable(spec, "PATH").unwrap_or_default();
+    ways(&initialized["authMethods"], &own(spec), known_agent(spec), |program| to_run(program, &path))
+}
+
+/// How the agent itself is run.
+fn own(spec: &AgentSpec) -> Command {
+    let program = &spec.program;
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    Command {
+        program: text(&program.command),
+        args: program.args.iter().map(text).collect(),
+        env: Vec::new(),
+    }
+}
+
+/// A variable of an agent's environment.
+fn variable(spec: &AgentSpec, name: &str) -> Option<OsString> {
+    let own = spec.program.env.iter().find(|(own, _)| own == name);
+    own.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
+}
+
 /// A login that is under way.
 struct Login<'a> {
     entry: &'a Agent,
@@ -77,10 +104,7 @@ impl Login<'_> {
             agent = self.start() => agent?,
             () = stops.next() => return Err(interrupted()),
         };
-        let known = known_agent(self.spec);
-        let methods = &agent.info().result["authMethods"];
-        let path = self.variable("PATH").unwrap_or_default();
-        let ways = ways(methods, &self.own(), known, |program| to_run(program, &path));
+        let ways = offered(self.spec, &agent.info().result);
         let name = &self.spec.name;
         let chosen = match meant(&ways, said) {
             Meant::One(way) => way.clone(),
@@ -130,18 +154,8 @@ impl Login<'_> {
         })
     }
 
-    /// How the agent itself is run.
-    fn own(&self) -> Command {
-        let program = &self.spec.program;
-        let text = |word: &OsString| word.to_string_lossy().into_owned();
-        let args = program.args.iter().map(text).collect();
-        Command { program: text(&program.command), args, env: Vec::new() }
-    }
-
-    /// A variable of the agent's environment.
     fn variable(&self, name: &str) -> Option<OsString> {
-        let own = self.spec.program.env.iter().find(|(own, _)| own == name);
-        own.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
+        variable(self.spec, name)
     }
 
     /// Asks the person on the terminal; without one, says what there is.

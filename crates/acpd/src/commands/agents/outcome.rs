@@ -14,6 +14,8 @@ use std::path::Path;
 pub(super) struct Outcome<'a> {
     pub(super) receipt: &'a Receipt,
     pub(super) program: &'a Path,
+    /// The one that had the entry before.
+    pub(super) before: Option<&'a Receipt>,
     pub(super) was_there: bool,
     pub(super) checked: &'a Checked,
     pub(super) daemon: Daemonized,
@@ -25,7 +27,7 @@ pub(super) struct Outcome<'a> {
 impl Outcome<'_> {
     /// For programs.
     pub(super) fn object(&self) -> Value {
-        let Self { receipt, program, was_there, checked, daemon, swept, file } = self;
+        let Self { receipt, program, was_there, checked, daemon, swept, file, .. } = self;
         json!({
             "name": receipt.name,
             "version": receipt.version,
@@ -47,7 +49,7 @@ impl Outcome<'_> {
 
     /// In words.
     pub(super) fn words(&self) -> String {
-        let Self { receipt, program, was_there, checked, daemon, swept, file } = self;
+        let Self { receipt, program, before, was_there, checked, daemon, swept, file } = self;
         let from = receipt.source.package.as_ref().or(receipt.source.archive.as_ref());
         let mut lines = vec![format!(
             "{} {} ({}, {}) {} {}",
@@ -58,12 +60,15 @@ impl Outcome<'_> {
             if *was_there { "was installed already:" } else { "is installed:" },
             program.display()
         )];
-        if let Checked::Works(check) = checked {
-            lines.push(describe(check));
+        if let Some(before) = before.filter(|before| before.version != receipt.version) {
+            lines.push(format!("it takes the place of {}", before.version));
+        }
+        if let Checked::Works(check, ways) = checked {
+            lines.push(describe(check, ways));
         }
         lines.push(format!("[agents.{}] is in {}. {}", receipt.name, file.display(), daemon.words("")));
         lines.extend(swept.words(&receipt.name));
-        if matches!(checked, Checked::Works(_)) {
+        if matches!(checked, Checked::Works(..)) {
             let name = &receipt.name;
             lines.push(format!(
                 "next: `acpd run --agent {name} hello`, or `acpd agents login {name}` where it wants a login"

@@ -115,9 +115,17 @@ async fn update_one(
     let was_there = there.published.is_none();
     let daemon = enter(place, &mut there, &entry, how)?.tell_daemon().await;
     let swept = place.sweep(locked, name, &there.receipt.version).await?;
-    let (program, file) = (&there.program, place.config_file());
-    let outcome =
-        Outcome { receipt: &there.receipt, program, was_there, checked: &checked, daemon, swept, file };
+    let (program, before, file) = (&there.program, Some(&receipt), place.config_file());
+    let outcome = Outcome {
+        receipt: &there.receipt,
+        program,
+        before,
+        was_there,
+        checked: &checked,
+        daemon,
+        swept,
+        file,
+    };
     let mut object = outcome.object();
     object["updated"] = json!(true);
     object["from"] = json!(receipt.version);

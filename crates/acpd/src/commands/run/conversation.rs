@@ -189,6 +189,7 @@ impl Conversation {
             Some(_) if self.joined && self.turn.is_to_come() && stop_reason == "cancelled" => {
                 self.announce("the prompt was taken back before its turn began")?;
             }
+            Some(view) if self.stop.is_some() => view.cut_turn_ended(stop_reason, took)?,
             Some(view) => view.turn_ended(stop_reason, took)?,
             None => {}
         }

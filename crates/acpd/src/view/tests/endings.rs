@@ -53,6 +53,10 @@ fn a_cancelled_turn_is_one_line() {
     let mut view = piped();
     view.turn_ended("cancelled", Duration::from_millis(812)).unwrap();
     assert_eq!(texts(view).1, "! cancelled · 812 ms\n");
+    // An agent may end a turn as if it had not been told to.
+    let mut view = piped();
+    view.cut_turn_ended("end_turn", Duration::from_millis(812)).unwrap();
+    assert_eq!(texts(view).1, "! end_turn · 812 ms\n");
 }
 
 // contract 6, AU-1: an agent that wants a login is no failed turn; what it says of the ways to log in is told
