@@ -23,7 +23,7 @@ mod tls;
 mod version;
 
 pub(crate) use chosen::Setting;
-pub(crate) use connect::{connect, unreached};
+pub(crate) use connect::{Duplex, connect, secure, unreached};
 pub(crate) use error::DaemonError;
 #[cfg(test)]
 pub(crate) use error::Problem;

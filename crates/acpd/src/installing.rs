@@ -10,6 +10,7 @@ mod consent;
 mod fetch;
 mod npm;
 mod programs;
+mod proxy;
 mod python;
 mod told;
 

@@ -52,6 +52,19 @@ async fn connect_unbounded(
     }
 }
 
+/// Speaks TLS with `address` over a stream that leads there; `at` is what errors call it.
+pub(crate) async fn secure(
+    address: &Address,
+    at: &str,
+    stream: Box<dyn Duplex>,
+) -> Result<Box<dyn Duplex>, DaemonError> {
+    let Address::Tcp { host, .. } = address else { return Ok(stream) };
+    match tokio::time::timeout(CONNECT, tls::handshake(at, host, None, stream)).await {
+        Ok(done) => Ok(Box::new(done?)),
+        Err(_) => Err(DaemonError::Slow { at: at.to_owned(), within: CONNECT }),
+    }
+}
+
 /// Why there is no connection.
 pub(super) fn failed(at: &str, source: io::Error) -> DaemonError {
     let at = at.to_owned();
@@ -70,7 +83,9 @@ pub(crate) fn unreached(error: DaemonError) -> String {
         DaemonError::Absent { source, .. } | DaemonError::Connect { source, .. } => source.to_string(),
         DaemonError::Slow { within, .. } => format!("it took longer than {} s", within.as_secs()),
         DaemonError::NotTls { .. } => "what answers does not speak TLS".to_owned(),
-        DaemonError::Untrusted { source, .. } => format!("its certificate is not accepted: {source}"),
+        DaemonError::Untrusted { source, .. } => format!(
+            "its certificate is not accepted: {source}; SSL_CERT_FILE names a file of certificates to trust instead of the system's"
+        ),
         DaemonError::NoCertificates { .. } => {
             "there are no certificates to check its own against; name a file of trusted ones in SSL_CERT_FILE"
                 .to_owned()

@@ -8,7 +8,7 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -22,12 +22,12 @@ const SYSTEM: [&str; 5] = [
 ];
 
 /// Speaks TLS over a connection, trusting `ca`, or else what `SSL_CERT_FILE` or the system names.
-pub(super) async fn handshake(
+pub(super) async fn handshake<T: AsyncRead + AsyncWrite + Unpin>(
     at: &str,
     host: &str,
     ca: Option<&Path>,
-    tcp: TcpStream,
-) -> Result<TlsStream<TcpStream>, DaemonError> {
+    stream: T,
+) -> Result<TlsStream<T>, DaemonError> {
     let file = ca.map(Path::to_owned).or_else(system_file);
     let roots = roots(&file.ok_or_else(|| DaemonError::NoCertificates { at: at.to_owned() })?)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -40,7 +40,7 @@ pub(super) async fn handshake(
         let source = io::Error::new(io::ErrorKind::InvalidInput, "no certificate can have this host's name");
         failed(at, source)
     })?;
-    TlsConnector::from(Arc::new(config)).connect(name, tcp).await.map_err(|source| {
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|source| {
         let at = at.to_owned();
         match source.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
             Some(rustls::Error::InvalidCertificate(wrong)) => match remedy(wrong, ca.is_some()) {

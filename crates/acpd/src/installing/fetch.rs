@@ -1,13 +1,14 @@
 //! Fetches by https, within bounds: a few redirects, each to https, as many bytes as may come, and no silence for long.
 //!
 //! Certificates are held against those of the system, or of the file in `SSL_CERT_FILE`. Each request has a connection of its
-//! own. Not here: proxies.
+//! own, through a proxy where the environment names one.
 
+use super::proxy::tunnel;
 use super::told::Told;
 use crate::address::Address;
 use crate::clean::line;
-use crate::daemon::{connect, unreached};
-use acpd_catalog::HttpsUrl;
+use crate::daemon::{connect, secure, unreached};
+use acpd_catalog::{HttpsUrl, size};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_LENGTH, HOST, LOCATION, USER_AGENT};
 use http::{HeaderMap, Request, StatusCode, Uri};
@@ -22,7 +23,6 @@ const REDIRECTS: usize = 5;
 const SILENCE: Duration = Duration::from_secs(60);
 /// A registry's file is some hundred KiB.
 const TEXT: u64 = 16 * 1024 * 1024;
-const MIB: u64 = 1024 * 1024;
 
 /// Why something was not fetched.
 #[derive(Debug, thiserror::Error)]
@@ -31,15 +31,17 @@ pub(crate) enum FetchError {
     Address(String),
     #[error("{host} cannot be reached: {why}")]
     Unreached { host: String, why: String },
+    #[error("the proxy {proxy} cannot be used: {why}")]
+    Proxy { proxy: String, why: String },
     #[error("it was sent on to {}, which is not https", line(.0, 200))]
     NotHttps(String),
     #[error("it was sent on more than {REDIRECTS} times")]
     Redirects,
     #[error("{host} answered {status}")]
     Status { host: String, status: StatusCode },
-    #[error("it has {} MiB, more than the {} MiB that are taken", .announced / MIB, .most / MIB)]
+    #[error("it has {}, more than the {} that are taken", size(*.announced), size(*.most))]
     Announced { announced: u64, most: u64 },
-    #[error("it has more than the {} MiB that are taken", .0 / MIB)]
+    #[error("it has more than the {} that are taken", size(*.0))]
     Large(u64),
     #[error("nothing came for {} s", SILENCE.as_secs())]
     Silent,
@@ -99,9 +101,12 @@ async fn fetch_once(
     let bare = host.trim_matches(['[', ']']).to_owned();
     let address =
         Address::Tcp { host: bare, port: uri.port_u16().unwrap_or(443), tls: true, base: String::new() };
-    let stream = connect(&address, &host, None)
-        .await
-        .map_err(|error| FetchError::Unreached { host: host.clone(), why: unreached(error) })?;
+    let stream = match tunnel(&uri, &address.authority()).await? {
+        Some(tunnel) => secure(&address, &host, tunnel).await,
+        None => connect(&address, &host, None).await,
+    };
+    let stream =
+        stream.map_err(|error| FetchError::Unreached { host: host.clone(), why: unreached(error) })?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let request = Request::get(path)
         .header(HOST, address.authority())

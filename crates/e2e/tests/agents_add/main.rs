@@ -5,6 +5,8 @@ mod ends;
 mod fixtures;
 mod hostile;
 mod kinds;
+mod proxied;
+mod proxy;
 mod server;
 mod updates;
 mod world;
