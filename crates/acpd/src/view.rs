@@ -58,7 +58,7 @@ pub(crate) use record::session_record;
 pub(crate) use session_rows::{
     TopRow, hits as hit_list, list as session_list, pruned as pruned_list, top as top_table,
 };
-pub(crate) use short_ids::short_id;
+pub(crate) use short_ids::{short_ends, short_id};
 pub(crate) use spans::{age, byte_count, date_and_time, span};
 use tally::Tally;
 

@@ -8,7 +8,7 @@ const LEAST: usize = 6;
 const ALONE: usize = 8;
 
 /// The shortest end of each that no other one has, as an end or as a beginning.
-pub(super) fn short_ends(ids: &[&str]) -> Vec<String> {
+pub(crate) fn short_ends(ids: &[&str]) -> Vec<String> {
     let backwards: Vec<String> = ids.iter().map(|id| id.chars().rev().collect()).collect();
     let mut ends = backwards.clone();
     ends.sort_unstable();

@@ -1,5 +1,6 @@
 //! `acpd completions`: what each shell makes of it, and what it offers then.
 
+use crate::cli::{ids, run};
 use acpd_e2e::{Exit, Scratch, acpd};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,6 +8,8 @@ use std::process::{Command, Stdio};
 /// A home in which one agent is configured, and shells find acpd.
 fn home() -> Scratch {
     let scratch = Scratch::new().agent("nearby", "/no/such/program", &[]);
+    let state = format!("[storage]\npath = {:?}", scratch.state());
+    let scratch = scratch.config(&state);
     let config = scratch.path(".config/acpd");
     std::fs::create_dir_all(&config).expect("writable");
     std::fs::rename(scratch.config_file(), config.join("config.toml")).expect("writable");
@@ -73,6 +76,20 @@ fn bash_completes() {
     assert!(said(&scratch, &["bash", "-n"], &[file]).is_empty());
     let bash = ["bash", "--norc", "--noprofile", "-c", COMPLETE, "bash", file];
     judge("bash", |line| said(&scratch, &bash, line));
+    // Sessions are those of a daemon that runs.
+    let sessions = || {
+        let mut words = said(&scratch, &bash, &["acpd", "sessions", "show", ""]);
+        words.retain(|word| !word.starts_with('-'));
+        words
+    };
+    assert!(sessions().is_empty());
+    let mut daemon = scratch.serve();
+    let (exit, _, err) = run(&scratch, &["run", "hello"]);
+    assert_eq!(exit, Exit::Code(0), "{err}");
+    let id = ids(&scratch, &[]).remove(0);
+    let words = sessions();
+    assert!(matches!(&words[..], [end] if end.len() >= 6 && id.ends_with(end.trim_end())), "{id}: {words:?}");
+    daemon.stop();
     // Bash makes three words of `--format=j`, and puts what is offered into the place of the last.
     for last in [&["=", "j"][..], &["="]] {
         let words = said(&scratch, &bash, &[&["acpd", "run", "--format"], last].concat());
