@@ -50,9 +50,7 @@ async fn check(
     let checked = start(&spec).await?;
     let told = match json {
         true => serde_json::to_string(&checked)?,
-        false => {
-            describe(&checked, &login::ways_of(&spec, checked.initialize.as_ref().unwrap_or(&Value::Null)))
-        }
+        false => describe(&checked, &login::ways_of(&spec, &checked)),
     };
     match (checked.ok, json) {
         (true, _) => print(&told).map(drop),

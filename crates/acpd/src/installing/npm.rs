@@ -47,20 +47,23 @@ pub(crate) async fn newest(
     version.ok_or_else(|| InstallError::Refused(format!("npm knows no {package}")))
 }
 
-/// What npm says by a code where there is no such package, or no such version of it.
+/// What npm says by a code where there is no such package, or no such version of it. Of a package that it needs, npm's own
+/// lines tell.
 fn explained(error: ProgramError, package: &PackageSpec) -> InstallError {
     let said = match &error {
         ProgramError::Failed { said, .. } => said.as_str(),
         _ => "",
     };
-    if said.contains("ETARGET") || said.contains("No match found for version") {
-        let name = package.name();
+    let name = package.name();
+    let is_of_it = said.contains(&format!("{name}@"));
+    // A view is of nothing else.
+    if said.contains("No match found for version") || is_of_it && said.contains("ETARGET") {
         return InstallError::Refused(format!(
             "npm has no {package}; `npm view {name} versions` lists what it has"
         ));
     }
-    if said.contains("E404") {
-        return InstallError::Refused(format!("npm knows no package {}", package.name()));
+    if is_of_it && said.contains("E404") {
+        return InstallError::Refused(format!("npm knows no package {name}"));
     }
     error.into()
 }

@@ -13,7 +13,7 @@ use crate::local_host::agent_specs;
 use acpd_catalog::{Chosen, Locked, Package, Published, Receipt, Scripts, Source, Version};
 use acpd_host::AgentCheck;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 
 /// How it is installed.
@@ -193,7 +193,7 @@ pub(super) async fn check(
     let checked = acpd_host::check_agent(supervisor, scope, &spec, &cwd);
     let checked = Box::new(with_progress(name.as_str(), checked).await);
     if checked.ok {
-        let ways = login::ways_of(&spec, checked.initialize.as_ref().unwrap_or(&Value::Null));
+        let ways = login::ways_of(&spec, &checked);
         return Ok(Checked::Works(checked, ways));
     }
     if checked.refused {

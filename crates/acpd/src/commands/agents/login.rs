@@ -19,7 +19,9 @@ use crate::signals::StopSignals;
 use crate::stdout::print;
 use acpd_catalog::{logged_in, to_run};
 use acpd_gateway::AgentOrigin;
-use acpd_host::{AgentHandle, AgentSpec, Offered, TaskScope, error_code, method, start_apart, told_by_agent};
+use acpd_host::{
+    AgentCheck, AgentHandle, AgentSpec, Offered, TaskScope, error_code, method, start_apart, told_by_agent,
+};
 use acpd_supervisor::{ExitStatus, ProgramSpec, StderrLine, Supervisor, program_environment};
 use rustix::process::Signal;
 use serde::Deserialize;
@@ -62,8 +64,9 @@ pub(super) async fn login(asked: Asked) -> Result<(), Failure> {
     done
 }
 
-/// The ways to log in to an agent, in a line each, by its answer to `initialize`.
-pub(super) fn ways_of(spec: &AgentSpec, initialized: &Value) -> Vec<String> {
+/// The ways to log in to an agent that was started, in a line each.
+pub(super) fn ways_of(spec: &AgentSpec, checked: &AgentCheck) -> Vec<String> {
+    let initialized = checked.initialize.as_ref().unwrap_or(&Value::Null);
     offered(spec, initialized).into_iter().map(|way| way.words).collect()
 }
 
