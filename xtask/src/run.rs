@@ -2,20 +2,27 @@
 //!
 //! stdout and stderr of the command share one pipe, so that their order stays. Invariant: [`run`] returns soon
 //! after the command has ended, also when something it left behind holds the pipe open; that is then a failure,
-//! because here a process that outlives its test is a bug. Not here: which commands, and in what order.
+//! because here a process that outlives its test is a bug. What does not end is killed, and what ran then is shown. Not here:
+//! which commands, and in what order.
 
-use anyhow::{Context, Result, ensure};
+use acpd_testkit::running;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::ops::AddAssign;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::mpsc::sync_channel;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long the rest of the output may take after the command has ended.
 const REST: Duration = Duration::from_secs(5);
+
+/// How long a command may take: several times what the longest takes.
+const LIMIT: Duration = Duration::from_mins(15);
 
 /// Tests that `cargo test`, `node --test`, vitest, pytest and Playwright reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,18 +62,37 @@ impl Counts {
 
 /// Runs the command to its good end and adds the tests it reports to `counts`.
 pub(crate) fn run(command: Command, counts: &mut Counts) -> Result<()> {
-    run_within(command, counts, REST, |line| anstream::println!("{line}"))
+    run_within(command, counts, Limits::default(), |line| anstream::println!("{line}"))
 }
 
-/// The same; what it prints is shown in one piece at its end, below `head`.
-pub(crate) fn run_apart(command: Command, head: &str, counts: &mut Counts) -> Result<()> {
+/// How long things may take.
+struct Limits {
+    /// The command, if anything limits it.
+    command: Option<Duration>,
+    /// The rest of its output, after its end.
+    rest: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { command: Some(LIMIT), rest: REST }
+    }
+}
+
+/// The same within a limit of its own; what it prints is shown in one piece at its end, below `head`.
+pub(crate) fn run_apart(
+    command: Command,
+    limit: Option<Duration>,
+    head: &str,
+    counts: &mut Counts,
+) -> Result<()> {
     let printed = Arc::new(Mutex::new(head.to_owned() + "\n"));
     let kept = Arc::clone(&printed);
     let add = move |line: &str| {
         let mut printed = kept.lock().unwrap_or_else(PoisonError::into_inner);
         printed.extend([line, "\n"]);
     };
-    let ended = run_within(command, counts, REST, add);
+    let ended = run_within(command, counts, Limits { command: limit, ..Limits::default() }, add);
     anstream::print!("{}", printed.lock().unwrap_or_else(PoisonError::into_inner));
     ended
 }
@@ -74,7 +100,7 @@ pub(crate) fn run_apart(command: Command, head: &str, counts: &mut Counts) -> Re
 fn run_within(
     mut command: Command,
     counts: &mut Counts,
-    rest: Duration,
+    limits: Limits,
     mut show: impl FnMut(&str) + Send + 'static,
 ) -> Result<()> {
     let shown = format!("{command:?}");
@@ -97,12 +123,47 @@ fn run_within(
         }
         sender.send(all)
     });
+    let watch = limits.command.map(|limit| Watch::over(&child, limit)).transpose()?;
     let status = child.wait()?;
+    let running = watch.and_then(Watch::running_at_limit);
     let left_behind =
         || format!("{shown} ended, but a process that it left behind still holds its output open");
-    *counts = counted.recv_timeout(rest).with_context(left_behind)?;
+    let all = counted.recv_timeout(limits.rest);
+    if let (Some(running), Some(limit)) = (running, limits.command) {
+        *counts = all.unwrap_or(*counts);
+        bail!("{shown} did not end in {} s, and was killed while there ran:\n{running}", limit.as_secs());
+    }
+    *counts = all.with_context(left_behind)?;
     ensure!(status.success(), "{shown} ended with {status}");
     Ok(())
+}
+
+/// Kills a process that does not end within its limit.
+struct Watch {
+    ended: Sender<()>,
+    watching: JoinHandle<Option<String>>,
+}
+
+impl Watch {
+    fn over(child: &Child, limit: Duration) -> Result<Self> {
+        let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+        let (ended, has_ended) = channel();
+        let watching = std::thread::spawn(move || {
+            if has_ended.recv_timeout(limit) != Err(RecvTimeoutError::Timeout) {
+                return None;
+            }
+            let running = running().join("\n");
+            // It may have ended at this moment.
+            pidfd_send_signal(&process, Signal::KILL).ok().map(|()| running)
+        });
+        Ok(Self { ended, watching })
+    }
+
+    /// The processes there were when the limit was over, if it was before the end.
+    fn running_at_limit(self) -> Option<String> {
+        drop(self.ended);
+        self.watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
 }
 
 /// What a command prints on stdout, trimmed, when it can be started and succeeds.
@@ -164,10 +225,22 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut command = shell("sleep 1000 & echo $! >sleeper");
         command.current_dir(dir.path());
-        let result = run_within(command, &mut Counts::default(), Duration::from_millis(50), |_| ());
+        let limits = Limits { rest: Duration::from_millis(50), ..Limits::default() };
+        let result = run_within(command, &mut Counts::default(), limits, |_| ());
         let mut kill = shell("kill $(cat sleeper)");
         kill.current_dir(dir.path());
         assert!(answer(kill).is_some());
         assert!(result.expect_err("it is left").to_string().contains("left behind"));
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_killed_and_counted_until_then() {
+        let script = "echo 'test result: ok. 3 passed; 0 failed'; exec sleep 1000";
+        let limits = Limits { command: Some(Duration::from_millis(500)), ..Limits::default() };
+        let mut counts = Counts::default();
+        let error = run_within(shell(script), &mut counts, limits, |_| ()).expect_err("it does not end");
+        assert_eq!(counts.passed, 3);
+        assert!(error.to_string().contains("did not end in 0 s"), "{error}");
+        assert!(error.to_string().contains("sleep 1000"), "{error}");
     }
 }

@@ -52,7 +52,7 @@ pub use noise::{fill_the_disk, noise};
 #[cfg(feature = "schema")]
 pub use oracle::{check_from_agent, check_from_client};
 pub use process::{Exit, ReadTimeout, anonymous_memory, exit_of, families, open_files, peak_memory};
-pub use process::{processor_time, resident_memory, thread_names, zombie_children};
+pub use process::{processor_time, resident_memory, running, thread_names, zombie_children};
 pub use pseudo_terminal::{OnTerminal, PseudoTerminal};
 pub use record::{containment_here, timeless};
 pub use run_mark::{Marked, RunMark};

@@ -142,6 +142,20 @@ pub fn processor_time(pid: u32) -> Duration {
     Duration::from_millis(10) * ticks.sum::<u32>()
 }
 
+/// What runs, a line each: pid, parent, state, time of processors, command. Those with the most time come first.
+pub fn running() -> Vec<String> {
+    let line = |pid| {
+        let (state, parent) = state_and_parent(pid)?;
+        let command = fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|command| !command.is_empty())?;
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        let (time, command) = (processor_time(pid), command.chars().take(200).collect::<String>());
+        Some((time, format!("{pid:>8} {parent:>8} {state} {:>9.2} s  {command}", time.as_secs_f64())))
+    };
+    let mut lines: Vec<_> = processes().filter_map(line).collect();
+    lines.sort_by(|a, b| b.cmp(a));
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
 fn processes() -> impl Iterator<Item = u32> {
     let all = fs::read_dir("/proc").expect("Linux has /proc").flatten();
     all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -160,11 +174,14 @@ fn stat(pid: u32) -> Option<String> {
     Some(stat.rsplit_once(')')?.1.to_owned())
 }
 
+/// A process that is being replaced by another program is looked at so often: some seconds.
+const LOOKS: usize = 100_000;
+
 /// What a process was started with: its `environ` or its `cmdline`; empty when there is none to be read. A process that
 /// is just being replaced by another program has none for a moment, and is looked at again.
 pub(crate) fn started_with(pid: u32, file: &str) -> Vec<u8> {
     let mut was_settled = false;
-    loop {
+    for _ in 0..LOOKS {
         // Gone meanwhile, or not ours to look at.
         let Ok(found) = fs::read(format!("/proc/{pid}/{file}")) else { return Vec::new() };
         if !found.is_empty() {
@@ -179,13 +196,14 @@ pub(crate) fn started_with(pid: u32, file: &str) -> Vec<u8> {
             (_, Some("0")) => false,
             _ => true,
         };
-        // What has settled since the look at it is looked at once more, and one without any not for ever.
+        // What has settled since the look at it is looked at once more.
         if is_settled && was_settled {
             return found;
         }
         was_settled = is_settled;
         std::thread::yield_now();
     }
+    Vec::new()
 }
 
 /// A child may be dead for a moment before it is waited for; not longer.

@@ -56,7 +56,8 @@ pub(super) fn run(lanes: &[Vec<Step>; 2], root: &Path, outcome: &mut Outcome) {
 fn perform(step: Step, root: &Path, counts: &mut Counts) -> Result<()> {
     let mut command = run::command(this_program()?);
     command.args(["test", "--in-lane", "--only", &step.name()]).current_dir(root);
-    run::run_apart(command, "", counts)
+    // Its commands have limits.
+    run::run_apart(command, None, "", counts)
 }
 
 /// What runs here, also when the build has put a newer one in its place.

@@ -1,7 +1,7 @@
 //! Every test of the workspace: cargo builds the programs, and two of them run at a time.
 //!
 //! cargo would run one after the other, and the last tests of each, which wait for a timer more often than not, would have the
-//! machine for themselves. Invariant: all that cargo has built is run, also behind one that fails. Not here: tests in documentation,
+//! machine for themselves. What measures time runs behind the others, alone. Invariant: all that cargo has built is run, also behind one that fails. Not here: tests in documentation,
 //! which cargo runs itself.
 
 use super::HEAD;
@@ -11,10 +11,17 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 const BUILD: &str = "cargo test --workspace --locked --no-run --message-format json-render-diagnostics";
 const DOCUMENTED: &str = "cargo test --workspace --locked --no-fail-fast --doc";
 const AT_ONCE: usize = 2;
+
+/// How long a program may take: four times what the longest takes on a slow machine.
+const LIMIT: Duration = Duration::from_mins(8);
+
+/// Programs whose tests measure time.
+const ALONE: [&str; 1] = ["promptness"];
 
 /// One program of tests.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +36,23 @@ struct Program {
 pub(super) fn run(root: &Path, counts: &mut Counts) -> Result<()> {
     let programs = build(root)?;
     ensure!(!programs.is_empty(), "cargo has built no test");
+    let (alone, others): (Vec<_>, Vec<_>) =
+        programs.into_iter().partition(|program| ALONE.contains(&program.name.as_str()));
+    let mut failures = Vec::new();
+    for (programs, at_once) in [(others, AT_ONCE), (alone, 1)] {
+        failures.extend(run_all(programs, at_once, root, counts));
+    }
+    if let Err(error) = run::run(run::line(DOCUMENTED, root), counts) {
+        failures.push(format!("{error:#}"));
+    }
+    match failures.is_empty() {
+        true => Ok(()),
+        false => bail!("{}", failures.join("\n")),
+    }
+}
+
+/// Runs so many at a time; says what failed.
+fn run_all(programs: Vec<Program>, at_once: usize, root: &Path, counts: &mut Counts) -> Vec<String> {
     let queue = Mutex::new(programs.into_iter());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
@@ -41,7 +65,7 @@ pub(super) fn run(root: &Path, counts: &mut Counts) -> Result<()> {
         (counts, failed)
     };
     let workers = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
         let done = workers.into_iter().map(|worker| worker.join());
         done.collect::<Vec<_>>()
     });
@@ -51,13 +75,7 @@ pub(super) fn run(root: &Path, counts: &mut Counts) -> Result<()> {
         *counts += counted;
         failures.extend(failed);
     }
-    if let Err(error) = run::run(run::line(DOCUMENTED, root), counts) {
-        failures.push(format!("{error:#}"));
-    }
-    match failures.is_empty() {
-        true => Ok(()),
-        false => bail!("{}", failures.join("\n")),
-    }
+    failures
 }
 
 fn run_one(program: &Program, root: &Path, counts: &mut Counts) -> Result<()> {
@@ -69,7 +87,7 @@ fn run_one(program: &Program, root: &Path, counts: &mut Counts) -> Result<()> {
     command.env("RUST_TEST_THREADS", threads.div_ceil(AT_ONCE).to_string());
     let package = program.package.strip_prefix(root).unwrap_or(&program.package);
     let head = format!("\n{HEAD}[test]{HEAD:#} {}: {}", package.display(), program.name);
-    run::run_apart(command, &head, counts)
+    run::run_apart(command, Some(LIMIT), &head, counts)
 }
 
 /// Builds them, and gives them in the order of their packages.

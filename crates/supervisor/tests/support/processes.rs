@@ -15,7 +15,8 @@ pub(crate) fn processes_with(mark: &[u8]) -> Vec<u32> {
 /// program has none for a moment, and is looked at again.
 fn environment(pid: u32) -> Vec<u8> {
     let mut was_settled = false;
-    loop {
+    // Some seconds.
+    for _ in 0..100_000 {
         // Gone meanwhile, or not ours to look at.
         let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return Vec::new() };
         if !environment.is_empty() {
@@ -31,11 +32,12 @@ fn environment(pid: u32) -> Vec<u8> {
             (_, Some(&"0")) => false,
             _ => true,
         };
-        // What has settled since the look at it is looked at once more, and one without an environment not for ever.
+        // What has settled since the look at it is looked at once more.
         if is_settled && was_settled {
             return environment;
         }
         was_settled = is_settled;
         std::thread::yield_now();
     }
+    Vec::new()
 }
