@@ -300,8 +300,13 @@ async fn ask_again(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result
 
 /// Asks a keeper for its program.
 async fn ask(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result<Found, AttachError> {
-    let socket =
-        UnixStream::connect(within(directory, &file_of(mark.as_str(), SOCKET))).await.map_err(gone)?;
+    let socket = match UnixStream::connect(within(directory, &file_of(mark.as_str(), SOCKET))).await {
+        // A socket has its name for a moment before it listens.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && lives(mark).await => {
+            return Err(AttachError::Dropped);
+        }
+        connected => connected.map_err(gone)?,
+    };
     let keeper_pid = rustix::net::sockopt::socket_peercred(&socket).map_err(io::Error::from)?.pid;
     // It lived after that if it answers, so it is the one with this number.
     let keeper = KeeperProcess::found(keeper_pid).map_err(gone)?;
@@ -325,6 +330,12 @@ async fn ask(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result<Found
     let stdout = stdout.ok_or_else(missing)?;
     let keeper_pid = keeper_pid.as_raw_nonzero().get().unsigned_abs();
     Ok(Found { keeper, keeper_pid, control, head: *head, retained, stdout })
+}
+
+/// Whether the keeper of a program is there.
+async fn lives(mark: &ProcessMark) -> bool {
+    let mark = mark.clone();
+    tokio::task::spawn_blocking(move || keeper_of(&mark).is_some()).await.unwrap_or(false)
 }
 
 async fn is_keeper(pid: Pid, mark: &ProcessMark) -> bool {
