@@ -34,6 +34,16 @@ pub enum Reach {
     Gone(Duration),
 }
 
+impl Reach {
+    /// Since when a node is gone, seen from `now`; one that was not heard for a lease is as well, where there is one to go by.
+    pub fn gone_since(self, now: Duration, lease: Option<Duration>) -> Option<Duration> {
+        match self {
+            Self::Gone(since) => Some(since),
+            Self::Heard(last) => lease.filter(|lease| now.saturating_sub(last) > *lease).map(|_| last),
+        }
+    }
+}
+
 impl Directory {
     /// A directory of which all is still to be told.
     pub fn new() -> Self {
@@ -111,14 +121,17 @@ impl Directory {
         self.sessions.get(session).map(|(record, revision)| (record, *revision))
     }
 
-    /// Since when the owner of a session is gone; None while it is there. An owner that was never heard of, or another one of
-    /// its name, is gone since the beginning.
-    pub fn unreachable_since(&self, session: &SessionRecord) -> Option<Duration> {
+    /// Since when the owner of a session is gone, seen from `now` as in [`Reach::gone_since`]; None while it is there. An owner
+    /// that was never heard of, or another one of its name, is gone since the beginning.
+    pub fn unreachable_since(
+        &self,
+        session: &SessionRecord,
+        now: Duration,
+        lease: Option<Duration>,
+    ) -> Option<Duration> {
         match self.nodes.get(&session.node) {
-            Some(node) if node.record.id != session.node_id => Some(Duration::ZERO),
-            Some(Node { reach: Reach::Gone(since), .. }) => Some(*since),
-            Some(_) => None,
-            None => Some(Duration::ZERO),
+            Some(node) if node.record.id == session.node_id => node.reach.gone_since(now, lease),
+            _ => Some(Duration::ZERO),
         }
     }
 
@@ -160,16 +173,26 @@ mod tests {
     fn the_owner_of_a_session_is_there_or_gone() {
         let (mut directory, one) = (Directory::new(), node("a", "1"));
         let of_one = session("s", &one);
-        assert_eq!(directory.unreachable_since(&of_one), Some(Duration::ZERO));
+        assert_eq!(directory.unreachable_since(&of_one, seconds(6), None), Some(Duration::ZERO));
         directory.apply(told(&one, 1), seconds(1));
-        assert_eq!(directory.unreachable_since(&of_one), None);
+        assert_eq!(directory.unreachable_since(&of_one, seconds(6), None), None);
         directory.apply(Change::NodeGone(one.name.clone()), seconds(2));
         directory.apply(Change::NodeGone(one.name.clone()), seconds(3));
-        assert_eq!(directory.unreachable_since(&of_one), Some(seconds(2)), "since the first time");
+        assert_eq!(
+            directory.unreachable_since(&of_one, seconds(6), None),
+            Some(seconds(2)),
+            "since the first time"
+        );
         directory.apply(told(&one, 4), seconds(4));
         assert_eq!(directory.node(&one.name).map(|(_, reach)| reach), Some(Reach::Heard(seconds(4))));
+        let silent = |now| directory.unreachable_since(&of_one, now, Some(seconds(20)));
+        assert_eq!(
+            (silent(seconds(24)), silent(seconds(25))),
+            (None, Some(seconds(4))),
+            "since it was heard"
+        );
         directory.apply(told(&node("a", "2"), 5), seconds(5));
-        assert_eq!(directory.unreachable_since(&of_one), Some(Duration::ZERO));
+        assert_eq!(directory.unreachable_since(&of_one, seconds(6), None), Some(Duration::ZERO));
     }
 
     // design fleet: what was missed while nothing was told is made up for

@@ -23,6 +23,9 @@ pub struct NodeRecord {
     pub name: NodeName,
     /// Which one of that name it is.
     pub id: NodeId,
+    /// Which life of it this is: another one at each start.
+    #[serde(default)]
+    pub run: String,
     /// Where other nodes reach it; None where they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
@@ -39,6 +42,9 @@ pub struct NodeRecord {
     /// It takes no new sessions.
     #[serde(default)]
     pub draining: bool,
+    /// Fingerprints of the tokens that see all its sessions, also while it is gone.
+    #[serde(default)]
+    pub seers: Vec<String>,
 }
 
 impl NodeRecord {
@@ -47,12 +53,14 @@ impl NodeRecord {
         Self {
             name,
             id,
+            run: String::new(),
             address: None,
             version: version.to_owned(),
             labels: Vec::new(),
             agents: Vec::new(),
             room: 0,
             draining: false,
+            seers: Vec::new(),
         }
     }
 }

@@ -1,0 +1,213 @@
+//! A node's part in its fleet: it says that it is there, writes its sessions into the directory, and follows it.
+//!
+//! Three loops that never end and wait for nothing of one another, so that an engine that does not answer holds up nothing but
+//! itself. What is decided is in [`Published`](crate::published::Published), [`Directory`] and [`Lease`]. Not here: where the sessions
+//! come from.
+
+mod beating;
+mod following;
+mod publishing;
+
+use crate::directory::{Directory, Reach};
+use crate::engine::{Engine, Pending, Revision};
+use crate::lease::{Lease, Standing};
+use crate::name::NodeName;
+use crate::published::Row;
+use crate::record::{NodeRecord, SessionRecord};
+use acpd_record::SessionId;
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The sessions of this node.
+pub trait Local: Debug + Send + Sync {
+    /// Those that have changed since this moment, in milliseconds since 1970.
+    fn changed(&self, since_ms: i64) -> Pending<'_, Result<Vec<Row>, String>>;
+
+    /// All there are.
+    fn all(&self) -> Pending<'_, Result<BTreeSet<SessionId>, String>>;
+}
+
+/// A node in its fleet. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Member {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    engine: Arc<dyn Engine>,
+    lease: Lease,
+    me: Mutex<Me>,
+    /// Told when what this node says of itself has changed.
+    changed: Notify,
+    directory: RwLock<Watched>,
+    origin: Instant,
+}
+
+#[derive(Debug)]
+struct Me {
+    record: NodeRecord,
+    revision: Option<Revision>,
+    /// When the last heartbeat that was taken was begun.
+    heard: Option<Duration>,
+    /// Why the engine does not have it, in one line.
+    trouble: Option<String>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    directory: Directory,
+    /// Whether changes are told as they come.
+    is_told: bool,
+}
+
+/// A node as another one sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sight {
+    /// What it says of itself.
+    pub record: NodeRecord,
+    /// For how long it has not been there; None while it is.
+    pub gone_for: Option<Duration>,
+}
+
+/// Where a session is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Owned {
+    /// Its entry.
+    pub session: SessionRecord,
+    /// Its node, if that was ever heard of.
+    pub node: Option<NodeRecord>,
+    /// For how long its node has not been there; None while it is.
+    pub gone_for: Option<Duration>,
+}
+
+impl Member {
+    /// A node that has said nothing yet.
+    pub fn new(engine: Arc<dyn Engine>, record: NodeRecord, lease: Lease) -> Self {
+        let me = Me { record, revision: None, heard: None, trouble: None };
+        let directory = Watched { directory: Directory::new(), is_told: false };
+        let shared = Shared {
+            engine,
+            lease,
+            me: Mutex::new(me),
+            changed: Notify::new(),
+            directory: RwLock::new(directory),
+            origin: Instant::now(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// What this node says of itself.
+    pub fn me(&self) -> NodeRecord {
+        self.shared.me.lock().record.clone()
+    }
+
+    /// Says something else of this node from now on.
+    pub fn change(&self, change: impl FnOnce(&mut NodeRecord)) {
+        let mut me = self.shared.me.lock();
+        let before = me.record.clone();
+        change(&mut me.record);
+        if me.record != before {
+            self.shared.changed.notify_one();
+        }
+    }
+
+    /// Why the fleet does not know of this node, in one line.
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.me.lock().trouble.clone()
+    }
+
+    /// Whether what is known of the fleet may be old, because the engine does not answer.
+    pub fn is_stale(&self) -> bool {
+        !self.shared.directory.read().is_told || self.standing() != Standing::Held
+    }
+
+    /// How this node stands with the engine.
+    pub fn standing(&self) -> Standing {
+        let heard = self.shared.me.lock().heard;
+        heard.map_or(Standing::Fenced, |heard| self.shared.lease.standing(self.now().saturating_sub(heard)))
+    }
+
+    /// All nodes by name, this one too.
+    pub fn nodes(&self) -> Vec<Sight> {
+        let (now, lease) = (self.now(), self.judging());
+        let watched = self.shared.directory.read();
+        let sight = |(record, reach): (&NodeRecord, Reach)| Sight {
+            record: record.clone(),
+            gone_for: gone_for(reach.gone_since(now, lease), now),
+        };
+        watched.directory.nodes().map(sight).collect()
+    }
+
+    /// A node of this name.
+    pub fn node(&self, name: &NodeName) -> Option<Sight> {
+        let (now, lease) = (self.now(), self.judging());
+        let watched = self.shared.directory.read();
+        let (record, reach) = watched.directory.node(name)?;
+        Some(Sight { record: record.clone(), gone_for: gone_for(reach.gone_since(now, lease), now) })
+    }
+
+    /// Where a session is that another node owns; None where this node owns it, or the fleet does not know it.
+    pub fn elsewhere(&self, session: &SessionId) -> Option<Owned> {
+        let me = self.shared.me.lock().record.id.clone();
+        let (now, lease) = (self.now(), self.judging());
+        let watched = self.shared.directory.read();
+        let (record, _) = watched.directory.session(session)?;
+        (record.node_id != me).then(|| owned(&watched.directory, record, now, lease))
+    }
+
+    /// The sessions of other nodes that are meant.
+    pub fn sessions_elsewhere(&self, mut is_meant: impl FnMut(&Owned) -> bool) -> Vec<Owned> {
+        let me = self.shared.me.lock().record.id.clone();
+        let (now, lease) = (self.now(), self.judging());
+        let watched = self.shared.directory.read();
+        let others = watched.directory.sessions().filter(|session| session.node_id != me);
+        others
+            .map(|session| owned(&watched.directory, session, now, lease))
+            .filter(|owned| is_meant(owned))
+            .collect()
+    }
+
+    /// Sessions of the fleet whose nodes are not there.
+    pub fn unreachable_sessions(&self) -> usize {
+        self.sessions_elsewhere(|owned| owned.gone_for.is_some()).len()
+    }
+
+    /// Does a node's part, with its own sessions; never ends.
+    pub async fn run(&self, local: &dyn Local) {
+        tokio::join!(self.beat(), self.follow(), self.publish(local));
+    }
+
+    /// Leaves the fleet: its sessions are shown as those of a node that is gone.
+    pub async fn leave(&self) {
+        let name = self.me().name;
+        if let Err(error) = self.shared.engine.remove_node(&name).await {
+            tracing::debug!(%error, "the fleet learns by the lease that this node is gone");
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.shared.origin.elapsed()
+    }
+
+    /// After how long another node counts as gone; never while this one may have missed what the others say.
+    fn judging(&self) -> Option<Duration> {
+        (!self.is_stale()).then(|| self.shared.lease.lease())
+    }
+}
+
+/// From since when to for how long.
+fn gone_for(since: Option<Duration>, now: Duration) -> Option<Duration> {
+    since.map(|since| now.saturating_sub(since))
+}
+
+fn owned(directory: &Directory, session: &SessionRecord, now: Duration, lease: Option<Duration>) -> Owned {
+    let node = directory.node(&session.node).filter(|(node, _)| node.id == session.node_id);
+    let gone_for = gone_for(directory.unreachable_since(session, now, lease), now);
+    Owned { session: session.clone(), node: node.map(|(node, _)| node.clone()), gone_for }
+}

@@ -1,0 +1,23 @@
+//! Following the directory.
+
+use super::Member;
+use crate::engine::Change;
+
+impl Member {
+    /// Follows the directory.
+    pub(super) async fn follow(&self) -> ! {
+        loop {
+            let told = self.shared.engine.watch().await;
+            if let Ok(mut changes) = told {
+                self.shared.directory.write().directory.apply(Change::Again, self.now());
+                while let Some(change) = changes.recv().await {
+                    let mut watched = self.shared.directory.write();
+                    watched.directory.apply(change, self.now());
+                    watched.is_told = watched.directory.is_complete();
+                }
+            }
+            self.shared.directory.write().is_told = false;
+            tokio::time::sleep(self.shared.lease.heartbeat()).await;
+        }
+    }
+}

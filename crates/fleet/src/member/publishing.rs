@@ -1,0 +1,112 @@
+//! Writing the own sessions into the directory.
+
+use super::{Local, Member};
+use crate::engine::{EngineError, Expected};
+use crate::published::{Published, Row};
+use crate::record::SessionRecord;
+use acpd_record::SessionId;
+use futures_util::{StreamExt, stream};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How often a node looks which of its sessions have changed.
+const PACE: Duration = Duration::from_millis(250);
+/// How far back it looks: a row learns of its last change a moment late.
+const OVERLAP_MS: i64 = 1_000;
+/// Entries that are written at a time.
+const AT_ONCE: usize = 32;
+
+impl Member {
+    /// Writes what changes of the own sessions.
+    pub(super) async fn publish(&self, local: &dyn Local) -> ! {
+        let (mut published, mut since_ms, mut looked) = (Published::default(), 0, None);
+        loop {
+            tokio::time::sleep(PACE).await;
+            // Before that it is not known which entries are those of an earlier life.
+            if self.is_stale() {
+                continue;
+            }
+            match local.changed(since_ms).await {
+                Err(reason) => tracing::warn!(reason, "the fleet does not learn what sessions do"),
+                Ok(rows) => {
+                    let latest = rows.iter().map(|row| row.changed_ms).max();
+                    since_ms = latest.map_or(since_ms, |latest| since_ms.max(latest - OVERLAP_MS));
+                    rows.into_iter().for_each(|row| self.learn(&mut published, row));
+                }
+            }
+            self.write(&mut published).await;
+            let heartbeat = self.shared.lease.heartbeat();
+            if looked.is_none_or(|looked| self.now().saturating_sub(looked) >= heartbeat) {
+                looked = Some(self.now());
+                self.remove(&mut published, local).await;
+            }
+        }
+    }
+
+    fn learn(&self, published: &mut Published, row: Row) {
+        let session = row.session.clone();
+        published.is_now(row);
+        if !published.knows_entry(&session) {
+            let me = self.me();
+            let watched = self.shared.directory.read();
+            if let Some((record, revision)) = watched.directory.session(&session) {
+                published.found(record, revision, &me);
+            }
+        }
+    }
+
+    async fn write(&self, published: &mut Published) {
+        let (me, engine) = (self.me(), &self.shared.engine);
+        let put = |(record, expected): (SessionRecord, Expected)| async move {
+            let put = engine.put_session(&record, expected).await;
+            let found = match &put {
+                Err(EngineError::Conflict) => Some(engine.session(&record.session).await),
+                _ => None,
+            };
+            (record, put, found)
+        };
+        let due = published.due(&me, self.now(), self.shared.lease.heartbeat());
+        let mut writing = std::pin::pin!(stream::iter(due).map(put).buffer_unordered(AT_ONCE));
+        while let Some((record, put, found)) = writing.next().await {
+            match (put, found) {
+                (Ok(revision), _) => published.wrote(record, revision, self.now()),
+                (_, Some(Ok(Some((found, revision))))) => {
+                    if found.node_id != me.id {
+                        tracing::warn!(session = %record.session, node = %found.node, "another node owns this session");
+                    }
+                    published.found(&found, revision, &me);
+                }
+                (_, Some(Ok(None))) => published.missing(&record.session),
+                // The engine does not answer: it is tried again when this node is heard again.
+                (Err(error), _) => {
+                    tracing::debug!(session = %record.session, %error, "the directory is behind");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Removes the entries of sessions that were deleted.
+    async fn remove(&self, published: &mut Published, local: &dyn Local) {
+        let Ok(there) = local.all().await else { return };
+        let mut gone = published.only(&there);
+        let me = self.me();
+        {
+            let watched = self.shared.directory.read();
+            let of_earlier_lives = watched.directory.sessions().filter(|session| session.node_id == me.id);
+            let of_earlier_lives = of_earlier_lives.filter(|session| !there.contains(&session.session));
+            let entry =
+                |session: &SessionRecord| watched.directory.session(&session.session).map(|(_, at)| at);
+            let more =
+                of_earlier_lives.filter_map(|session| Some((session.session.clone(), entry(session)?)));
+            let known: BTreeSet<SessionId> = gone.iter().map(|(session, _)| session.clone()).collect();
+            gone.extend(more.filter(|(session, _)| !known.contains(session)));
+        }
+        for (session, revision) in gone {
+            // One that has changed meanwhile is looked at again.
+            if let Err(error) = self.shared.engine.remove_session(&session, revision).await {
+                tracing::debug!(%session, %error, "the directory keeps a session that is not there for now");
+            }
+        }
+    }
+}
