@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod daemon;
 mod installed;
+mod nodes;
 mod operate;
 #[cfg(test)]
 mod reference;
@@ -23,6 +24,7 @@ pub use completions::{Completions, Shell};
 pub use config::ConfigCommand;
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
 pub use installed::{Add, AgentPlace, Installing, Outdated, Remove, Update};
+pub use nodes::{NodeAct, Nodes};
 pub use operate::{Doctor, Open, Operate};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 pub use sessions::{Answer, Export, Fork, Import, Prune, SessionPrompt, Several};
@@ -124,6 +126,9 @@ pub enum Command {
     /// Look at agents, install, check and update them, and log in to them
     #[command(subcommand)]
     Agents(Agents),
+    /// Look at the nodes of a fleet, and say which take new sessions
+    #[command(subcommand)]
+    Nodes(Nodes),
     /// Print what a shell needs to complete command lines of acpd
     Completions(Completions),
     /// The deterministic agent that ships with acpd, on stdin and stdout; for trying things out

@@ -24,6 +24,7 @@ mod daemon_address;
 mod daemon_config;
 mod editor;
 mod exit;
+mod fleet;
 mod form;
 mod front;
 mod hooks;

@@ -70,6 +70,7 @@ pub fn run_process() -> ExitCode {
             Command::Open(args) => commands::open::open(args).await,
             Command::Handover(handover) => commands::handover::handover(handover).await,
             Command::Reload(reload) => commands::reload::reload(reload).await,
+            Command::Nodes(args) => commands::nodes::nodes(args).await,
             Command::Agents(agents) => commands::agents::agents(agents).await,
             Command::Completions(args) => commands::completions::completions(&args),
             Command::ExampleAgent { .. } => unreachable!("it was taken off above"),

@@ -16,7 +16,7 @@ use crate::published::Row;
 use crate::record::{NodeRecord, SessionRecord};
 use acpd_record::SessionId;
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +73,10 @@ pub struct Sight {
     pub record: NodeRecord,
     /// For how long it has not been there; None while it is.
     pub gone_for: Option<Duration>,
+    /// Sessions that it has.
+    pub sessions: usize,
+    /// Those that have not ended.
+    pub live: usize,
 }
 
 /// Where a session is.
@@ -137,19 +141,37 @@ impl Member {
     pub fn nodes(&self) -> Vec<Sight> {
         let (now, lease) = (self.now(), self.judging());
         let watched = self.shared.directory.read();
-        let sight = |(record, reach): (&NodeRecord, Reach)| Sight {
-            record: record.clone(),
-            gone_for: gone_for(reach.gone_since(now, lease), now),
+        let directory = &watched.directory;
+        let mut counts: HashMap<_, (usize, usize)> = HashMap::new();
+        for session in directory.sessions() {
+            let (all, live) = counts.entry(&session.node_id).or_default();
+            (*all, *live) = (*all + 1, *live + usize::from(!session.ended));
+        }
+        let sight = |(record, reach): (&NodeRecord, Reach)| {
+            let (sessions, live) = counts.get(&record.id).copied().unwrap_or_default();
+            Sight {
+                record: record.clone(),
+                gone_for: gone_for(reach.gone_since(now, lease), now),
+                sessions,
+                live,
+            }
         };
-        watched.directory.nodes().map(sight).collect()
+        directory.nodes().map(sight).collect()
     }
 
     /// A node of this name.
     pub fn node(&self, name: &NodeName) -> Option<Sight> {
+        self.nodes().into_iter().find(|sight| sight.record.name == *name)
+    }
+
+    /// For how long a node has not been there, or was never heard of; None while it is there.
+    pub fn gone_for(&self, name: &NodeName) -> Option<Duration> {
         let (now, lease) = (self.now(), self.judging());
         let watched = self.shared.directory.read();
-        let (record, reach) = watched.directory.node(name)?;
-        Some(Sight { record: record.clone(), gone_for: gone_for(reach.gone_since(now, lease), now) })
+        match watched.directory.node(name) {
+            Some((_, reach)) => gone_for(reach.gone_since(now, lease), now),
+            None => Some(now),
+        }
     }
 
     /// Where a session is that another node owns; None where this node owns it, or the fleet does not know it.

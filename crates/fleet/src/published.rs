@@ -24,6 +24,8 @@ pub struct Row {
     pub partition: Partition,
     /// Its last event.
     pub seq: u64,
+    /// Whether its last run is over.
+    pub ended: bool,
     /// When it changed, in milliseconds since 1970.
     pub changed_ms: i64,
     /// What REST says of it.
@@ -99,7 +101,7 @@ impl Published {
             }
             let mut record = SessionRecord::new(own.row.session.clone(), me, own.row.info.clone());
             (record.creator, record.partition) = (own.row.creator.clone(), own.row.partition);
-            record.seq = own.row.seq;
+            (record.seq, record.ended, record.changed_ms) = (own.row.seq, own.row.ended, own.row.changed_ms);
             let Some(entry) = &own.entry else { return Some((record, Expected::Nothing)) };
             (record.epoch, record.archived) = (entry.record.epoch, entry.record.archived);
             let is_due = is_news(&entry.record, &record)
@@ -132,7 +134,7 @@ impl Published {
 /// Whether more has changed than what grows with each event.
 fn is_news(before: &SessionRecord, now: &SessionRecord) -> bool {
     let without = |record: &SessionRecord| {
-        let mut record = SessionRecord { seq: 0, archived: 0, ..record.clone() };
+        let mut record = SessionRecord { seq: 0, changed_ms: 0, archived: 0, ..record.clone() };
         if let Value::Object(members) = &mut record.info {
             GROWING.iter().for_each(|name| drop(members.shift_remove(*name)));
         }
@@ -160,6 +162,7 @@ mod tests {
             creator: None,
             partition: Partition::Local,
             seq,
+            ended: false,
             changed_ms: 0,
             info: json!({"state": state, "updatedAt": seq, "eventCount": seq}),
         }

@@ -107,6 +107,12 @@ pub struct SessionRecord {
     pub creator: Option<Creator>,
     /// Its last event.
     pub seq: u64,
+    /// Whether its last run is over.
+    #[serde(default)]
+    pub ended: bool,
+    /// When it changed, in milliseconds since 1970.
+    #[serde(default)]
+    pub changed_ms: i64,
     /// Its last event that is in the archive.
     pub archived: u64,
     /// What REST says of it, as its owner wrote it (contract 1.3); opaque here.
@@ -124,6 +130,8 @@ impl SessionRecord {
             partition: Partition::default(),
             creator: None,
             seq: 0,
+            ended: false,
+            changed_ms: 0,
             archived: 0,
             info,
         }

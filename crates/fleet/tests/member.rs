@@ -24,8 +24,15 @@ impl Sessions {
         let id = id(session);
         let info = json!({"sessionId": session, "state": state, "updatedAt": changed_ms});
         let seq = changed_ms.unsigned_abs();
-        let row =
-            Row { session: id.clone(), creator: None, partition: Partition::Local, seq, changed_ms, info };
+        let row = Row {
+            session: id.clone(),
+            creator: None,
+            partition: Partition::Local,
+            seq,
+            ended: false,
+            changed_ms,
+            info,
+        };
         self.0.lock().insert(id, row);
     }
 }
@@ -84,6 +91,7 @@ async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             if let Some(found) = look() {
                 return found;
             }
+            // tidy: allow sleep, the clock is paused, and goes on only while all wait
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
@@ -111,6 +119,8 @@ async fn a_session_is_known_everywhere() {
     let owned = until("it runs", running).await;
     assert!(owned.session.epoch.is_some_and(|epoch| epoch.0 > 0));
     assert_eq!(b.member.sessions_elsewhere(|_| true).len(), 1);
+    let counted = b.member.nodes().into_iter().map(|sight| (sight.sessions, sight.live));
+    assert_eq!(counted.collect::<Vec<_>>(), [(1, 1), (0, 0)]);
     assert_eq!(b.member.sessions_elsewhere(|owned| state(owned) == "idle"), []);
     a.sessions.0.lock().clear();
     until("it is deleted", || b.member.elsewhere(&id("s")).is_none().then_some(())).await;
@@ -180,6 +190,7 @@ async fn without_the_engine_lists_are_stale() {
     until("it is said", || b.member.is_stale().then_some(())).await;
     assert!(b.member.trouble().expect("the reason").contains("the link is cut"));
     a.sessions.put("s", "running", 2_000);
+    // tidy: allow sleep, on a clock that is paused nothing marks that nothing is forgotten
     tokio::time::sleep(LEASE * 2).await;
     let owned = b.member.elsewhere(&id("s")).expect("it is still known");
     assert_eq!(state(&owned), "idle");

@@ -9,6 +9,7 @@ mod body;
 mod codes;
 mod exchange;
 mod farewell;
+mod forwarding;
 mod guard;
 mod health;
 mod journal;
@@ -28,14 +29,16 @@ mod tokens;
 mod turns;
 mod write_timeout;
 
+pub(crate) use forwarding::PeerClient;
 pub use listen::Listener;
 pub use metrics::{Measurements, MeasurementsError};
 pub use rest::{Asked, EventRenderer, HandingOver, Reloaded};
 pub use settings::HttpSettings;
 pub use tls::{TlsError, tls_config};
-pub use tokens::{TokenHash, Tokens, hash_token};
+pub use tokens::{TokenHash, Tokens, fingerprint, hash_token};
 
 use crate::agent_list::AgentSight;
+use crate::fleet::Fleet;
 use acp::Acp;
 use acpd_host::{Host, Pending};
 use acpd_inspector::Pages;
@@ -109,6 +112,11 @@ impl HttpServer {
         self.shared.set(settings);
     }
 
+    /// Is one of the doors of a fleet from now on.
+    pub fn join(&self, fleet: Fleet) {
+        let _joined_before = self.shared.fleet.set(fleet);
+    }
+
     /// Has streams say, when they end, that the next image of acpd goes on.
     pub fn hand_over(&self) {
         self.shared.daemon.farewell.hand_over();
@@ -178,6 +186,7 @@ impl HttpServer {
                 Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, "there is nothing at this path")
             })
             .method_not_allowed_fallback(not_allowed)
+            .layer(middleware::from_fn_with_state(Arc::clone(shared), forwarding::forward))
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_token));
         rest::open_routes()
             .method_not_allowed_fallback(not_allowed)

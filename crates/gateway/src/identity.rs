@@ -3,6 +3,7 @@
 //! Made when tokens are loaded and shared by all requests of that token. It is not a session's own notion: the host
 //! only keeps the name of the token that a session was created under.
 
+use crate::http::{TokenHash, fingerprint};
 use crate::limits::Limits;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use serde::Serialize;
@@ -69,6 +70,8 @@ struct Known {
     allowance: Allowance,
     /// What it may use with that scope; None for anything.
     limits: Option<Arc<Limits>>,
+    /// What tells its token from others of the same name, in a fleet.
+    fingerprint: Option<Arc<str>>,
     /// It is refused from then on: milliseconds since 1970.
     expires_ms: Option<i64>,
     /// When it last came: milliseconds since 1970, 0 before the first time.
@@ -118,6 +121,7 @@ impl Identity {
             sees_all,
             allowance,
             limits: None,
+            fingerprint: None,
             expires_ms: None,
             used_ms: Arc::default(),
             connections: Arc::default(),
@@ -146,6 +150,20 @@ impl Identity {
             known.limits = Some(Arc::new(limits));
         }
         self
+    }
+
+    /// The same, with the hash of its token.
+    #[must_use]
+    pub fn of_hash(mut self, hash: &TokenHash) -> Self {
+        if let Some(known) = Arc::get_mut(&mut self.known) {
+            known.fingerprint = Some(fingerprint(hash).into());
+        }
+        self
+    }
+
+    /// What tells its token from others of the same name; None for a caller that needs none.
+    pub(crate) fn fingerprint(&self) -> Option<&str> {
+        self.known.fingerprint.as_deref()
     }
 
     /// What it may use; None for anything.
@@ -207,6 +225,7 @@ impl Identity {
             sees_all: new.sees_all,
             allowance: new.allowance,
             limits: new.limits.clone(),
+            fingerprint: new.fingerprint.clone(),
             expires_ms: new.expires_ms,
             used_ms: Arc::clone(&old.used_ms),
             connections: Arc::clone(&old.connections),

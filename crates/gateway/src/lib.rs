@@ -11,6 +11,7 @@ mod access;
 mod agent_list;
 mod capabilities;
 mod connection;
+mod fleet;
 mod http;
 mod identity;
 mod limits;
@@ -28,9 +29,10 @@ mod wire_error;
 
 pub use agent_list::{AgentFacts, AgentList, AgentOrigin, AgentSight, NotInstalled, Seen};
 pub use connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
+pub use fleet::{Dial, Fleet, PeerStream};
 pub use http::{
     Asked, EventRenderer, HandingOver, HttpServer, HttpSettings, Listener, Measurements, MeasurementsError,
-    Reloaded, TlsError, TokenHash, Tokens, hash_token, tls_config,
+    Reloaded, TlsError, TokenHash, Tokens, fingerprint, hash_token, tls_config,
 };
 pub use identity::{Allowance, ConnectionPermit, Identity, Scope};
 pub use limits::{Limits, McpLimit};

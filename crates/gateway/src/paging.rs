@@ -3,9 +3,10 @@
 //! A cursor is opaque to clients and bound to the filter it was given for. Pure but for [`PageRequest::read`], which asks
 //! the host once.
 
+use crate::fleet::{Fleet, Listed};
 use crate::identity::Identity;
 use acpd_eventlog::ListQuery;
-use acpd_host::{Host, HostError, Matching, SessionState, SessionSummary};
+use acpd_host::{Host, HostError, Matching, SessionState};
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,9 @@ pub(crate) struct Filter {
     /// Only those that are doing this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<SessionState>,
+    /// Only those of this node of the fleet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
 }
 
 impl ListFilter for Filter {
@@ -109,15 +113,25 @@ impl<F: ListFilter> PageRequest<F> {
 }
 
 impl PageRequest {
-    /// Reads it: of the sessions that exist for the caller.
+    /// Reads it: of the sessions that exist for the caller, also those of other nodes of a fleet.
     pub(crate) async fn read(
         self,
         host: &Host,
+        fleet: Option<&Fleet>,
         identity: &Identity,
-    ) -> Result<Page<SessionSummary>, HostError> {
+    ) -> Result<Page<Listed>, HostError> {
         let matching = Matching { text: self.filter.q.clone(), state: self.filter.state };
-        let sessions = host.list_matching(self.query(identity), matching).await?;
-        Ok(self.page(sessions, |session| session.position.clone()))
+        let is_of_another =
+            |fleet: &Fleet| self.filter.node.as_ref().is_some_and(|node| *node != fleet.here().node);
+        let own = match fleet {
+            Some(fleet) if is_of_another(fleet) => Vec::new(),
+            _ => host.list_matching(self.query(identity), matching).await?,
+        };
+        let sessions = match fleet {
+            Some(fleet) => fleet.listed(own, (&self.filter, self.after.as_ref(), self.needed()), identity),
+            None => own.into_iter().map(|summary| Listed::Own(Box::new(summary))).collect(),
+        };
+        Ok(self.page(sessions, Listed::position))
     }
 
     fn query(&self, identity: &Identity) -> ListQuery {

@@ -13,6 +13,11 @@ pub(crate) fn known_by(text: &str) -> Option<RowFilter> {
     (!words.is_empty()).then(|| RowFilter::new(move |row| may_be_meant(&words, row) && is_meant(&words, row)))
 }
 
+/// Whether a session that is not in this log is known by each of the words.
+pub fn is_known_by(text: &str, row: RowText<'_>) -> bool {
+    is_meant(&plain(text).split_whitespace().map(Word::new).collect::<Vec<_>>(), row)
+}
+
 struct Word {
     text: String,
     finder: Finder<'static>,

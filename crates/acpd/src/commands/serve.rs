@@ -14,6 +14,7 @@ use crate::config::{Config, OnStop, Scope, Sees};
 use crate::daemon_address;
 use crate::daemon_config;
 use crate::exit::Failure;
+use crate::fleet::Joined;
 use crate::hooks::{self, HookSpec, Hooks};
 use crate::image::{Image, Successor};
 use crate::local_host::{LocalHost, agent_specs, continuity, kill_on_signal, load_config};
@@ -100,6 +101,11 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let (host, sight) = (local.host.clone(), local.known_agents().clone());
     let (server, mut requests) =
         HttpServer::new(host, tokens.clone(), settings, sight, pages, Some(measured), stop.clone());
+    let fleet = Joined::begin(&config, &local.host, &listening)?;
+    if let Some(fleet) = &fleet {
+        server.join(fleet.door());
+        fleet.run(&local.host, local.host.scope());
+    }
     for name in config.agents.keys() {
         local.host.agents().keep_spare(name);
     }
@@ -136,16 +142,14 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         match asked {
             Asked::Reload(answer) => {
                 notify::tell(Standing::Reloading);
-                let reloaded = reload(
-                    &args,
-                    (&server, &tokens, &pruner),
-                    &local,
-                    (&mut goes_by, &state_dir),
-                    &mut hooks,
-                )
-                .await;
+                let parts = (&server, &tokens, &pruner, fleet.as_ref());
+                let reloaded = reload(&args, parts, &local, (&mut goes_by, &state_dir), &mut hooks).await;
                 notify::tell(Standing::Ready(&listening));
                 let _unread = answer.send(reloaded);
+            }
+            Asked::Drain(drains, answer) => {
+                let drained = fleet.as_ref().map_or(Ok(()), |fleet| fleet.drain(drains));
+                let _unread = answer.send(drained);
             }
             Asked::HandOver(answer) => {
                 let judged = tokio::select! {
@@ -196,6 +200,9 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         }
     }
     let may_leave = leaving == Leaving::HandOver || keeps_on_stop;
+    if let Some(fleet) = fleet.filter(|_| !may_leave) {
+        fleet.leave().await;
+    }
     let agents = local.end_or_leave(may_leave, INITIATOR, &mut stops).await;
     // What comes while this image gives way is not lost: the process ends.
     if leaving == Leaving::HandOver && stops.listen_no_more() {
@@ -272,7 +279,7 @@ fn announce(listening: &str) -> Result<(), Failure> {
 /// The error, in one line, is in the log as well.
 async fn reload(
     args: &Serve,
-    (server, tokens, pruner): (&HttpServer, &Tokens, &Pruner),
+    (server, tokens, pruner, fleet): (&HttpServer, &Tokens, &Pruner, Option<&Joined>),
     local: &LocalHost,
     (goes_by, state_dir): (&mut Option<PathBuf>, &Path),
     hooks: &mut Hooks,
@@ -297,6 +304,9 @@ async fn reload(
     }
     local.known_agents().set(&config);
     local.host.agents().set(agent_specs(&config));
+    if let Some(fleet) = fleet {
+        fleet.set(&config, &local.host);
+    }
     hooks.set(told).await;
     goes_by.clone_from(&config.file);
     daemon_config::note(state_dir, goes_by.as_deref());
@@ -388,6 +398,7 @@ fn known_tokens(config: &Config) -> Vec<(TokenHash, Identity)> {
             tracing::warn!(token = name, agent, "the token is limited to an agent that is not configured");
         }
         let bearer = bearer.limited(token.limits());
+        let bearer = bearer.of_hash(&token.hash.0);
         (token.hash.0, bearer.expiring(token.expires.map(|at| at.as_millisecond())))
     });
     known.collect()

@@ -107,7 +107,7 @@ impl Config {
         let directory = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let (server, client) = (&mut config.server, &mut config.client);
         let given = [&mut server.tls_cert, &mut server.tls_key, &mut client.token_file, &mut client.ca];
-        for given in given.into_iter().flatten() {
+        for given in given.into_iter().chain(config.fleet.files()).flatten() {
             let in_home = given.strip_prefix("~").ok().and_then(|below| Some(sources.home()?.join(below)));
             *given = in_home.unwrap_or_else(|| directory.join(&given));
         }
@@ -242,7 +242,8 @@ fn contradictions(config: &Config) -> Vec<(Vec<&str>, String)> {
                        [continuity], such as \"10m\"";
         (vec!["server", "on_stop"], message.to_owned())
     });
-    let limits = limits.chain(for_nothing);
+    let fleet = config.fleet.contradiction().map(|(key, message)| (vec!["fleet", key], message.to_owned()));
+    let limits = limits.chain(for_nothing).chain(fleet);
     unknown.into_iter().chain(half).chain(for_no_daemon).chain(twice).chain(limits).chain(spare).collect()
 }
 

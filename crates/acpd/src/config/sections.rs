@@ -17,6 +17,7 @@ use super::amounts::{
 use super::client::Client;
 #[cfg(test)]
 use super::described::{Bytes, BytesOrNever, ListenAddress, Moment, Place, Span, SpanOrNever};
+use super::fleet::Fleet;
 use super::hooks::Hook;
 use super::limited::{self, Mcp};
 use super::moment::some_moment;
@@ -53,6 +54,8 @@ pub struct Config {
     pub compat: Compat,
     /// `[client]`: the daemon that commands talk to.
     pub client: Client,
+    /// `[fleet]`: the fleet that this daemon is a node of.
+    pub fleet: Fleet,
     /// `[agents.NAME]`: the agents by name, without the built-in `example` unless the file has one of that name.
     #[serde(deserialize_with = "named")]
     #[cfg_attr(test, schemars(extend("propertyNames" = { "pattern": "^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$" })))]

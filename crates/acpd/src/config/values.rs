@@ -256,6 +256,12 @@ pub(super) fn origins<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>,
     list(from, "a list of origins", is_origin, instead)
 }
 
+/// What a node has.
+pub(super) fn labels<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let instead = "a label; use letters, digits, \".\", \"_\" and \"-\", such as \"gpu\"";
+    list(from, "a list of labels", |label| agent_name(label).is_ok(), instead)
+}
+
 fn list<'de, D: Deserializer<'de>>(
     from: D,
     expected: &'static str,

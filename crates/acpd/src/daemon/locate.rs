@@ -125,7 +125,9 @@ fn daemon_at(
 /// A socket without a listener was left behind by a daemon that was killed. One that takes a connection and
 /// does not answer is an error: the sessions are not hosted beside a daemon that may well live.
 pub(crate) async fn find_daemon(state_dir: &Path) -> Result<Option<Daemon>, Failure> {
-    let daemon = Daemon::new(Address::Local(state_dir.to_owned()), None, None);
+    let elsewhere = said(std::env::var_os(TOKEN)).and_then(|token| bearer(&token));
+    let daemon =
+        Daemon::new(Address::Local(state_dir.to_owned()), None, None).with_token_elsewhere(elsewhere);
     match daemon.get_within::<Version>("/v1/health", THERE).await {
         Ok(version) => {
             version.tell();

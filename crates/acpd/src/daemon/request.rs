@@ -33,6 +33,8 @@ const FOR_EVER: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 pub(crate) struct Daemon {
     address: Address,
     authorization: Option<HeaderValue>,
+    /// What other nodes of its fleet are told of the caller.
+    elsewhere: Option<HeaderValue>,
     ca: Option<PathBuf>,
     /// What named it; None for the one of a state directory.
     setting: Option<Box<Setting>>,
@@ -42,11 +44,20 @@ pub(crate) struct Daemon {
     scope: TaskScope,
 }
 
+/// The token for the node that has what is asked for, where that is another one.
+const ELSEWHERE: HeaderName = HeaderName::from_static("acpd-authorization");
+
 impl Daemon {
     /// A daemon at an address; `authorization` goes into every request.
     pub(crate) fn new(address: Address, authorization: Option<HeaderValue>, ca: Option<PathBuf>) -> Self {
         let reconnect = Client::default().reconnect;
-        Self { address, authorization, ca, setting: None, reconnect, scope: TaskScope::default() }
+        let scope = TaskScope::default();
+        Self { address, authorization, elsewhere: None, ca, setting: None, reconnect, scope }
+    }
+
+    /// The same, with a token for other nodes of its fleet, to which it sends requests on.
+    pub(super) fn with_token_elsewhere(self, elsewhere: Option<HeaderValue>) -> Self {
+        Self { elsewhere, ..self }
     }
 
     /// The same, with what named it.
@@ -169,9 +180,9 @@ impl Daemon {
             .uri(self.address.path(path))
             .header(HOST, self.address.authority())
             .header(USER_AGENT, concat!("acpd/", env!("CARGO_PKG_VERSION")));
-        for (name, value) in
-            headers.into_iter().chain(self.authorization.clone().map(|own| (AUTHORIZATION, own)))
-        {
+        let own = self.authorization.clone().map(|own| (AUTHORIZATION, own));
+        let elsewhere = self.elsewhere.clone().map(|token| (ELSEWHERE, token));
+        for (name, value) in headers.into_iter().chain(own).chain(elsewhere) {
             request = request.header(name, value);
         }
         let request = request.body(body).map_err(|error| self.unreadable(&error))?;

@@ -54,6 +54,10 @@ pub(crate) struct Session {
     /// Until when it does, where that is known.
     #[serde(skip)]
     pub(crate) detached_until: Option<Moment>,
+    /// Its node, in a fleet.
+    pub(crate) node: Option<String>,
+    /// Since when that cannot be reached.
+    pub(crate) unreachable_since: Option<Moment>,
     pub(crate) metadata: Value,
     /// Why it ended, where that is all that was read of its end.
     #[serde(skip)]

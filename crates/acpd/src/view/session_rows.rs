@@ -36,7 +36,27 @@ pub(crate) fn list(
         [id.into(), state(session), age(session.updated_at, now).into(), agent, title, cwd]
     };
     let rows: Vec<[Cell; 6]> = sessions.iter().zip(short_ends(&ids)).map(row).collect();
-    table(&LIST, &rows, width, Paint::new(screen.colour))
+    let paint = Paint::new(screen.colour);
+    match sessions.iter().any(|session| session.node.is_some()) {
+        false => table(&LIST, &rows, width, paint),
+        true => table::<7>(&with_node(LIST, NODE), &with_nodes(sessions.iter(), rows), width, paint),
+    }
+}
+
+const NODE: Column = Column::text("NODE", Cut::Never);
+
+/// A row with one more cell, behind what a session does: `MORE` is one more than `N`.
+fn with_node<T, const N: usize, const MORE: usize>(row: [T; N], node: T) -> [T; MORE] {
+    let (mut row, mut node) = (row.into_iter(), Some(node));
+    std::array::from_fn(|at| if at == 2 { node.take() } else { row.next() }.expect("there is one more"))
+}
+
+fn with_nodes<'a, const N: usize, const MORE: usize>(
+    sessions: impl Iterator<Item = &'a Session>,
+    rows: Vec<[Cell; N]>,
+) -> Vec<[Cell; MORE]> {
+    let node = |session: &Session| line(session.node.as_deref().unwrap_or_default(), 64).into();
+    sessions.zip(rows).map(|(session, row)| with_node(row, node(session))).collect()
 }
 
 /// What a person knows a session by.
@@ -142,7 +162,14 @@ pub(crate) fn top(
         ]
     };
     let rows: Vec<[Cell; 7]> = sessions.iter().zip(short_ends(&ids)).map(row).collect();
-    table(&TOP, &rows, width, Paint::new(screen.colour))
+    let paint = Paint::new(screen.colour);
+    match sessions.iter().any(|row| row.session.node.is_some()) {
+        false => table(&TOP, &rows, width, paint),
+        true => {
+            let nodes = with_nodes(sessions.iter().map(|row| row.session), rows);
+            table::<8>(&with_node(TOP, NODE), &nodes, width, paint)
+        }
+    }
 }
 
 /// What a session is doing, or how it ended.
@@ -151,6 +178,10 @@ pub(crate) fn state(session: &Session) -> Cell {
         (true, Some("error")) => ("ended: error".to_owned(), Tone::Bad),
         (true, Some(reason)) => (format!("ended: {}", line(reason, 20)), Tone::Dim),
         (true, None) => ("ended".to_owned(), Tone::Dim),
+        // As far as other nodes know.
+        (false, _) if session.unreachable_since.is_some() => {
+            (format!("{}, unreachable", line(&session.state, 20)), Tone::Bad)
+        }
         // It does that without a daemon, until the next one takes it over.
         (false, _) if session.detached_since.is_some() => {
             (format!("{}, detached", line(&session.state, 20)), Tone::Notable)
@@ -209,6 +240,35 @@ mod tests {
                 "ID      STATE         AGE  AGENT    TITLE           CWD",
                 "e-7000  running        2m  example  Fix␛[2J it now  /src/project",
                 "e-7001  ended: error   2m  example                  /src/project",
+            ]
+        );
+    }
+
+    // contract 7.3: in a fleet, where each is, and which cannot be reached
+    #[test]
+    fn sessions_of_a_fleet_are_listed_with_their_nodes() {
+        let here = Session { node: Some("a".to_owned()), ..session("s-0001", "idle", None) };
+        let since = Some("2026-11-21T11:59:00Z".into());
+        let gone = Session {
+            node: Some("build-2".to_owned()),
+            unreachable_since: since,
+            ..session("s-0002", "running", None)
+        };
+        let sessions = [here, gone];
+        assert_eq!(
+            list(&sessions, now(), None, PLAIN),
+            [
+                "ID      STATE                 NODE     AGE  AGENT    TITLE  CWD",
+                "s-0001  idle                  a         2m  example         /src/project",
+                "s-0002  running, unreachable  build-2   2m  example         /src/project",
+            ]
+        );
+        let rows = [TopRow { session: &sessions[0], rate: None }];
+        assert_eq!(
+            top(&rows, now(), None, PLAIN),
+            [
+                "ID      STATE  NODE  AGE  EVENTS  /S  AGENT    TITLE",
+                "s-0001  idle   a      2m   1 234   -  example  /src/project",
             ]
         );
     }

@@ -1,6 +1,7 @@
 //! `session/list`: a page of the sessions that exist for the client (contract 1.3).
 
 use super::json;
+use crate::fleet::Listed;
 use crate::identity::Identity;
 use crate::paging::{Filter, PageRequest, WRONG_CURSOR};
 use acpd_host::{Host, HostError, META, SessionSummary};
@@ -84,8 +85,12 @@ pub(super) fn request(params: Option<&[u8]>, agent: &str) -> Result<PageRequest,
 
 /// Reads a page of the sessions that exist for the caller.
 pub(super) async fn list(host: &Host, identity: &Identity, page: PageRequest) -> Result<Bytes, HostError> {
-    let page = page.read(host, identity).await?;
-    let sessions = page.entries.iter().map(entry).collect();
+    let page = page.read(host, None, identity).await?;
+    let own = page.entries.iter().filter_map(|listed| match listed {
+        Listed::Own(summary) => Some(entry(summary)),
+        Listed::Other { .. } => None,
+    });
+    let sessions = own.collect();
     Ok(json(&ListResult { sessions, next_cursor: page.next_cursor }))
 }
 

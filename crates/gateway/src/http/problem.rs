@@ -1,6 +1,7 @@
 //! Errors over HTTP: `application/problem+json` (RFC 9457; contract 1.3).
 
 use crate::limits::Beyond;
+use acpd_fleet::NodeName;
 use acpd_host::{HostError, TerminationInfo, told_by_agent};
 use acpd_record::Json;
 use axum::extract::Request;
@@ -91,10 +92,16 @@ kinds! {
     Internal = "internal",
     /// The path is there, the method is not.
     MethodNotAllowed = "method_not_allowed",
+    /// The daemon is in no fleet, or not known in it.
+    NoFleet = "no_fleet",
+    /// The node that has it does not answer.
+    NodeUnreachable = "node_unreachable",
     /// Nothing that the client takes can be given.
     NotAcceptable = "not_acceptable",
     /// Nothing is at the path.
     NotFound = "not_found",
+    /// Another node has it.
+    NotHere = "not_here",
     /// A connection that did not come about.
     NotInitialized = "not_initialized",
     /// The agent, or acpd, cannot do that.
@@ -160,6 +167,7 @@ pub(crate) struct Problem {
     kind: Kind,
     detail: String,
     session: Option<String>,
+    node: Option<String>,
     /// How the agent ended.
     ended: Option<Arc<TerminationInfo>>,
     /// How to log in.
@@ -186,6 +194,9 @@ pub(crate) struct ProblemDocument {
     /// The session that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<String>,
+    /// The node of the fleet that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
     /// How the agent or the session ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<TerminationInfo>"))]
@@ -206,7 +217,8 @@ impl Problem {
     /// An error of this kind.
     pub(crate) fn new(status: StatusCode, kind: Kind, detail: impl Into<String>) -> Self {
         let (detail, headers) = (detail.into(), Vec::new());
-        Self { status, kind, detail, session: None, ended: None, auth_methods: None, beyond: None, headers }
+        let (session, node, ended, auth_methods, beyond) = (None, None, None, None, None);
+        Self { status, kind, detail, session, node, ended, auth_methods, beyond, headers }
     }
 
     /// And that is how it ended.
@@ -232,6 +244,12 @@ impl Problem {
     /// And it is about this session.
     pub(crate) fn about(mut self, session: &str) -> Self {
         self.session = Some(session.to_owned());
+        self
+    }
+
+    /// And this node has it.
+    pub(crate) fn on(mut self, node: &NodeName) -> Self {
+        self.node = Some(node.to_string());
         self
     }
 
@@ -341,6 +359,7 @@ impl IntoResponse for Problem {
             status: self.status.as_u16(),
             detail: self.detail,
             session_id: self.session,
+            node: self.node,
             termination_info: self.ended,
             auth_methods: self.auth_methods,
             limit,

@@ -7,6 +7,7 @@ mod creating;
 mod daemon;
 mod event_cursor;
 mod events;
+mod nodes;
 mod opening;
 mod prompting;
 mod pruning;
@@ -48,7 +49,7 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 24] = [
+const ROUTES: [Route; 27] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::POST, "/sessions", |method| on(method, creating::create)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
@@ -66,6 +67,9 @@ const ROUTES: [Route; 24] = [
     (MethodFilter::POST, "/sessions/{id}/terminate", |method| on(method, sessions::terminate)),
     (MethodFilter::GET, "/search", |method| on(method, search::search)),
     (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
+    (MethodFilter::GET, "/nodes", |method| on(method, nodes::list)),
+    (MethodFilter::POST, "/nodes/{name}/drain", |method| on(method, nodes::drain)),
+    (MethodFilter::POST, "/nodes/{name}/undrain", |method| on(method, nodes::undrain)),
     (MethodFilter::POST, "/codes", |method| on(method, opening::issue)),
     (MethodFilter::POST, "/reload", |method| on(method, daemon::reload)),
     (MethodFilter::POST, "/handover", |method| on(method, daemon::hand_over)),

@@ -9,11 +9,12 @@ use super::pulse::Pulse;
 use super::rest::{ASKED_WAITING, Asked};
 use super::tokens::Tokens;
 use crate::agent_list::AgentSight;
+use crate::fleet::Fleet;
 use crate::identity::{Allowance, Identity};
 use acpd_host::{Host, Keep};
 use acpd_inspector::Pages;
 use parking_lot::RwLock;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -73,6 +74,8 @@ pub(crate) struct Shared {
     /// Requests that were refused, as far as they were told.
     pub(super) refusals: Refusals,
     pub(super) daemon: OfDaemon,
+    /// The fleet that this daemon is a node of, if it is.
+    pub(super) fleet: OnceLock<Fleet>,
     settings: RwLock<Arc<HttpSettings>>,
     local: RwLock<Identity>,
     pub(crate) since: tokio::time::Instant,
@@ -103,6 +106,7 @@ impl Shared {
             inspector: Inspector { pages, codes: Codes::default() },
             refusals,
             daemon: OfDaemon { asked, farewell: Farewell::default(), sight },
+            fleet: OnceLock::new(),
             settings,
             local,
             since,

@@ -4,7 +4,7 @@
 use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::prompting::caller;
-use super::sessions::created;
+use super::sessions::{created, info};
 use super::{SessionPath, body, check_limits, check_scope, find};
 use crate::access::Needs;
 use crate::identity::{Identity, Scope, SessionPermit};
@@ -269,7 +269,7 @@ pub(super) async fn resume(
         joined.map_err(|error| problem(&shared, &agent, &error))?;
     }
     let found = find(&shared, &identity, &id, Needs::resource(Scope::Control)).await?;
-    Ok(Json(shared.host.session_info(&id, found).await?))
+    info(&shared, &id, found).await.map(Json)
 }
 
 /// `POST /v1/sessions/{id}/fork`: a new session with a copy of the history, forked by the agent.

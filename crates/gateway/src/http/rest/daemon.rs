@@ -19,6 +19,8 @@ pub enum Asked {
     Reload(oneshot::Sender<Result<Reloaded, String>>),
     /// The error is why the daemon goes on as it is.
     HandOver(oneshot::Sender<Result<HandingOver, String>>),
+    /// Whether the node is to take no new sessions; the error is why that cannot be kept.
+    Drain(bool, oneshot::Sender<Result<(), String>>),
 }
 
 /// Requests that wait; more are refused. Each takes as long as the reading of a file, or the start of a program.
@@ -68,7 +70,7 @@ pub(super) async fn hand_over(
 }
 
 /// Has the daemon do something, and waits for the outcome.
-async fn ask<T>(
+pub(super) async fn ask<T>(
     shared: &Shared,
     what: impl FnOnce(oneshot::Sender<Result<T, String>>) -> Asked,
 ) -> Result<Result<T, String>, Problem> {

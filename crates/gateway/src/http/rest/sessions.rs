@@ -4,9 +4,10 @@ use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::{SessionPath, find, numbers, query, transfer};
 use crate::access::Needs;
+use crate::fleet::{Fleet, Listed};
 use crate::identity::{Identity, Scope};
 use crate::paging::{Filter, PageRequest, WRONG_CURSOR};
-use acpd_host::{EndRequest, SessionInfo, SessionState, SessionSummary};
+use acpd_host::{EndRequest, Found, SessionInfo, SessionState};
 use acpd_record::SessionId;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -39,6 +40,8 @@ pub(super) struct SessionsQuery {
     /// Only those of which the title, the directory or the agent's name has each of these words, also as a part of a longer
     /// one, or the id begins or ends with it; case and diacritics do not count.
     q: Option<String>,
+    /// Only those of this node, in a fleet.
+    node: Option<String>,
     /// The `nextCursor` of the page before.
     cursor: Option<String>,
     /// Sessions of a page at most, 1 to 500. Default 50.
@@ -51,11 +54,15 @@ pub(super) struct SessionsQuery {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionsPage {
-    /// The sessions.
-    sessions: Vec<SessionSummary>,
+    /// The sessions; in a fleet those of all nodes.
+    #[cfg_attr(test, schemars(with = "Vec<acpd_host::SessionSummary>"))]
+    sessions: Vec<Listed>,
     /// Where the next page begins; not there on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// Whether what it has of other nodes may be old, because the fleet's engine does not answer; not there without a fleet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<bool>,
 }
 
 /// `GET /v1/sessions`: those that exist for the caller.
@@ -64,7 +71,11 @@ pub(super) async fn list(
     Extension(identity): Extension<Identity>,
     asked: Result<Query<SessionsQuery>, QueryRejection>,
 ) -> Result<Json<SessionsPage>, Problem> {
-    let SessionsQuery { cwd, agent, ended, state, q, cursor, limit } = query(asked)?;
+    let SessionsQuery { cwd, agent, ended, state, q, node, cursor, limit } = query(asked)?;
+    let fleet = shared.fleet.get();
+    if node.is_some() && fleet.is_none() {
+        return Err(Problem::bad_request("node: this daemon is in no fleet"));
+    }
     if cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
         return Err(Problem::bad_request("cwd: an absolute path is required"));
     }
@@ -82,11 +93,12 @@ pub(super) async fn list(
     }
     let limit = numbers("limit", limit.as_deref(), 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    let filter = Filter { agent, cwd, ended, q, state };
+    let filter = Filter { agent, cwd, ended, q, state, node };
     let request = PageRequest::new(filter, cursor.as_deref(), limit);
     let request = request.ok_or_else(|| Problem::bad_request(WRONG_CURSOR))?;
-    let page = request.read(&shared.host, &identity).await?;
-    Ok(Json(SessionsPage { sessions: page.entries, next_cursor: page.next_cursor }))
+    let page = request.read(&shared.host, fleet, &identity).await?;
+    let stale = fleet.map(|fleet| fleet.member.is_stale());
+    Ok(Json(SessionsPage { sessions: page.entries, next_cursor: page.next_cursor, stale }))
 }
 
 /// `GET /v1/sessions/{id}`: one, with its snapshot.
@@ -96,7 +108,7 @@ pub(super) async fn show(
     SessionPath(id): SessionPath,
 ) -> Result<Json<SessionInfo>, Problem> {
     let found = find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?;
-    Ok(Json(shared.host.session_info(&id, found).await?))
+    info(&shared, &id, found).await.map(Json)
 }
 
 /// `POST /v1/sessions/{id}/terminate`: ends it for good.
@@ -141,10 +153,17 @@ pub(super) async fn created(
     id: &SessionId,
 ) -> Result<Response, Problem> {
     let found = find(shared, identity, id, Needs::resource(Scope::Control)).await?;
-    let info = Json(shared.host.session_info(id, found).await?);
+    let info = Json(info(shared, id, found).await?);
     let mut response = (StatusCode::CREATED, info).into_response();
     transfer::header(response.headers_mut(), header::LOCATION, &format!("/v1/sessions/{id}"));
     Ok(response)
+}
+
+/// A session of this node, with its snapshot.
+pub(super) async fn info(shared: &Shared, id: &SessionId, found: Found) -> Result<SessionInfo, Problem> {
+    let mut info = shared.host.session_info(id, found).await?;
+    info.summary.node = shared.fleet.get().map(Fleet::here);
+    Ok(info)
 }
 
 async fn end(

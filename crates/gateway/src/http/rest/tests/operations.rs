@@ -21,6 +21,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 mod beginning;
+mod nodes;
 
 /// One method of one path.
 pub(super) struct Operation {
@@ -81,7 +82,7 @@ const ELSEWHERE: Answer = problem(409, "another process has it");
 
 /// All of them, in the order of their paths.
 pub(super) fn all() -> Vec<&'static Operation> {
-    let mut all: Vec<_> = OPERATIONS.iter().chain(beginning::OPERATIONS).collect();
+    let mut all: Vec<_> = OPERATIONS.iter().chain(beginning::OPERATIONS).chain(nodes::OPERATIONS).collect();
     all.sort_by_key(|operation| operation.path);
     all
 }

@@ -1,0 +1,62 @@
+//! What can be typed to look after a fleet.
+
+use super::Which;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand};
+
+/// `acpd nodes`
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum Nodes {
+    /// List the nodes of the fleet, with the sessions that each has
+    #[command(after_help = "\
+Any node lists all of them; [fleet] in the configuration makes a daemon a node of one.
+
+Examples:
+  acpd nodes list
+  acpd nodes list --json | jq -r '.nodes[] | select(.reachable | not) | .name'")]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// The daemon.
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Have a node take no new sessions, and wait until those that it has are over
+    #[command(after_help = "\
+It stays so over restarts, until acpd nodes undrain. What runs there goes on, and is reached as before; Ctrl-C ends the \
+waiting alone. On another node it needs a token of that node in ACPD_TOKEN.
+
+Examples:
+  acpd nodes drain build-1
+  acpd nodes drain build-1 --no-wait && acpd handover    before an upgrade that ends nothing")]
+    Drain {
+        /// Which one.
+        #[command(flatten)]
+        node: NodeAct,
+        /// Do not wait
+        #[arg(long)]
+        no_wait: bool,
+    },
+    /// Have a node take new sessions again
+    #[command(after_help = "\
+Examples:
+  acpd nodes undrain build-1")]
+    Undrain(NodeAct),
+}
+
+/// One node of a fleet.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct NodeAct {
+    /// The node's name
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub name: String,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// The daemon.
+    #[command(flatten)]
+    pub which: Which,
+}

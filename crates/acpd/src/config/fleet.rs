@@ -1,0 +1,193 @@
+//! `[fleet]`: the fleet that this daemon is a node of.
+
+use super::amounts::{bounded, span};
+#[cfg(test)]
+use super::described::{Place, Span};
+use super::values::{file, labels, text};
+use crate::address::Address;
+use acpd_fleet::{Lease, NodeName};
+use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroU8;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `[fleet]`
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct Fleet {
+    /// The NATS servers of the fleet, as URLs with commas between them: `nats://HOST:PORT`, or `tls://HOST:PORT`. Without, the
+    /// daemon is in no fleet. Default none.
+    #[serde(deserialize_with = "servers")]
+    pub url: Option<String>,
+    /// What this node is called: unique in the fleet, up to 64 letters, digits, dashes and underscores. Required with `url`.
+    #[serde(deserialize_with = "node")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub node: Option<NodeName>,
+    /// What the names of the fleet's buckets, streams and subjects begin with, so that fleets can share a server. Letters, digits,
+    /// dashes and underscores. Default `acpd`.
+    #[serde(deserialize_with = "prefix")]
+    pub prefix: String,
+    /// A file with credentials for the NATS servers, as `nsc` writes it. `~/` is the home directory, and a relative path begins at the
+    /// file's directory. Default none.
+    #[serde(deserialize_with = "file")]
+    #[cfg_attr(test, schemars(with = "Option<Place>"))]
+    pub credentials: Option<PathBuf>,
+    /// A PEM file with the certificates to trust for the NATS servers. Default those of the system.
+    #[serde(deserialize_with = "file")]
+    #[cfg_attr(test, schemars(with = "Option<Place>"))]
+    pub tls_ca: Option<PathBuf>,
+    /// A PEM file with the certificate by which this node says to the NATS servers who it is; with `tls_key`. Default none.
+    #[serde(deserialize_with = "file")]
+    #[cfg_attr(test, schemars(with = "Option<Place>"))]
+    pub tls_cert: Option<PathBuf>,
+    /// A PEM file with the private key of `tls_cert`. Default none.
+    #[serde(deserialize_with = "file")]
+    #[cfg_attr(test, schemars(with = "Option<Place>"))]
+    pub tls_key: Option<PathBuf>,
+    /// The URL by which other nodes reach this one, such as `https://10.0.0.5:2273`; beyond loopback it is https. Default: where
+    /// the daemon listens, on loopback.
+    #[serde(deserialize_with = "own_address")]
+    pub address: Option<String>,
+    /// A PEM file with the certificates to trust for other nodes. Default those of the system.
+    #[serde(deserialize_with = "file")]
+    #[cfg_attr(test, schemars(with = "Option<Place>"))]
+    pub peer_ca: Option<PathBuf>,
+    /// What this node has, for requests that want it: words such as `gpu`. Default none.
+    #[serde(deserialize_with = "labels")]
+    pub labels: Vec<String>,
+    /// How often this node says that it is there: a duration. Default 5 s.
+    #[serde(deserialize_with = "bounded", serialize_with = "span")]
+    #[cfg_attr(test, schemars(with = "Span"))]
+    pub heartbeat: Duration,
+    /// How long that counts: a node that was not heard for longer is shown as gone. At least three heartbeats, and the same on all
+    /// nodes. Default 20 s.
+    #[serde(deserialize_with = "bounded", serialize_with = "span")]
+    #[cfg_attr(test, schemars(with = "Span"))]
+    pub lease: Duration,
+    /// How many of the NATS servers have a copy of what the fleet stores, 1 to 5. Default 3, or as many servers as there are.
+    #[cfg_attr(test, schemars(with = "Option<u8>", range(min = 1, max = 5)))]
+    pub replicas: Option<NonZeroU8>,
+    /// What becomes of the sessions of a node that the others do not hear: `local`, they belong to it and go on. Default `local`.
+    pub partition: Partition,
+}
+
+/// What becomes of the sessions of a node that the others do not hear.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Partition {
+    /// They go on there.
+    #[default]
+    Local,
+}
+
+impl Default for Fleet {
+    fn default() -> Self {
+        Self {
+            url: None,
+            node: None,
+            prefix: "acpd".to_owned(),
+            credentials: None,
+            tls_ca: None,
+            tls_cert: None,
+            tls_key: None,
+            address: None,
+            peer_ca: None,
+            labels: Vec::new(),
+            heartbeat: Duration::from_secs(5),
+            lease: Duration::from_secs(20),
+            replicas: None,
+            partition: Partition::default(),
+        }
+    }
+}
+
+impl Fleet {
+    /// The files that it names.
+    pub(super) fn files(&mut self) -> [&mut Option<PathBuf>; 5] {
+        let Self { credentials, tls_ca, tls_cert, tls_key, peer_ca, .. } = self;
+        [credentials, tls_ca, tls_cert, tls_key, peer_ca]
+    }
+
+    /// How long a node counts as being there.
+    pub(crate) fn lease(&self) -> Option<Lease> {
+        Lease::new(self.heartbeat, self.lease)
+    }
+
+    /// The first key that does not go together with the others, and what to do.
+    pub(super) fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+        let is_used = *self != Self::default();
+        if is_used && self.url.is_none() {
+            return Some((
+                "url",
+                "[fleet] needs \"url\", the NATS servers of the fleet; leave out the section for a daemon of its own",
+            ));
+        }
+        if self.url.is_some() && self.node.is_none() {
+            return Some(("node", "[fleet] needs \"node\", what this daemon is called in it"));
+        }
+        if self.lease().is_none() {
+            return Some((
+                "lease",
+                "\"lease\" in [fleet] has to be at least three times \"heartbeat\", which is not zero",
+            ));
+        }
+        if self.tls_cert.is_some() != self.tls_key.is_some() {
+            return Some((
+                "tls_cert",
+                "\"tls_cert\" and \"tls_key\" in [fleet] go together; set both, or none",
+            ));
+        }
+        if self.replicas.is_some_and(|replicas| replicas.get() > 5) {
+            return Some(("replicas", "\"replicas\" in [fleet]: 1 to 5 copies are kept"));
+        }
+        None
+    }
+}
+
+fn servers<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    text(from, "the URLs of NATS servers", |text| {
+        let is_one = |url: &str| {
+            let rest = url.strip_prefix("nats://").or_else(|| url.strip_prefix("tls://"));
+            rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', '@', ' ']))
+        };
+        // What is wrong is not repeated: it may hold a password.
+        match text.split(',').all(|url| is_one(url.trim())) {
+            true => Ok(Some(text.to_owned())),
+            false => Err("not NATS servers; write nats://HOST:PORT or tls://HOST:PORT, with commas between several, and a user's \
+                          name or token into \"credentials\""
+                .to_owned()),
+        }
+    })
+}
+
+fn node<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NodeName>, D::Error> {
+    text(from, "the name of a node", |text| {
+        NodeName::try_from(text.to_owned()).map(Some).map_err(|error| error.to_string())
+    })
+}
+
+fn prefix<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    text(from, "a prefix such as \"acpd\"", |text| match NodeName::try_from(text.to_owned()) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("not a prefix: use up to 64 letters, digits, dashes and underscores".to_owned()),
+    })
+}
+
+fn own_address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    text(from, "the URL of this daemon", |text| {
+        let address = Address::parse(text).map_err(|error| error.to_string())?;
+        match &address {
+            Address::Tcp { tls, .. } if *tls || address.is_here() => Ok(Some(address.to_string())),
+            Address::Tcp { .. } => {
+                Err("beyond loopback nodes speak https: tokens would go over the network as they are"
+                    .to_owned())
+            }
+            Address::Unix(_) | Address::Local(_) => {
+                Err("other nodes need a URL such as https://HOST:PORT".to_owned())
+            }
+        }
+    })
+}

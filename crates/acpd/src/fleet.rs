@@ -1,0 +1,121 @@
+//! The fleet that a daemon is a node of: from the configuration to a member that does its part (contract 7.2).
+//!
+//! Not here: what a node does (`crates/fleet`), and what its door shows of the others (`crates/gateway`, `fleet.rs`).
+
+mod engine;
+mod identity;
+mod sessions;
+
+use crate::address::Address;
+use crate::config::{Config, Fleet as Section, Scope, Sees, Token};
+use crate::daemon::{connect, unreached};
+use crate::exit::Failure;
+use acpd_fleet::{Member, NodeRecord};
+use acpd_gateway::{Dial, Fleet, PeerStream, fingerprint};
+use acpd_host::{Host, Pending, TaskScope, fresh_id};
+use sessions::{Fingerprints, OwnSessions};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A daemon as a node of a fleet.
+pub(crate) struct Joined {
+    member: Member,
+    fingerprints: Fingerprints,
+    state_dir: PathBuf,
+    dial: Arc<Peers>,
+}
+
+impl Joined {
+    /// Begins to be a node, if the configuration says so. A fleet that cannot be reached now is tried again and again.
+    pub(crate) fn begin(config: &Config, host: &Host, listening: &str) -> Result<Option<Self>, Failure> {
+        let Section { url: Some(_), node: Some(name), .. } = &config.fleet else { return Ok(None) };
+        let address = match &config.fleet.address {
+            Some(address) => address.clone(),
+            None => own_address(listening).map_err(Failure::Usage)?,
+        };
+        let state_dir = config.storage.path.clone();
+        let id = identity::node_id(&state_dir).map_err(|error| {
+            Failure::Usage(format!("node-id in {} cannot be kept: {error}", state_dir.display()))
+        })?;
+        let lease = config.fleet.lease().ok_or_else(|| Failure::Usage("[fleet]: no lease".to_owned()))?;
+        let engine = engine::engine(&config.fleet).map_err(Failure::Usage)?;
+        let mut record = NodeRecord::new(name.clone(), id, env!("CARGO_PKG_VERSION"));
+        (record.run, record.address) = (fresh_id(), Some(address));
+        record.draining = identity::drains(&state_dir);
+        let member = Member::new(engine, record, lease);
+        let dial = Arc::new(Peers { ca: config.fleet.peer_ca.clone() });
+        let joined = Self { member, fingerprints: Fingerprints::default(), state_dir, dial };
+        joined.set(config, host);
+        Ok(Some(joined))
+    }
+
+    /// Does a node's part until the scope ends.
+    pub(crate) fn run(&self, host: &Host, scope: &TaskScope) {
+        let own = OwnSessions { host: host.clone(), fingerprints: Arc::clone(&self.fingerprints) };
+        let (member, ended) = (self.member.clone(), scope.token().clone());
+        scope.spawn("fleet", async move {
+            let _ended = ended.run_until_cancelled(member.run(&own)).await;
+        });
+    }
+
+    /// What the front door has of it.
+    pub(crate) fn door(&self) -> Fleet {
+        Fleet::new(self.member.clone(), Arc::clone(&self.dial) as _)
+    }
+
+    /// Says what the configuration says of this node now. Where the fleet is, and what this node is called, stays.
+    pub(crate) fn set(&self, config: &Config, host: &Host) {
+        let print = |token: &Token| fingerprint(&token.hash.0);
+        let names = config.tokens.iter().map(|(name, token)| (name.clone(), print(token)));
+        *self.fingerprints.write() = names.collect::<BTreeMap<_, _>>();
+        let sees_all = |token: &&Token| token.scope == Scope::Admin || token.sees == Sees::All;
+        let seers = config.tokens.values().filter(sees_all).map(print).collect();
+        let agents = host.agents().specs().iter().map(|spec| spec.name.clone()).collect();
+        let room = config.limits.sessions.get();
+        self.member.change(|record| {
+            (record.seers, record.agents, record.labels) = (seers, agents, config.fleet.labels.clone());
+            record.room = room;
+        });
+    }
+
+    /// Takes no new sessions from now on, or takes them again; also after a restart.
+    pub(crate) fn drain(&self, drains: bool) -> Result<(), String> {
+        identity::keep_draining(&self.state_dir, drains)
+            .map_err(|error| format!("that cannot be kept in {}: {error}", self.state_dir.display()))?;
+        self.member.change(|record| record.draining = drains);
+        Ok(())
+    }
+
+    /// Leaves the fleet, which shows this node as gone at once.
+    pub(crate) async fn leave(&self) {
+        self.member.leave().await;
+    }
+}
+
+/// How others on this machine reach a daemon that listens there.
+fn own_address(listening: &str) -> Result<String, String> {
+    match Address::parse(listening) {
+        Ok(address) if address.is_here() => Ok(address.to_string()),
+        _ => Err(format!(
+            "[fleet] needs \"address\", by which other nodes reach this one, such as https://HOST:PORT: it listens at {listening}"
+        )),
+    }
+}
+
+/// The other nodes.
+#[derive(Debug)]
+struct Peers {
+    ca: Option<PathBuf>,
+}
+
+impl Dial for Peers {
+    fn dial(&self, address: String) -> Pending<'_, Result<Box<dyn PeerStream>, String>> {
+        Box::pin(async move {
+            let to = Address::parse(&address).map_err(|error| error.to_string())?;
+            let ca: Option<&Path> = self.ca.as_deref();
+            let stream = connect(&to, &address, ca).await.map_err(unreached)?;
+            Ok(Box::new(stream) as Box<dyn PeerStream>)
+        })
+    }
+}

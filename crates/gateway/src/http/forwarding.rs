@@ -1,0 +1,251 @@
+//! Requests for what another node has: they go there with the caller's own token, and what comes back goes to the caller.
+//!
+//! Invariants: a request is forwarded once at most; this node adds no right to it; what does not exist for the caller is not told
+//! from what does not exist; a node that does not answer is said so within seconds, however long an answer may take of one that
+//! lives. Not here: what exists for whom (`fleet.rs`).
+
+mod client;
+
+pub(crate) use client::PeerClient;
+
+use super::problem::{Kind, Problem};
+use super::rest::check_scope;
+use super::settings::Shared;
+use super::sse::Sse;
+use crate::fleet::{Fleet, exists_for};
+use crate::identity::{Identity, Scope};
+use acpd_fleet::{NodeName, NodeRecord};
+use acpd_record::SessionId;
+use axum::body::Body;
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The node that a request came by.
+const FORWARDED_BY: HeaderName = HeaderName::from_static("acpd-forwarded-by");
+/// The caller's token for the node that a request goes on to, where that is not the one for this door: a caller at the Unix
+/// socket has none for it.
+const THERE: HeaderName = HeaderName::from_static("acpd-authorization");
+/// The node that has answered.
+const NODE: HeaderName = HeaderName::from_static("acpd-node");
+/// What is between two neighbours only, or was judged by this door: the page that called, and what it may read.
+const NOT_FORWARDED: [HeaderName; 10] = [
+    header::CONNECTION,
+    header::HOST,
+    header::ORIGIN,
+    header::COOKIE,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+const KEEP_ALIVE: &str = "keep-alive";
+const OF_PAGES: &str = "access-control-";
+
+/// After so long without an answer a node is asked whether it lives, again and again.
+const ASK_AFTER: Duration = Duration::from_millis(1500);
+/// How long it may take to say so.
+const LIFE: Duration = Duration::from_secs(2);
+/// How often it is looked whether the node of a stream is still there.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a request is for.
+enum Target {
+    Session(SessionId),
+    Node(NodeName),
+}
+
+/// Sends a request on to the node that has what it is for, if that is another one.
+pub(super) async fn forward(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let Some(fleet) = shared.fleet.get() else { return next.run(request).await };
+    let (mut parts, body) = request.into_parts();
+    let target = target(&mut parts).await;
+    let sent = match (target, parts.extensions.get::<Identity>().cloned()) {
+        (Some(target), Some(identity)) => elsewhere(fleet, &identity, &parts, &target),
+        _ => None,
+    };
+    match sent {
+        None => next.run(Request::from_parts(parts, body)).await,
+        Some(Err(problem)) => problem.into_response(),
+        Some(Ok(node)) => send(fleet, node, parts, body).await.unwrap_or_else(IntoResponse::into_response),
+    }
+}
+
+async fn target(parts: &mut Parts) -> Option<Target> {
+    let path = parts.extensions.get::<MatchedPath>()?.as_str().to_owned();
+    let (_version, path) = path.strip_prefix('/')?.split_once('/')?;
+    let name = if path.starts_with("sessions/{id}") {
+        "id"
+    } else if path.starts_with("nodes/{name}/") {
+        "name"
+    } else {
+        return None;
+    };
+    let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
+    let (_, value) = params.iter().find(|(key, _)| *key == name)?;
+    match name {
+        "id" => SessionId::parse(value).map(Target::Session),
+        _ => NodeName::try_from(value.to_owned()).ok().map(Target::Node),
+    }
+}
+
+/// The other node that a request is for; None where it is for this one, or for nothing that exists for the caller.
+fn elsewhere(
+    fleet: &Fleet,
+    identity: &Identity,
+    parts: &Parts,
+    target: &Target,
+) -> Option<Result<NodeRecord, Problem>> {
+    let (name, node, gone_since, session) = match target {
+        Target::Session(id) => {
+            let owned = fleet.member.elsewhere(id).filter(|owned| exists_for(owned, identity))?;
+            let since = crate::fleet::of_node(&owned).unreachable_since;
+            (owned.session.node, owned.node, since, Some(id.as_str()))
+        }
+        Target::Node(name) if *name == fleet.member.me().name => return None,
+        Target::Node(name) => {
+            let sight = fleet.member.node(name)?;
+            let since = crate::fleet::gone_since(&sight);
+            (name.clone(), Some(sight.record), since, None)
+        }
+    };
+    let required = match (target, &parts.method) {
+        (Target::Node(_), _) => Scope::Admin,
+        (_, &Method::GET | &Method::HEAD) => Scope::Observe,
+        _ => Scope::Control,
+    };
+    if let Err(problem) = check_scope(identity, required) {
+        return Some(Err(problem));
+    }
+    let about = |problem: Problem| match session {
+        Some(session) => problem.about(session),
+        None => problem,
+    };
+    if parts.headers.contains_key(&FORWARDED_BY) {
+        let detail =
+            format!("it is not here but on node {name}, which the node that sent this on did not know");
+        let problem = Problem::new(StatusCode::MISDIRECTED_REQUEST, Kind::NotHere, detail);
+        return Some(Err(about(problem.on(&name))));
+    }
+    if let Some(since) = gone_since {
+        let detail = format!("node {name}, which has it, cannot be reached since {since}; nothing was done");
+        return Some(Err(about(unreachable(&name, detail))));
+    }
+    node.map(Ok)
+}
+
+fn unreachable(node: &NodeName, detail: String) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NodeUnreachable, detail)
+        .on(node)
+        .with(header::RETRY_AFTER, HeaderValue::from_static("5"))
+}
+
+async fn send(fleet: &Fleet, node: NodeRecord, mut parts: Parts, body: Body) -> Result<Response, Problem> {
+    let Some(address) = node.address.clone() else {
+        let detail =
+            format!("node {}, which has it, has no `address` in its [fleet]; ask it there", node.name);
+        return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, Kind::NotHere, detail).on(&node.name));
+    };
+    if let Some(token) = parts.headers.remove(THERE) {
+        parts.headers.insert(header::AUTHORIZATION, token);
+    }
+    let has_token = parts.headers.contains_key(header::AUTHORIZATION);
+    let request = request(&fleet.member.me().name, parts, body);
+    let answer = answered(&fleet.peers, &address, request).await.map_err(|reason| {
+        let detail = format!(
+            "node {} does not answer ({reason}); whether the request was done there is not known",
+            node.name
+        );
+        unreachable(&node.name, detail)
+    })?;
+    if answer.status() == StatusCode::UNAUTHORIZED && !has_token {
+        let detail = format!(
+            "it is on node {}, where a token of that node is needed: set ACPD_TOKEN, or Authorization: Bearer TOKEN",
+            node.name
+        );
+        return Err(Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail).on(&node.name));
+    }
+    Ok(response(fleet, node.name, answer))
+}
+
+fn request(me: &NodeName, parts: Parts, body: Body) -> Request {
+    let path = parts.uri.path_and_query().cloned();
+    let mut request = Request::new(body);
+    *request.method_mut() = parts.method;
+    *request.uri_mut() = path.map(Uri::from).unwrap_or_default();
+    *request.headers_mut() = forwarded(parts.headers);
+    if let Ok(me) = HeaderValue::from_str(me.as_str()) {
+        request.headers_mut().insert(FORWARDED_BY, me);
+    }
+    request
+}
+
+fn forwarded(mut headers: HeaderMap) -> HeaderMap {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    let of_pages = headers.keys().filter(|name| name.as_str().starts_with(OF_PAGES)).cloned();
+    for name in of_pages.collect::<Vec<_>>().into_iter().chain(named).chain(NOT_FORWARDED) {
+        headers.remove(name);
+    }
+    headers.remove(KEEP_ALIVE);
+    headers
+}
+
+/// The head of an answer. While there is none the node is asked whether it lives.
+async fn answered(peers: &PeerClient, address: &str, request: Request) -> Result<Response, String> {
+    let mut answer = std::pin::pin!(peers.send(address, request));
+    loop {
+        match tokio::time::timeout(ASK_AFTER, &mut answer).await {
+            Ok(answer) => return answer,
+            Err(_) => tokio::select! {
+                answer = &mut answer => return answer,
+                lives = lives(peers, address) => lives?,
+            },
+        }
+    }
+}
+
+async fn lives(peers: &PeerClient, address: &str) -> Result<(), String> {
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = Uri::from_static("/v1/health");
+    match tokio::time::timeout(LIFE, peers.send(address, request)).await {
+        Ok(answer) => answer.map(drop),
+        Err(_) => Err("it takes connections and says nothing".to_owned()),
+    }
+}
+
+/// What goes back. A stream ends when its node is gone, so that the caller comes again.
+fn response(fleet: &Fleet, node: NodeName, answer: Response) -> Response {
+    let (mut parts, body) = answer.into_parts();
+    parts.headers = forwarded(parts.headers);
+    if let Ok(name) = HeaderValue::from_str(node.as_str()) {
+        parts.headers.insert(NODE, name);
+    }
+    let is_stream = parts.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == Sse::KIND);
+    if !is_stream {
+        return Response::from_parts(parts, body);
+    }
+    let member = fleet.member.clone();
+    let gone = async move {
+        let mut look = tokio::time::interval(LOOK);
+        loop {
+            look.tick().await;
+            if member.gone_for(&node).is_some() {
+                return;
+            }
+        }
+    };
+    Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(Box::pin(gone))))
+}

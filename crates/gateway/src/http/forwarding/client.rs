@@ -1,0 +1,116 @@
+//! The client of other nodes: its connections are kept, since a new one with TLS takes longer than most answers.
+
+use crate::fleet::{Dial, PeerStream};
+use acpd_host::chain;
+use axum::body::Body;
+use http::{Request, Response, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How long a connection that nothing uses is kept: a node in front of which is a proxy may close it sooner than that.
+const IDLE: Duration = Duration::from_secs(20);
+/// And how many to each node.
+const IDLE_CONNECTIONS: usize = 32;
+
+/// How to connect, for the pool.
+#[derive(Clone)]
+struct Connector(Arc<dyn Dial>);
+
+/// A connection to a node.
+struct Carried(Box<dyn PeerStream>);
+
+/// Sends requests to nodes. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct PeerClient(Client<Connector, Body>);
+
+impl PeerClient {
+    pub(crate) fn new(dial: Arc<dyn Dial>) -> Self {
+        let mut client = Client::builder(TokioExecutor::new());
+        client.pool_idle_timeout(IDLE).pool_max_idle_per_host(IDLE_CONNECTIONS).pool_timer(TokioTimer::new());
+        Self(client.build(Connector(dial)))
+    }
+
+    /// Sends a request, whose address is a path, to the node at `address`; the head of its answer.
+    ///
+    /// # Errors
+    /// Why there is none, in one line.
+    pub(crate) async fn send(
+        &self,
+        address: &str,
+        mut request: Request<Body>,
+    ) -> Result<Response<Body>, String> {
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        *request.uri_mut() = format!("{address}{path}")
+            .parse::<Uri>()
+            .map_err(|error| format!("its address is none: {error}"))?;
+        self.0.request(request).await.map(|answer| answer.map(Body::new)).map_err(|error| chain(&error))
+    }
+}
+
+impl fmt::Debug for PeerClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerClient").finish_non_exhaustive()
+    }
+}
+
+impl tower::Service<Uri> for Connector {
+    type Response = TokioIo<Carried>;
+    type Error = io::Error;
+    type Future = acpd_host::Pending<'static, io::Result<TokioIo<Carried>>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let dial = Arc::clone(&self.0);
+        Box::pin(async move {
+            let scheme = to.scheme_str().unwrap_or("http");
+            let authority = to.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+            let stream = dial.dial(format!("{scheme}://{authority}")).await;
+            stream.map(|stream| TokioIo::new(Carried(stream))).map_err(io::Error::other)
+        })
+    }
+}
+
+impl Connection for Carried {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl AsyncRead for Carried {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Carried {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
