@@ -115,7 +115,9 @@ pub trait Engine: Debug + Send + Sync {
     /// All entries, then what becomes of them.
     fn watch(&self) -> Pending<'_, Result<Changes, EngineError>>;
 
-    /// Appends to a session's archive, behind what is expected to be its last piece.
+    /// Appends to a session's archive, behind what is expected to be its last piece. A piece that is already right behind that one
+    /// is not appended again: its place is given, so that an append whose outcome is not known can be repeated. A conflict is also
+    /// that the last piece is no longer there, because the archive keeps none for ever; [`Engine::last`] says from where it goes on.
     fn append<'a>(
         &'a self,
         session: &'a SessionId,
