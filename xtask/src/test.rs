@@ -6,6 +6,7 @@
 //! only when every selected step passed. CI has no other definition of "passes" than this.
 
 mod lanes;
+mod nats;
 mod needs;
 mod packages;
 mod programs;

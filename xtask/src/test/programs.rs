@@ -4,7 +4,7 @@
 //! machine for themselves. What measures time runs behind the others, alone. Invariant: all that cargo has built is run, also behind one that fails. Not here: tests in documentation,
 //! which cargo runs itself.
 
-use super::HEAD;
+use super::{HEAD, nats};
 use crate::run::{self, Counts};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -33,14 +33,23 @@ struct Program {
     file: PathBuf,
 }
 
+/// What the programs run beside.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    root: &'a Path,
+    /// The program of the NATS server.
+    server: &'a Path,
+}
+
 pub(super) fn run(root: &Path, counts: &mut Counts) -> Result<()> {
     let programs = build(root)?;
+    let around = Around { root, server: &nats::server(root)? };
     ensure!(!programs.is_empty(), "cargo has built no test");
     let (alone, others): (Vec<_>, Vec<_>) =
         programs.into_iter().partition(|program| ALONE.contains(&program.name.as_str()));
     let mut failures = Vec::new();
     for (programs, at_once) in [(others, AT_ONCE), (alone, 1)] {
-        failures.extend(run_all(programs, at_once, root, counts));
+        failures.extend(run_all(programs, at_once, around, counts));
     }
     if let Err(error) = run::run(run::line(DOCUMENTED, root), counts) {
         failures.push(format!("{error:#}"));
@@ -52,13 +61,13 @@ pub(super) fn run(root: &Path, counts: &mut Counts) -> Result<()> {
 }
 
 /// Runs so many at a time; says what failed.
-fn run_all(programs: Vec<Program>, at_once: usize, root: &Path, counts: &mut Counts) -> Vec<String> {
+fn run_all(programs: Vec<Program>, at_once: usize, around: Around<'_>, counts: &mut Counts) -> Vec<String> {
     let queue = Mutex::new(programs.into_iter());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
         let (mut counts, mut failed) = (Counts::default(), Vec::new());
         while let Some(program) = next() {
-            if let Err(error) = run_one(&program, root, &mut counts) {
+            if let Err(error) = run_one(&program, around, &mut counts) {
                 failed.push(format!("{error:#}"));
             }
         }
@@ -78,14 +87,15 @@ fn run_all(programs: Vec<Program>, at_once: usize, root: &Path, counts: &mut Cou
     failures
 }
 
-fn run_one(program: &Program, root: &Path, counts: &mut Counts) -> Result<()> {
+fn run_one(program: &Program, around: Around<'_>, counts: &mut Counts) -> Result<()> {
     let mut command = run::command(&program.file);
     // As cargo does it.
     command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
+    command.env(nats::VARIABLE, around.server);
     // With another program beside it; more than there are processors, because many wait for processes and timers.
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get()) + 2;
     command.env("RUST_TEST_THREADS", threads.div_ceil(AT_ONCE).to_string());
-    let package = program.package.strip_prefix(root).unwrap_or(&program.package);
+    let package = program.package.strip_prefix(around.root).unwrap_or(&program.package);
     let head = format!("\n{HEAD}[test]{HEAD:#} {}: {}", package.display(), program.name);
     run::run_apart(command, Some(LIMIT), &head, counts)
 }

@@ -16,8 +16,9 @@ const MAY_IMPORT: &[(&str, &str)] = &[
     ("inspector", ""),
     ("gateway", "host record wire eventlog inspector"),
     ("catalog", ""),
-    // Nothing imports it yet.
+    // Nothing imports them yet.
     ("fleet", "record"),
+    ("fleet-nats", "fleet record"),
     ("acpd", "gateway host record wire supervisor terminal eventlog inspector example-agent catalog"),
     // Shares nothing with the engine that it is there to test.
     ("example-agent", ""),

@@ -1,0 +1,216 @@
+//! How an engine is reached, and whether it can be used: servers that are new enough, streams that are there.
+//!
+//! Not here: what becomes of a connection that is lost, which the client makes again by itself.
+
+use crate::archive::Archive;
+use crate::entries::Bucket;
+use crate::link::Link;
+use crate::settings::NatsSettings;
+use crate::streams;
+use acpd_fleet::EngineError;
+use async_nats::jetstream::stream::Config;
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+/// The first version whose entries say that they have left by their age.
+const OLDEST: (i64, i64) = (2, 11);
+
+/// How long between two tries to reach a server again, once some have failed.
+const BETWEEN_TRIES: Duration = Duration::from_secs(1);
+
+/// Why an engine over NATS cannot be used.
+#[derive(Debug, Error)]
+pub enum NatsError {
+    /// An address that is none, or no address at all.
+    #[error("\"{0}\" is no address of a NATS server: write nats://HOST:PORT or tls://HOST:PORT")]
+    Address(String),
+    /// A prefix that cannot stand in the names of streams and subjects.
+    #[error("\"{}\" is no prefix: use up to 32 letters, digits, dashes and underscores", .0.escape_debug())]
+    Prefix(String),
+    /// A lease or an age that the servers do not keep.
+    #[error("{what} of {length:?} is too short: at least {least:?}")]
+    TooShort {
+        /// What it is of.
+        what: &'static str,
+        /// How long it is.
+        length: Duration,
+        /// How long it has to be.
+        least: Duration,
+    },
+    /// The file with credentials cannot be used.
+    #[error("cannot use the credentials in {}", file.display())]
+    Credentials {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: io::Error,
+    },
+    /// No server is there, or none lets this node in.
+    #[error("no NATS server can be used: {source}")]
+    Connect {
+        /// What the client says.
+        source: async_nats::ConnectError,
+    },
+    /// No server has answered in time.
+    #[error("no NATS server has answered in {0:?}")]
+    Silent(Duration),
+    /// The server is older than what a fleet needs.
+    #[error("the NATS server is of version {version}; a fleet needs {}.{} or newer", OLDEST.0, OLDEST.1)]
+    TooOld {
+        /// Its version.
+        version: String,
+    },
+    /// A stream of the fleet's name is there, but not the fleet's.
+    #[error("the stream {stream} cannot be used: {why}")]
+    Unusable {
+        /// Its name.
+        stream: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A stream can neither be found nor made.
+    #[error("the stream {stream} is not to be had: {source}")]
+    Engine {
+        /// Its name.
+        stream: String,
+        /// What the servers say.
+        source: EngineError,
+    },
+}
+
+impl NatsError {
+    pub(crate) fn unusable(stream: &Config, why: &str) -> Self {
+        Self::Unusable { stream: stream.name.clone(), why: why.to_owned() }
+    }
+
+    /// Whether it may be otherwise in a while, with the same settings.
+    pub fn is_temporary(&self) -> bool {
+        use ConnectErrorKind::{Dns, Io, TimedOut};
+        match self {
+            Self::Connect { source } => matches!(source.kind(), Dns | Io | TimedOut),
+            Self::Engine { source, .. } => matches!(source, EngineError::Unavailable(_)),
+            Self::Silent(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What a connection is used for.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) link: Link,
+    pub(crate) nodes: Bucket,
+    pub(crate) sessions: Bucket,
+    pub(crate) archive: Archive,
+}
+
+/// Connects, and finds or makes what a fleet has there. Each step ends within the settings' patience.
+pub(crate) async fn connect(settings: &NatsSettings) -> Result<Parts, NatsError> {
+    check(settings)?;
+    let link = link(settings).await?;
+    let prefix = &settings.prefix;
+    let nodes = Bucket::new(link.clone(), prefix, "nodes");
+    let sessions = Bucket::new(link.clone(), prefix, "sessions");
+    let archive = Archive::new(link.clone(), prefix);
+    for stream in [
+        streams::bucket(nodes.stream(), &nodes.root(), Some(settings.lease)),
+        streams::bucket(sessions.stream(), &sessions.root(), None),
+        streams::archive(archive.stream(), archive.root(), settings),
+    ] {
+        let ensured = streams::ensure(&link, &stream, settings.replicas);
+        let ensured = tokio::time::timeout(settings.patience, ensured).await;
+        ensured.unwrap_or(Err(NatsError::Silent(settings.patience)))?;
+    }
+    Ok(Parts { link, nodes, sessions, archive })
+}
+
+fn check(settings: &NatsSettings) -> Result<(), NatsError> {
+    let prefix = &settings.prefix;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if !(1..=32).contains(&prefix.len()) || !prefix.bytes().all(is_plain) {
+        return Err(NatsError::Prefix(prefix.clone()));
+    }
+    // The server looks that often at most, and takes no shorter age of a message.
+    let least = Duration::from_secs(1);
+    for (what, length) in [("a lease", settings.lease), ("an archive", settings.archive_age)] {
+        if length < least {
+            return Err(NatsError::TooShort { what, length, least });
+        }
+    }
+    Ok(())
+}
+
+async fn link(settings: &NatsSettings) -> Result<Link, NatsError> {
+    let (is_lost, connection) = watch::channel(false);
+    let client = client(settings, is_lost).await?;
+    if !client.is_server_compatible(OLDEST.0, OLDEST.1, 0) {
+        return Err(NatsError::TooOld { version: client.server_info().version });
+    }
+    Ok(Link { client, patience: settings.patience, is_lost: connection })
+}
+
+async fn client(settings: &NatsSettings, is_lost: watch::Sender<bool>) -> Result<Client, NatsError> {
+    let addresses = settings.urls.iter().map(|url| url.parse().map_err(|_| NatsError::Address(url.clone())));
+    let addresses = addresses.collect::<Result<Vec<ServerAddr>, _>>()?;
+    if addresses.is_empty() {
+        return Err(NatsError::Address(String::new()));
+    }
+    let options = ConnectOptions::new()
+        .name("acpd")
+        // One that takes connections and then says nothing leaves time for two others.
+        .connection_timeout(settings.patience / 3)
+        // One that stopped answering is left after three of them.
+        .ping_interval(settings.patience / 2)
+        .reconnect_delay_callback(|tries| match tries {
+            0 | 1 => Duration::ZERO,
+            tries => BETWEEN_TRIES.min(Duration::from_millis(20) * u32::try_from(tries).unwrap_or(u32::MAX)),
+        })
+        .event_callback(move |event| {
+            tell(&event);
+            let is_now = match event {
+                Event::Connected => Some(false),
+                Event::Disconnected => Some(true),
+                _ => None,
+            };
+            // The first connection, which is told when it is used already, is no change.
+            is_lost.send_if_modified(|was| is_now.is_some_and(|is| std::mem::replace(was, is) != is));
+            std::future::ready(())
+        });
+    let options = secure(options, settings).await?;
+    match tokio::time::timeout(settings.patience, options.connect(addresses)).await {
+        Ok(connected) => connected.map_err(|source| NatsError::Connect { source }),
+        Err(_) => Err(NatsError::Silent(settings.patience)),
+    }
+}
+
+async fn secure(mut options: ConnectOptions, settings: &NatsSettings) -> Result<ConnectOptions, NatsError> {
+    if let Some(tls) = &settings.tls {
+        options = options.require_tls(true);
+        if let Some(ca) = &tls.ca {
+            options = options.add_root_certificates(ca.clone());
+        }
+        if let Some((certificate, key)) = &tls.identity {
+            options = options.add_client_certificate(certificate.clone(), key.clone());
+        }
+    }
+    match &settings.credentials {
+        None => Ok(options),
+        Some(file) => options
+            .credentials_file(file)
+            .await
+            .map_err(|source| NatsError::Credentials { file: file.clone(), source }),
+    }
+}
+
+fn tell(event: &Event) {
+    match event {
+        Event::Connected => info!("the fleet's engine is connected"),
+        Event::Disconnected => warn!("the fleet's engine is not connected"),
+        other => warn!("the fleet's engine: {other}"),
+    }
+}

@@ -1,0 +1,181 @@
+//! The engine: each call of the fleet's trait, as what it is over NATS.
+//!
+//! Not here: how entries, pieces and requests look there.
+
+use crate::archive::Archive;
+use crate::connect::{NatsError, Parts, connect};
+use crate::entries::{Bucket, Found};
+use crate::link::Link;
+use crate::requests;
+use crate::settings::NatsSettings;
+use crate::watching::{self, Watched};
+use acpd_fleet::{
+    Asked, Changes, Engine, EngineError, Expected, NodeName, NodeRecord, Pending, Piece, Position, Revision,
+    SessionRecord,
+};
+use acpd_record::SessionId;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// How often a node's entry is looked at again that changes while it is removed: who renews it soon notices that it leaves.
+const TRIES: usize = 3;
+
+/// An engine over NATS. What watches and serves over it ends with it.
+#[derive(Debug)]
+pub struct Nats {
+    link: Link,
+    prefix: String,
+    nodes: Bucket,
+    sessions: Bucket,
+    archive: Archive,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Nats {
+    /// Connects, and finds or makes what the fleet has there. A connection that is lost later is made again by itself; until then
+    /// calls are `Unavailable`.
+    ///
+    /// # Errors
+    /// When no server can be used with these settings; [`NatsError::is_temporary`] says whether it is worth another try.
+    pub async fn connect(settings: NatsSettings) -> Result<Self, NatsError> {
+        let Parts { link, nodes, sessions, archive } = connect(&settings).await?;
+        Ok(Self { link, prefix: settings.prefix, nodes, sessions, archive, tasks: Mutex::default() })
+    }
+
+    /// Starts a task that ends with the engine at the latest.
+    fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock();
+        // Those that have ended are not kept.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    fn within<'a, T: Send + 'a>(
+        &'a self,
+        call: impl Future<Output = Result<T, EngineError>> + Send + 'a,
+    ) -> Pending<'a, Result<T, EngineError>> {
+        Box::pin(self.link.within(call))
+    }
+}
+
+fn to_json(entry: &impl Serialize) -> Result<Vec<u8>, EngineError> {
+    serde_json::to_vec(entry).map_err(|error| EngineError::Refused(error.to_string()))
+}
+
+fn from_found<T: DeserializeOwned>(found: Found) -> Result<Option<(T, Revision)>, EngineError> {
+    let Found::Entry(json, revision) = found else { return Ok(None) };
+    match serde_json::from_slice(&json) {
+        Ok(entry) => Ok(Some((entry, revision))),
+        Err(error) => Err(EngineError::Refused(format!("an entry that cannot be read: {error}"))),
+    }
+}
+
+impl Engine for Nats {
+    fn put_node<'a>(
+        &'a self,
+        node: &'a NodeRecord,
+        expected: Expected,
+    ) -> Pending<'a, Result<Revision, EngineError>> {
+        self.within(async move { self.nodes.write(node.name.as_str(), to_json(node)?, expected).await })
+    }
+
+    fn remove_node<'a>(&'a self, name: &'a NodeName) -> Pending<'a, Result<(), EngineError>> {
+        self.within(async move {
+            for _ in 0..TRIES {
+                let Found::Entry(_, revision) = self.nodes.find(name.as_str()).await? else { return Ok(()) };
+                match self.nodes.remove(name.as_str(), revision).await {
+                    Err(EngineError::Conflict) => {}
+                    removed => return removed,
+                }
+            }
+            Err(EngineError::Conflict)
+        })
+    }
+
+    fn node<'a>(
+        &'a self,
+        name: &'a NodeName,
+    ) -> Pending<'a, Result<Option<(NodeRecord, Revision)>, EngineError>> {
+        self.within(async move { from_found(self.nodes.find(name.as_str()).await?) })
+    }
+
+    fn put_session<'a>(
+        &'a self,
+        session: &'a SessionRecord,
+        expected: Expected,
+    ) -> Pending<'a, Result<Revision, EngineError>> {
+        let id = session.session.as_str();
+        self.within(async move { self.sessions.write(id, to_json(session)?, expected).await })
+    }
+
+    /// The entry goes first: only who owns the session removes it, and then nothing is appended to it any more. Said again, it
+    /// removes what is left of the archive.
+    fn remove_session<'a>(
+        &'a self,
+        session: &'a SessionId,
+        expected: Revision,
+    ) -> Pending<'a, Result<(), EngineError>> {
+        self.within(async move {
+            self.sessions.remove(session.as_str(), expected).await?;
+            self.archive.remove(session).await
+        })
+    }
+
+    fn session<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> Pending<'a, Result<Option<(SessionRecord, Revision)>, EngineError>> {
+        self.within(async move { from_found(self.sessions.find(session.as_str()).await?) })
+    }
+
+    fn watch(&self) -> Pending<'_, Result<Changes, EngineError>> {
+        self.within(async move {
+            let watched = Watched::new(self.link.clone(), self.nodes.clone(), self.sessions.clone());
+            let feeds = watched.open().await?;
+            let (sender, changes) = mpsc::channel(watching::WAITING);
+            self.start(watched.run(feeds, sender));
+            Ok(changes)
+        })
+    }
+
+    fn append<'a>(
+        &'a self,
+        session: &'a SessionId,
+        piece: &'a Piece,
+        behind: Position,
+    ) -> Pending<'a, Result<Position, EngineError>> {
+        self.within(self.archive.append(session, piece, behind))
+    }
+
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        behind: Position,
+    ) -> Pending<'a, Result<Option<(Piece, Position)>, EngineError>> {
+        self.within(self.archive.read(session, behind))
+    }
+
+    fn last<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> Pending<'a, Result<Option<(Piece, Position)>, EngineError>> {
+        self.within(self.archive.last(session))
+    }
+
+    fn call<'a>(&'a self, node: &'a NodeName, body: Bytes) -> Pending<'a, Result<Bytes, EngineError>> {
+        self.within(requests::call(&self.link, &self.prefix, node, body))
+    }
+
+    fn serve<'a>(&'a self, node: &'a NodeName) -> Pending<'a, Result<mpsc::Receiver<Asked>, EngineError>> {
+        self.within(async move {
+            let listening = requests::listen(&self.link, &self.prefix, node).await?;
+            let (sender, asked) = requests::queue();
+            self.start(requests::serve(self.link.client.clone(), listening, sender));
+            Ok(asked)
+        })
+    }
+}

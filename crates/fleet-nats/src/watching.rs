@@ -1,0 +1,288 @@
+//! The watch of the directory: all entries of both buckets, then what becomes of them.
+//!
+//! Each bucket has a consumer on the server that numbers what it sends, and says every second what its last number was. A number
+//! that is missing, silence, or a connection that was lost end the consumers; what is there is then told anew. Invariant: between
+//! two `Again` nothing is left out. Not here: what is made of it; that is the directory's fold.
+
+use crate::entries::{Bucket, is_removal};
+use crate::key;
+use crate::link::Link;
+use acpd_fleet::{Change, EngineError, NodeName, Revision};
+use acpd_record::SessionId;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
+use async_nats::jetstream::{Context, ContextBuilder, Message as Delivered};
+use async_nats::{Message, StatusCode, Subject, Subscriber};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+/// Changes that wait for the one who watches. When it is full the server waits, and what has been replaced by then is not told.
+pub(crate) const WAITING: usize = 1024;
+
+/// How often the server says that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How long it may be silent.
+const SILENCE: Duration = Duration::from_secs(3);
+/// How long between two tries to begin anew.
+const BETWEEN_TRIES: Duration = Duration::from_millis(500);
+/// How long the server keeps a consumer that nobody listens to. By then one that was cut off has begun anew.
+const FORGOTTEN: Duration = SILENCE;
+
+/// On a heartbeat: the number of the last message before it.
+const LAST_NUMBER: &str = "Nats-Last-Consumer";
+/// On a heartbeat: the server waits until what it has sent was taken.
+const STALLED: &str = "Nats-Consumer-Stalled";
+
+/// What is watched.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    link: Link,
+    context: Context,
+    nodes: Bucket,
+    sessions: Bucket,
+}
+
+/// How entries of a bucket become changes: what is there, and what has gone.
+type Read = fn(&str, Option<(&[u8], Revision)>) -> Result<Change, String>;
+
+/// What one consumer sends.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    subscriber: Subscriber,
+    context: Context,
+    root: String,
+    read: Read,
+    /// The number of the last message.
+    number: u64,
+    /// All that was there has been told.
+    is_told: bool,
+    /// When the server will have been silent for too long.
+    silent_at: Instant,
+}
+
+/// Something was missed, or may have been.
+#[derive(Debug)]
+struct Lost(&'static str);
+
+/// What a message of a consumer is.
+enum Told {
+    Change(Change),
+    /// Something to answer, so that more is sent.
+    Answer(Subject),
+    Nothing,
+}
+
+/// Why a watch goes on no longer.
+enum End {
+    Lost(Lost),
+    Unwatched,
+}
+
+impl Watched {
+    pub(crate) fn new(link: Link, nodes: Bucket, sessions: Bucket) -> Self {
+        let context = ContextBuilder::new().timeout(link.patience).build(link.client.clone());
+        Self { link, context, nodes, sessions }
+    }
+
+    /// Begins to watch.
+    ///
+    /// # Cancel safety
+    /// The server forgets consumers that nobody listens to.
+    pub(crate) async fn open(&self) -> Result<[Feed; 2], EngineError> {
+        Ok([self.feed(&self.nodes, node).await?, self.feed(&self.sessions, session).await?])
+    }
+
+    async fn feed(&self, bucket: &Bucket, read: Read) -> Result<Feed, EngineError> {
+        if *self.link.is_lost.borrow() {
+            return Err(EngineError::Unavailable("there is no connection".to_owned()));
+        }
+        let root = bucket.root();
+        let inbox = self.link.client.new_inbox();
+        let subscriber = self.link.client.subscribe(inbox.clone()).await;
+        let subscriber = subscriber.map_err(|error| EngineError::Unavailable(error.to_string()))?;
+        let config = push::Config {
+            deliver_subject: inbox,
+            deliver_policy: DeliverPolicy::LastPerSubject,
+            ack_policy: AckPolicy::None,
+            max_deliver: 1,
+            filter_subject: format!("{root}>"),
+            flow_control: true,
+            idle_heartbeat: HEARTBEAT,
+            inactive_threshold: FORGOTTEN,
+            num_replicas: 1,
+            memory_storage: true,
+            ..push::Config::default()
+        };
+        let consumer = self.context.create_consumer_on_stream(config, bucket.stream()).await;
+        let consumer = consumer.map_err(|error| EngineError::Unavailable(error.to_string()))?;
+        let silent_at = Instant::now() + SILENCE;
+        // What the consumer has sent by now is not counted here, but then its messages say what is behind them.
+        let info = consumer.cached_info();
+        let is_told = info.num_pending == 0 && info.delivered.consumer_sequence == 0;
+        Ok(Feed { subscriber, context: self.context.clone(), root, read, number: 0, is_told, silent_at })
+    }
+
+    /// Tells what the feeds give, and begins anew when they cannot, until nobody watches.
+    pub(crate) async fn run(self, mut feeds: [Feed; 2], changes: mpsc::Sender<Change>) {
+        let mut is_lost = self.link.is_lost.clone();
+        loop {
+            match follow(feeds, &mut is_lost, &changes).await {
+                End::Unwatched => return,
+                End::Lost(Lost(why)) => debug!("the directory is told anew: {why}"),
+            }
+            if changes.send(Change::Again).await.is_err() {
+                return;
+            }
+            feeds = loop {
+                match self.link.within(self.open()).await {
+                    Ok(feeds) => break feeds,
+                    Err(error) => debug!("the directory cannot be watched: {error}"),
+                }
+                tokio::select! {
+                    () = changes.closed() => return,
+                    () = tokio::time::sleep(BETWEEN_TRIES) => {}
+                }
+            };
+        }
+    }
+}
+
+/// Tells what the feeds give.
+async fn follow(
+    [mut nodes, mut sessions]: [Feed; 2],
+    is_lost: &mut watch::Receiver<bool>,
+    changes: &mpsc::Sender<Change>,
+) -> End {
+    enum Happened {
+        Node(Result<Message, Lost>),
+        Session(Result<Message, Lost>),
+        Connection,
+        Unwatched,
+    }
+    // A connection that was lost before the feeds were opened is not theirs.
+    is_lost.mark_unchanged();
+    if *is_lost.borrow() {
+        return End::Lost(Lost("there is no connection"));
+    }
+    let mut is_complete = false;
+    loop {
+        if !is_complete && nodes.is_told && sessions.is_told {
+            is_complete = true;
+            if changes.send(Change::Complete).await.is_err() {
+                return End::Unwatched;
+            }
+        }
+        let happened = tokio::select! {
+            message = nodes.next() => Happened::Node(message),
+            message = sessions.next() => Happened::Session(message),
+            _ = is_lost.changed() => Happened::Connection,
+            () = changes.closed() => Happened::Unwatched,
+        };
+        let (feed, message) = match happened {
+            Happened::Node(message) => (&mut nodes, message),
+            Happened::Session(message) => (&mut sessions, message),
+            Happened::Connection => return End::Lost(Lost("the connection was lost")),
+            Happened::Unwatched => return End::Unwatched,
+        };
+        match message.and_then(|message| feed.take(message)) {
+            Err(lost) => return End::Lost(lost),
+            Ok(Told::Nothing) => {}
+            Ok(Told::Change(change)) => {
+                if changes.send(change).await.is_err() {
+                    return End::Unwatched;
+                }
+            }
+            Ok(Told::Answer(subject)) => feed.answer(subject).await,
+        }
+    }
+}
+
+impl Feed {
+    /// # Cancel safety
+    /// A message is taken as a whole or not at all, and the time of silence goes on.
+    async fn next(&mut self) -> Result<Message, Lost> {
+        match tokio::time::timeout_at(self.silent_at, self.subscriber.next()).await {
+            Ok(Some(message)) => Ok(message),
+            Ok(None) => Err(Lost("the connection has ended")),
+            Err(_) => Err(Lost("the server is silent")),
+        }
+    }
+
+    fn take(&mut self, message: Message) -> Result<Told, Lost> {
+        self.silent_at = Instant::now() + SILENCE;
+        match message.status {
+            None => self.entry(message),
+            Some(StatusCode::IDLE_HEARTBEAT) => self.heartbeat(message),
+            Some(_) => Err(Lost("the consumer has ended")),
+        }
+    }
+
+    fn heartbeat(&mut self, message: Message) -> Result<Told, Lost> {
+        let header = |name| message.headers.as_ref().and_then(|headers| headers.get(name));
+        let last = header(LAST_NUMBER).and_then(|value| value.as_str().parse::<u64>().ok());
+        if last.is_some_and(|last| last != self.number) {
+            return Err(Lost("the last messages are missing"));
+        }
+        let stalled = header(STALLED).map(|value| Subject::from(value.as_str()));
+        // Silent though it need not wait: there is nothing more to tell, also where what there was has left by its age.
+        if last.is_some() && stalled.is_none() {
+            self.is_told = true;
+        }
+        // One that asks for an answer wants to know how far its messages have come.
+        Ok(message.reply.or(stalled).map_or(Told::Nothing, Told::Answer))
+    }
+
+    fn entry(&mut self, message: Message) -> Result<Told, Lost> {
+        let message = Delivered { message, context: self.context.clone() };
+        let info = message.info().map_err(|_| Lost("a message has no number"))?;
+        if info.consumer_sequence != self.number + 1 {
+            return Err(Lost("messages are missing"));
+        }
+        let revision = Revision(info.stream_sequence);
+        self.number += 1;
+        self.is_told |= info.pending == 0;
+        let name = message.subject.strip_prefix(&self.root).and_then(key::decode);
+        let name = name.ok_or_else(|| format!("{} is no key of a fleet", message.subject));
+        let is_removed = is_removal(message.headers.as_ref());
+        let entry = (!is_removed).then_some((&message.payload[..], revision));
+        match name.and_then(|name| (self.read)(&name, entry)) {
+            Ok(change) => Ok(Told::Change(change)),
+            Err(why) => {
+                warn!("an entry of the directory is left out: {why}");
+                Ok(Told::Nothing)
+            }
+        }
+    }
+
+    async fn answer(&self, subject: Subject) {
+        if let Err(error) = self.context.client().publish(subject, Bytes::new()).await {
+            // Then the server goes silent, which is seen.
+            debug!("the consumer gets no answer: {error}");
+        }
+    }
+}
+
+fn node(name: &str, entry: Option<(&[u8], Revision)>) -> Result<Change, String> {
+    let name = NodeName::try_from(name.to_owned()).map_err(|error| error.to_string())?;
+    match entry {
+        None => Ok(Change::NodeGone(name)),
+        Some((json, revision)) => match serde_json::from_slice(json) {
+            Ok(node) => Ok(Change::Node(Box::new(node), revision)),
+            Err(error) => Err(format!("node {name}: {error}")),
+        },
+    }
+}
+
+fn session(name: &str, entry: Option<(&[u8], Revision)>) -> Result<Change, String> {
+    let id = SessionId::parse(name).ok_or_else(|| format!("\"{name}\" is no id of a session"))?;
+    match entry {
+        None => Ok(Change::SessionGone(id)),
+        Some((json, revision)) => match serde_json::from_slice(json) {
+            Ok(session) => Ok(Change::Session(Box::new(session), revision)),
+            Err(error) => Err(format!("session {id}: {error}")),
+        },
+    }
+}

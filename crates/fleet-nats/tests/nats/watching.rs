@@ -1,0 +1,123 @@
+//! Watches: entries that leave by their age, changes that were missed, and more of them than wait.
+
+use crate::battery::{directory, node, session};
+use crate::server::{Server, soon};
+use acpd_fleet::{Change, Directory, Engine, Expected};
+use acpd_fleet_nats::{Nats, NatsSettings};
+use async_nats::jetstream;
+use futures_util::{StreamExt, TryStreamExt};
+use std::time::Duration;
+
+const LEASE: Duration = Duration::from_secs(1);
+
+// design fleet, nodes: an entry that is not renewed leaves by its lease, and who watches is told
+#[tokio::test]
+async fn a_node_that_says_nothing_is_gone() {
+    let server = Server::start();
+    let settings = NatsSettings { lease: LEASE, ..server.settings() };
+    let one = Nats::connect(settings.clone()).await.expect("it can be used");
+    let other = Nats::connect(settings).await.expect("it can be used");
+    let (renewed, silent) = (node("a"), node("b"));
+    let mut changes = other.watch().await.expect("it answers");
+    directory(&mut changes).await;
+    let mut revision = one.put_node(&renewed, Expected::Nothing).await.expect("it is new");
+    one.put_node(&silent, Expected::Nothing).await.expect("it is new");
+    // Renewed until the other one has gone, and the last time then.
+    let mut heartbeats = tokio::time::interval(LEASE / 4);
+    let mut gone = Vec::new();
+    let mut last_renewed = false;
+    let watched = async {
+        while gone.len() < 2 {
+            tokio::select! {
+                change = changes.recv() => match change.expect("the watch goes on") {
+                    Change::NodeGone(name) => gone.push(name),
+                    Change::Node(..) => {}
+                    other => panic!("nothing else happens: {other:?}"),
+                },
+                _ = heartbeats.tick(), if !last_renewed => {
+                    revision = one.put_node(&renewed, Expected::Unchanged(revision)).await.expect("it is there");
+                    last_renewed = !gone.is_empty();
+                }
+            }
+        }
+    };
+    soon(watched).await;
+    assert_eq!(gone, [silent.name.clone(), renewed.name.clone()]);
+    assert_eq!(one.node(&silent.name).await, Ok(None));
+    assert_eq!(
+        one.put_node(&renewed, Expected::Unchanged(revision)).await,
+        Err(acpd_fleet::EngineError::Conflict),
+        "it has to say so anew"
+    );
+    let anew = one.put_node(&renewed, Expected::Nothing).await.expect("it has left");
+    assert!(anew > revision);
+    assert!(
+        matches!(soon(changes.recv()).await, Some(Change::Node(node, at)) if *node == renewed && at == anew)
+    );
+}
+
+// design fleet: what was missed is made up for, since everything is told anew
+#[tokio::test]
+async fn a_watch_that_missed_something_begins_again() {
+    let server = Server::start();
+    let (one, other) = server.links().await;
+    let (first, second) = (session("s", &node("a")), session("t", &node("a")));
+    one.put_session(&first, Expected::Nothing).await.expect("it is new");
+    let mut changes = other.watch().await.expect("it answers");
+    let mut known = directory(&mut changes).await;
+    // What the server keeps for the watch is taken away.
+    let stream =
+        jetstream::new(server.client().await).get_stream("KV_acpd_sessions").await.expect("it is there");
+    let consumers: Vec<String> = stream.consumer_names().try_collect().await.expect("they are told");
+    assert_eq!(consumers.len(), 1);
+    stream.delete_consumer(&consumers[0]).await.expect("it is there");
+    one.put_session(&second, Expected::Nothing).await.expect("it is new");
+    assert_eq!(soon(changes.recv()).await, Some(Change::Again));
+    known.apply(Change::Again, Duration::ZERO);
+    let told = async {
+        while !known.is_complete() {
+            known.apply(changes.recv().await.expect("the watch goes on"), Duration::ZERO);
+        }
+    };
+    soon(told).await;
+    assert!(known.session(&second.session).is_some());
+    // A watch that is left takes its consumers with it.
+    drop(changes);
+    let left = async || {
+        let consumers: Vec<String> = stream.consumer_names().try_collect().await.ok()?;
+        consumers.is_empty().then_some(())
+    };
+    crate::server::until(left).await;
+}
+
+// design fleet, load: who watches slowly is told all, each entry once or as it is later
+#[tokio::test]
+async fn who_is_slow_misses_nothing() {
+    const COUNT: usize = 1500;
+    let server = Server::start();
+    let (one, other) = server.links().await;
+    let mut early = other.watch().await.expect("it answers");
+    let all: Vec<_> = (0..COUNT)
+        .map(|number| {
+            let mut mine = session(&format!("s.{number}"), &node("a"));
+            mine.info = serde_json::json!({"title": "x".repeat(4096)});
+            mine
+        })
+        .collect();
+    let written = futures_util::stream::iter(&all).map(|mine| one.put_session(mine, Expected::Nothing));
+    let written: Vec<_> = written.buffer_unordered(64).try_collect().await.expect("they are new");
+    assert_eq!(written.len(), COUNT);
+    let mut late = other.watch().await.expect("it answers");
+    let known = soon(directory(&mut late)).await;
+    assert_eq!(known.sessions().count(), COUNT);
+    // This one was not looked at while all of it happened.
+    let mut known = Directory::new();
+    let told = async {
+        while known.sessions().count() < COUNT {
+            let change = early.recv().await.expect("the watch goes on");
+            assert_ne!(change, Change::Again, "the server has waited");
+            known.apply(change, Duration::ZERO);
+        }
+    };
+    soon(told).await;
+}
