@@ -1,7 +1,7 @@
 //! The connection to the servers: a request and its answer, and what it means when there is none.
 //!
-//! Invariant: nothing is sent while there is no connection, since the client would keep it and send it whenever there is one
-//! again. Not here: what is asked.
+//! Invariant: nothing is sent while it is known that there is no connection, since the client would keep it and send it whenever
+//! there is one again. What was on its way when it was lost may still come late. Not here: what is asked.
 
 use acpd_fleet::EngineError;
 use async_nats::connection::State;

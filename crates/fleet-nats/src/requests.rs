@@ -1,7 +1,8 @@
 //! Requests of one node to another, each on the subject of the node that is asked.
 //!
 //! A node is asked once, by one of those who answer in its name: they share a queue. What it does not answer it says so of, and
-//! the one who asks need not wait. Not here: what is asked.
+//! the one who asks need not wait. What is under way at the moment at which a node ceases to listen is lost: then it cannot be
+//! said whether it was done. Not here: what is asked.
 
 use crate::key;
 use crate::link::{Failed, Link};

@@ -85,7 +85,7 @@ async fn the_leader_of_the_archive_can_be_killed() {
     until(is_whole).await;
 }
 
-// contract 7.2, replicas: as many as there are servers, where nothing is said; what is said is not less
+// contract 7.2: replicas are as many as there are servers, where nothing is said; what is said is not less
 #[tokio::test]
 async fn one_server_keeps_one_replica() {
     let server = Server::start();

@@ -65,7 +65,7 @@ async fn an_old_server_is_refused() {
     old.join().expect("it has seen the end");
 }
 
-// contract 7.2, lease: all nodes of a fleet have the same, and how long the archive is kept is what was said last
+// contract 7.2: all nodes of a fleet have the same, and how long the archive is kept is what was said last
 #[tokio::test]
 async fn nodes_agree_on_the_lease() {
     let server = Server::start();
@@ -106,7 +106,7 @@ async fn a_server_that_is_not_there_is_said_to_be() {
     assert!(matches!(error, NatsError::Credentials { .. }) && !error.is_temporary(), "{error}");
 }
 
-// contract 7.2, tls_ca, tls_cert, tls_key: server and node know each other by their certificates
+// contract 7.2: server and node know each other by their certificates
 #[tokio::test]
 async fn server_and_node_know_each_other_by_tls() {
     let address = place(1)[0];
