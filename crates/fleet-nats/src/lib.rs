@@ -10,6 +10,7 @@ mod engine;
 mod entries;
 mod key;
 mod link;
+mod reached;
 mod requests;
 mod settings;
 mod streams;
@@ -17,4 +18,5 @@ mod watching;
 
 pub use connect::NatsError;
 pub use engine::Nats;
+pub use reached::Reached;
 pub use settings::{NatsSettings, Tls};
