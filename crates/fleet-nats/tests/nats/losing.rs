@@ -177,3 +177,24 @@ async fn who_comes_back_late_changes_nothing() {
     assert_eq!(one.session(&mine.session).await, Ok(Some((mine, anew))));
     one.put_node(&of, Expected::Nothing).await.expect("it is new");
 }
+
+// design fleet, log archive: the server knows a message id again; what it says of that other message is no success of this one
+#[tokio::test]
+async fn a_piece_that_is_taken_for_another_is_refused() {
+    let server = Server::start();
+    let (one, _other) = server.links().await;
+    let mine = session("s", &node("a"));
+    let (id, none) = (&mine.session, Position::default());
+    let claimed = one.put_session(&mine, Expected::Nothing).await.expect("it is new");
+    let first = one.append(id, &piece(1, 1, 4), none).await.expect("it is the first");
+    let second = one.append(id, &piece(1, 5, 9), first).await.expect("it follows");
+    // It is expected to follow what is there, and was appended before that.
+    assert_eq!(one.append(id, &piece(1, 1, 4), second).await, Err(EngineError::Conflict));
+    let others = Piece { bytes: Bytes::from_static(b"other"), ..piece(1, 1, 4) };
+    assert_eq!(one.append(id, &others, second).await, Err(EngineError::Conflict));
+    assert_eq!(one.last(id).await, Ok(Some((piece(1, 5, 9), second))));
+    // What is known again is not there any more.
+    one.remove_session(id, claimed).await.expect("it is as it was");
+    assert_eq!(one.append(id, &piece(1, 1, 4), none).await, Err(EngineError::Conflict));
+    assert_eq!(one.last(id).await, Ok(None));
+}
