@@ -4,6 +4,8 @@
 //! that is missing, silence, or a connection that was lost end the consumers; what is there is then told anew. Invariant: between
 //! two `Again` nothing is left out. Not here: what is made of it; that is the directory's fold.
 
+mod count;
+
 use crate::entries::{Bucket, is_removal};
 use crate::key;
 use crate::link::Link;
@@ -13,6 +15,7 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, push};
 use async_nats::jetstream::{Context, ContextBuilder, Message as Delivered};
 use async_nats::{Message, StatusCode, Subject, Subscriber};
 use bytes::Bytes;
+use count::{Count, Lost};
 use futures_util::StreamExt;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -55,17 +58,10 @@ pub(crate) struct Feed {
     context: Context,
     root: String,
     read: Read,
-    /// The number of the last message.
-    number: u64,
-    /// All that was there has been told.
-    is_told: bool,
+    count: Count,
     /// When the server will have been silent for too long.
     silent_at: Instant,
 }
-
-/// Something was missed, or may have been.
-#[derive(Debug)]
-struct Lost(&'static str);
 
 /// What a message of a consumer is.
 enum Told {
@@ -121,8 +117,8 @@ impl Watched {
         let silent_at = Instant::now() + SILENCE;
         // What the consumer has sent by now is not counted here, but then its messages say what is behind them.
         let info = consumer.cached_info();
-        let is_told = info.num_pending == 0 && info.delivered.consumer_sequence == 0;
-        Ok(Feed { subscriber, context: self.context.clone(), root, read, number: 0, is_told, silent_at })
+        let count = Count::new(info.num_pending == 0 && info.delivered.consumer_sequence == 0);
+        Ok(Feed { subscriber, context: self.context.clone(), root, read, count, silent_at })
     }
 
     /// Tells what the feeds give, and begins anew when they cannot, until nobody watches.
@@ -169,7 +165,7 @@ async fn follow(
     }
     let mut is_complete = false;
     loop {
-        if !is_complete && nodes.is_told && sessions.is_told {
+        if !is_complete && nodes.count.is_told() && sessions.count.is_told() {
             is_complete = true;
             if changes.send(Change::Complete).await.is_err() {
                 return End::Unwatched;
@@ -223,14 +219,8 @@ impl Feed {
     fn heartbeat(&mut self, message: Message) -> Result<Told, Lost> {
         let header = |name| message.headers.as_ref().and_then(|headers| headers.get(name));
         let last = header(LAST_NUMBER).and_then(|value| value.as_str().parse::<u64>().ok());
-        if last.is_some_and(|last| last != self.number) {
-            return Err(Lost("the last messages are missing"));
-        }
         let stalled = header(STALLED).map(|value| Subject::from(value.as_str()));
-        // Silent though it need not wait: there is nothing more to tell, also where what there was has left by its age.
-        if last.is_some() && stalled.is_none() {
-            self.is_told = true;
-        }
+        self.count.heartbeat(last, stalled.is_some())?;
         // One that asks for an answer wants to know how far its messages have come.
         Ok(message.reply.or(stalled).map_or(Told::Nothing, Told::Answer))
     }
@@ -238,12 +228,8 @@ impl Feed {
     fn entry(&mut self, message: Message) -> Result<Told, Lost> {
         let message = Delivered { message, context: self.context.clone() };
         let info = message.info().map_err(|_| Lost("a message has no number"))?;
-        if info.consumer_sequence != self.number + 1 {
-            return Err(Lost("messages are missing"));
-        }
+        self.count.entry(info.consumer_sequence, info.pending)?;
         let revision = Revision(info.stream_sequence);
-        self.number += 1;
-        self.is_told |= info.pending == 0;
         let name = message.subject.strip_prefix(&self.root).and_then(key::decode);
         let name = name.ok_or_else(|| format!("{} is no key of a fleet", message.subject));
         let is_removed = is_removal(message.headers.as_ref());

@@ -1,11 +1,13 @@
 //! Watches: entries that leave by their age, changes that were missed, and more of them than wait.
 
 use crate::battery::{directory, node, session};
-use crate::server::{Server, soon};
+use crate::server::{LIMIT, Server, soon, until};
 use acpd_fleet::{Change, Directory, Engine, Expected};
 use acpd_fleet_nats::{Nats, NatsSettings};
 use async_nats::jetstream;
 use futures_util::{StreamExt, TryStreamExt};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 const LEASE: Duration = Duration::from_secs(1);
@@ -87,7 +89,44 @@ async fn a_watch_that_missed_something_begins_again() {
         let consumers: Vec<String> = stream.consumer_names().try_collect().await.ok()?;
         consumers.is_empty().then_some(())
     };
-    crate::server::until(left).await;
+    until(left).await;
+}
+
+// design fleet: what was missed is made up for, also when nothing of the connection is
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_that_is_missing_is_seen() {
+    let server = Server::start();
+    let (one, other) = server.links().await;
+    let mine = session("s", &node("a"));
+    let revision = one.put_session(&mine, Expected::Nothing).await.expect("it is new");
+    let stream =
+        jetstream::new(server.client().await).get_stream("KV_acpd_sessions").await.expect("it is there");
+    let mut changes = other.watch().await.expect("it answers");
+    directory(&mut changes).await;
+    // As if the server had sent a seventh message, and something that has no number.
+    let heartbeat = "HPUB TO 54 54\r\nNATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\n\r\n\r\n";
+    let stranger = "PUB TO 0\r\n\r\n";
+    for command in [heartbeat, stranger] {
+        let to = async || {
+            let consumers: Vec<_> = stream.consumers().try_collect().await.ok()?;
+            // The one before is there until the server notices.
+            consumers.into_iter().max_by_key(|consumer| consumer.created)?.config.deliver_subject
+        };
+        say(&server, &command.replace("TO", &until(to).await));
+        assert_eq!(soon(changes.recv()).await, Some(Change::Again), "{command}");
+        let known = soon(directory(&mut changes)).await;
+        assert_eq!(known.session(&mine.session), Some((&mine, revision)), "{command}");
+    }
+}
+
+/// Sends to a server what no client would.
+fn say(server: &Server, command: &str) {
+    let mut stream = TcpStream::connect(server.address).expect("it is there");
+    stream.set_read_timeout(Some(LIMIT)).expect("that is long enough");
+    write!(stream, "CONNECT {{\"verbose\":false,\"headers\":true}}\r\n{command}PING\r\n")
+        .expect("it listens");
+    let mut lines = BufReader::new(stream).lines().map(|line| line.expect("it answers"));
+    assert!(lines.any(|line| line == "PONG"), "{command}");
 }
 
 // design fleet, load: who watches slowly is told all, each entry once or as it is later
