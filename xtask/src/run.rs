@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, IsTerminal};
 use std::ops::AddAssign;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -140,14 +140,14 @@ fn run_within(
 
 /// Kills a process that does not end within its limit.
 struct Watch {
-    ended: Sender<()>,
+    ended: SyncSender<()>,
     watching: JoinHandle<Option<String>>,
 }
 
 impl Watch {
     fn over(child: &Child, limit: Duration) -> Result<Self> {
         let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-        let (ended, has_ended) = channel();
+        let (ended, has_ended) = sync_channel(0);
         let watching = std::thread::spawn(move || {
             if has_ended.recv_timeout(limit) != Err(RecvTimeoutError::Timeout) {
                 return None;

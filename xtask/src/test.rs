@@ -66,7 +66,9 @@ enum Step {
 }
 
 const HEAD: Style = AnsiColor::Cyan.on_default().bold();
-const CLIPPY: &str = "cargo clippy --workspace --all-targets --locked -- -D warnings";
+/// What steps build: all that packages have.
+const CLIPPY: &str = "cargo clippy --workspace --all-targets --features acpd/nats --locked -- -D warnings";
+const BUILD: &str = "cargo build --workspace --bins --features acpd/nats --locked";
 const TEST: &str = "cargo test --workspace --locked --no-fail-fast";
 
 impl Step {
@@ -79,7 +81,7 @@ impl Step {
         let mut command = match self {
             Self::Fmt => run::line("cargo fmt --all --check", root),
             Self::Clippy => run::line(CLIPPY, root),
-            Self::Build => run::line("cargo build --workspace --bins --locked", root),
+            Self::Build => run::line(BUILD, root),
             Self::Doc => run::line("cargo doc --workspace --no-deps --locked", root),
             // Of this program.
             Self::Tidy | Self::Test | Self::Packages | Self::Rest | Self::Book => return Vec::new(),

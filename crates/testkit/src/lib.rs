@@ -19,6 +19,7 @@ mod legality;
 mod lines;
 mod message;
 mod metrics;
+mod nats_server;
 mod network;
 mod noise;
 #[cfg(feature = "schema")]
@@ -48,6 +49,7 @@ pub use http::{Answer, Event, Events, Http};
 pub use legality::judge_log;
 pub use message::{Message, initialize, request};
 pub use metrics::{until_counted, until_stalled};
+pub use nats_server::{NatsServer, place as nats_place};
 pub use noise::{fill_the_disk, noise};
 #[cfg(feature = "schema")]
 pub use oracle::{check_from_agent, check_from_client};

@@ -13,8 +13,9 @@ use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-const BUILD: &str = "cargo test --workspace --locked --no-run --message-format json-render-diagnostics";
-const DOCUMENTED: &str = "cargo test --workspace --locked --no-fail-fast --doc";
+const BUILD: &str =
+    "cargo test --workspace --features acpd/nats --locked --no-run --message-format json-render-diagnostics";
+const DOCUMENTED: &str = "cargo test --workspace --features acpd/nats --locked --no-fail-fast --doc";
 const AT_ONCE: usize = 2;
 
 /// How long a program may take: four times what the longest takes on a slow machine.

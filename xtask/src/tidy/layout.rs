@@ -14,12 +14,14 @@ const MAY_IMPORT: &[(&str, &str)] = &[
     ("record", "wire"),
     ("host", "record wire supervisor terminal eventlog"),
     ("inspector", ""),
-    ("gateway", "host record wire eventlog inspector"),
+    ("gateway", "host record wire eventlog inspector fleet"),
     ("catalog", ""),
-    // Nothing imports them yet.
     ("fleet", "record"),
     ("fleet-nats", "fleet record"),
-    ("acpd", "gateway host record wire supervisor terminal eventlog inspector example-agent catalog"),
+    (
+        "acpd",
+        "gateway host record wire supervisor terminal eventlog inspector example-agent catalog fleet fleet-nats",
+    ),
     // Shares nothing with the engine that it is there to test.
     ("example-agent", ""),
     // Only with its feature `logs`.

@@ -1,14 +1,14 @@
 //! Three servers: what each acknowledged is on all of them, and one of them may be killed.
 
 use crate::battery::{node, piece, session};
-use crate::server::{Server, soon, until};
+use crate::server::{Server, Used, soon, until};
 use acpd_fleet::{Engine, EngineError, Expected, Position};
 use acpd_fleet_nats::{Nats, NatsSettings};
 use async_nats::jetstream;
 use std::time::Duration;
 
 async fn connected(servers: &[Server]) -> Nats {
-    let urls = servers.iter().map(|server| format!("nats://{}", server.address)).collect();
+    let urls = servers.iter().map(|server| format!("nats://{}", server.address())).collect();
     let settings = NatsSettings { urls, replicas: Some(3), ..servers[0].settings() };
     // They have to find each other first.
     until(async || match Nats::connect(settings.clone()).await {

@@ -1,7 +1,7 @@
 //! What every engine has to do, by the one over NATS.
 
 use crate::battery;
-use crate::server::Server;
+use crate::server::{Server, Used};
 
 // design fleet, fence: of two claims one is taken, and epochs only grow
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Servers that are killed and stand still: every call ends, a watch is told anew, and what was acknowledged is there.
 
 use crate::battery::{node, piece, session};
-use crate::server::{PATIENCE, Server, soon, until};
+use crate::server::{PATIENCE, Server, Used, soon, until};
 use acpd_fleet::{Asked, Change, Changes, Directory, Engine, EngineError, Epoch, Expected, Piece, Position};
 use acpd_fleet_nats::Nats;
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! What an engine is connected to: servers and streams that cannot be used, fleets beside each other, TLS.
 
 use crate::battery::{directory, node, piece, session};
-use crate::server::{LIMIT, Server, place, soon};
+use crate::server::{LIMIT, Server, Used, place, soon};
 use acpd_fleet::{Engine, EngineError, Expected, Position};
 use acpd_fleet_nats::{Nats, NatsError, NatsSettings, Tls};
 use async_nats::jetstream;

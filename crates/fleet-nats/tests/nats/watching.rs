@@ -1,7 +1,7 @@
 //! Watches: entries that leave by their age, changes that were missed, and more of them than wait.
 
 use crate::battery::{directory, node, session};
-use crate::server::{LIMIT, Server, soon, until};
+use crate::server::{LIMIT, Server, Used, soon, until};
 use acpd_fleet::{Change, Directory, Engine, Expected};
 use acpd_fleet_nats::{Nats, NatsSettings};
 use async_nats::jetstream;
@@ -121,7 +121,7 @@ async fn a_number_that_is_missing_is_seen() {
 
 /// Sends to a server what no client would.
 fn say(server: &Server, command: &str) {
-    let mut stream = TcpStream::connect(server.address).expect("it is there");
+    let mut stream = TcpStream::connect(server.address()).expect("it is there");
     stream.set_read_timeout(Some(LIMIT)).expect("that is long enough");
     write!(stream, "CONNECT {{\"verbose\":false,\"headers\":true}}\r\n{command}PING\r\n")
         .expect("it listens");
