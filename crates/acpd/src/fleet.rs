@@ -47,6 +47,7 @@ impl Joined {
         let dial = Arc::new(Peers { ca: config.fleet.peer_ca.clone() });
         let joined = Self { member, fingerprints: Fingerprints::default(), state_dir, dial };
         joined.set(config, host);
+        host.drain(joined.member.me().draining);
         Ok(Some(joined))
     }
 
@@ -80,9 +81,10 @@ impl Joined {
     }
 
     /// Takes no new sessions from now on, or takes them again; also after a restart.
-    pub(crate) fn drain(&self, drains: bool) -> Result<(), String> {
+    pub(crate) fn drain(&self, host: &Host, drains: bool) -> Result<(), String> {
         identity::keep_draining(&self.state_dir, drains)
             .map_err(|error| format!("that cannot be kept in {}: {error}", self.state_dir.display()))?;
+        host.drain(drains);
         self.member.change(|record| record.draining = drains);
         Ok(())
     }

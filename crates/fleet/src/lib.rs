@@ -22,6 +22,6 @@ pub use lease::{Lease, Standing};
 pub use member::{Local, Member, Owned, Sight};
 pub use memory::Memory;
 pub use name::{NodeName, NodeNameError};
-pub use placing::{Refused, Wanted, place};
+pub use placing::{Refused, Wanted};
 pub use published::Row;
 pub use record::{Creator, Epoch, NodeId, NodeRecord, Partition, SessionRecord};

@@ -12,6 +12,7 @@ use crate::directory::{Directory, Reach};
 use crate::engine::{Engine, Pending, Revision};
 use crate::lease::{Lease, Standing};
 use crate::name::NodeName;
+use crate::placing::{Refused, Wanted, place};
 use crate::published::Row;
 use crate::record::{NodeRecord, SessionRecord};
 use acpd_record::SessionId;
@@ -193,6 +194,19 @@ impl Member {
             .map(|session| owned(&watched.directory, session, now, lease))
             .filter(|owned| is_meant(owned))
             .collect()
+    }
+
+    /// The nodes that can take a session, the best first.
+    ///
+    /// # Errors
+    /// When none can; with the reason of each.
+    pub fn place(&self, wanted: &Wanted) -> Result<Vec<NodeRecord>, Refused> {
+        let me = self.me().name;
+        let watched = self.shared.directory.read();
+        let (now, lease) = (self.now(), self.judging());
+        let names = place(&watched.directory, wanted, &me, |reach| reach.gone_since(now, lease).is_some())?;
+        let node = |name: &NodeName| watched.directory.node(name).map(|(record, _)| record.clone());
+        Ok(names.iter().filter_map(node).collect())
     }
 
     /// Sessions of the fleet whose nodes are not there.

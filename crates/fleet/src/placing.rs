@@ -38,12 +38,17 @@ impl fmt::Display for Refused {
 ///
 /// # Errors
 /// When none can; with the reason of each.
-pub fn place(directory: &Directory, wanted: &Wanted, asked: &NodeName) -> Result<Vec<NodeName>, Refused> {
+pub(crate) fn place(
+    directory: &Directory,
+    wanted: &Wanted,
+    asked: &NodeName,
+    is_gone: impl Fn(Reach) -> bool,
+) -> Result<Vec<NodeName>, Refused> {
     let (mut nodes, mut refused) = (Vec::new(), Vec::new());
     for (node, reach) in directory.nodes() {
         let why = if wanted.node.as_ref().is_some_and(|name| *name != node.name) {
             "is not the one that is wanted"
-        } else if matches!(reach, Reach::Gone(_)) {
+        } else if is_gone(reach) {
             "cannot be reached"
         } else if node.draining {
             "takes no new sessions"
@@ -104,7 +109,8 @@ mod tests {
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
             node: node.map(name),
         };
-        let of = |wanted: &Wanted| match place(&directory, wanted, &name("c")) {
+        let is_gone = |reach| matches!(reach, Reach::Gone(_));
+        let of = |wanted: &Wanted| match place(&directory, wanted, &name("c"), is_gone) {
             Ok(nodes) => nodes.iter().map(NodeName::as_str).collect::<Vec<_>>().join(" "),
             Err(refused) => refused.to_string(),
         };
@@ -117,7 +123,8 @@ mod tests {
             "a does not have the agent, b does not have the agent, c has not all the labels, d takes no new sessions, \
              e cannot be reached, f has no room"
         );
-        assert_eq!(place(&Directory::new(), &Wanted::default(), &name("a")), Err(Refused(Vec::new())));
+        let none = place(&Directory::new(), &Wanted::default(), &name("a"), is_gone);
+        assert_eq!(none, Err(Refused(Vec::new())));
         assert_eq!(Refused(Vec::new()).to_string(), "the fleet has no nodes");
     }
 }

@@ -17,6 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+const UP: &str = "acpd_fleet_up";
+const NODES: &str = "acpd_fleet_nodes";
+
 /// A connection to another node, with TLS where its address says so.
 pub trait PeerStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
@@ -41,6 +44,26 @@ impl Fleet {
     /// The fleet of this node.
     pub fn new(member: Member, dial: Arc<dyn Dial>) -> Self {
         Self { member, peers: PeerClient::new(dial) }
+    }
+
+    /// What an operator measures, as it is now.
+    pub(crate) fn measure(&self) {
+        metrics::describe_gauge!(UP, "1 while the engine of the fleet answers, else 0");
+        metrics::gauge!(UP).set(if self.member.is_stale() { 0.0 } else { 1.0 });
+        metrics::describe_gauge!(NODES, "Nodes of the fleet, by whether they are there");
+        let (there, gone): (Vec<_>, Vec<_>) =
+            self.member.nodes().into_iter().partition(|sight| sight.gone_for.is_none());
+        metrics::gauge!(NODES, "state" => "reachable").set(there.len() as f64);
+        metrics::gauge!(NODES, "state" => "unreachable").set(gone.len() as f64);
+    }
+
+    /// Why what is known of other nodes may be old.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let is_stale = self.member.is_stale();
+        is_stale.then(|| match self.member.trouble() {
+            Some(reason) => format!("the fleet does not know of this node: {reason}"),
+            None => "the engine of the fleet does not answer".to_owned(),
+        })
     }
 
     /// What is said of the own sessions of this node.

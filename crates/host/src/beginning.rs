@@ -16,6 +16,7 @@ use acpd_supervisor::Pending;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 /// Where a session is to run.
 #[derive(Debug, Default)]
@@ -71,6 +72,9 @@ impl Host {
         Beginning { source, params, prompt, creator }: Beginning<'a>,
     ) -> Pending<'a, Result<NewSession, Unused>> {
         Box::pin(async move {
+            if self.shared.drains.load(Ordering::Relaxed) {
+                return Err((HostError::Draining, place.spare));
+            }
             let known = place.known.as_ref();
             let checked = match source {
                 None => self.check_new(params.as_ref()),

@@ -194,6 +194,11 @@ pub enum HostError {
     /// What was done for it panicked.
     #[error("acpd failed in the middle of this; its log says more")]
     Broken,
+    /// No session is created here for now.
+    #[error(
+        "this node takes no new sessions; create it on another node, or have this one take them again: acpd nodes undrain"
+    )]
+    Draining,
     /// The host is shutting down.
     #[error("server shutting down; reload sessions after restart")]
     ShuttingDown,

@@ -16,6 +16,7 @@ use acpd_terminal::{TerminalSettings, Terminals};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
 /// What a host is made of.
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) scope: TaskScope,
     /// Cancelled when the host shuts down: no run begins any more, and what is being started is not waited for.
     pub(crate) closing: CancellationToken,
+    /// No session is created; those that are there go on.
+    pub(crate) drains: AtomicBool,
 }
 
 impl Host {
@@ -74,7 +77,9 @@ impl Host {
         let recovery = Recovery::new(Arc::clone(&store));
         let agents = Agents::new(options.agents, options.finder, options.cwd, starter, &scope);
         let sessions = Sessions::new(terminals);
-        let host = Self { shared: Arc::new(Shared { agents, store, recovery, sessions, scope, closing }) };
+        let drains = AtomicBool::new(false);
+        let shared = Shared { agents, store, recovery, sessions, scope, closing, drains };
+        let host = Self { shared: Arc::new(shared) };
         let Shared { recovery, store, scope, closing, .. } = &*host.shared;
         if takes_over {
             recovery.set_successor(Arc::downgrade(&host.shared));
@@ -93,6 +98,11 @@ impl Host {
     /// The scope in which connections run their tasks.
     pub fn scope(&self) -> &TaskScope {
         &self.shared.scope
+    }
+
+    /// Creates no sessions from now on, or creates them again. Those that are there go on.
+    pub fn drain(&self, drains: bool) {
+        self.shared.drains.store(drains, Ordering::Relaxed);
     }
 
     /// Whether it shuts down, or has.

@@ -121,7 +121,11 @@ async fn drain(node: NodeAct, no_wait: bool) -> Result<(), Failure> {
     loop {
         let now: Node = serde_json::from_str(told.get())?;
         if no_wait || now.live == 0 {
-            let rest = if now.live == 0 { String::new() } else { format!("; {} go on", live(now.live)) };
+            let rest = match now.live {
+                0 => String::new(),
+                1 => "; 1 live session goes on".to_owned(),
+                more => format!("; {} go on", live(more)),
+            };
             let text = format!("{} takes no new sessions{rest}", line(&name, 64));
             return print(if json { told.get() } else { &text }).map(drop);
         }

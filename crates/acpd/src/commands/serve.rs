@@ -148,7 +148,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
                 let _unread = answer.send(reloaded);
             }
             Asked::Drain(drains, answer) => {
-                let drained = fleet.as_ref().map_or(Ok(()), |fleet| fleet.drain(drains));
+                let drained = fleet.as_ref().map_or(Ok(()), |fleet| fleet.drain(&local.host, drains));
                 let _unread = answer.send(drained);
             }
             Asked::HandOver(answer) => {

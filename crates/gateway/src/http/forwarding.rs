@@ -20,6 +20,7 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The node that a request came by.
-const FORWARDED_BY: HeaderName = HeaderName::from_static("acpd-forwarded-by");
+pub(super) const FORWARDED_BY: HeaderName = HeaderName::from_static("acpd-forwarded-by");
 /// The caller's token for the node that a request goes on to, where that is not the one for this door: a caller at the Unix
 /// socket has none for it.
 const THERE: HeaderName = HeaderName::from_static("acpd-authorization");
@@ -145,6 +146,19 @@ fn unreachable(node: &NodeName, detail: String) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NodeUnreachable, detail)
         .on(node)
         .with(header::RETRY_AFTER, HeaderValue::from_static("5"))
+}
+
+/// Has another node create a session.
+pub(super) async fn create(
+    fleet: &Fleet,
+    node: NodeRecord,
+    headers: &HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let request = http::Request::post("/v1/sessions").body(()).unwrap_or_default();
+    let (mut parts, ()) = request.into_parts();
+    parts.headers = headers.clone();
+    send(fleet, node, parts, body.into()).await
 }
 
 async fn send(fleet: &Fleet, node: NodeRecord, mut parts: Parts, body: Body) -> Result<Response, Problem> {

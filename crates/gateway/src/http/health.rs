@@ -41,7 +41,7 @@ enum HealthStatus {
 pub(super) struct Ready {
     /// It can.
     ready: bool,
-    /// Why not.
+    /// Why not, or what is wrong beside that: a fleet whose engine does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -69,5 +69,7 @@ pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     let reason = trouble(&shared).await;
     let status = if reason.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Ready { ready: reason.is_none(), reason })).into_response()
+    let ready = reason.is_none();
+    let reason = reason.or_else(|| shared.fleet.get()?.trouble());
+    (status, Json(Ready { ready, reason })).into_response()
 }

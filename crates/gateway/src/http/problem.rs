@@ -74,6 +74,8 @@ kinds! {
     CursorTooOld = "cursor_too_old",
     /// No place at all.
     CursorUnreadable = "cursor_unreadable",
+    /// The node takes no new sessions.
+    Draining = "draining",
     /// The scope of the token does not include it.
     Forbidden = "forbidden",
     /// acpd was called by a name that is not its.
@@ -94,6 +96,8 @@ kinds! {
     MethodNotAllowed = "method_not_allowed",
     /// The daemon is in no fleet, or not known in it.
     NoFleet = "no_fleet",
+    /// No node of the fleet takes it.
+    NoNode = "no_node",
     /// The node that has it does not answer.
     NodeUnreachable = "node_unreachable",
     /// Nothing that the client takes can be given.
@@ -327,6 +331,7 @@ impl Problem {
             | HostError::UnknownAgent { .. }
             | HostError::NotInstalled { .. } => Self::bad_request(detail),
             HostError::SearchOff => Self::new(StatusCode::CONFLICT, Kind::SearchOff, detail),
+            HostError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::Draining, detail),
             HostError::ShuttingDown => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, detail),
             _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Internal, detail),
         }

@@ -9,6 +9,7 @@ mod event_cursor;
 mod events;
 mod nodes;
 mod opening;
+mod placing;
 mod prompting;
 mod pruning;
 mod render;

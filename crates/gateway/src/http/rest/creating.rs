@@ -5,7 +5,7 @@ use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::prompting::caller;
 use super::sessions::{created, info};
-use super::{SessionPath, body, check_limits, check_scope, find};
+use super::{SessionPath, body, check_limits, check_scope, find, placing};
 use crate::access::Needs;
 use crate::identity::{Identity, Scope, SessionPermit};
 use crate::wanted::{Beginning as Begins, Wanted};
@@ -60,6 +60,13 @@ pub(super) struct CreateBody<'a> {
     /// Close it when a turn has ended and no prompt waits.
     #[serde(default)]
     close_after_turn: bool,
+    /// The node of the fleet on which it is to be. Default: this one, unless `labels` are given, or this one takes no new
+    /// sessions.
+    #[serde(default)]
+    node: Option<String>,
+    /// What its node must have, of the `labels` of nodes; of those that have it, the one with the most room is taken.
+    #[serde(default)]
+    labels: Option<Vec<String>>,
 }
 
 /// Where a session that is taken up or forked is to work. What is absent is as it was.
@@ -217,6 +224,11 @@ pub(super) async fn create(
     let key = body::key(&headers)?;
     let body = body::read(&shared, &headers, body).await?;
     let wanted: CreateBody<'_> = body::parse(&body)?;
+    let agent = wanted.agent.as_deref();
+    let asked = placing::Asked { agent, node: wanted.node.as_deref(), labels: wanted.labels.as_deref() };
+    if let Some(elsewhere) = placing::elsewhere(&shared, &headers, &asked, &body).await {
+        return elsewhere;
+    }
     let key = key.and_then(|key| RequestKey::new(key, serde_json::from_slice(&body).ok()?));
     let client = caller(&identity, &headers);
     let agent = wanted.agent.clone().unwrap_or_else(|| shared.settings().default_agent.clone());

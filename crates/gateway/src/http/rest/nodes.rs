@@ -66,7 +66,8 @@ pub(super) async fn list(
     super::check_scope(&identity, Scope::Admin)?;
     let fleet = fleet(&shared)?;
     let me = fleet.member.me().name;
-    let nodes = fleet.member.nodes().into_iter().map(|sight| Node::of(sight, &me)).collect();
+    let own_live = shared.host.live_sessions();
+    let nodes = fleet.member.nodes().into_iter().map(|sight| Node::of(sight, &me, own_live)).collect();
     Ok(Json(Nodes { nodes, stale: fleet.member.is_stale(), reason: fleet.member.trouble() }))
 }
 
@@ -99,18 +100,19 @@ async fn set(shared: &Shared, identity: &Identity, name: &str, drains: bool) -> 
     }
     let failed = |reason| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Internal, reason);
     ask(shared, |answer| Asked::Drain(drains, answer)).await?.map_err(failed)?;
-    let counted = fleet.member.node(&me.name).map(|sight| (sight.sessions, sight.live));
-    let (sessions, live) = counted.unwrap_or_default();
-    let sight = Sight { record: fleet.member.me(), gone_for: None, sessions, live };
-    Ok(Json(Node::of(sight, &me.name)))
+    let sessions = fleet.member.node(&me.name).map_or(0, |sight| sight.sessions);
+    let sight = Sight { record: fleet.member.me(), gone_for: None, sessions, live: 0 };
+    Ok(Json(Node::of(sight, &me.name, shared.host.live_sessions())))
 }
 
 impl Node {
-    fn of(sight: Sight, me: &NodeName) -> Self {
+    /// The directory learns a moment later which of the own sessions are live.
+    fn of(sight: Sight, me: &NodeName, own_live: usize) -> Self {
         let unreachable_since = gone_since(&sight);
         let Sight { record, sessions, live, .. } = sight;
+        let here = record.name == *me;
         Self {
-            here: record.name == *me,
+            here,
             name: record.name.to_string(),
             address: record.address,
             version: record.version,
@@ -119,7 +121,7 @@ impl Node {
             room: record.room,
             draining: record.draining,
             sessions,
-            live,
+            live: if here { own_live } else { live },
             reachable: unreachable_since.is_none(),
             unreachable_since,
         }
