@@ -115,6 +115,57 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/v1/nodes": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /** `GET /v1/nodes`: the nodes of the fleet. */
+        readonly get: operations["listNodes"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/v1/nodes/{name}/drain": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** `POST /v1/nodes/{name}/drain`: a node takes no new sessions from now on, also after a restart; those that it has go on. */
+        readonly post: operations["drainNode"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
+    readonly "/v1/nodes/{name}/undrain": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /** `POST /v1/nodes/{name}/undrain`: a node takes new sessions again. */
+        readonly post: operations["undrainNode"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/v1/open": {
         readonly parameters: {
             readonly query?: never;
@@ -966,6 +1017,54 @@ export interface components {
          * @enum {string}
          */
         readonly McpLimit: "http" | "none";
+        /** @description A node. */
+        readonly Node: {
+            /** @description Its name. */
+            readonly name: string;
+            /** @description Whether it is the one that answers. */
+            readonly here: boolean;
+            /** @description Where other nodes reach it. */
+            readonly address?: string;
+            /** @description Its version of acpd. */
+            readonly version: string;
+            /** @description What its operator says of it. */
+            readonly labels: readonly string[];
+            /** @description The names of its agents. */
+            readonly agents: readonly string[];
+            /**
+             * Format: int64
+             * @description Live sessions that it has room for.
+             */
+            readonly room: number;
+            /** @description Whether it takes no new sessions. */
+            readonly draining: boolean;
+            /**
+             * Format: int64
+             * @description Sessions in its log.
+             */
+            readonly sessions: number;
+            /**
+             * Format: int64
+             * @description Those that have not ended.
+             */
+            readonly live: number;
+            /** @description Whether it is there. */
+            readonly reachable: boolean;
+            /**
+             * Format: date-time
+             * @description Since when it is not, ISO 8601.
+             */
+            readonly unreachableSince?: string;
+        };
+        /** @description The nodes of a fleet. */
+        readonly Nodes: {
+            /** @description All that were heard of since this daemon began, by name. */
+            readonly nodes: readonly components["schemas"]["Node"][];
+            /** @description Whether this may be old, because the engine does not answer. */
+            readonly stale: boolean;
+            /** @description Why the fleet does not know of this node. */
+            readonly reason?: string;
+        };
         /** @description A known agent that is not installed. */
         readonly NotInstalled: {
             /** @description Its name. */
@@ -1097,6 +1196,8 @@ export interface components {
             readonly detail: string;
             /** @description The session that it is about. */
             readonly sessionId?: string;
+            /** @description The node of the fleet that has it. */
+            readonly node?: string;
             /** @description How the agent or the session ended. */
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
             /** @description The ways in which the agent can be logged in to, as in ACP. */
@@ -1110,7 +1211,7 @@ export interface components {
          * @description What an error is: these and no others.
          * @enum {string}
          */
-        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:handover_refused" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
+        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:draining" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:handover_refused" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:no_fleet" | "urn:sandbox-agent:error:no_node" | "urn:sandbox-agent:error:node_unreachable" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_here" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
         /** @description Where a prompt is. */
         readonly PromptAccepted: {
             /** @description Its turn, which has begun. */
@@ -1184,7 +1285,7 @@ export interface components {
         readonly Ready: {
             /** @description It can. */
             readonly ready: boolean;
-            /** @description Why not. */
+            /** @description Why not, or what is wrong beside that: a fleet whose engine does not answer. */
             readonly reason?: string;
         };
         /**
@@ -1377,6 +1478,15 @@ export interface components {
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
             /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`. */
             readonly metadata: Record<string, unknown>;
+            /** @description The name of its node. */
+            readonly node?: string;
+            /** @description Whether its node is there. */
+            readonly reachable?: boolean;
+            /**
+             * Format: date-time
+             * @description Since when it is not, ISO 8601.
+             */
+            readonly unreachableSince?: string;
         };
         /** @description acpd's own id of a session. */
         readonly SessionId: string;
@@ -1440,6 +1550,15 @@ export interface components {
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
             /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`. */
             readonly metadata: Record<string, unknown>;
+            /** @description The name of its node. */
+            readonly node?: string;
+            /** @description Whether its node is there. */
+            readonly reachable?: boolean;
+            /**
+             * Format: date-time
+             * @description Since when it is not, ISO 8601.
+             */
+            readonly unreachableSince?: string;
             /**
              * Format: int64
              * @description Prompts that wait behind the one whose turn runs.
@@ -1467,10 +1586,12 @@ export interface components {
         readonly SessionState: "starting" | "idle" | "running" | "waiting" | "ended";
         /** @description A page of sessions, the latest change first. */
         readonly SessionsPage: {
-            /** @description The sessions. */
+            /** @description The sessions; in a fleet those of all nodes. */
             readonly sessions: readonly components["schemas"]["Session"][];
             /** @description Where the next page begins; not there on the last one. */
             readonly nextCursor?: string;
+            /** @description Whether what it has of other nodes may be old, because the fleet's engine does not answer; not there without a fleet. */
+            readonly stale?: boolean;
         };
         /** @description A snapshot as clients see it: the latest of what the agent said of its state, and what is open. */
         readonly Snapshot: {
@@ -1970,6 +2091,8 @@ export type KnownTokens = components['schemas']['KnownTokens'];
 export type LastTurn = components['schemas']['LastTurn'];
 export type Limits = components['schemas']['Limits'];
 export type McpLimit = components['schemas']['McpLimit'];
+export type Node = components['schemas']['Node'];
+export type Nodes = components['schemas']['Nodes'];
 export type NotInstalled = components['schemas']['NotInstalled'];
 export type NotificationEvent = components['schemas']['NotificationEvent'];
 export type Opened = components['schemas']['Opened'];
@@ -2331,6 +2454,216 @@ export interface operations {
             };
         };
     };
+    readonly listNodes: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description all nodes */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Nodes"];
+                };
+            };
+            /** @description no token, an unknown one, or one that has expired */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the scope of the token does not include this, or a limit of the token does not */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the daemon is in no fleet */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description more requests or connections than the token may have */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    readonly drainNode: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description The node's name. */
+                readonly name: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description the node */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description no token, an unknown one, or one that has expired */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the scope of the token does not include this, or a limit of the token does not */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description no such node */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the daemon is in no fleet */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description more requests or connections than the token may have */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the node cannot be reached */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    readonly undrainNode: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description The node's name. */
+                readonly name: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description the node */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["Node"];
+                };
+            };
+            /** @description no token, an unknown one, or one that has expired */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the scope of the token does not include this, or a limit of the token does not */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description no such node */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the daemon is in no fleet */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description more requests or connections than the token may have */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the node cannot be reached */
+            readonly 503: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     readonly openByCode: {
         readonly parameters: {
             readonly query?: never;
@@ -2682,6 +3015,8 @@ export interface operations {
                 readonly state?: "starting" | "idle" | "running" | "waiting" | "ended";
                 /** @description Only those of which the title, the directory or the agent's name has each of these words, also as a part of a longer one, or the id begins or ends with it; case and diacritics do not count. */
                 readonly q?: string;
+                /** @description Only those of this node, in a fleet. */
+                readonly node?: string;
                 /** @description The `nextCursor` of the page before. */
                 readonly cursor?: string;
                 /** @description Sessions of a page at most, 1 to 500. Default 50. */
@@ -2769,6 +3104,10 @@ export interface operations {
                     readonly title?: string;
                     /** @description Close it when a turn has ended and no prompt waits. */
                     readonly closeAfterTurn?: boolean;
+                    /** @description The node of the fleet on which it is to be. Default: this one, unless `labels` are given, or this one takes no new sessions. */
+                    readonly node?: string;
+                    /** @description What its node must have, of the `labels` of nodes; of those that have it, the one with the most room is taken. */
+                    readonly labels?: readonly string[];
                 };
             };
         };
