@@ -71,6 +71,7 @@ impl Client {
             ends_host: true,
             // This client knows the stable names.
             session_stop: false,
+            fleet: None,
         };
         host.scope().spawn("connection", serve(host.clone(), options, io));
         Self::with(None, sender, gone, pieces)

@@ -23,6 +23,7 @@ use crate::capabilities::ClientCapabilities;
 use crate::identity::Identity;
 use crate::outbox::Outbox;
 use crate::owed::Owed;
+use crate::relay::{FleetAccess, Relay};
 use crate::viewer::{Attachment, COMMANDS};
 use crate::wire_error::wire_error;
 use acpd_host::{ClientRef, ClientRequest, Host, HostError, Pending, SessionHandle};
@@ -85,11 +86,17 @@ pub struct ConnectionOptions {
     /// Advertise close under its first draft's name in the root of the capabilities too, which the stable protocol
     /// forbids (contract 1.4).
     pub session_stop: bool,
+    /// The fleet of which this is a door, if it is: sessions of other nodes are the client's as well.
+    pub fleet: Option<FleetAccess>,
 }
 
 /// Serves a client until it is gone.
 pub fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) -> Pending<'static, ()> {
-    Box::pin(serve_until_gone(host, options, io))
+    let Some(fleet) = options.fleet.clone() else { return Box::pin(serve_until_gone(host, options, io)) };
+    let (relay, io) = Relay::before(io, host.clone(), options.identity.clone(), fleet);
+    Box::pin(async move {
+        tokio::join!(relay.run(), serve_until_gone(host, options, io));
+    })
 }
 
 async fn serve_until_gone(host: Host, options: ConnectionOptions, io: ConnectionIo) {

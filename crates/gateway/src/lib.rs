@@ -22,6 +22,7 @@ mod owed;
 mod paging;
 mod questions;
 mod refusal_window;
+mod relay;
 mod stdio;
 mod viewer;
 mod wanted;
@@ -41,4 +42,5 @@ pub use local_socket::{
     local_socket_path,
 };
 pub use outbox::{Outbox, outbox};
+pub use relay::FleetAccess;
 pub use stdio::{StdioLines, serve_stdio};

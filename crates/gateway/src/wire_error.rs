@@ -52,6 +52,11 @@ pub(crate) struct ErrorData {
     /// The limit of live sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sessions: Option<usize>,
+    /// The node of the fleet that has the session, and since when it is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unreachable_since: Option<String>,
 }
 
 /// Code, message and data of an error.

@@ -210,6 +210,8 @@ impl SessionSummary {
             detached_since: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             termination_info: Option<&'a Json>,
+            #[serde(flatten, skip_serializing_if = "Option::is_none")]
+            node: Option<&'a OfNode>,
         }
         let HistorySummary { created_at, event_count, usage, last_turn, open_questions, .. } = &self.history;
         Meta {
@@ -223,6 +225,7 @@ impl SessionSummary {
             open_questions: *open_questions,
             detached_since: self.by_agent.detached_since.as_deref(),
             termination_info: self.termination.as_ref(),
+            node: self.node.as_ref(),
         }
     }
 }

@@ -42,6 +42,7 @@ async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
         transport: "stdio",
         ends_host: true,
         session_stop: config.compat.session_stop,
+        fleet: None,
     };
     let served = serve_stdio(local.host.clone(), options, local.line_limit, stop.clone());
     tokio::pin!(served);

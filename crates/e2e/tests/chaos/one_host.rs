@@ -154,6 +154,7 @@ async fn client(host: Host, socket: UnixStream, agent: &'static str) {
         transport: "e2e",
         ends_host: false,
         session_stop: false,
+        fleet: None,
     };
     serve(host, options, ConnectionIo { arrivals, gone, outbox }).await;
 }

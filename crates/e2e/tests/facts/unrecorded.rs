@@ -30,6 +30,7 @@ impl Lines {
             transport: "lines",
             ends_host: false,
             session_stop: false,
+            fleet: None,
         };
         let io = ConnectionIo { arrivals, gone: CancellationToken::new(), outbox };
         host.scope().spawn("client", serve(host.clone(), options, io));

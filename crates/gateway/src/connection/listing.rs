@@ -1,18 +1,36 @@
 //! `session/list`: a page of the sessions that exist for the client (contract 1.3).
 
 use super::json;
-use crate::fleet::Listed;
+use crate::fleet::{Fleet, Listed};
 use crate::identity::Identity;
 use crate::paging::{Filter, PageRequest, WRONG_CURSOR};
 use acpd_host::{Host, HostError, META, SessionSummary};
+use acpd_record::Json;
 use acpd_wire::member;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::path::Path;
 
 /// Sessions in one answer.
 const PAGE: u32 = 50;
+/// Members of acpd's own part of an entry, which have the same names over REST.
+const OWN_META: [&str; 13] = [
+    "agent",
+    "createdAt",
+    "ended",
+    "eventCount",
+    "state",
+    "usage",
+    "lastTurn",
+    "openQuestions",
+    "detachedSince",
+    "terminationInfo",
+    "node",
+    "reachable",
+    "unreachableSince",
+];
 
 /// What a client asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -48,8 +66,8 @@ impl ListParams {
 /// The answer.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ListResult<T> {
-    sessions: Vec<ListEntry<T>>,
+struct ListResult {
+    sessions: Vec<ListEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -57,21 +75,21 @@ struct ListResult<T> {
 /// A session in it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ListEntry<T> {
+struct ListEntry {
     session_id: String,
     cwd: String,
     updated_at: String,
     #[serde(rename = "_meta")]
-    meta: OwnMeta<T>,
+    meta: OwnMeta,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
 }
 
 /// acpd's own part of it.
 #[derive(Serialize)]
-struct OwnMeta<T> {
+struct OwnMeta {
     #[serde(rename = "sandboxagent.dev")]
-    own: T,
+    own: Json,
 }
 
 /// What a client asks for, as a page of the list.
@@ -84,23 +102,43 @@ pub(super) fn request(params: Option<&[u8]>, agent: &str) -> Result<PageRequest,
 }
 
 /// Reads a page of the sessions that exist for the caller.
-pub(super) async fn list(host: &Host, identity: &Identity, page: PageRequest) -> Result<Bytes, HostError> {
-    let page = page.read(host, None, identity).await?;
-    let own = page.entries.iter().filter_map(|listed| match listed {
-        Listed::Own(summary) => Some(entry(summary)),
-        Listed::Other { .. } => None,
+pub(super) async fn list(
+    host: &Host,
+    fleet: Option<&Fleet>,
+    identity: &Identity,
+    page: PageRequest,
+) -> Result<Bytes, HostError> {
+    let page = page.read(host, fleet, identity).await?;
+    let sessions = page.entries.iter().map(|listed| match listed {
+        Listed::Own(summary) => entry(summary),
+        Listed::Other { info, .. } => other_entry(info),
     });
-    let sessions = own.collect();
-    Ok(json(&ListResult { sessions, next_cursor: page.next_cursor }))
+    Ok(json(&ListResult { sessions: sessions.collect(), next_cursor: page.next_cursor }))
 }
 
-fn entry(session: &SessionSummary) -> ListEntry<impl Serialize> {
+fn entry(session: &SessionSummary) -> ListEntry {
     ListEntry {
         session_id: session.id.clone(),
         cwd: session.cwd.clone(),
         updated_at: session.history.updated_at.clone(),
-        meta: OwnMeta { own: session.meta() },
+        meta: OwnMeta { own: Json::new(&session.meta()) },
         title: session.title.clone(),
+    }
+}
+
+/// A session of another node, of which that has said this to REST.
+fn other_entry(info: &Value) -> ListEntry {
+    let text = |name: &str| info[name].as_str().map(str::to_owned);
+    let own: Map<String, Value> = OWN_META
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), info.get(name).filter(|value| !value.is_null())?.clone())))
+        .collect();
+    ListEntry {
+        session_id: text("sessionId").unwrap_or_default(),
+        cwd: text("cwd").unwrap_or_default(),
+        updated_at: text("updatedAt").unwrap_or_default(),
+        meta: OwnMeta { own: Json::new(&own) },
+        title: text("title"),
     }
 }
 

@@ -12,6 +12,7 @@ use super::tasks::{Done, Process};
 use super::watching::write_answer;
 use super::{Connection, answer_line, json};
 use crate::capabilities::{ClientCapabilities, InitializeParams, initialize_result, watcher_result};
+use crate::fleet::Fleet;
 use crate::identity::Identity;
 use crate::outbox::Outbox;
 use crate::owed::Owing;
@@ -54,6 +55,7 @@ struct Job {
     client: ClientRef,
     capabilities: ClientCapabilities,
     outbox: Outbox,
+    fleet: Option<Fleet>,
 }
 
 impl Connection {
@@ -77,6 +79,7 @@ impl Connection {
             client: self.client.clone(),
             capabilities: self.capabilities,
             outbox,
+            fleet: self.options.fleet.as_ref().map(|access| access.fleet.clone()),
         };
         let (owing, outbox) = (job.owing.clone(), job.outbox.clone());
         let work = self.work(work, job, (name, cwd, found));
@@ -107,9 +110,10 @@ impl Connection {
                 let place = job.place(cwd, spare);
                 Box::pin(job.create(source, place))
             }
-            Work::List(page) => {
-                Box::pin(async move { answer(super::listing::list(&job.host, &job.identity, page).await) })
-            }
+            Work::List(page) => Box::pin(async move {
+                let fleet = job.fleet.as_ref();
+                answer(super::listing::list(&job.host, fleet, &job.identity, page).await)
+            }),
             Work::Status(session) => Box::pin(async move { answer(job.status(&session, found).await) }),
             Work::Join { session, replay, only_watches } => {
                 // Before anything else is read: an end that comes next stops it.
@@ -205,7 +209,8 @@ impl Job {
             #[serde(rename = "_meta")]
             meta: OwnMeta<T>,
         }
-        let summary = self.host.inspect(session, found).await?;
+        let mut summary = self.host.inspect(session, found).await?;
+        summary.node = self.fleet.as_ref().map(Fleet::here);
         let status = if summary.state == SessionState::Ended { "saved" } else { "open" };
         Ok(json(&Status { status, meta: OwnMeta { own: summary.meta() } }))
     }

@@ -13,17 +13,21 @@ mod message;
 mod post;
 mod websocket;
 
+use super::forwarding::{FORWARDED_BY, token_for_others};
 use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::connection::ConnectionOptions;
+use crate::fleet::exists_for;
 use crate::identity::Identity;
+use crate::relay::FleetAccess;
 use acpd_record::SessionId;
 use axum::Router;
 use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use connections::Connections;
-use http::{HeaderValue, Method, StatusCode, Uri, header};
+use http::request::Parts;
+use http::{HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -46,18 +50,21 @@ impl Acp {
 
     /// Whether a session is there for a caller.
     async fn exists(&self, session: &SessionId, identity: &Identity) -> bool {
-        self.shared.host.find(session, |creator| identity.sees(creator)).await.is_ok()
+        let fleet = self.shared.fleet.get();
+        let elsewhere = fleet.and_then(|fleet| fleet.member.elsewhere(session));
+        elsewhere.is_some_and(|owned| exists_for(&owned, identity))
+            || self.shared.host.find(session, |creator| identity.sees(creator)).await.is_ok()
     }
 
     /// How a client's connection is served.
     fn options(
         &self,
         identity: Identity,
-        uri: &Uri,
+        head: &Parts,
         transport: &'static str,
     ) -> Result<ConnectionOptions, Problem> {
         let settings = self.shared.settings();
-        let Query(query) = Query::<AcpQuery>::try_from_uri(uri)
+        let Query(query) = Query::<AcpQuery>::try_from_uri(&head.uri)
             .map_err(|error| Problem::bad_request(format!("query: {}", error.body_text())))?;
         Ok(ConnectionOptions {
             identity,
@@ -65,6 +72,11 @@ impl Acp {
             transport,
             ends_host: false,
             session_stop: settings.session_stop,
+            fleet: self.shared.fleet.get().map(|fleet| FleetAccess {
+                fleet: fleet.clone(),
+                token: token_for_others(&head.headers),
+                is_forwarded: head.headers.contains_key(FORWARDED_BY),
+            }),
         })
     }
 }

@@ -8,6 +8,7 @@ mod client;
 
 pub(crate) use client::PeerClient;
 
+use super::guard::token_in_protocol;
 use super::problem::{Kind, Problem};
 use super::rest::check_scope;
 use super::settings::Shared;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The node that a request came by.
-pub(super) const FORWARDED_BY: HeaderName = HeaderName::from_static("acpd-forwarded-by");
+pub(crate) const FORWARDED_BY: HeaderName = HeaderName::from_static("acpd-forwarded-by");
 /// The caller's token for the node that a request goes on to, where that is not the one for this door: a caller at the Unix
 /// socket has none for it.
 const THERE: HeaderName = HeaderName::from_static("acpd-authorization");
@@ -51,9 +52,7 @@ const KEEP_ALIVE: &str = "keep-alive";
 const OF_PAGES: &str = "access-control-";
 
 /// After so long without an answer a node is asked whether it lives, again and again.
-const ASK_AFTER: Duration = Duration::from_millis(1500);
-/// How long it may take to say so.
-const LIFE: Duration = Duration::from_secs(2);
+pub(crate) const ASK_AFTER: Duration = Duration::from_millis(1500);
 /// How often it is looked whether the node of a stream is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -189,6 +188,16 @@ async fn send(fleet: &Fleet, node: NodeRecord, mut parts: Parts, body: Body) -> 
     Ok(response(fleet, node.name, answer))
 }
 
+/// The caller's token for other nodes, as the header `Authorization` has it: also that of a page, whose WebSocket says it as a
+/// protocol.
+pub(super) fn token_for_others(headers: &HeaderMap) -> Option<HeaderValue> {
+    let given = headers.get(THERE).or_else(|| headers.get(header::AUTHORIZATION)).cloned();
+    let of_page = || HeaderValue::from_str(&format!("Bearer {}", token_in_protocol(headers)?)).ok();
+    let mut token = given.or_else(of_page)?;
+    token.set_sensitive(true);
+    Some(token)
+}
+
 fn request(me: &NodeName, parts: Parts, body: Body) -> Request {
     let path = parts.uri.path_and_query().cloned();
     let mut request = Request::new(body);
@@ -225,18 +234,9 @@ async fn answered(peers: &PeerClient, address: &str, request: Request) -> Result
             Ok(answer) => return answer,
             Err(_) => tokio::select! {
                 answer = &mut answer => return answer,
-                lives = lives(peers, address) => lives?,
+                lives = peers.lives(address) => lives?,
             },
         }
-    }
-}
-
-async fn lives(peers: &PeerClient, address: &str) -> Result<(), String> {
-    let mut request = Request::new(Body::empty());
-    *request.uri_mut() = Uri::from_static("/v1/health");
-    match tokio::time::timeout(LIFE, peers.send(address, request)).await {
-        Ok(answer) => answer.map(drop),
-        Err(_) => Err("it takes connections and says nothing".to_owned()),
     }
 }
 

@@ -168,10 +168,14 @@ fn presented(headers: &HeaderMap) -> Presented<'_> {
             _ => Presented::Unreadable,
         };
     }
+    token_in_protocol(headers).map_or(Presented::Nothing, Presented::Token)
+}
+
+/// The token among the subprotocols of a WebSocket.
+pub(super) fn token_in_protocol(headers: &HeaderMap) -> Option<&str> {
     let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
     let mut offered = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    let token = offered.find_map(|protocol| protocol.trim().strip_prefix(BEARER_PROTOCOL));
-    token.map_or(Presented::Nothing, Presented::Token)
+    offered.find_map(|protocol| protocol.trim().strip_prefix(BEARER_PROTOCOL))
 }
 
 /// What the subprotocol that carries a token begins with.

@@ -28,6 +28,9 @@ pub(crate) enum Closing {
 }
 
 impl Closing {
+    /// By which it is told.
+    pub(crate) const METHOD: &str = "_sandboxagent/closed";
+
     /// One word for programs.
     pub(crate) fn reason(self) -> &'static str {
         match self {
@@ -83,7 +86,7 @@ impl Closing {
             None => more.to_owned(),
         };
         let params = format!(r#"{{"reason":"{reason}","detail":"{detail}"{more}}}"#);
-        format!(r#"{{"jsonrpc":"2.0","method":"_sandboxagent/closed","params":{params}}}"#)
+        format!(r#"{{"jsonrpc":"2.0","method":"{}","params":{params}}}"#, Self::METHOD)
     }
 }
 

@@ -68,6 +68,7 @@ impl Hosted {
             transport: "test",
             ends_host: false,
             session_stop: false,
+            fleet: None,
         };
         let io = ConnectionIo { arrivals, gone: CancellationToken::new(), outbox };
         let serving = self.scope.spawn("connection", serve(self.host.clone(), options, io));

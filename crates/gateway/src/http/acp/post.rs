@@ -48,7 +48,7 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
         Err(malformed) => return Ok(refused(&malformed)),
     };
     if is_initialize(&message) {
-        let options = acp.options(identity, &head.uri, "http")?;
+        let options = acp.options(identity, &head, "http")?;
         return initialize::initialize(acp, options, line.clone()).await;
     }
     let connection = connection?;

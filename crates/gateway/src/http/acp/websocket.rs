@@ -81,7 +81,7 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
         return Err(Problem::bad_request("the headers of a WebSocket upgrade are not complete"));
     };
     let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).expect("it is base64");
-    let options = acp.options(identity.clone(), &head.uri, "websocket")?;
+    let options = acp.options(identity.clone(), &head, "websocket")?;
     let permit = identity.connect().ok_or_else(initialize::too_many)?;
     let id = HeaderValue::from_str(&connections::fresh_id()).expect("digits are ASCII");
 

@@ -19,6 +19,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const IDLE: Duration = Duration::from_secs(20);
 /// And how many to each node.
 const IDLE_CONNECTIONS: usize = 32;
+/// How long a node may take to say that it lives.
+const LIFE: Duration = Duration::from_secs(2);
 
 /// How to connect, for the pool.
 #[derive(Clone)]
@@ -52,6 +54,19 @@ impl PeerClient {
             .parse::<Uri>()
             .map_err(|error| format!("its address is none: {error}"))?;
         self.0.request(request).await.map(|answer| answer.map(Body::new)).map_err(|error| chain(&error))
+    }
+
+    /// Asks a node whether it lives.
+    ///
+    /// # Errors
+    /// Why it counts as gone, in one line.
+    pub(crate) async fn lives(&self, address: &str) -> Result<(), String> {
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = Uri::from_static("/v1/health");
+        match tokio::time::timeout(LIFE, self.send(address, request)).await {
+            Ok(answer) => answer.map(drop),
+            Err(_) => Err("it takes connections and says nothing".to_owned()),
+        }
     }
 }
 

@@ -1,0 +1,162 @@
+//! What is between a client and its connection where the daemon is a node of a fleet: messages for sessions of other nodes go
+//! there, and what comes back goes to the client (contract 7.3).
+//!
+//! For each of these sessions there is an *upstream*, a WebSocket to the node that has it, made when it is first needed; each is a
+//! task of its own. One for all sessions of a node would hold all of them up where the client does not read the stream of one,
+//! and would have one agent for all. Invariants: all else goes to the connection, in its order; each request is answered once,
+//! also when its node is lost, which the connection outlives; the caller's own token goes there, and no right of this node; a message
+//! goes on once at most; a client that does not read, and a node that does not, hold up one another and nobody else. Not here:
+//! which session is where (`crates/fleet`), and what the node does.
+
+mod core;
+mod refusal;
+mod upstream;
+
+use crate::connection::{Arrival, ConnectionIo};
+use crate::fleet::{Fleet, exists_for, of_node};
+use crate::identity::Identity;
+use crate::outbox::Outbox;
+use crate::wire_error::wire_error;
+use acpd_fleet::Owned;
+use acpd_host::{Host, HostError};
+use acpd_record::SessionId;
+use bytes::Bytes;
+use core::{Owner, RelayCore, Said, UpstreamId};
+use http::HeaderValue;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use upstream::Upstream;
+
+/// Lines that wait for an upstream. Full: the client is not read.
+const WAITING: usize = 16;
+
+/// A fleet, and what a client shows other nodes of it.
+#[derive(Clone, Debug)]
+pub struct FleetAccess {
+    pub(crate) fleet: Fleet,
+    /// The caller's token for other nodes, as a header has it.
+    pub(crate) token: Option<HeaderValue>,
+    /// It came by another node.
+    pub(crate) is_forwarded: bool,
+}
+
+/// The relay of one client.
+pub(crate) struct Relay {
+    arrivals: mpsc::Receiver<Arrival>,
+    /// The connection.
+    here: mpsc::Sender<Arrival>,
+    gone: CancellationToken,
+    host: Host,
+    identity: Identity,
+    shared: Arc<Shared>,
+    upstreams: HashMap<UpstreamId, mpsc::Sender<Bytes>>,
+}
+
+/// What a relay and its upstreams have together.
+#[derive(Debug)]
+struct Shared {
+    core: Mutex<RelayCore>,
+    access: FleetAccess,
+    outbox: Outbox,
+    /// The client is gone, and with it all upstreams.
+    over: CancellationToken,
+}
+
+impl Shared {
+    fn core(&self) -> MutexGuard<'_, RelayCore> {
+        self.core.lock()
+    }
+}
+
+impl Relay {
+    /// A relay on what a transport has, and what is left for the connection.
+    pub(crate) fn before(
+        io: ConnectionIo,
+        host: Host,
+        identity: Identity,
+        access: FleetAccess,
+    ) -> (Self, ConnectionIo) {
+        let ConnectionIo { arrivals, gone, outbox } = io;
+        // What is read ahead is read by the transport.
+        let (here, lines) = mpsc::channel(1);
+        let core = Mutex::new(RelayCore::new(identity.clone(), access.is_forwarded));
+        let shared = Shared { core, access, outbox: outbox.clone(), over: gone.child_token() };
+        let io = ConnectionIo { arrivals: lines, gone: gone.clone(), outbox };
+        let (shared, upstreams) = (Arc::new(shared), HashMap::new());
+        (Self { arrivals, here, gone, host, identity, shared, upstreams }, io)
+    }
+
+    /// Relays until the client is gone, or its connection is over.
+    pub(crate) async fn run(mut self) {
+        let _upstreams_end = self.shared.over.clone().drop_guard();
+        let (gone, here) = (self.gone.clone(), self.here.clone());
+        loop {
+            let arrival = tokio::select! {
+                biased;
+                () = gone.cancelled() => break,
+                () = here.closed() => break,
+                arrival = self.arrivals.recv() => arrival,
+            };
+            let Some(arrival) = arrival else { break };
+            tokio::select! {
+                biased;
+                () = gone.cancelled() => break,
+                () = here.closed() => break,
+                () = self.take(arrival) => {}
+            }
+        }
+        if self.host.is_closing() {
+            let owed = self.shared.core().drain(&wire_error(&HostError::ShuttingDown));
+            for (session, line) in owed {
+                let _gone = self.shared.outbox.about(&session).send(line).await;
+            }
+        }
+    }
+
+    async fn take(&mut self, arrival: Arrival) {
+        let Arrival::Line(line) = arrival else { return self.pass(arrival).await };
+        // An upstream that nothing needed may end just now: then there is another one.
+        for _ in 0..2 {
+            let said = self.shared.core().said(&line, |session| self.owner(session));
+            match said {
+                Said::Here => return self.pass(Arrival::Line(line)).await,
+                Said::Answered { session, line } => {
+                    let _gone = self.shared.outbox.about(&session).send(line).await;
+                    return;
+                }
+                Said::Dropped(why) => return tracing::debug!(why, "a message for another node is dropped"),
+                Said::There { upstream, new, line, is_request } => {
+                    if let Some(to) = new {
+                        let (sender, lines) = mpsc::channel(WAITING);
+                        self.upstreams.retain(|_, upstream| !upstream.is_closed());
+                        self.upstreams.insert(upstream, sender);
+                        let task = Upstream::new(Arc::clone(&self.shared), upstream, *to, lines);
+                        self.host.scope().spawn("upstream", task.run());
+                    }
+                    let Some(there) = self.upstreams.get(&upstream) else { return };
+                    // What was asked has been answered when the upstream was lost.
+                    if there.send(line).await.is_ok() || is_request {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn pass(&self, arrival: Arrival) {
+        let _over = self.here.send(arrival).await;
+    }
+
+    fn owner(&self, session: &SessionId) -> Option<Owner> {
+        let member = &self.shared.access.fleet.member;
+        let owned = member.elsewhere(session).filter(|owned| exists_for(owned, &self.identity))?;
+        let gone_since = of_node(&owned).unreachable_since;
+        let Owned { session, node, .. } = owned;
+        let agent = session.info["agent"].as_str().unwrap_or_default().to_owned();
+        let address = node.and_then(|node| node.address);
+        Some(Owner { node: session.node, id: session.node_id, address, agent, gone_since })
+    }
+}

@@ -1,0 +1,330 @@
+//! What a relay does with a line of its client or of another node, decided without a runtime: a line comes in, what becomes of it
+//! goes out.
+//!
+//! Invariants: a request that went to another node has one answer, that of its node or, when that is lost, one that says so; ids
+//! of the client go as they are, and what a node asks the client gets an id that tells where its answer belongs; what is kept is
+//! bounded. Not here: where a session is, and how another node is reached.
+
+mod asking;
+mod heard;
+
+use super::refusal::{Loss, misplaced};
+use crate::access::{Named, Needs, decide};
+use crate::identity::{Identity, Scope};
+use crate::methods::{self, Handler, Method, OfSession, StartsRun};
+use crate::wire_error::WireError;
+use acpd_fleet::{NodeId, NodeName};
+use acpd_host::method;
+use acpd_record::SessionId;
+use acpd_wire::{Message, OwnedId, RawId, codes, member, span_of, write_notification};
+pub(super) use asking::UpstreamId;
+use bytes::{Bytes, BytesMut};
+pub(super) use heard::{Address, Heard};
+use serde_json::value::RawValue;
+use std::collections::{BTreeSet, HashMap};
+
+/// Upstreams of one client.
+const UPSTREAMS: usize = 256;
+/// Requests of one client that other nodes have not answered.
+const REQUESTS: usize = 1024;
+/// Sessions of one upstream: the one that it was made for, and forks.
+const SESSIONS: usize = 1024;
+
+/// Where a session of another node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) node: NodeName,
+    /// Which one of that name.
+    pub(super) id: NodeId,
+    /// Where it is reached; None where it is not.
+    pub(super) address: Option<String>,
+    /// The agent that the session runs on.
+    pub(super) agent: String,
+    /// Since when the node is gone; None while it is there.
+    pub(super) gone_since: Option<String>,
+}
+
+/// Where an upstream goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct To {
+    pub(super) node: NodeName,
+    pub(super) address: String,
+    pub(super) agent: String,
+    /// The session that it is made for.
+    pub(super) session: SessionId,
+    /// The params of the client's `initialize`.
+    pub(super) introduction: Bytes,
+}
+
+/// What becomes of a line of the client.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// It is for this node.
+    Here,
+    /// It goes over this upstream, which is made first if there is where to.
+    There { upstream: UpstreamId, new: Option<Box<To>>, line: Bytes, is_request: bool },
+    /// It is answered this.
+    Answered { session: SessionId, line: Bytes },
+    /// It is dropped, and why.
+    Dropped(String),
+}
+
+/// A relay.
+#[derive(Debug)]
+pub(super) struct RelayCore {
+    identity: Identity,
+    /// The client came by another node: what is not here goes no further.
+    is_forwarded: bool,
+    /// The params of the client's last `initialize`.
+    introduction: Option<Bytes>,
+    /// Upstreams so far; their ids are never used again.
+    made: u64,
+    upstreams: HashMap<UpstreamId, Upstream>,
+    sessions: HashMap<SessionId, Seat>,
+    /// Requests of the client that other nodes have.
+    open: HashMap<OwnedId, Open>,
+}
+
+#[derive(Debug)]
+struct Upstream {
+    id: NodeId,
+    /// Its requests that the client has not answered, by the ids that they have here.
+    asked: BTreeSet<u64>,
+}
+
+/// A session of another node.
+#[derive(Debug)]
+struct Seat {
+    upstream: UpstreamId,
+    /// The client watches it.
+    is_watched: bool,
+    /// The directory has had it: when it does not any more, it is not there any more.
+    is_listed: bool,
+}
+
+/// A request that another node has.
+#[derive(Debug)]
+struct Open {
+    upstream: UpstreamId,
+    session: SessionId,
+    method: &'static Method,
+}
+
+impl RelayCore {
+    pub(super) fn new(identity: Identity, is_forwarded: bool) -> Self {
+        Self {
+            identity,
+            is_forwarded,
+            introduction: None,
+            made: 0,
+            upstreams: HashMap::new(),
+            sessions: HashMap::new(),
+            open: HashMap::new(),
+        }
+    }
+
+    /// The client says something; `find` tells which other node has a session that exists for the client.
+    pub(super) fn said(&mut self, line: &Bytes, find: impl FnOnce(&SessionId) -> Option<Owner>) -> Said {
+        match Message::parse(line) {
+            Ok(Message::Request { method, params, .. }) if method == method::INITIALIZE => {
+                let params = params.and_then(|params| span_of(line, params));
+                self.introduction = Some(params.map_or(Bytes::from_static(b"{}"), |span| line.slice(span)));
+                Said::Here
+            }
+            Ok(Message::Request { id, method, params }) => {
+                let method = methods::find(&method);
+                let Some(session) = self.session_of(method.needs, method, params) else { return Said::Here };
+                let owner = find(&session);
+                self.request(&id.to_owned(), (method, session), owner, line)
+            }
+            Ok(Message::Notification { method, params }) if method == method::CANCEL_REQUEST => {
+                let id = params.and_then(|params| RawId::new(member(params, "requestId")?));
+                match id.and_then(|id| self.open.get(&id.to_owned())) {
+                    Some(open) => {
+                        let (upstream, line) = (open.upstream, line.clone());
+                        Said::There { upstream, new: None, line, is_request: false }
+                    }
+                    None => Said::Here,
+                }
+            }
+            Ok(Message::Notification { method, params }) if !method.starts_with("$/") => {
+                let needs = Needs::method(Scope::Control);
+                let method = methods::find(&method);
+                let Some(session) = self.session_of(needs, method, params) else { return Said::Here };
+                let owner = find(&session);
+                match self.way(&session, owner) {
+                    Ok(Some((upstream, new))) => {
+                        Said::There { upstream, new, line: line.clone(), is_request: false }
+                    }
+                    Ok(None) => Said::Here,
+                    Err(error) => Said::Dropped(words(error)),
+                }
+            }
+            Ok(Message::Response { id: Some(id), .. }) => self.answer(id, line),
+            Ok(Message::Notification { .. } | Message::Response { id: None, .. }) | Err(_) => Said::Here,
+        }
+    }
+
+    /// The session that a message is for, if it may be one of another node. What the client may not do is refused here.
+    fn session_of(&self, needs: Needs, method: &Method, params: Option<&RawValue>) -> Option<SessionId> {
+        let may = self.introduction.is_some()
+            && method.may_name_a_session()
+            && decide(&self.identity, needs, Named::Nothing).is_ok();
+        text(params, "sessionId").filter(|_| may).and_then(|id| SessionId::parse(&id))
+    }
+
+    fn request(
+        &mut self,
+        id: &OwnedId,
+        (method, session): (&'static Method, SessionId),
+        owner: Option<Owner>,
+        line: &Bytes,
+    ) -> Said {
+        let has_just_forked = || self.sessions.get(&session).is_some_and(|seat| !seat.is_listed);
+        if owner.is_none() && !has_just_forked() {
+            return Said::Here;
+        }
+        let refused = if self.open.contains_key(id) {
+            Some((codes::INVALID_REQUEST, format!("a request with the id {id} is open already")))
+        } else if self.open.len() >= REQUESTS {
+            Some((codes::INTERNAL_ERROR, format!("{REQUESTS} requests to other nodes are open already")))
+        } else {
+            None
+        };
+        let way = match refused {
+            Some((code, message)) => Err(own_error(code, message)),
+            None => self.way(&session, owner),
+        };
+        match way {
+            Ok(Some((upstream, new))) => {
+                self.open.insert(id.clone(), Open { upstream, session, method });
+                Said::There { upstream, new, line: line.clone(), is_request: true }
+            }
+            Ok(None) => Said::Here,
+            Err(error) => Said::Answered { session, line: error.to_line(id) },
+        }
+    }
+
+    /// By which upstream a session is reached; None when it is not at another node.
+    fn way(
+        &mut self,
+        session: &SessionId,
+        owner: Option<Owner>,
+    ) -> Result<Option<(UpstreamId, Option<Box<To>>)>, WireError> {
+        let seat = self.sessions.get_mut(session);
+        let Some(owner) = owner else {
+            return Ok(match seat {
+                // It has just been forked.
+                Some(seat) if !seat.is_listed => Some((seat.upstream, None)),
+                _ => None,
+            });
+        };
+        if let Some(seat) = seat
+            && self.upstreams.get(&seat.upstream).is_some_and(|upstream| upstream.id == owner.id)
+        {
+            seat.is_listed = true;
+            return Ok(Some((seat.upstream, None)));
+        }
+        if self.is_forwarded {
+            return Err(misplaced(&owner.node, session));
+        }
+        if let Some(since) = owner.gone_since {
+            return Err(Loss::Gone(since).to_error(&owner.node, session));
+        }
+        let Some(address) = owner.address else {
+            return Err(Loss::NoAddress.to_error(&owner.node, session));
+        };
+        if self.upstreams.len() >= UPSTREAMS {
+            let message = format!("this connection is at {UPSTREAMS} sessions of other nodes already");
+            return Err(own_error(codes::INTERNAL_ERROR, message));
+        }
+        self.made += 1;
+        let upstream = UpstreamId(self.made);
+        self.upstreams.insert(upstream, Upstream { id: owner.id, asked: BTreeSet::new() });
+        self.sessions.insert(session.clone(), Seat { upstream, is_watched: false, is_listed: true });
+        let (node, agent, session) = (owner.node, owner.agent, session.clone());
+        let introduction = self.introduction.clone().unwrap_or_default();
+        let to = To { node, address, agent, session, introduction };
+        Ok(Some((upstream, Some(Box::new(to)))))
+    }
+
+    /// Whether a node owes the client something.
+    pub(super) fn owes(&self, upstream: UpstreamId) -> bool {
+        self.open.values().any(|open| open.upstream == upstream)
+    }
+
+    /// Forgets an upstream that nothing needs any more; whether that is so.
+    pub(super) fn forget_idle(&mut self, upstream: UpstreamId) -> bool {
+        let is_watched = self.sessions.values().any(|seat| seat.upstream == upstream && seat.is_watched);
+        let is_idle = !is_watched && !self.owes(upstream);
+        if is_idle {
+            self.forget(upstream);
+        }
+        is_idle
+    }
+
+    /// An upstream is lost: what the client is told, each about a session.
+    pub(super) fn lost(&mut self, upstream: UpstreamId, node: &NodeName, loss: &Loss) -> Vec<(SessionId, Bytes)> {
+        let answered = self.open.extract_if(|_, open| open.upstream == upstream);
+        let mut told: Vec<_> = answered
+            .map(|(id, open)| {
+                let line = loss.to_error(node, &open.session).to_line(&id);
+                (open.session, line)
+            })
+            .collect();
+        let seats = self.sessions.iter().filter(|(_, seat)| seat.upstream == upstream && seat.is_watched);
+        let watched: Vec<SessionId> = seats.map(|(session, _)| session.clone()).collect();
+        let asked = self.forget(upstream);
+        if let Some(session) = watched.first() {
+            told.extend(asked.into_iter().map(|id| {
+                let mut line = BytesMut::new();
+                let params = format!("{{\"requestId\":{id}}}");
+                write_notification(&mut line, method::CANCEL_REQUEST, Some(params.as_bytes()));
+                (session.clone(), line.freeze())
+            }));
+        }
+        told.extend(watched.into_iter().map(|session| {
+            let line = loss.to_closing(node, &session);
+            (session, line)
+        }));
+        told
+    }
+
+    /// This node ends: what it still owes is answered this.
+    pub(super) fn drain(&mut self, error: &WireError) -> Vec<(SessionId, Bytes)> {
+        self.open.drain().map(|(id, open)| (open.session, error.to_line(&id))).collect()
+    }
+
+    fn forget(&mut self, upstream: UpstreamId) -> BTreeSet<u64> {
+        self.sessions.retain(|_, seat| seat.upstream != upstream);
+        self.upstreams.remove(&upstream).map(|upstream| upstream.asked).unwrap_or_default()
+    }
+}
+
+/// Whether a method has the client watch the session that it names, or another one.
+fn begins_to_watch(method: &Method) -> bool {
+    method.starts_run == StartsRun::UnlessLive
+}
+
+fn leaves(method: &Method) -> bool {
+    use OfSession::{Close, Delete, Detach, Terminate};
+    matches!(method.handler, Handler::Session(Close | Delete | Detach | Terminate))
+}
+
+fn text(params: Option<&RawValue>, name: &str) -> Option<String> {
+    serde_json::from_str(member(params?, name)?.get()).ok()
+}
+
+fn own_error(code: i64, message: String) -> WireError {
+    WireError::Own { code, message, data: None }
+}
+
+fn words(error: WireError) -> String {
+    match error {
+        WireError::Own { message, .. } => message,
+        WireError::Raw(error) => String::from_utf8_lossy(&error).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
