@@ -93,9 +93,10 @@ pub struct ConnectionOptions {
 /// Serves a client until it is gone.
 pub fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) -> Pending<'static, ()> {
     let Some(fleet) = options.fleet.clone() else { return Box::pin(serve_until_gone(host, options, io)) };
-    let (relay, io) = Relay::before(io, host.clone(), options.identity.clone(), fleet);
+    let (relay, io) = Relay::before(io, host.scope().clone(), options.identity.clone(), fleet);
     Box::pin(async move {
-        tokio::join!(relay.run(), serve_until_gone(host, options, io));
+        let here = host.clone();
+        tokio::join!(relay.run(|| here.is_closing()), serve_until_gone(host, options, io));
     })
 }
 

@@ -18,7 +18,7 @@ use crate::identity::Identity;
 use crate::outbox::Outbox;
 use crate::wire_error::wire_error;
 use acpd_fleet::Owned;
-use acpd_host::{Host, HostError};
+use acpd_host::{HostError, TaskScope};
 use acpd_record::SessionId;
 use bytes::Bytes;
 use core::{Owner, RelayCore, Said, UpstreamId};
@@ -49,7 +49,8 @@ pub(crate) struct Relay {
     /// The connection.
     here: mpsc::Sender<Arrival>,
     gone: CancellationToken,
-    host: Host,
+    /// Of its upstreams.
+    scope: TaskScope,
     identity: Identity,
     shared: Arc<Shared>,
     upstreams: HashMap<UpstreamId, mpsc::Sender<Bytes>>,
@@ -75,7 +76,7 @@ impl Relay {
     /// A relay on what a transport has, and what is left for the connection.
     pub(crate) fn before(
         io: ConnectionIo,
-        host: Host,
+        scope: TaskScope,
         identity: Identity,
         access: FleetAccess,
     ) -> (Self, ConnectionIo) {
@@ -86,11 +87,11 @@ impl Relay {
         let shared = Shared { core, access, outbox: outbox.clone(), over: gone.child_token() };
         let io = ConnectionIo { arrivals: lines, gone: gone.clone(), outbox };
         let (shared, upstreams) = (Arc::new(shared), HashMap::new());
-        (Self { arrivals, here, gone, host, identity, shared, upstreams }, io)
+        (Self { arrivals, here, gone, scope, identity, shared, upstreams }, io)
     }
 
-    /// Relays until the client is gone, or its connection is over.
-    pub(crate) async fn run(mut self) {
+    /// Relays until the client is gone, or its connection is over. What is owed then is answered only if this node `ends`.
+    pub(crate) async fn run(mut self, ends: impl Fn() -> bool) {
         let _upstreams_end = self.shared.over.clone().drop_guard();
         let (gone, here) = (self.gone.clone(), self.here.clone());
         loop {
@@ -108,7 +109,7 @@ impl Relay {
                 () = self.take(arrival) => {}
             }
         }
-        if self.host.is_closing() {
+        if ends() {
             let owed = self.shared.core().drain(&wire_error(&HostError::ShuttingDown));
             for (session, line) in owed {
                 let _gone = self.shared.outbox.about(&session).send(line).await;
@@ -134,7 +135,7 @@ impl Relay {
                         self.upstreams.retain(|_, upstream| !upstream.is_closed());
                         self.upstreams.insert(upstream, sender);
                         let task = Upstream::new(Arc::clone(&self.shared), upstream, *to, lines);
-                        self.host.scope().spawn("upstream", task.run());
+                        self.scope.spawn("upstream", task.run());
                     }
                     let Some(there) = self.upstreams.get(&upstream) else { return };
                     // What was asked has been answered when the upstream was lost.
@@ -160,3 +161,6 @@ impl Relay {
         Some(Owner { node: session.node, id: session.node_id, address, agent, gone_since })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -264,7 +264,12 @@ impl RelayCore {
     }
 
     /// An upstream is lost: what the client is told, each about a session.
-    pub(super) fn lost(&mut self, upstream: UpstreamId, node: &NodeName, loss: &Loss) -> Vec<(SessionId, Bytes)> {
+    pub(super) fn lost(
+        &mut self,
+        upstream: UpstreamId,
+        node: &NodeName,
+        loss: &Loss,
+    ) -> Vec<(SessionId, Bytes)> {
         let answered = self.open.extract_if(|_, open| open.upstream == upstream);
         let mut told: Vec<_> = answered
             .map(|(id, open)| {

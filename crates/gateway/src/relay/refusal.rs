@@ -48,7 +48,9 @@ impl Loss {
     /// What a client that watches the session is told.
     pub(super) fn to_closing(&self, node: &NodeName, session: &SessionId) -> Bytes {
         let detail = match self {
-            Self::Lost(reason) => format!("node {node}, which has it, was lost ({reason}); load the session again"),
+            Self::Lost(reason) => {
+                format!("node {node}, which has it, was lost ({reason}); load the session again")
+            }
             _ => self.words(node),
         };
         let params = json!({"reason": "unreachable", "detail": detail, "sessionId": session.as_str()});

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::{Error, Message as Frame, Utf8Bytes};
 
 /// How long it may take until the node has agreed to a WebSocket.
@@ -130,7 +131,9 @@ impl Upstream {
         loop {
             let line = self.next(stream, true).await?;
             let refused = match Message::parse(&line) {
-                Ok(Message::Response { outcome: Err(error), .. }) => Bytes::copy_from_slice(error.get().as_bytes()),
+                Ok(Message::Response { outcome: Err(error), .. }) => {
+                    Bytes::copy_from_slice(error.get().as_bytes())
+                }
                 Ok(Message::Response { outcome: Ok(_), .. }) => return Ok(()),
                 _ => continue,
             };
@@ -203,8 +206,10 @@ impl Upstream {
                     return Err(lost(words.unwrap_or_else(|| "it closed the connection".to_owned())));
                 }
                 Some(Ok(_)) => {}
+                None | Some(Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake))) => {
+                    return Err(lost("its connection broke".to_owned()));
+                }
                 Some(Err(error)) => return Err(lost(error.to_string())),
-                None => return Err(lost("it closed the connection".to_owned())),
             }
         }
     }

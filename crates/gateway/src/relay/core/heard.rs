@@ -92,13 +92,7 @@ impl RelayCore {
         }
     }
 
-    fn news(
-        &mut self,
-        upstream: UpstreamId,
-        method: &str,
-        params: Option<&RawValue>,
-        line: &Bytes,
-    ) -> Heard {
+    fn news(&mut self, upstream: UpstreamId, method: &str, params: Option<&RawValue>, line: &Bytes) -> Heard {
         let place = self.place(upstream, params);
         match method {
             method::CANCEL_REQUEST | method::ANSWER_REFUSED => {
@@ -129,9 +123,8 @@ impl RelayCore {
     fn place(&self, upstream: UpstreamId, params: Option<&RawValue>) -> Address {
         let named = text(params, "sessionId").or_else(|| text(params, "session_id"));
         let named = named.and_then(|id| SessionId::parse(&id));
-        let is_its_own = |session: &SessionId| {
-            self.sessions.get(session).is_some_and(|seat| seat.upstream == upstream)
-        };
+        let is_its_own =
+            |session: &SessionId| self.sessions.get(session).is_some_and(|seat| seat.upstream == upstream);
         match named.filter(is_its_own) {
             Some(session) => Address::Viewer(session),
             None => Address::Connection,

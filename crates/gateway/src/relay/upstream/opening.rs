@@ -25,7 +25,8 @@ const REFUSAL: usize = 64 * 1024;
 /// A WebSocket to the node, on which nothing was said yet.
 pub(super) async fn open(access: &FleetAccess, to: &To) -> Result<Socket, Loss> {
     let key = generate_key();
-    let request = request(access, to, &key).ok_or_else(|| Loss::NoAnswer("its address is none".to_owned()))?;
+    let request =
+        request(access, to, &key).ok_or_else(|| Loss::NoAnswer("its address is none".to_owned()))?;
     let mut answer = access.fleet.peers.send(&to.address, request).await.map_err(Loss::NoAnswer)?;
     match answer.status() {
         StatusCode::SWITCHING_PROTOCOLS => {}
@@ -36,7 +37,8 @@ pub(super) async fn open(access: &FleetAccess, to: &To) -> Result<Socket, Loss> 
     if accepted != Some(derive_accept_key(key.as_bytes()).as_bytes()) {
         return Err(Loss::NoAnswer("no acpd is there".to_owned()));
     }
-    let upgraded = hyper::upgrade::on(&mut answer).await.map_err(|error| Loss::NoAnswer(error.to_string()))?;
+    let upgraded =
+        hyper::upgrade::on(&mut answer).await.map_err(|error| Loss::NoAnswer(error.to_string()))?;
     let config = WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
     Ok(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, Some(config)).await)
 }
