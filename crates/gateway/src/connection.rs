@@ -93,7 +93,9 @@ pub struct ConnectionOptions {
 /// Serves a client until it is gone.
 pub fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) -> Pending<'static, ()> {
     let Some(fleet) = options.fleet.clone() else { return Box::pin(serve_until_gone(host, options, io)) };
-    let (relay, io) = Relay::before(io, host.scope().clone(), options.identity.clone(), fleet);
+    let has_agent = host.agents().known(&options.agent).is_ok();
+    let caller = (options.identity.clone(), has_agent);
+    let (relay, io) = Relay::before(io, host.scope().clone(), caller, fleet);
     Box::pin(async move {
         let here = host.clone();
         tokio::join!(relay.run(|| here.is_closing()), serve_until_gone(host, options, io));

@@ -73,17 +73,17 @@ impl Shared {
 }
 
 impl Relay {
-    /// A relay on what a transport has, and what is left for the connection.
+    /// A relay on what a transport has, and what is left for the connection, whose agent this node may have or not.
     pub(crate) fn before(
         io: ConnectionIo,
         scope: TaskScope,
-        identity: Identity,
+        (identity, has_agent): (Identity, bool),
         access: FleetAccess,
     ) -> (Self, ConnectionIo) {
         let ConnectionIo { arrivals, gone, outbox } = io;
         // What is read ahead is read by the transport.
         let (here, lines) = mpsc::channel(1);
-        let core = Mutex::new(RelayCore::new(identity.clone(), access.is_forwarded));
+        let core = Mutex::new(RelayCore::new(identity.clone(), access.is_forwarded, has_agent));
         let shared = Shared { core, access, outbox: outbox.clone(), over: gone.child_token() };
         let io = ConnectionIo { arrivals: lines, gone: gone.clone(), outbox };
         let (shared, upstreams) = (Arc::new(shared), HashMap::new());
@@ -130,6 +130,7 @@ impl Relay {
                 }
                 Said::Dropped(why) => return tracing::debug!(why, "a message for another node is dropped"),
                 Said::There { upstream, new, line, is_request } => {
+                    let is_sent = new.as_ref().is_some_and(|to| to.is_asked);
                     if let Some(to) = new {
                         let (sender, lines) = mpsc::channel(WAITING);
                         self.upstreams.retain(|_, upstream| !upstream.is_closed());
@@ -137,7 +138,7 @@ impl Relay {
                         let task = Upstream::new(Arc::clone(&self.shared), upstream, *to, lines);
                         self.scope.spawn("upstream", task.run());
                     }
-                    let Some(there) = self.upstreams.get(&upstream) else { return };
+                    let Some(there) = self.upstreams.get(&upstream).filter(|_| !is_sent) else { return };
                     // What was asked has been answered when the upstream was lost.
                     if there.send(line).await.is_ok() || is_request {
                         return;

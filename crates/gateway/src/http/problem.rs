@@ -170,8 +170,8 @@ pub(crate) struct Problem {
     status: StatusCode,
     kind: Kind,
     detail: String,
-    session: Option<String>,
-    node: Option<String>,
+    session: Option<Box<str>>,
+    node: Option<Box<str>>,
     /// How the agent ended.
     ended: Option<Arc<TerminationInfo>>,
     /// How to log in.
@@ -247,13 +247,13 @@ impl Problem {
 
     /// And it is about this session.
     pub(crate) fn about(mut self, session: &str) -> Self {
-        self.session = Some(session.to_owned());
+        self.session = Some(session.into());
         self
     }
 
     /// And this node has it.
     pub(crate) fn on(mut self, node: &NodeName) -> Self {
-        self.node = Some(node.to_string());
+        self.node = Some(node.as_str().into());
         self
     }
 
@@ -363,8 +363,8 @@ impl IntoResponse for Problem {
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
             status: self.status.as_u16(),
             detail: self.detail,
-            session_id: self.session,
-            node: self.node,
+            session_id: self.session.map(String::from),
+            node: self.node.map(String::from),
             termination_info: self.ended,
             auth_methods: self.auth_methods,
             limit,

@@ -10,13 +10,16 @@ mod heard;
 
 use super::refusal::{Loss, misplaced};
 use crate::access::{Named, Needs, decide};
+use crate::capabilities::InitializeParams;
 use crate::identity::{Identity, Scope};
-use crate::methods::{self, Handler, Method, OfSession, StartsRun};
+use crate::methods::{self, Handler, Method, OfConnection, OfSession, StartsRun};
 use crate::wire_error::WireError;
 use acpd_fleet::{NodeId, NodeName};
 use acpd_host::method;
 use acpd_record::SessionId;
-use acpd_wire::{Message, OwnedId, RawId, codes, member, span_of, write_notification};
+use acpd_wire::{
+    Message, OwnedId, RawId, codes, member, put_member, span_of, splice, write_notification, write_request,
+};
 pub(super) use asking::UpstreamId;
 use bytes::{Bytes, BytesMut};
 pub(super) use heard::{Address, Heard};
@@ -52,9 +55,14 @@ pub(super) struct To {
     pub(super) agent: String,
     /// The session that it is made for.
     pub(super) session: SessionId,
-    /// The params of the client's `initialize`.
-    pub(super) introduction: Bytes,
+    /// The first message.
+    pub(super) initialize: Bytes,
+    /// That is the client's own, which is to be answered.
+    pub(super) is_asked: bool,
 }
+
+/// An upstream, and where it goes if it is to be made.
+type Way = (UpstreamId, Option<Box<To>>);
 
 /// What becomes of a line of the client.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,6 +83,8 @@ pub(super) struct RelayCore {
     identity: Identity,
     /// The client came by another node: what is not here goes no further.
     is_forwarded: bool,
+    /// This node has the agent of the connection.
+    has_agent: bool,
     /// The params of the client's last `initialize`.
     introduction: Option<Bytes>,
     /// Upstreams so far; their ids are never used again.
@@ -111,10 +121,11 @@ struct Open {
 }
 
 impl RelayCore {
-    pub(super) fn new(identity: Identity, is_forwarded: bool) -> Self {
+    pub(super) fn new(identity: Identity, is_forwarded: bool, has_agent: bool) -> Self {
         Self {
             identity,
             is_forwarded,
+            has_agent,
             introduction: None,
             made: 0,
             upstreams: HashMap::new(),
@@ -126,10 +137,19 @@ impl RelayCore {
     /// The client says something; `find` tells which other node has a session that exists for the client.
     pub(super) fn said(&mut self, line: &Bytes, find: impl FnOnce(&SessionId) -> Option<Owner>) -> Said {
         match Message::parse(line) {
-            Ok(Message::Request { method, params, .. }) if method == method::INITIALIZE => {
+            Ok(Message::Request { id, method, params }) if method == method::INITIALIZE => {
                 let params = params.and_then(|params| span_of(line, params));
-                self.introduction = Some(params.map_or(Bytes::from_static(b"{}"), |span| line.slice(span)));
-                Said::Here
+                let params = params.map_or(Bytes::from_static(b"{}"), |span| line.slice(span));
+                let joins = InitializeParams::read(Some(&params)).ok().and_then(|params| params.joins());
+                self.introduction = Some(params);
+                // Only the node of the session can answer for an agent that is not here.
+                match joins.filter(|_| !self.has_agent) {
+                    Some(session) => {
+                        let owner = find(&session);
+                        self.request(&id.to_owned(), (methods::find(&method), session), owner, line)
+                    }
+                    None => Said::Here,
+                }
             }
             Ok(Message::Request { id, method, params }) => {
                 let method = methods::find(&method);
@@ -196,7 +216,10 @@ impl RelayCore {
             None => self.way(&session, owner),
         };
         match way {
-            Ok(Some((upstream, new))) => {
+            Ok(Some((upstream, mut new))) => {
+                if let Some(to) = new.as_mut().filter(|_| is_initialize(method)) {
+                    (to.initialize, to.is_asked) = (line.clone(), true);
+                }
                 self.open.insert(id.clone(), Open { upstream, session, method });
                 Said::There { upstream, new, line: line.clone(), is_request: true }
             }
@@ -206,11 +229,7 @@ impl RelayCore {
     }
 
     /// By which upstream a session is reached; None when it is not at another node.
-    fn way(
-        &mut self,
-        session: &SessionId,
-        owner: Option<Owner>,
-    ) -> Result<Option<(UpstreamId, Option<Box<To>>)>, WireError> {
+    fn way(&mut self, session: &SessionId, owner: Option<Owner>) -> Result<Option<Way>, WireError> {
         let seat = self.sessions.get_mut(session);
         let Some(owner) = owner else {
             return Ok(match seat {
@@ -243,8 +262,8 @@ impl RelayCore {
         self.upstreams.insert(upstream, Upstream { id: owner.id, asked: BTreeSet::new() });
         self.sessions.insert(session.clone(), Seat { upstream, is_watched: false, is_listed: true });
         let (node, agent, session) = (owner.node, owner.agent, session.clone());
-        let introduction = self.introduction.clone().unwrap_or_default();
-        let to = To { node, address, agent, session, introduction };
+        let initialize = initialize(self.introduction.as_deref().unwrap_or(b"{}"), &session);
+        let to = To { node, address, agent, session, initialize, is_asked: false };
         Ok(Some((upstream, Some(Box::new(to)))))
     }
 
@@ -304,6 +323,25 @@ impl RelayCore {
         self.sessions.retain(|_, seat| seat.upstream != upstream);
         self.upstreams.remove(&upstream).map(|upstream| upstream.asked).unwrap_or_default()
     }
+}
+
+/// The client's `initialize` with the session that it is going to join, whose process then answers it.
+fn initialize(params: &[u8], session: &SessionId) -> Bytes {
+    let raw: Option<&RawValue> = serde_json::from_slice(params).ok();
+    let path = ["_meta", acpd_host::META, "joins"];
+    let edit = raw.and_then(|raw| put_member(params, raw, &path, session.as_json()));
+    let mut joining = BytesMut::new();
+    match edit {
+        Some((place, text)) => splice(&mut joining, params, &[(place, &text)]),
+        None => splice(&mut joining, params, &[]),
+    }
+    let mut line = BytesMut::new();
+    write_request(&mut line, 0, method::INITIALIZE, Some(&joining));
+    line.freeze()
+}
+
+fn is_initialize(method: &Method) -> bool {
+    method.handler == Handler::Connection(OfConnection::Initialize)
 }
 
 /// Whether a method has the client watch the session that it names, or another one.

@@ -28,8 +28,17 @@ struct Client {
 }
 
 impl Client {
-    /// Of a token `ci`, if it has one, which the node shares.
+    /// One that is introduced, with this token for other nodes.
     async fn new(token: Option<&'static str>) -> Self {
+        let mut client = Self::begun(token, true).await;
+        let params = json!({"protocolVersion": 1, "_meta": {"x": 1}});
+        client.say(&json!({"id": 0, "method": "initialize", "params": params})).await;
+        client.here().await;
+        client
+    }
+
+    /// Of an agent that this node has, or not.
+    async fn begun(token: Option<&'static str>, has_agent: bool) -> Self {
         let node = Node::new().await;
         let (lines, arrivals) = mpsc::channel(16);
         let (outbox, written) = outbox();
@@ -42,12 +51,9 @@ impl Client {
         let io = ConnectionIo { arrivals, gone: gone.clone(), outbox };
         let scope = TaskScope::default();
         let identity = Identity::local(Allowance::UNLIMITED);
-        let (relay, io) = Relay::before(io, scope.clone(), identity, access);
+        let (relay, io) = Relay::before(io, scope.clone(), (identity, has_agent), access);
         let relaying = scope.spawn("relay", relay.run(|| false));
-        let mut client = Self { lines, written, here: io.arrivals, node, gone, relaying };
-        client.say(&json!({"id": 0, "method": "initialize", "params": {"protocolVersion": 1, "_meta": {"x": 1}}})).await;
-        client.here().await;
-        client
+        Self { lines, written, here: io.arrivals, node, gone, relaying }
     }
 
     async fn say(&self, message: &Value) {
@@ -240,4 +246,29 @@ async fn a_client_that_does_not_read_holds_up_the_node() {
     for _ in 0..sent {
         assert_eq!(client.hear().await, update);
     }
+}
+
+// contract 7.3: where this node lacks the agent, the client's own `initialize` is answered by the node of its session
+#[tokio::test(start_paused = true)]
+async fn a_node_answers_for_its_agent() {
+    let mut client = Client::begun(None, false).await;
+    let joins = json!({"protocolVersion": 1, "_meta": {"sandboxagent.dev": {"joins": "b"}}});
+    let initialize = json!({"id": "i", "method": "initialize", "params": joins});
+    client.say(&initialize).await;
+    client.ask(1, "session/load").await;
+    let mut peer = client.node.connected().await;
+    assert_eq!(peer.hear().await, initialize);
+    let answer = json!({"id": "i", "result": {"agentInfo": {"name": "claude-2"}}});
+    peer.say(&answer).await;
+    assert_eq!(client.hear().await, answer);
+    assert_eq!(peer.hear().await["method"], "session/load");
+    client.node.goes(Way::Refuses);
+    drop(peer);
+    assert_eq!(client.hear().await["id"], 1);
+    client.say(&json!({"id": "j", "method": "initialize", "params": joins})).await;
+    let refused = client.hear().await;
+    assert!(
+        refused["id"] == "j" && refused["error"]["message"].as_str().expect("a message").contains("node b"),
+        "{refused}"
+    );
 }

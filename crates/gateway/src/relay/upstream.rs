@@ -11,14 +11,12 @@ use super::core::{Address, Heard, To, UpstreamId};
 use super::refusal::Loss;
 use crate::http::ASK_AFTER;
 use crate::outbox::Outbox;
-use acpd_host::method;
 use acpd_record::SessionId;
-use acpd_wire::{Message, put_member, splice, write_request};
-use bytes::{Bytes, BytesMut};
+use acpd_wire::Message;
+use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use opening::Socket;
-use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -43,8 +41,6 @@ pub(super) struct Upstream {
     lines: mpsc::Receiver<Bytes>,
     /// Where the client reads what there is of the sessions that it watches.
     viewers: HashMap<SessionId, Outbox>,
-    /// When something came last.
-    heard: Instant,
 }
 
 /// Why it ends.
@@ -62,7 +58,7 @@ impl From<Loss> for End {
 
 impl Upstream {
     pub(super) fn new(shared: Arc<Shared>, id: UpstreamId, to: To, lines: mpsc::Receiver<Bytes>) -> Self {
-        Self { shared, id, to, lines, viewers: HashMap::new(), heard: Instant::now() }
+        Self { shared, id, to, lines, viewers: HashMap::new() }
     }
 
     /// Carries lines until the node is lost, or nothing needs it.
@@ -124,20 +120,19 @@ impl Upstream {
         sink: &mut SplitSink<Socket, Frame>,
         stream: &mut SplitStream<Socket>,
     ) -> Result<(), End> {
-        let mut line = BytesMut::new();
-        let params = joining(&self.to.introduction, &self.to.session);
-        write_request(&mut line, 0, method::INITIALIZE, Some(&params));
-        send(sink, line.freeze()).await.map_err(End::Lost)?;
+        send(sink, self.to.initialize.clone()).await.map_err(End::Lost)?;
         loop {
             let line = self.next(stream, true).await?;
-            let refused = match Message::parse(&line) {
-                Ok(Message::Response { outcome: Err(error), .. }) => {
-                    Bytes::copy_from_slice(error.get().as_bytes())
+            let Ok(Message::Response { outcome, .. }) = Message::parse(&line) else { continue };
+            if self.to.is_asked {
+                self.hear(&line).await?;
+            }
+            return match outcome {
+                Ok(_) => Ok(()),
+                Err(error) => {
+                    Err(Loss::NotInitialized(Bytes::copy_from_slice(error.get().as_bytes())).into())
                 }
-                Ok(Message::Response { outcome: Ok(_), .. }) => return Ok(()),
-                _ => continue,
             };
-            return Err(Loss::NotInitialized(refused).into());
         }
     }
 
@@ -147,37 +142,43 @@ impl Upstream {
                 Ok(line) => line,
                 Err(end) => return end,
             };
-            let heard = self.shared.core().heard(self.id, &line);
-            let sent = match heard {
-                Heard::Told { to, begins, line } => {
-                    if let Some(session) = begins {
-                        let viewer = self.shared.outbox.viewer(&session, true);
-                        self.viewers.insert(session, viewer);
-                    }
-                    self.outbox(&to).send(line).await
-                }
-                Heard::Removed(session) => {
-                    let removed = self.shared.outbox.removed(&session, true).await;
-                    self.viewers.remove(&session);
-                    removed
-                }
-                Heard::Nothing => Ok(()),
-                Heard::Broken(what) => return Loss::Lost(what.to_owned()).into(),
-            };
-            if sent.is_err() {
-                return End::Over;
+            if let Err(end) = self.hear(&line).await {
+                return end;
             }
         }
     }
 
+    /// Takes a line of the node.
+    async fn hear(&mut self, line: &Bytes) -> Result<(), End> {
+        let heard = self.shared.core().heard(self.id, line);
+        let sent = match heard {
+            Heard::Told { to, begins, line } => {
+                if let Some(session) = begins {
+                    let viewer = self.shared.outbox.viewer(&session, true);
+                    self.viewers.insert(session, viewer);
+                }
+                self.outbox(&to).send(line).await
+            }
+            Heard::Removed(session) => {
+                let removed = self.shared.outbox.removed(&session, true).await;
+                self.viewers.remove(&session);
+                removed
+            }
+            Heard::Nothing => Ok(()),
+            Heard::Broken(what) => return Err(Loss::Lost(what.to_owned()).into()),
+        };
+        sent.map_err(|_| End::Over)
+    }
+
     /// The next message of the node. While it owes one it is asked whether it lives.
     async fn next(&mut self, stream: &mut SplitStream<Socket>, begins: bool) -> Result<Bytes, End> {
-        let since = Instant::now();
+        // What was not read before was for the client to take.
+        let (since, mut heard) = (Instant::now(), Instant::now());
         loop {
             let frame = match tokio::time::timeout(ASK_AFTER, stream.next()).await {
                 Ok(frame) => frame,
                 Err(_) => {
-                    if self.heard.elapsed() > SILENCE {
+                    if heard.elapsed() > SILENCE {
                         return Err(Loss::Lost("it says nothing any more".to_owned()).into());
                     }
                     let owes = begins || self.shared.core().owes(self.id);
@@ -198,7 +199,7 @@ impl Upstream {
                     }
                 }
             };
-            self.heard = Instant::now();
+            heard = Instant::now();
             match frame {
                 Some(Ok(Frame::Text(text))) => return Ok(text.into()),
                 Some(Ok(Frame::Close(frame))) => {
@@ -250,15 +251,4 @@ async fn send(sink: &mut SplitSink<Socket, Frame>, line: Bytes) -> Result<(), Lo
 
 fn lost(reason: String) -> End {
     Loss::Lost(reason).into()
-}
-
-/// The params of an `initialize` with the session that the client is going to join, whose process then answers it.
-fn joining(params: &Bytes, session: &SessionId) -> Bytes {
-    let raw: Option<&RawValue> = serde_json::from_slice(params).ok();
-    let path = ["_meta", acpd_host::META, "joins"];
-    let edit = raw.and_then(|raw| put_member(params, raw, &path, session.as_json()));
-    let Some((place, text)) = edit else { return params.clone() };
-    let mut out = BytesMut::with_capacity(params.len() + text.len());
-    splice(&mut out, params, &[(place, &text)]);
-    out.freeze()
 }

@@ -20,7 +20,7 @@ pub(in crate::relay) struct UpstreamId(pub(in crate::relay) u64);
 impl UpstreamId {
     /// What a node asks under the number `theirs` is asked under here.
     pub(super) fn own_id(self, theirs: u64) -> Option<u64> {
-        (theirs < 1 << BITS).then(|| (self.0 << BITS) | theirs)
+        (theirs < 1 << BITS).then_some((self.0 << BITS) | theirs)
     }
 
     /// The upstream of a request of which the client says an id, and its number there.
@@ -78,7 +78,7 @@ mod tests {
         for (upstream, theirs) in [(1, 0), (1, 7), (2, 7), (1 << 28, (1 << BITS) - 1)] {
             let own = UpstreamId(upstream).own_id(theirs).expect("an id");
             assert_eq!(UpstreamId::of(own), Some((UpstreamId(upstream), theirs)));
-            assert!(own >= 1 << BITS && own < 1 << 53, "{own}");
+            assert!((1 << BITS..1 << 53).contains(&own), "{own}");
         }
         assert_eq!(UpstreamId(1).own_id(1 << BITS), None);
         assert_eq!((UpstreamId::of(7), UpstreamId::of((1 << BITS) - 1)), (None, None));

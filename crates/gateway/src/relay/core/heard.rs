@@ -1,6 +1,6 @@
 //! What another node says to the client.
 
-use super::{Open, RelayCore, SESSIONS, Seat, UpstreamId, begins_to_watch, leaves, text};
+use super::{Open, RelayCore, SESSIONS, Seat, UpstreamId, begins_to_watch, is_initialize, leaves, text};
 use crate::methods::StartsRun;
 use crate::outbox::Closing;
 use acpd_host::method;
@@ -88,6 +88,7 @@ impl RelayCore {
                 }
                 told(Address::About(session), on_a_line(line))
             }
+            Ok(_) | Err(_) if is_initialize(method) => told(Address::Connection, on_a_line(line)),
             Ok(_) | Err(_) => told(Address::About(session), on_a_line(line)),
         }
     }

@@ -24,7 +24,7 @@ impl Table {
     }
 
     fn of(identity: Identity, is_forwarded: bool) -> Self {
-        let core = RelayCore::new(identity, is_forwarded);
+        let core = RelayCore::new(identity, is_forwarded, true);
         Self { core, gone: None, reached: NODES.to_vec(), fresh: Vec::new() }
     }
 
@@ -48,15 +48,20 @@ impl Table {
     /// What becomes of a line, in words.
     fn say(&mut self, line: &Value) -> String {
         let line = Bytes::from(line.to_string());
-        let mut core =
-            std::mem::replace(&mut self.core, RelayCore::new(Identity::local(Allowance::UNLIMITED), false));
+        let mut core = std::mem::replace(
+            &mut self.core,
+            RelayCore::new(Identity::local(Allowance::UNLIMITED), false, true),
+        );
         let said = core.said(&line, |session| self.owner(session));
         self.core = core;
         match said {
             Said::Here => "here".to_owned(),
             Said::There { upstream: UpstreamId(upstream), new, line: sent, .. } => {
-                let new =
-                    new.map(|to| format!(" new to {} for {}", to.address, to.session)).unwrap_or_default();
+                let new = new.map(|to| {
+                    let asked = if to.is_asked { " as asked" } else { "" };
+                    format!(" new to {} for {}{asked}", to.address, to.session)
+                });
+                let new = new.unwrap_or_default();
                 let changed = if sent == line { String::new() } else { format!(" {}", text(&sent)) };
                 format!("over {upstream}{new}{changed}")
             }
@@ -174,6 +179,24 @@ fn a_node_that_is_not_reached_is_named() {
     table.introduce();
     let answer = table.ask(1, "session/load", "b");
     assert!(answer.starts_with("answered 1 -32002") && answer.contains("not here but on node b"), "{answer}");
+}
+
+// contract 7.3: where this node lacks the agent, that of the session answers `initialize`
+#[test]
+fn an_agent_that_is_not_here_is_answered_for_there() {
+    let mut table = Table::new();
+    let initialize = |joins: &str| {
+        let meta = json!({"sandboxagent.dev": {"joins": joins}});
+        json!({"id": 1, "method": "initialize", "params": {"protocolVersion": 1, "_meta": meta}})
+    };
+    assert_eq!(table.say(&initialize("b")), "here", "the agent is here");
+    table.core = RelayCore::new(Identity::local(Allowance::UNLIMITED), false, false);
+    assert_eq!(table.say(&initialize("own")), "here");
+    assert_eq!(table.say(&initialize("b")), "over 1 new to http://b for b as asked");
+    let answer = json!({"id": 1, "result": {"protocolVersion": 1}});
+    assert_eq!(table.hear(1, &answer), format!("Connection {answer}"));
+    assert_eq!(table.ask(2, "session/load", "b"), "over 1");
+    assert_eq!(table.say(&initialize("b")), "over 1");
 }
 
 // contract 7.3: a node that the fleet has not heard of is used as long as it is connected
