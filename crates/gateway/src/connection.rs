@@ -20,10 +20,10 @@ mod watching;
 mod work;
 
 use crate::capabilities::ClientCapabilities;
+use crate::fleet::Fleet;
 use crate::identity::Identity;
 use crate::outbox::Outbox;
 use crate::owed::Owed;
-use crate::relay::{FleetAccess, Relay};
 use crate::viewer::{Attachment, COMMANDS};
 use crate::wire_error::wire_error;
 use acpd_host::{ClientRef, ClientRequest, Host, HostError, Pending, SessionHandle};
@@ -86,20 +86,13 @@ pub struct ConnectionOptions {
     /// Advertise close under its first draft's name in the root of the capabilities too, which the stable protocol
     /// forbids (contract 1.4).
     pub session_stop: bool,
-    /// The fleet of which this is a door, if it is: sessions of other nodes are the client's as well.
-    pub fleet: Option<FleetAccess>,
+    /// The fleet of which this is a door, if it is: lists have the sessions of all nodes.
+    pub fleet: Option<Fleet>,
 }
 
 /// Serves a client until it is gone.
 pub fn serve(host: Host, options: ConnectionOptions, io: ConnectionIo) -> Pending<'static, ()> {
-    let Some(fleet) = options.fleet.clone() else { return Box::pin(serve_until_gone(host, options, io)) };
-    let has_agent = host.agents().known(&options.agent).is_ok();
-    let caller = (options.identity.clone(), has_agent);
-    let (relay, io) = Relay::before(io, host.scope().clone(), caller, fleet);
-    Box::pin(async move {
-        let here = host.clone();
-        tokio::join!(relay.run(|| here.is_closing()), serve_until_gone(host, options, io));
-    })
+    Box::pin(serve_until_gone(host, options, io))
 }
 
 async fn serve_until_gone(host: Host, options: ConnectionOptions, io: ConnectionIo) {

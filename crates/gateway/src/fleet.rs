@@ -4,11 +4,12 @@
 //! and fingerprint together, for tokens that its node has said see all of its sessions, and, as a row, for callers without a
 //! token. What they may do there is for that node to say. Not here: how a request gets there (`http/forwarding.rs`).
 
+mod peers;
 mod rows;
 
+pub(crate) use peers::{ASK_AFTER, FORWARDED_BY, PeerClient};
 pub(crate) use rows::Listed;
 
-use crate::http::PeerClient;
 use crate::identity::Identity;
 use acpd_fleet::{Member, Owned, Sight};
 use acpd_host::{OfNode, Pending, iso8601, now_ms};

@@ -29,7 +29,6 @@ mod tokens;
 mod turns;
 mod write_timeout;
 
-pub(crate) use forwarding::{ASK_AFTER, FORWARDED_BY, PeerClient};
 pub use listen::Listener;
 pub use metrics::{Measurements, MeasurementsError};
 pub use rest::{Asked, EventRenderer, HandingOver, Reloaded};

@@ -42,5 +42,4 @@ pub use local_socket::{
     local_socket_path,
 };
 pub use outbox::{Outbox, outbox};
-pub use relay::FleetAccess;
 pub use stdio::{StdioLines, serve_stdio};

@@ -12,18 +12,19 @@ mod core;
 mod refusal;
 mod upstream;
 
-use crate::connection::{Arrival, ConnectionIo};
+use crate::connection::{self, Arrival, ConnectionIo, ConnectionOptions};
 use crate::fleet::{Fleet, exists_for, of_node};
 use crate::identity::Identity;
 use crate::outbox::Outbox;
 use crate::wire_error::wire_error;
 use acpd_fleet::Owned;
-use acpd_host::{HostError, TaskScope};
+use acpd_host::{Host, HostError, Pending, TaskScope};
 use acpd_record::SessionId;
 use bytes::Bytes;
 use core::{Owner, RelayCore, Said, UpstreamId};
 use http::HeaderValue;
 use parking_lot::{Mutex, MutexGuard};
+use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -33,9 +34,16 @@ use upstream::Upstream;
 /// Lines that wait for an upstream. Full: the client is not read.
 const WAITING: usize = 16;
 
-/// A fleet, and what a client shows other nodes of it.
+/// A client that came in, and how it is served.
+pub(crate) struct Served {
+    pub(crate) options: ConnectionOptions,
+    /// In a fleet.
+    pub(crate) access: Option<FleetAccess>,
+}
+
+/// What a client shows other nodes of a fleet.
 #[derive(Clone, Debug)]
-pub struct FleetAccess {
+pub(crate) struct FleetAccess {
     pub(crate) fleet: Fleet,
     /// The caller's token for other nodes, as a header has it.
     pub(crate) token: Option<HeaderValue>,
@@ -43,8 +51,31 @@ pub struct FleetAccess {
     pub(crate) is_forwarded: bool,
 }
 
+/// Serves a client until it is gone, with a relay if there are other nodes.
+pub(crate) fn serve(
+    host: Host,
+    Served { options, access }: Served,
+    io: ConnectionIo,
+) -> Pending<'static, ()> {
+    let Some(access) = access else { return connection::serve(host, options, io) };
+    let has_agent = host.agents().known(&options.agent).is_ok();
+    let caller = (options.identity.clone(), has_agent);
+    let (relay, io) = Relay::before(io, host.scope().clone(), caller, access);
+    Box::pin(async move {
+        let here = host.clone();
+        tokio::join!(relay.run(|| here.is_closing()), connection::serve(host, options, io));
+    })
+}
+
+/// Of what a node says of a session.
+#[derive(Default, Deserialize)]
+struct Info {
+    /// The name of its agent.
+    agent: String,
+}
+
 /// The relay of one client.
-pub(crate) struct Relay {
+struct Relay {
     arrivals: mpsc::Receiver<Arrival>,
     /// The connection.
     here: mpsc::Sender<Arrival>,
@@ -74,7 +105,7 @@ impl Shared {
 
 impl Relay {
     /// A relay on what a transport has, and what is left for the connection, whose agent this node may have or not.
-    pub(crate) fn before(
+    fn before(
         io: ConnectionIo,
         scope: TaskScope,
         (identity, has_agent): (Identity, bool),
@@ -91,7 +122,7 @@ impl Relay {
     }
 
     /// Relays until the client is gone, or its connection is over. What is owed then is answered only if this node `ends`.
-    pub(crate) async fn run(mut self, ends: impl Fn() -> bool) {
+    async fn run(mut self, ends: impl Fn() -> bool) {
         let _upstreams_end = self.shared.over.clone().drop_guard();
         let (gone, here) = (self.gone.clone(), self.here.clone());
         loop {
@@ -157,7 +188,7 @@ impl Relay {
         let owned = member.elsewhere(session).filter(|owned| exists_for(owned, &self.identity))?;
         let gone_since = of_node(&owned).unreachable_since;
         let Owned { session, node, .. } = owned;
-        let agent = session.info["agent"].as_str().unwrap_or_default().to_owned();
+        let agent = Info::deserialize(&session.info).unwrap_or_default().agent;
         let address = node.and_then(|node| node.address);
         Some(Owner { node: session.node, id: session.node_id, address, agent, gone_since })
     }

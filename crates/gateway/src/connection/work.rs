@@ -79,7 +79,7 @@ impl Connection {
             client: self.client.clone(),
             capabilities: self.capabilities,
             outbox,
-            fleet: self.options.fleet.as_ref().map(|access| access.fleet.clone()),
+            fleet: self.options.fleet.clone(),
         };
         let (owing, outbox) = (job.owing.clone(), job.outbox.clone());
         let work = self.work(work, job, (name, cwd, found));

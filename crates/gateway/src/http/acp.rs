@@ -13,13 +13,13 @@ mod message;
 mod post;
 mod websocket;
 
-use super::forwarding::{FORWARDED_BY, token_for_others};
+use super::forwarding::token_for_others;
 use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::connection::ConnectionOptions;
-use crate::fleet::exists_for;
+use crate::fleet::{FORWARDED_BY, exists_for};
 use crate::identity::Identity;
-use crate::relay::FleetAccess;
+use crate::relay::{FleetAccess, Served};
 use acpd_record::SessionId;
 use axum::Router;
 use axum::extract::{Query, Request, State};
@@ -57,27 +57,25 @@ impl Acp {
     }
 
     /// How a client's connection is served.
-    fn options(
-        &self,
-        identity: Identity,
-        head: &Parts,
-        transport: &'static str,
-    ) -> Result<ConnectionOptions, Problem> {
+    fn served(&self, identity: Identity, head: &Parts, transport: &'static str) -> Result<Served, Problem> {
         let settings = self.shared.settings();
         let Query(query) = Query::<AcpQuery>::try_from_uri(&head.uri)
             .map_err(|error| Problem::bad_request(format!("query: {}", error.body_text())))?;
-        Ok(ConnectionOptions {
+        let fleet = self.shared.fleet.get();
+        let options = ConnectionOptions {
             identity,
             agent: query.agent.unwrap_or_else(|| settings.default_agent.clone()),
             transport,
             ends_host: false,
             session_stop: settings.session_stop,
-            fleet: self.shared.fleet.get().map(|fleet| FleetAccess {
-                fleet: fleet.clone(),
-                token: token_for_others(&head.headers),
-                is_forwarded: head.headers.contains_key(FORWARDED_BY),
-            }),
-        })
+            fleet: fleet.cloned(),
+        };
+        let access = fleet.map(|fleet| FleetAccess {
+            fleet: fleet.clone(),
+            token: token_for_others(&head.headers),
+            is_forwarded: head.headers.contains_key(FORWARDED_BY),
+        });
+        Ok(Served { options, access })
     }
 }
 

@@ -4,16 +4,12 @@
 //! from what does not exist; a node that does not answer is said so within seconds, however long an answer may take of one that
 //! lives. Not here: what exists for whom (`fleet.rs`).
 
-mod client;
-
-pub(crate) use client::PeerClient;
-
 use super::guard::token_in_protocol;
 use super::problem::{Kind, Problem};
 use super::rest::check_scope;
 use super::settings::Shared;
 use super::sse::Sse;
-use crate::fleet::{Fleet, exists_for};
+use crate::fleet::{ASK_AFTER, FORWARDED_BY, Fleet, PeerClient, exists_for};
 use crate::identity::{Identity, Scope};
 use acpd_fleet::{NodeName, NodeRecord};
 use acpd_record::SessionId;
@@ -28,8 +24,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The node that a request came by.
-pub(crate) const FORWARDED_BY: HeaderName = HeaderName::from_static("acpd-forwarded-by");
 /// The caller's token for the node that a request goes on to, where that is not the one for this door: a caller at the Unix
 /// socket has none for it.
 const THERE: HeaderName = HeaderName::from_static("acpd-authorization");
@@ -51,8 +45,6 @@ const NOT_FORWARDED: [HeaderName; 10] = [
 const KEEP_ALIVE: &str = "keep-alive";
 const OF_PAGES: &str = "access-control-";
 
-/// After so long without an answer a node is asked whether it lives, again and again.
-pub(crate) const ASK_AFTER: Duration = Duration::from_millis(1500);
 /// How often it is looked whether the node of a stream is still there.
 const LOOK: Duration = Duration::from_secs(1);
 

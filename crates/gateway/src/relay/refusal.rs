@@ -4,10 +4,10 @@ use crate::outbox::Closing;
 use crate::wire_error::{ErrorData, FORBIDDEN, WireError};
 use acpd_fleet::NodeName;
 use acpd_host::error_code;
-use acpd_record::SessionId;
+use acpd_record::{Json, SessionId};
 use acpd_wire::{codes, write_notification};
 use bytes::{Bytes, BytesMut};
-use serde_json::json;
+use serde::Serialize;
 
 /// Why a node is not reached, or not any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,15 @@ pub(super) enum Loss {
     NotInitialized(Bytes),
     /// It was reached, and is lost for this reason.
     Lost(String),
+}
+
+/// What a client that watches a session is told.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Closed<'a> {
+    reason: &'static str,
+    detail: &'a str,
+    session_id: &'a SessionId,
 }
 
 impl Loss {
@@ -53,9 +62,9 @@ impl Loss {
             }
             _ => self.words(node),
         };
-        let params = json!({"reason": "unreachable", "detail": detail, "sessionId": session.as_str()});
+        let params = Json::new(&Closed { reason: "unreachable", detail: &detail, session_id: session });
         let mut line = BytesMut::new();
-        write_notification(&mut line, Closing::METHOD, Some(params.to_string().as_bytes()));
+        write_notification(&mut line, Closing::METHOD, Some(params.get().as_bytes()));
         line.freeze()
     }
 

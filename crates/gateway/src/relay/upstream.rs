@@ -9,7 +9,7 @@ mod opening;
 use super::Shared;
 use super::core::{Address, Heard, To, UpstreamId};
 use super::refusal::Loss;
-use crate::http::ASK_AFTER;
+use crate::fleet::ASK_AFTER;
 use crate::outbox::Outbox;
 use acpd_record::SessionId;
 use acpd_wire::Message;

@@ -7,9 +7,10 @@ use super::super::metrics::count_stalls;
 use super::super::problem::{Kind, Problem};
 use super::super::secret::secret;
 use super::{ARRIVALS, Acp};
-use crate::connection::{Arrival, ConnectionIo, ConnectionOptions, serve};
+use crate::connection::{Arrival, ConnectionIo};
 use crate::identity::{ConnectionPermit, Identity};
 use crate::outbox::{Closing, Keeping, StreamLimits, Streams, streaming_outbox};
+use crate::relay::{Served, serve};
 use bytes::Bytes;
 use http::StatusCode;
 use parking_lot::{Mutex, MutexGuard};
@@ -124,7 +125,7 @@ pub(super) fn fresh_id() -> String {
 /// Starts to serve a new client, which does not know its id yet; the receiver gets the answer to its first request.
 pub(super) fn start(
     acp: &Arc<Acp>,
-    options: ConnectionOptions,
+    client: Served,
     permit: ConnectionPermit,
 ) -> (Arc<Connection>, oneshot::Receiver<Bytes>) {
     let limits = StreamLimits {
@@ -141,14 +142,14 @@ pub(super) fn start(
     let gone = acp.shared.stop.child_token();
     let connection = Arc::new(Connection {
         id: fresh_id(),
-        owner: options.identity.name().cloned(),
+        owner: client.options.identity.name().cloned(),
         streams,
         arrivals: Mutex::new(Some(sender)),
         gone: gone.clone(),
         ending: OnceLock::new(),
     });
     let io = ConnectionIo { arrivals, gone, outbox };
-    let serving = run(Arc::clone(acp), Arc::clone(&connection), options, io, dry, permit);
+    let serving = run(Arc::clone(acp), Arc::clone(&connection), client, io, dry, permit);
     acp.shared.host.scope().spawn("client over http", serving);
     (connection, answer)
 }
@@ -156,13 +157,13 @@ pub(super) fn start(
 async fn run(
     acp: Arc<Acp>,
     connection: Arc<Connection>,
-    options: ConnectionOptions,
+    client: Served,
     io: ConnectionIo,
     dry: CancellationToken,
     permit: ConnectionPermit,
 ) {
-    let (host, revoked) = (acp.shared.host.clone(), options.identity.revoked().clone());
-    let serving = host.scope().spawn("connection", serve(host.clone(), options, io));
+    let (host, revoked) = (acp.shared.host.clone(), client.options.identity.revoked().clone());
+    let serving = host.scope().spawn("connection", serve(host.clone(), client, io));
     tokio::pin!(serving);
     let served = tokio::select! {
         served = &mut serving => served,

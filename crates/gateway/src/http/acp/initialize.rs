@@ -4,8 +4,9 @@ use super::super::problem::{Kind, Problem};
 use super::connections::{self, Connection};
 use super::headers::CONNECTION;
 use super::{Acp, post};
-use crate::connection::{Arrival, ConnectionOptions};
+use crate::connection::Arrival;
 use crate::outbox::Closing;
+use crate::relay::Served;
 use acpd_wire::Message;
 use axum::response::Response;
 use bytes::Bytes;
@@ -13,13 +14,9 @@ use http::{HeaderValue, StatusCode};
 use std::sync::Arc;
 
 /// Serves `initialize`. Bounded by the time that an agent may take for it.
-pub(super) async fn initialize(
-    acp: &Arc<Acp>,
-    options: ConnectionOptions,
-    line: Bytes,
-) -> Result<Response, Problem> {
-    let permit = options.identity.connect().ok_or_else(too_many)?;
-    let (connection, answer) = connections::start(acp, options, permit);
+pub(super) async fn initialize(acp: &Arc<Acp>, served: Served, line: Bytes) -> Result<Response, Problem> {
+    let permit = served.options.identity.connect().ok_or_else(too_many)?;
+    let (connection, answer) = connections::start(acp, served, permit);
     // A client that does not wait for its answer never learns the id: nothing of it may stay.
     let unclaimed = Unclaimed(Some(connection));
     let failed = || {

@@ -48,8 +48,8 @@ pub(super) async fn post(acp: &Arc<Acp>, identity: Identity, request: Request) -
         Err(malformed) => return Ok(refused(&malformed)),
     };
     if is_initialize(&message) {
-        let options = acp.options(identity, &head, "http")?;
-        return initialize::initialize(acp, options, line.clone()).await;
+        let served = acp.served(identity, &head, "http")?;
+        return initialize::initialize(acp, served, line.clone()).await;
     }
     let connection = connection?;
     let named = headers::id(&head.headers, &SESSION)?;

@@ -15,9 +15,10 @@ use super::super::problem::{Kind, Problem};
 use super::super::pulse::Pulse;
 use super::headers::CONNECTION;
 use super::{ARRIVALS, Acp, connections, initialize};
-use crate::connection::{ConnectionIo, serve};
+use crate::connection::ConnectionIo;
 use crate::identity::Identity;
 use crate::outbox::outbox;
+use crate::relay::serve;
 use acpd_host::TaskScope;
 use axum::body::Body;
 use axum::extract::Request;
@@ -81,7 +82,7 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
         return Err(Problem::bad_request("the headers of a WebSocket upgrade are not complete"));
     };
     let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).expect("it is base64");
-    let options = acp.options(identity.clone(), &head, "websocket")?;
+    let client = acp.served(identity.clone(), &head, "websocket")?;
     let permit = identity.connect().ok_or_else(initialize::too_many)?;
     let id = HeaderValue::from_str(&connections::fresh_id()).expect("digits are ASCII");
 
@@ -102,7 +103,7 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
         let counted = ViewerCount::new("websocket");
         let socket = server_side(TokioIo::new(upgraded), care).await;
         let ends = Ends { stop: &stop, farewell: &farewell, revoked: &revoked };
-        converse(socket, (care, pulse), &scope, ends, |io| serve(host, options, io)).await;
+        converse(socket, (care, pulse), &scope, ends, |io| serve(host, client, io)).await;
         drop((permit, counted));
     });
 

@@ -86,7 +86,7 @@ impl Node {
         let running = member.clone();
         scope.spawn("fleet", async move { running.run(&Nothing).await });
         while member.elsewhere(&session).is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::task::yield_now().await;
         }
         Self { member, calls, peers: connected }
     }

@@ -1,6 +1,6 @@
 //! Agrees on a WebSocket with another node, for a client of this one.
 
-use crate::http::FORWARDED_BY;
+use crate::fleet::FORWARDED_BY;
 use crate::relay::FleetAccess;
 use crate::relay::core::To;
 use crate::relay::refusal::Loss;

@@ -1,9 +1,9 @@
 //! The client of other nodes: its connections are kept, since a new one with TLS takes longer than most answers.
 
-use crate::fleet::{Dial, PeerStream};
+use super::{Dial, PeerStream};
 use acpd_host::chain;
 use axum::body::Body;
-use http::{Request, Response, Uri};
+use http::{HeaderName, Request, Response, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -15,6 +15,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+/// The node that a request came by.
+pub(crate) const FORWARDED_BY: HeaderName = HeaderName::from_static("acpd-forwarded-by");
+/// After so long without an answer a node is asked whether it lives, again and again.
+pub(crate) const ASK_AFTER: Duration = Duration::from_millis(1500);
 /// How long a connection that nothing uses is kept: a node in front of which is a proxy may close it sooner than that.
 const IDLE: Duration = Duration::from_secs(20);
 /// And how many to each node.
