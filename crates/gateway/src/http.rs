@@ -113,7 +113,7 @@ impl HttpServer {
 
     /// Is one of the doors of a fleet from now on.
     pub fn join(&self, fleet: Fleet) {
-        let _joined_before = self.shared.fleet.set(fleet);
+        let _joined_before = self.shared.daemon.fleet.set(fleet);
     }
 
     /// Has streams say, when they end, that the next image of acpd goes on.

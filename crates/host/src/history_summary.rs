@@ -34,6 +34,24 @@ pub struct HistorySummary {
     pub last_turn: Option<LastTurnSummary>,
     /// Permission requests and elicitations of its agent that wait for an answer.
     pub open_questions: u64,
+    /// The node that has it, in a fleet.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub node: Option<OfNode>,
+}
+
+/// Where a session is, in a fleet.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OfNode {
+    /// The name of its node.
+    pub node: String,
+    /// Whether its node is there.
+    pub reachable: bool,
+    /// Since when it is not, ISO 8601.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub unreachable_since: Option<String>,
 }
 
 /// How the last turn of a session ended.
@@ -68,6 +86,7 @@ impl HistorySummary {
             turn_started_at: None,
             last_turn: None,
             open_questions: 0,
+            node: None,
         };
         history.take(tally);
         history

@@ -3,7 +3,7 @@
 
 use crate::ends::Found;
 use crate::error::HostError;
-use crate::history_summary::{HistorySummary, LastTurnSummary};
+use crate::history_summary::{HistorySummary, LastTurnSummary, OfNode};
 use crate::host::{Host, Shared};
 use crate::listed::{Listing, Matching};
 use crate::search::Findings;
@@ -95,27 +95,9 @@ pub struct SessionSummary {
     /// `forkedFrom`, and of a live one `agentPid`.
     #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
     pub metadata: Metadata,
-    /// Its node, in a fleet.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub node: Option<OfNode>,
     /// Its place in a list.
     #[serde(skip)]
     pub position: (i64, String),
-}
-
-/// Where a session is, in a fleet.
-#[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct OfNode {
-    /// The name of its node.
-    pub node: String,
-    /// Whether its node is there.
-    pub reachable: bool,
-    /// Since when it is not, ISO 8601.
-    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
-    pub unreachable_since: Option<String>,
 }
 
 /// What a list shows of the agent of a session, and of what that says of it.
@@ -225,7 +207,7 @@ impl SessionSummary {
             open_questions: *open_questions,
             detached_since: self.by_agent.detached_since.as_deref(),
             termination_info: self.termination.as_ref(),
-            node: self.node.as_ref(),
+            node: self.history.node.as_ref(),
         }
     }
 }
@@ -357,7 +339,6 @@ pub(crate) fn summary_of(
         },
         termination,
         metadata,
-        node: None,
     }
 }
 

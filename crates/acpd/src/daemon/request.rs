@@ -28,13 +28,21 @@ const PROBLEM: usize = 64 << 10;
 /// Longer than any process lives.
 const FOR_EVER: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 
+/// What says who the caller is.
+#[derive(Clone, Debug)]
+struct Tokens {
+    /// To the daemon itself.
+    here: Option<HeaderValue>,
+    /// To the other nodes of its fleet, to which it sends requests on.
+    elsewhere: Option<HeaderValue>,
+}
+
 /// A daemon, and what it needs to know of its caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Daemon {
     address: Address,
-    authorization: Option<HeaderValue>,
-    /// What other nodes of its fleet are told of the caller.
-    elsewhere: Option<HeaderValue>,
+    /// The caller's tokens.
+    tokens: Box<Tokens>,
     ca: Option<PathBuf>,
     /// What named it; None for the one of a state directory.
     setting: Option<Box<Setting>>,
@@ -52,12 +60,14 @@ impl Daemon {
     pub(crate) fn new(address: Address, authorization: Option<HeaderValue>, ca: Option<PathBuf>) -> Self {
         let reconnect = Client::default().reconnect;
         let scope = TaskScope::default();
-        Self { address, authorization, elsewhere: None, ca, setting: None, reconnect, scope }
+        let tokens = Box::new(Tokens { here: authorization, elsewhere: None });
+        Self { address, tokens, ca, setting: None, reconnect, scope }
     }
 
     /// The same, with a token for other nodes of its fleet, to which it sends requests on.
-    pub(super) fn with_token_elsewhere(self, elsewhere: Option<HeaderValue>) -> Self {
-        Self { elsewhere, ..self }
+    pub(super) fn with_token_elsewhere(mut self, elsewhere: Option<HeaderValue>) -> Self {
+        self.tokens.elsewhere = elsewhere;
+        self
     }
 
     /// The same, with what named it.
@@ -180,8 +190,8 @@ impl Daemon {
             .uri(self.address.path(path))
             .header(HOST, self.address.authority())
             .header(USER_AGENT, concat!("acpd/", env!("CARGO_PKG_VERSION")));
-        let own = self.authorization.clone().map(|own| (AUTHORIZATION, own));
-        let elsewhere = self.elsewhere.clone().map(|token| (ELSEWHERE, token));
+        let own = self.tokens.here.clone().map(|own| (AUTHORIZATION, own));
+        let elsewhere = self.tokens.elsewhere.clone().map(|token| (ELSEWHERE, token));
         for (name, value) in headers.into_iter().chain(own).chain(elsewhere) {
             request = request.header(name, value);
         }
@@ -201,7 +211,7 @@ impl Daemon {
         }
         let read = tokio::time::timeout(LOOK, self.read(response, PROBLEM)).await;
         let body = read.ok().and_then(Result::ok).unwrap_or_default();
-        let problem = Problem::read(status, &body, self.authorization.is_some());
+        let problem = Problem::read(status, &body, self.tokens.here.is_some());
         Err(DaemonError::Refused { problem })
     }
 

@@ -4,7 +4,7 @@ use crate::nodes::{Fleet, ROOT, id};
 use acpd_e2e::{Http, until};
 use serde_json::{Value, json};
 
-// contract 7.3, design fleet, one door: lists of all nodes have all sessions, each with its node
+// contract 7.3: one door: lists of all nodes have all sessions, each with its node
 #[test]
 fn any_node_lists_all_sessions() {
     let fleet = Fleet::start(&[("a", ""), ("b", ""), ("c", "")]);
@@ -50,7 +50,7 @@ fn any_node_lists_all_sessions() {
     }
 }
 
-// contract 7.3, design fleet, one door: every request of REST reaches the owner, with streams and cursors
+// contract 7.3: one door: every request of REST reaches the owner, with streams and cursors
 #[test]
 fn any_node_uses_any_session() {
     let fleet = Fleet::start(&[("a", ""), ("b", ""), ("c", "")]);

@@ -29,7 +29,7 @@ fn sessions_go_where_they_are_wanted() {
     assert_eq!(of(json!({"node": "b", "cwd": "relative"})).0, 400);
 }
 
-// contract 7.1, 7.3: a node that drains takes no new sessions, also after a restart; those that it has go on
+// contract 7.1, contract 7.3: a node that drains takes no new sessions, also after a restart; those that it has go on
 #[test]
 fn a_node_that_drains_takes_none() {
     let mut fleet = Fleet::two();

@@ -210,7 +210,7 @@ impl Job {
             meta: OwnMeta<T>,
         }
         let mut summary = self.host.inspect(session, found).await?;
-        summary.node = self.fleet.as_ref().map(Fleet::here);
+        summary.history.node = self.fleet.as_ref().map(Fleet::here);
         let status = if summary.state == SessionState::Ended { "saved" } else { "open" };
         Ok(json(&Status { status, meta: OwnMeta { own: summary.meta() } }))
     }

@@ -6,8 +6,8 @@ use crate::paging::Filter;
 use acpd_eventlog::RowText;
 use acpd_fleet::Owned;
 use acpd_host::{SessionState, SessionSummary, is_known_by};
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A session in a list.
 #[derive(Debug, Serialize)]
@@ -63,7 +63,7 @@ impl Fleet {
         let mut all: Vec<Listed> = self.member.sessions_elsewhere(is_meant).iter().map(Listed::of).collect();
         let here = self.here();
         all.extend(own.into_iter().map(|mut summary| {
-            summary.node = Some(here.clone());
+            summary.history.node = Some(here.clone());
             Listed::Own(Box::new(summary))
         }));
         all.sort_by_cached_key(|listed| std::cmp::Reverse(listed.position()));
@@ -72,21 +72,38 @@ impl Fleet {
     }
 }
 
+/// What is looked at of what a node says of a session.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Told {
+    agent: String,
+    cwd: String,
+    ended: bool,
+    state: String,
+}
+
+/// What a session is known by, as its row has it.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct KnownAs {
+    title: Option<String>,
+}
+
 /// Whether a session of another node is among those that are asked for.
 fn is_in(filter: &Filter, owned: &Owned) -> bool {
     let Filter { agent, cwd, ended, q, state, node } = filter;
-    let info = &owned.session.info;
-    let text = |name: &str| info[name].as_str().unwrap_or_default();
+    let told = Told::deserialize(&owned.session.info).unwrap_or_default();
     let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
     let is_known = |words: &String| {
-        let title = json!({"title": info["title"]}).to_string();
+        let known_as = KnownAs::deserialize(&owned.session.info).unwrap_or_default();
+        let info = serde_json::to_vec(&known_as).unwrap_or_default();
         let id = owned.session.session.as_str();
-        is_known_by(words, RowText { id, agent: text("agent"), cwd: text("cwd"), info: title.as_bytes() })
+        is_known_by(words, RowText { id, agent: &told.agent, cwd: &told.cwd, info: &info })
     };
     is(node, owned.session.node.as_str())
-        && is(agent, text("agent"))
-        && is(cwd, text("cwd"))
-        && ended.is_none_or(|ended| info["ended"] == ended)
-        && state.is_none_or(|state| text("state") == SessionState::as_str(state))
+        && is(agent, &told.agent)
+        && is(cwd, &told.cwd)
+        && ended.is_none_or(|ended| told.ended == ended)
+        && state.is_none_or(|state| told.state == SessionState::as_str(state))
         && q.as_ref().is_none_or(is_known)
 }

@@ -50,7 +50,7 @@ impl Acp {
 
     /// Whether a session is there for a caller.
     async fn exists(&self, session: &SessionId, identity: &Identity) -> bool {
-        let fleet = self.shared.fleet.get();
+        let fleet = self.shared.fleet();
         let elsewhere = fleet.and_then(|fleet| fleet.member.elsewhere(session));
         elsewhere.is_some_and(|owned| exists_for(&owned, identity))
             || self.shared.host.find(session, |creator| identity.sees(creator)).await.is_ok()
@@ -61,7 +61,7 @@ impl Acp {
         let settings = self.shared.settings();
         let Query(query) = Query::<AcpQuery>::try_from_uri(&head.uri)
             .map_err(|error| Problem::bad_request(format!("query: {}", error.body_text())))?;
-        let fleet = self.shared.fleet.get();
+        let fleet = self.shared.fleet();
         let options = ConnectionOptions {
             identity,
             agent: query.agent.unwrap_or_else(|| settings.default_agent.clone()),

@@ -56,7 +56,7 @@ enum Target {
 
 /// Sends a request on to the node that has what it is for, if that is another one.
 pub(super) async fn forward(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let Some(fleet) = shared.fleet.get() else { return next.run(request).await };
+    let Some(fleet) = shared.fleet() else { return next.run(request).await };
     let (mut parts, body) = request.into_parts();
     let target = target(&mut parts).await;
     let sent = match (target, parts.extensions.get::<Identity>().cloned()) {

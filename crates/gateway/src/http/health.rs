@@ -70,6 +70,6 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     let reason = trouble(&shared).await;
     let status = if reason.is_none() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let ready = reason.is_none();
-    let reason = reason.or_else(|| shared.fleet.get()?.trouble());
+    let reason = reason.or_else(|| shared.fleet()?.trouble());
     (status, Json(Ready { ready, reason })).into_response()
 }

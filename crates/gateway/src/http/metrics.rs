@@ -208,7 +208,7 @@ pub(super) async fn metrics(
     };
     // So that the gauge is true now, also without a request for it before.
     let _told_by_the_gauge = trouble(&shared).await;
-    if let Some(fleet) = shared.fleet.get() {
+    if let Some(fleet) = shared.fleet() {
         fleet.measure();
     }
     let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

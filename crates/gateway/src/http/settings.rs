@@ -57,6 +57,8 @@ pub(super) struct OfDaemon {
     pub(super) farewell: Farewell,
     /// What is found of agents on this machine.
     pub(super) sight: Arc<dyn AgentSight>,
+    /// The fleet that it is a node of, if it is.
+    pub(super) fleet: OnceLock<Fleet>,
 }
 
 /// What all requests share.
@@ -74,8 +76,6 @@ pub(crate) struct Shared {
     /// Requests that were refused, as far as they were told.
     pub(super) refusals: Refusals,
     pub(super) daemon: OfDaemon,
-    /// The fleet that this daemon is a node of, if it is.
-    pub(super) fleet: OnceLock<Fleet>,
     settings: RwLock<Arc<HttpSettings>>,
     local: RwLock<Identity>,
     pub(crate) since: tokio::time::Instant,
@@ -105,13 +105,17 @@ impl Shared {
             pulse,
             inspector: Inspector { pages, codes: Codes::default() },
             refusals,
-            daemon: OfDaemon { asked, farewell: Farewell::default(), sight },
-            fleet: OnceLock::new(),
+            daemon: OfDaemon { asked, farewell: Farewell::default(), sight, fleet: OnceLock::new() },
             settings,
             local,
             since,
         };
         (shared, requests)
+    }
+
+    /// The fleet that this daemon is a node of, if it is.
+    pub(super) fn fleet(&self) -> Option<&Fleet> {
+        self.daemon.fleet.get()
     }
 
     pub(crate) fn settings(&self) -> Arc<HttpSettings> {

@@ -129,7 +129,7 @@ impl Node {
 }
 
 fn fleet(shared: &Shared) -> Result<&Fleet, Problem> {
-    shared.fleet.get().ok_or_else(|| {
+    shared.fleet().ok_or_else(|| {
         let detail = "this daemon is in no fleet; `url` and `node` in [fleet] of its configuration make it a node of one";
         Problem::new(StatusCode::CONFLICT, Kind::NoFleet, detail)
     })

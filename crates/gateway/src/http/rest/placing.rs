@@ -1,8 +1,9 @@
 //! On which node of a fleet a new session begins: here, unless the request says what its node must have, or this one takes none.
 
-use super::super::forwarding::{self, FORWARDED_BY};
+use super::super::forwarding;
 use super::super::problem::{Kind, Problem};
 use super::super::settings::Shared;
+use crate::fleet::FORWARDED_BY;
 use acpd_fleet::{NodeName, Wanted};
 use axum::response::Response;
 use bytes::Bytes;
@@ -23,7 +24,7 @@ pub(super) async fn elsewhere(
     body: &Bytes,
 ) -> Option<Result<Response, Problem>> {
     let is_placed = asked.node.is_some() || asked.labels.is_some();
-    let Some(fleet) = shared.fleet.get() else {
+    let Some(fleet) = shared.fleet() else {
         let detail = "node, labels: this daemon is in no fleet; leave them out";
         return is_placed.then(|| Err(Problem::bad_request(detail)));
     };

@@ -72,7 +72,7 @@ pub(super) async fn list(
     asked: Result<Query<SessionsQuery>, QueryRejection>,
 ) -> Result<Json<SessionsPage>, Problem> {
     let SessionsQuery { cwd, agent, ended, state, q, node, cursor, limit } = query(asked)?;
-    let fleet = shared.fleet.get();
+    let fleet = shared.fleet();
     if node.is_some() && fleet.is_none() {
         return Err(Problem::bad_request("node: this daemon is in no fleet"));
     }
@@ -162,7 +162,7 @@ pub(super) async fn created(
 /// A session of this node, with its snapshot.
 pub(super) async fn info(shared: &Shared, id: &SessionId, found: Found) -> Result<SessionInfo, Problem> {
     let mut info = shared.host.session_info(id, found).await?;
-    info.summary.node = shared.fleet.get().map(Fleet::here);
+    info.summary.history.node = shared.fleet().map(Fleet::here);
     Ok(info)
 }
 
