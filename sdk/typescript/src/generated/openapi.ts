@@ -1463,6 +1463,15 @@ export interface components {
              * @description Permission requests and elicitations of its agent that wait for an answer.
              */
             readonly openQuestions: number;
+            /** @description The name of its node. */
+            readonly node?: string;
+            /** @description Whether its node is there. */
+            readonly reachable?: boolean;
+            /**
+             * Format: date-time
+             * @description Since when it is not, ISO 8601.
+             */
+            readonly unreachableSince?: string;
             /** @description The model that it works with, if its agent names it. */
             readonly model?: string;
             /** @description The id of its mode, if its agent has modes. */
@@ -1478,15 +1487,6 @@ export interface components {
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
             /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`. */
             readonly metadata: Record<string, unknown>;
-            /** @description The name of its node. */
-            readonly node?: string;
-            /** @description Whether its node is there. */
-            readonly reachable?: boolean;
-            /**
-             * Format: date-time
-             * @description Since when it is not, ISO 8601.
-             */
-            readonly unreachableSince?: string;
         };
         /** @description acpd's own id of a session. */
         readonly SessionId: string;
@@ -1535,6 +1535,15 @@ export interface components {
              * @description Permission requests and elicitations of its agent that wait for an answer.
              */
             readonly openQuestions: number;
+            /** @description The name of its node. */
+            readonly node?: string;
+            /** @description Whether its node is there. */
+            readonly reachable?: boolean;
+            /**
+             * Format: date-time
+             * @description Since when it is not, ISO 8601.
+             */
+            readonly unreachableSince?: string;
             /** @description The model that it works with, if its agent names it. */
             readonly model?: string;
             /** @description The id of its mode, if its agent has modes. */
@@ -1550,15 +1559,6 @@ export interface components {
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
             /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`. */
             readonly metadata: Record<string, unknown>;
-            /** @description The name of its node. */
-            readonly node?: string;
-            /** @description Whether its node is there. */
-            readonly reachable?: boolean;
-            /**
-             * Format: date-time
-             * @description Since when it is not, ISO 8601.
-             */
-            readonly unreachableSince?: string;
             /**
              * Format: int64
              * @description Prompts that wait behind the one whose turn runs.
