@@ -210,6 +210,26 @@ async fn a_node_that_stands_still_is_found_out() {
     assert!(answer["error"]["message"].as_str().expect("a message").contains("says nothing"), "{answer}");
 }
 
+// design fleet: neither does one that takes nothing hold up what is for this node for long
+#[tokio::test(start_paused = true)]
+async fn a_node_that_takes_nothing_is_found_out() {
+    let mut client = Client::new(None).await;
+    let _not_read = client.loaded().await;
+    client.node.goes(Way::Silent);
+    let begun = Instant::now();
+    let flood = json!({"method": "session/cancel", "params": {"sessionId": "b", "x": "x".repeat(60_000)}});
+    let lines = client.lines.clone();
+    let here = json!({"method": "session/cancel", "params": {"sessionId": "own"}});
+    let saying = async {
+        for line in std::iter::repeat_n(&flood, 40).chain([&here]) {
+            lines.send(Arrival::Line(line.to_string().into())).await.expect("it is read");
+        }
+    };
+    let (heard, ()) = tokio::join!(client.here(), saying);
+    assert_eq!(heard, here);
+    assert!(begun.elapsed() < 2 * ANSWERED, "{:?}", begun.elapsed());
+}
+
 // contract 7.3: what nothing needs is let go, and made anew for what comes then
 #[tokio::test(start_paused = true)]
 async fn what_nothing_needs_ends() {

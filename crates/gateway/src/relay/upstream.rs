@@ -1,7 +1,7 @@
 //! An upstream: the WebSocket to the node that has a session, and the task that reads and writes it.
 //!
-//! Invariants: it is the same to the node as a WebSocket of the client's own; while the node owes something, or the fleet has not
-//! heard of it, it is asked whether it lives, so that one that is lost is known within seconds; what comes is read no faster than
+//! Invariants: it is the same to the node as a WebSocket of the client's own; while the node owes something or takes nothing, or
+//! the fleet has not heard of it, it is asked whether it lives, so that one that is lost is known within seconds; what comes is read no faster than
 //! the client reads. Not here: what a line means (`core.rs`).
 
 mod opening;
@@ -20,6 +20,7 @@ use opening::Socket;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -41,6 +42,8 @@ pub(super) struct Upstream {
     lines: mpsc::Receiver<Bytes>,
     /// Where the client reads what there is of the sessions that it watches.
     viewers: HashMap<SessionId, Outbox>,
+    /// Something waits for the node to take it.
+    writes: Arc<AtomicBool>,
 }
 
 /// Why it ends.
@@ -58,7 +61,7 @@ impl From<Loss> for End {
 
 impl Upstream {
     pub(super) fn new(shared: Arc<Shared>, id: UpstreamId, to: To, lines: mpsc::Receiver<Bytes>) -> Self {
-        Self { shared, id, to, lines, viewers: HashMap::new() }
+        Self { shared, id, to, lines, viewers: HashMap::new(), writes: Arc::default() }
     }
 
     /// Carries lines until the node is lost, or nothing needs it.
@@ -99,9 +102,10 @@ impl Upstream {
         }
         let (_, nothing) = mpsc::channel(1);
         let mut lines = std::mem::replace(&mut self.lines, nothing);
+        let writes = Arc::clone(&self.writes);
         let end = tokio::select! {
             end = self.read(&mut stream) => end,
-            end = write(&mut sink, &mut lines) => end,
+            end = write(&mut sink, &mut lines, &writes) => end,
         };
         // What has come until nothing more is taken still goes there.
         lines.close();
@@ -181,7 +185,8 @@ impl Upstream {
                     if heard.elapsed() > SILENCE {
                         return Err(Loss::Lost("it says nothing any more".to_owned()).into());
                     }
-                    let owes = begins || self.shared.core().owes(self.id);
+                    let owes =
+                        begins || self.writes.load(Ordering::Relaxed) || self.shared.core().owes(self.id);
                     let is_idle = !owes && since.elapsed() > IDLE;
                     if is_idle && self.shared.core().forget_idle(self.id) {
                         return Err(End::Over);
@@ -231,11 +236,17 @@ impl Upstream {
     }
 }
 
-async fn write(sink: &mut SplitSink<Socket, Frame>, lines: &mut mpsc::Receiver<Bytes>) -> End {
+async fn write(
+    sink: &mut SplitSink<Socket, Frame>,
+    lines: &mut mpsc::Receiver<Bytes>,
+    writes: &AtomicBool,
+) -> End {
     while let Some(line) = lines.recv().await {
+        writes.store(true, Ordering::Relaxed);
         if let Err(loss) = send(sink, line).await {
             return loss.into();
         }
+        writes.store(false, Ordering::Relaxed);
     }
     End::Over
 }

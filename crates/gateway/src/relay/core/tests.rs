@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::identity::Allowance;
+use crate::relay::refusal::Loss;
 use serde_json::{Value, json};
 
 const NODES: [&str; 2] = ["b", "c"];
