@@ -1,6 +1,7 @@
 //! Daemons as nodes of a fleet, on a real server of NATS: one list, any door, and what is said when something is lost.
 
 mod access;
+mod acp;
 mod doors;
 mod losing;
 mod nodes;
