@@ -56,6 +56,8 @@ __all__ = [
     "LastTurn",
     "Limits",
     "McpLimit",
+    "Node",
+    "Nodes",
     "NotInstalled",
     "NotificationEvent",
     "Opened",
@@ -425,6 +427,80 @@ The MCP servers that a session may be given.
 """
 
 
+class Node(Model):
+    """
+    A node.
+    """
+
+    name: str
+    """
+    Its name.
+    """
+    here: bool
+    """
+    Whether it is the one that answers.
+    """
+    address: str | None = None
+    """
+    Where other nodes reach it.
+    """
+    version: str
+    """
+    Its version of acpd.
+    """
+    labels: list[str]
+    """
+    What its operator says of it.
+    """
+    agents: list[str]
+    """
+    The names of its agents.
+    """
+    room: Annotated[int, Field(ge=0)]
+    """
+    Live sessions that it has room for.
+    """
+    draining: bool
+    """
+    Whether it takes no new sessions.
+    """
+    sessions: Annotated[int, Field(ge=0)]
+    """
+    Sessions in its log.
+    """
+    live: Annotated[int, Field(ge=0)]
+    """
+    Those that have not ended.
+    """
+    reachable: bool
+    """
+    Whether it is there.
+    """
+    unreachable_since: Annotated[AwareDatetime | None, Field(alias="unreachableSince")] = None
+    """
+    Since when it is not, ISO 8601.
+    """
+
+
+class Nodes(Model):
+    """
+    The nodes of a fleet.
+    """
+
+    nodes: list[Node]
+    """
+    All that were heard of since this daemon began, by name.
+    """
+    stale: bool
+    """
+    Whether this may be old, because the engine does not answer.
+    """
+    reason: str | None = None
+    """
+    Why the fleet does not know of this node.
+    """
+
+
 class NotInstalled(Model):
     """
     A known agent that is not installed.
@@ -542,6 +618,7 @@ ProblemType = TypeAliasType(
             "urn:sandbox-agent:error:cursor_of_another_stream",
             "urn:sandbox-agent:error:cursor_too_old",
             "urn:sandbox-agent:error:cursor_unreadable",
+            "urn:sandbox-agent:error:draining",
             "urn:sandbox-agent:error:forbidden",
             "urn:sandbox-agent:error:foreign_host",
             "urn:sandbox-agent:error:foreign_origin",
@@ -551,8 +628,12 @@ ProblemType = TypeAliasType(
             "urn:sandbox-agent:error:idempotency_key_reused",
             "urn:sandbox-agent:error:internal",
             "urn:sandbox-agent:error:method_not_allowed",
+            "urn:sandbox-agent:error:no_fleet",
+            "urn:sandbox-agent:error:no_node",
+            "urn:sandbox-agent:error:node_unreachable",
             "urn:sandbox-agent:error:not_acceptable",
             "urn:sandbox-agent:error:not_found",
+            "urn:sandbox-agent:error:not_here",
             "urn:sandbox-agent:error:not_initialized",
             "urn:sandbox-agent:error:not_supported",
             "urn:sandbox-agent:error:not_resumable",
@@ -646,7 +727,7 @@ class Ready(Model):
     """
     reason: str | None = None
     """
-    Why not.
+    Why not, or what is wrong beside that: a fleet whose engine does not answer.
     """
 
 
@@ -1632,6 +1713,10 @@ class ProblemDocument(Model):
     """
     The session that it is about.
     """
+    node: str | None = None
+    """
+    The node of the fleet that has it.
+    """
     termination_info: Annotated[TerminationInfo | None, Field(alias="terminationInfo")] = None
     """
     How the agent or the session ended.
@@ -1762,6 +1847,18 @@ class Session(Model):
     """
     Permission requests and elicitations of its agent that wait for an answer.
     """
+    node: str | None = None
+    """
+    The name of its node.
+    """
+    reachable: bool | None = None
+    """
+    Whether its node is there.
+    """
+    unreachable_since: Annotated[AwareDatetime | None, Field(alias="unreachableSince")] = None
+    """
+    Since when it is not, ISO 8601.
+    """
     model: str | None = None
     """
     The model that it works with, if its agent names it.
@@ -1849,6 +1946,18 @@ class SessionInfo(Model):
     """
     Permission requests and elicitations of its agent that wait for an answer.
     """
+    node: str | None = None
+    """
+    The name of its node.
+    """
+    reachable: bool | None = None
+    """
+    Whether its node is there.
+    """
+    unreachable_since: Annotated[AwareDatetime | None, Field(alias="unreachableSince")] = None
+    """
+    Since when it is not, ISO 8601.
+    """
     model: str | None = None
     """
     The model that it works with, if its agent names it.
@@ -1894,11 +2003,15 @@ class SessionsPage(Model):
 
     sessions: list[Session]
     """
-    The sessions.
+    The sessions; in a fleet those of all nodes.
     """
     next_cursor: Annotated[str | None, Field(alias="nextCursor")] = None
     """
     Where the next page begins; not there on the last one.
+    """
+    stale: bool | None = None
+    """
+    Whether what it has of other nodes may be old, because the fleet's engine does not answer; not there without a fleet.
     """
 
 
