@@ -30,10 +30,7 @@ impl Joined {
     /// Begins to be a node, if the configuration says so. A fleet that cannot be reached now is tried again and again.
     pub(crate) fn begin(config: &Config, host: &Host, listening: &str) -> Result<Option<Self>, Failure> {
         let Section { url: Some(_), node: Some(name), .. } = &config.fleet else { return Ok(None) };
-        let address = match &config.fleet.address {
-            Some(address) => address.clone(),
-            None => own_address(listening).map_err(Failure::Usage)?,
-        };
+        let address = address(&config.fleet, listening).map_err(Failure::Usage)?;
         let state_dir = config.storage.path.clone();
         let id = identity::node_id(&state_dir).map_err(|error| {
             Failure::Usage(format!("node-id in {} cannot be kept: {error}", state_dir.display()))
@@ -95,8 +92,23 @@ impl Joined {
     }
 }
 
-/// How others on this machine reach a daemon that listens there.
-fn own_address(listening: &str) -> Result<String, String> {
+/// Whether a daemon that listens there could be a node as the configuration says, if it says so.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check(config: &Config, listening: &str) -> Result<(), String> {
+    if config.fleet.url.is_none() {
+        return Ok(());
+    }
+    address(&config.fleet, listening)?;
+    engine::engine(&config.fleet).map(drop)
+}
+
+/// How others reach a daemon that listens there: without an address of its own, those on this machine.
+fn address(section: &Section, listening: &str) -> Result<String, String> {
+    if let Some(address) = &section.address {
+        return Ok(address.clone());
+    }
     match Address::parse(listening) {
         Ok(address) if address.is_here() => Ok(address.to_string()),
         _ => Err(format!(
@@ -119,5 +131,31 @@ impl Dial for Peers {
             let stream = connect(&to, &address, ca).await.map_err(unreached)?;
             Ok(Box::new(stream) as Box<dyn PeerStream>)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 7.2: on loopback a node is reached where it listens; beyond, it says how
+    #[test]
+    fn a_node_says_where_it_is_reached() {
+        let mut config = Config::default();
+        assert_eq!(check(&config, "https://192.0.2.1:1"), Ok(()), "it is in no fleet");
+        config.fleet.url = Some("nats://127.0.0.1:4222".to_owned());
+        for (own, listening, reached) in [
+            (None, "http://127.0.0.1:7", Some("http://127.0.0.1:7")),
+            (None, "http://[::1]:7", Some("http://[::1]:7")),
+            (None, "https://192.0.2.1:7", None),
+            (None, "http://0.0.0.0:7", None),
+            (Some("https://a.example:1"), "https://0.0.0.0:7", Some("https://a.example:1")),
+        ] {
+            config.fleet.address = own.map(str::to_owned);
+            let found = address(&config.fleet, listening);
+            assert_eq!(found.as_deref().ok(), reached, "{listening}");
+            assert!(found.is_ok() || check(&config, listening).is_err_and(|why| why.contains("\"address\"")));
+        }
+        assert_eq!(check(&config, "http://127.0.0.1:7").is_ok(), cfg!(feature = "nats"));
     }
 }

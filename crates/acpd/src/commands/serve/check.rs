@@ -10,6 +10,7 @@ use crate::commands::doctor::facts;
 use crate::commands::doctor::judge::{configuration, hindrances, mistake, unusable};
 use crate::config::{Config, Sources};
 use crate::exit::{Code, Failure};
+use crate::fleet;
 use crate::stdout::print;
 use acpd_eventlog::{Format, OpenError};
 use acpd_gateway::tls_config;
@@ -59,10 +60,13 @@ fn of_configuration(config: &Config) -> Vec<Check> {
         finding("tls", chain(&error), "mend tls_cert and tls_key in [server], or take both out")
     });
     let hooks = hook_specs(config).err().map(|why| finding("hooks", why, "mend it in [[hooks]]"));
+    let scheme = if config.server.tls_cert.is_some() { "https" } else { "http" };
+    let fleet = fleet::check(config, &format!("{scheme}://{}", config.server.listen)).err();
+    let fleet = fleet.map(|why| finding("fleet", why, "mend [fleet], or leave it out"));
     let pages = pages().err().map(|why| finding("pages", why, "build them, or unset ACPD_WEB_DIR"));
     let exposed = check_exposure(config, config.server.listen).err();
     let first = configuration(config.file.as_deref(), exposed);
-    [Some(first), tls, hooks, pages].into_iter().flatten().collect()
+    [Some(first), tls, hooks, fleet, pages].into_iter().flatten().collect()
 }
 
 /// Where nothing can be written, the log is not looked at.
