@@ -66,7 +66,7 @@ enum Step {
 }
 
 const HEAD: Style = AnsiColor::Cyan.on_default().bold();
-/// What steps build: all that packages have.
+/// What steps build: with fleets, which packages are without.
 const CLIPPY: &str = "cargo clippy --workspace --all-targets --features acpd/nats --locked -- -D warnings";
 const BUILD: &str = "cargo build --workspace --bins --features acpd/nats --locked";
 const TEST: &str = "cargo test --workspace --locked --no-fail-fast";

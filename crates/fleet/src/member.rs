@@ -24,6 +24,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// How long a node that leaves waits for the engine.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// The sessions of this node.
 pub trait Local: Debug + Send + Sync {
     /// Those that have changed since this moment, in milliseconds since 1970.
@@ -222,8 +225,9 @@ impl Member {
     /// Leaves the fleet: its sessions are shown as those of a node that is gone.
     pub async fn leave(&self) {
         let name = self.me().name;
-        if let Err(error) = self.shared.engine.remove_node(&name).await {
-            tracing::debug!(%error, "the fleet learns by the lease that this node is gone");
+        let removed = tokio::time::timeout(FAREWELL, self.shared.engine.remove_node(&name)).await;
+        if !matches!(removed, Ok(Ok(()))) {
+            tracing::debug!("the fleet learns by the lease that this node is gone");
         }
     }
 

@@ -46,8 +46,6 @@ pub(super) fn build(target: &'static Target, release: &Release, root: &Path) -> 
         "acpd",
         "--bin",
         "acpd",
-        "--features",
-        "nats",
         "--target",
     ]);
     command.arg(format!("{triple}.{major}.{minor}")).arg("--target-dir").arg(&directory).current_dir(root);

@@ -31,5 +31,5 @@ pub(super) fn engine(section: &Fleet) -> Result<Arc<dyn Engine>, String> {
 /// Always.
 #[cfg(not(feature = "nats"))]
 pub(super) fn engine(_section: &Fleet) -> Result<Arc<dyn Engine>, String> {
-    Err("[fleet]: this acpd was built without fleets; the packages have them, and so has a build with `--features nats`".to_owned())
+    Err("[fleet]: this acpd was built without fleets; build it with `--features nats`".to_owned())
 }

@@ -13,6 +13,8 @@ use std::time::Duration;
 const PACE: Duration = Duration::from_millis(250);
 /// How far back it looks: a row learns of its last change a moment late.
 const OVERLAP_MS: i64 = 1_000;
+/// Heartbeats after which it looks which are not there any more: for that all are read.
+const LOOK_EVERY: u32 = 4;
 /// Entries that are written at a time.
 const AT_ONCE: usize = 32;
 
@@ -35,8 +37,8 @@ impl Member {
                 }
             }
             self.write(&mut published).await;
-            let heartbeat = self.shared.lease.heartbeat();
-            if looked.is_none_or(|looked| self.now().saturating_sub(looked) >= heartbeat) {
+            let pause = self.shared.lease.heartbeat() * LOOK_EVERY;
+            if looked.is_none_or(|looked| self.now().saturating_sub(looked) >= pause) {
                 looked = Some(self.now());
                 self.remove(&mut published, local).await;
             }
