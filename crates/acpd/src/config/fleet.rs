@@ -191,3 +191,41 @@ fn own_address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    // contract 7.2: what does not go together in [fleet] is told with what to do, and no password is repeated
+    #[test]
+    fn mistakes_are_told() {
+        let node = "url = \"nats://a:1,tls://b:2\"\nnode = \"a\"\n";
+        let read = |more: &str| {
+            let config =
+                toml::from_str::<Config>(&format!("[fleet]\n{more}")).map_err(|error| error.to_string())?;
+            config.fleet.contradiction().map_or(Ok(()), |(_, why)| Err(why.to_owned()))
+        };
+        assert_eq!(read(""), Ok(()));
+        assert_eq!(read(node), Ok(()));
+        assert_eq!(read(&format!("{node}address = \"http://127.0.0.1:1\"")), Ok(()));
+        for (wrong, says) in [
+            ("node = \"a\"", "needs \"url\""),
+            ("url = \"nats://a:1\"", "needs \"node\""),
+            ("url = \"nats://me:secret@a:1\"", "not NATS servers"),
+            ("url = \"http://a:1\"", "not NATS servers"),
+            ("node = \"a.b\"", "no name of a node"),
+            ("prefix = \"a b\"", "not a prefix"),
+            ("labels = [\"a b\"]", "not a label"),
+            ("partition = \"failover\"", "local"),
+            (&format!("{node}address = \"http://192.0.2.1:1\""), "https"),
+            (&format!("{node}address = \"unix:/run/acpd.sock\""), "https://HOST:PORT"),
+            (&format!("{node}lease = \"9s\""), "three times"),
+            (&format!("{node}tls_cert = \"a\""), "go together"),
+            (&format!("{node}replicas = 6"), "1 to 5"),
+        ] {
+            let told = read(wrong).expect_err(wrong);
+            assert!(told.contains(says), "{wrong}: {told}");
+            assert!(!told.lines().last().unwrap_or_default().contains("secret"), "{told}");
+        }
+    }
+}

@@ -527,9 +527,23 @@ fn a_token_is_limited_by_its_entry() {
 /// The sample that operators start from, with what is commented out there.
 fn sample_of_operators() -> String {
     let text = include_str!("../../config.toml").replace("\n# tls_", "\ntls_");
-    let text = text.replace("\n# [[hooks]]", "\n[[hooks]]");
-    ["connect", "token_file", "ca", "on", "url", "secret_env", "content", "command"]
+    let text = text.replace("\n# [[hooks]]", "\n[[hooks]]").replace("\n# [fleet]", "\n[fleet]");
+    let fleet = [
+        "node",
+        "prefix",
+        "credentials",
+        "address",
+        "peer_ca",
+        "labels",
+        "heartbeat",
+        "lease",
+        "replicas",
+        "partition",
+    ];
+    let others = ["connect", "token_file", "ca", "on", "url", "secret_env", "content", "command"];
+    fleet
         .iter()
+        .chain(&others)
         .fold(text, |text, key| text.replace(&format!("\n# {key} ="), &format!("\n{key} =")))
 }
 

@@ -268,7 +268,7 @@ mod tests {
             top(&rows, now(), None, PLAIN),
             [
                 "ID      STATE  NODE  AGE  EVENTS  /S  AGENT    TITLE",
-                "s-0001  idle   a      2m   1 234   -  example  /src/project",
+                "s-0001  idle   a      2m   1,234   -  example  /src/project",
             ]
         );
     }

@@ -23,7 +23,7 @@ fn errors_point_at_the_wrong_part_and_say_what_to_write() {
         (
             "listen = 'x'\n",
             "1:1: unknown section or key \"listen\"; the sections are server, storage, continuity, timeouts, terminal, \
-             files, limits, compat, client, agents, tokens, hooks",
+             files, limits, compat, client, fleet, agents, tokens, hooks",
         ),
         (
             "[storage]\ncolour = 1\n",
