@@ -66,7 +66,9 @@ fn a_session_is_created_and_prompted() {
     assert_eq!(prompts[0]["prompt"][0]["text"], body["prompt"]);
     // The title that the client chose stays, also for those who see the log only.
     assert_eq!(until_idle(&daemon, &session)["title"], "Mine");
-    assert_eq!(of_kind(&daemon, &session, "turn_ended")[0]["stopReason"], "end_turn");
+    // It is idle a moment before that is in the log.
+    let ended = until("the turn has ended", || of_kind(&daemon, &session, "turn_ended").first().cloned());
+    assert_eq!(ended["stopReason"], "end_turn");
     daemon.kill();
     let mut daemon = scratch.serve();
     assert_eq!(show(&daemon, &session)["title"], "Mine");
