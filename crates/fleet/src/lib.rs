@@ -1,7 +1,7 @@
 //! Many machines, one list of sessions: what the nodes of a fleet tell one another, over an engine that is not acpd's own.
 //!
 //! The engine is directory, archive and router, never the truth: the truth of a session is the log of its node. Everything that a
-//! node decides from it is a pure function here ([`Directory`], [`Lease`], [`place`]); [`Engine`] is what it does, with an
+//! node decides from it is a pure function here ([`Directory`], [`Lease`]); [`Engine`] is what it does, with an
 //! implementation in memory. Not here: what a session is, and who may see it.
 
 mod archive;

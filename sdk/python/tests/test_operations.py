@@ -17,6 +17,7 @@ from acpd_client import (
     NotOfferedError,
     PermissionRequestedEvent,
     PermissionResolvedEvent,
+    ProblemError,
     PromptEvent,
     PromptOverError,
     QuestionClosedError,
@@ -223,6 +224,14 @@ async def test_the_daemon_tells_of_itself(client: AcpdClient) -> None:
     check = await client.check_agent("example")
     assert check.ok
     assert (await client.reload()).agents == 1
+
+
+# contract 7.3: a daemon of its own is in no fleet, and says so
+async def test_a_daemon_of_its_own_has_no_nodes(client: AcpdClient) -> None:
+    for asked in (client.nodes(), client.drain_node("a"), client.undrain_node("a")):
+        with pytest.raises(ProblemError) as refused:
+            await asked
+        assert (refused.value.status, refused.value.name) == (409, "no_fleet")
 
 
 # contract 7.1: the daemon goes on as what is installed

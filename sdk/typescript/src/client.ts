@@ -288,6 +288,23 @@ export class AcpdClient {
     return (await this.#get<{ tokens: types.KnownToken[] }>("/v1/tokens", options)).tokens;
   }
 
+  /** The nodes of the daemon's fleet. Fails with `no_fleet` when it is in none. */
+  listNodes(options: CallOptions = {}): Promise<types.Nodes> {
+    return this.#get("/v1/nodes", options);
+  }
+
+  /** Has a node of the fleet take no new sessions, until {@link undrainNode}; those that it has go on. */
+  drainNode(name: string, options: CallOptions = {}): Promise<types.Node> {
+    const path = `/v1/nodes/${encodeURIComponent(name)}/drain`;
+    return this.#http.json({ method: "POST", path, signal: options.signal });
+  }
+
+  /** Has a node of the fleet take new sessions again. */
+  undrainNode(name: string, options: CallOptions = {}): Promise<types.Node> {
+    const path = `/v1/nodes/${encodeURIComponent(name)}/undrain`;
+    return this.#http.json({ method: "POST", path, signal: options.signal });
+  }
+
   /** The last hour of the daemon, and what is there now. */
   stats(options: CallOptions = {}): Promise<types.Stats> {
     return this.#get("/v1/stats", options);

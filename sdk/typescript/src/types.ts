@@ -22,6 +22,8 @@ export type {
   LastTurn,
   Limits,
   McpLimit,
+  Node,
+  Nodes,
   Opened,
   Part,
   PermissionMode,

@@ -290,6 +290,18 @@ class Operations:
         """The tokens by name, without anything secret."""
         return (await self._transport.read(look("tokens"), models.KnownTokens)).tokens
 
+    async def nodes(self) -> models.Nodes:
+        """The nodes of the daemon's fleet. `no_fleet` when it is in none."""
+        return await self._transport.read(look("nodes"), models.Nodes)
+
+    async def drain_node(self, name: str) -> models.Node:
+        """Has a node of the fleet take no new sessions, until `undrain_node`; those that it has go on."""
+        return await self._transport.read(act("nodes", name, "drain", repeatable=True), models.Node)
+
+    async def undrain_node(self, name: str) -> models.Node:
+        """Has a node of the fleet take new sessions again."""
+        return await self._transport.read(act("nodes", name, "undrain", repeatable=True), models.Node)
+
     async def agents(self) -> list[models.Agent]:
         """How each configured agent stands."""
         return (await self._transport.read(look("agents"), models.AgentList)).agents
