@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -58,6 +59,10 @@ def test_a_session_from_its_beginning_to_its_end(shared: Daemon, blocking: SyncA
     file = list(blocking.export_session(session.session_id))
     blocking.delete_session(session.session_id)
     assert blocking.import_session(file).session_id == session.session_id
+    # It is indexed behind the answer.
+    deadline = time.monotonic() + 20
+    while blocking.search_page("ask edit").incomplete:
+        assert time.monotonic() < deadline
     assert [hit.session_id for hit in blocking.search("ask edit")] == [session.session_id]
     blocking.delete_session(session.session_id)
     with pytest.raises(SessionNotFoundError):

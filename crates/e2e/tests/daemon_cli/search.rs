@@ -1,7 +1,7 @@
 //! `acpd sessions search` and the filters of `acpd sessions list`, with a daemon and without, and the same over REST.
 
 use crate::cli::{done, fails, front_end, ids, json, leave, run};
-use acpd_e2e::{Exit, Scratch};
+use acpd_e2e::{Exit, Scratch, until};
 use serde_json::Value;
 
 fn hits(found: &Value) -> Vec<(&str, &str, &str)> {
@@ -18,12 +18,10 @@ fn hits(found: &Value) -> Vec<(&str, &str, &str)> {
 
 /// Searches until all is indexed: that happens behind the answer to a prompt.
 fn searched(scratch: &Scratch, words: &[&str]) -> Value {
-    loop {
-        let found = json(scratch, &[&["sessions", "search"], words].concat());
-        if found["incomplete"] == false {
-            return found;
-        }
-    }
+    until("all is indexed", || {
+        Some(json(scratch, &[&["sessions", "search"], words].concat()))
+            .filter(|found| found["incomplete"] == false)
+    })
 }
 
 // contract 7.1: prompts, answers and titles of tools, with a daemon and without
