@@ -16,7 +16,8 @@ pub(super) struct Asked<'a> {
     pub(super) labels: Option<&'a [String]>,
 }
 
-/// The answer of another node, if one is to create the session. A node that refuses is followed by the next.
+/// The answer of another node, if one is to create the session. A node that refuses is followed by the next; one that does not
+/// answer is not, since it may have created the session.
 pub(super) async fn elsewhere(
     shared: &Shared,
     headers: &HeaderMap,
@@ -49,7 +50,8 @@ pub(super) async fn elsewhere(
         }
         match forwarding::create(fleet, node, headers, body.clone()).await {
             Ok(answer) if answer.status() != StatusCode::SERVICE_UNAVAILABLE => return Some(Ok(answer)),
-            refused => last = Some(refused),
+            Ok(refused) => last = Some(Ok(refused)),
+            Err(unknown) => return Some(Err(unknown)),
         }
     }
     last.or_else(|| Some(Err(none(&"no node is left"))))
