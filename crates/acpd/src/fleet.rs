@@ -17,11 +17,14 @@ use sessions::{Fingerprints, OwnSessions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A daemon as a node of a fleet.
 pub(crate) struct Joined {
     member: Member,
     fingerprints: Fingerprints,
+    /// Live sessions that the node takes.
+    most: Arc<AtomicU32>,
     state_dir: PathBuf,
     dial: Arc<Peers>,
 }
@@ -42,7 +45,8 @@ impl Joined {
         record.draining = identity::drains(&state_dir);
         let member = Member::new(engine, record, lease);
         let dial = Arc::new(Peers { ca: config.fleet.peer_ca.clone() });
-        let joined = Self { member, fingerprints: Fingerprints::default(), state_dir, dial };
+        let (fingerprints, most) = Default::default();
+        let joined = Self { member, fingerprints, most, state_dir, dial };
         joined.set(config, host);
         host.drain(joined.member.me().draining);
         Ok(Some(joined))
@@ -50,7 +54,8 @@ impl Joined {
 
     /// Does a node's part until the scope ends.
     pub(crate) fn run(&self, host: &Host, scope: &TaskScope) {
-        let own = OwnSessions { host: host.clone(), fingerprints: Arc::clone(&self.fingerprints) };
+        let (fingerprints, most) = (Arc::clone(&self.fingerprints), Arc::clone(&self.most));
+        let own = OwnSessions { host: host.clone(), fingerprints, most };
         let (member, ended) = (self.member.clone(), scope.token().clone());
         scope.spawn("fleet", async move {
             let _ended = ended.run_until_cancelled(member.run(&own)).await;
@@ -70,10 +75,9 @@ impl Joined {
         let sees_all = |token: &&Token| token.scope == Scope::Admin || token.sees == Sees::All;
         let seers = config.tokens.values().filter(sees_all).map(print).collect();
         let agents = host.agents().specs().iter().map(|spec| spec.name.clone()).collect();
-        let room = config.limits.sessions.get();
+        self.most.store(config.limits.sessions.get(), Ordering::Relaxed);
         self.member.change(|record| {
             (record.seers, record.agents, record.labels) = (seers, agents, config.fleet.labels.clone());
-            record.room = room;
         });
     }
 

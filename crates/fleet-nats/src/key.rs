@@ -31,7 +31,7 @@ pub(crate) fn decode(key: &str) -> Option<String> {
         });
     }
     let name = String::from_utf8(name).ok()?;
-    // One name has one token: what could also be written otherwise is of somebody else.
+    // One name has one token: what could also be written otherwise is another's.
     (encode(&name) == key).then_some(name)
 }
 

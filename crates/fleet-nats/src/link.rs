@@ -31,7 +31,7 @@ pub(crate) struct Link {
 pub(crate) enum Failed {
     /// It may have been done.
     Unanswered(String),
-    /// Nobody is there who answers such requests.
+    /// No node answers such requests.
     Unheard,
     /// It was not sent, or is not understood.
     Unfit(String),

@@ -65,7 +65,7 @@ pub(crate) async fn listen(link: &Link, prefix: &str, node: &NodeName) -> Result
     }
 }
 
-/// Hands requests over until nobody takes them any more and those that were taken are answered.
+/// Hands requests over until they are not taken any more and those that were taken are answered.
 pub(crate) async fn serve(client: Client, listening: Subscriber, asked: mpsc::Sender<Asked>) {
     enum Happened {
         Asked(Option<Message>),
@@ -92,7 +92,7 @@ pub(crate) async fn serve(client: Client, listening: Subscriber, asked: mpsc::Se
                     reply_with(&client, reply, None).await;
                 }
             }
-            // Nobody waits for an answer.
+            // No caller waits for an answer.
             Happened::Asked(Some(_)) => {}
         }
     }

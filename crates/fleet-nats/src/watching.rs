@@ -31,7 +31,7 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(3);
 /// How long between two tries to begin anew.
 const BETWEEN_TRIES: Duration = Duration::from_millis(500);
-/// How long the server keeps a consumer that nobody listens to. By then one that was cut off has begun anew.
+/// How long the server keeps a consumer without a listener. By then one that was cut off has begun anew.
 const FORGOTTEN: Duration = SILENCE;
 
 /// On a heartbeat: the number of the last message before it.
@@ -86,7 +86,7 @@ impl Watched {
     /// Begins to watch.
     ///
     /// # Cancel safety
-    /// The server forgets consumers that nobody listens to.
+    /// The server forgets consumers without a listener.
     pub(crate) async fn open(&self) -> Result<[Feed; 2], EngineError> {
         Ok([self.feed(&self.nodes, node).await?, self.feed(&self.sessions, session).await?])
     }
@@ -121,7 +121,7 @@ impl Watched {
         Ok(Feed { subscriber, context: self.context.clone(), root, read, count, silent_at })
     }
 
-    /// Tells what the feeds give, and begins anew when they cannot, until nobody watches.
+    /// Tells what the feeds give, and begins anew when they cannot, until there is no watcher.
     pub(crate) async fn run(self, mut feeds: [Feed; 2], changes: mpsc::Sender<Change>) {
         let mut is_lost = self.link.is_lost.clone();
         loop {

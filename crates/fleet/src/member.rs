@@ -32,6 +32,9 @@ pub trait Local: Debug + Send + Sync {
     /// Those that have changed since this moment, in milliseconds since 1970.
     fn changed(&self, since_ms: i64) -> Pending<'_, Result<Vec<Row>, String>>;
 
+    /// How many more there is room for.
+    fn room(&self) -> u32;
+
     /// All there are.
     fn all(&self) -> Pending<'_, Result<BTreeSet<SessionId>, String>>;
 }
@@ -219,7 +222,7 @@ impl Member {
 
     /// Does a node's part, with its own sessions; never ends.
     pub async fn run(&self, local: &dyn Local) {
-        tokio::join!(self.beat(), self.follow(), self.publish(local));
+        tokio::join!(self.beat(local), self.follow(), self.publish(local));
     }
 
     /// Leaves the fleet: its sessions are shown as those of a node that is gone.

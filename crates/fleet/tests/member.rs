@@ -43,6 +43,10 @@ impl Local for Sessions {
         Box::pin(async move { Ok(rows) })
     }
 
+    fn room(&self) -> u32 {
+        10 - u32::try_from(self.0.lock().len()).expect("few")
+    }
+
     fn all(&self) -> Pending<'_, Result<BTreeSet<SessionId>, String>> {
         let all = self.0.lock().keys().cloned().collect();
         Box::pin(async move { Ok(all) })
@@ -119,6 +123,8 @@ async fn a_session_is_known_everywhere() {
     let owned = until("it runs", running).await;
     assert!(owned.session.epoch.is_some_and(|epoch| epoch.0 > 0));
     assert_eq!(b.member.sessions_elsewhere(|_| true).len(), 1);
+    let room = || b.member.node(&name("a")).filter(|sight| sight.record.room == 9);
+    until("it has less room", room).await;
     let counted = b.member.nodes().into_iter().map(|sight| (sight.sessions, sight.live));
     assert_eq!(counted.collect::<Vec<_>>(), [(1, 1), (0, 0)]);
     assert_eq!(b.member.sessions_elsewhere(|owned| state(owned) == "idle"), []);

@@ -5,7 +5,7 @@
 //! task of its own. One for all sessions of a node would hold all of them up where the client does not read the stream of one,
 //! and would have one agent for all. Invariants: all else goes to the connection, in its order; each request is answered once,
 //! also when its node is lost, which the connection outlives; the caller's own token goes there, and no right of this node; a message
-//! goes on once at most; a client that does not read, and a node that does not, hold up one another and nobody else. Not here:
+//! goes on once at most; a client that does not read, and a node that does not, hold up one another and no other. Not here:
 //! which session is where (`crates/fleet`), and what the node does.
 
 mod core;

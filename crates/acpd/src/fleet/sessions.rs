@@ -7,6 +7,7 @@ use acpd_record::SessionId;
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Sessions that are read at a time.
 const PAGE: u32 = 200;
@@ -18,6 +19,8 @@ pub(super) type Fingerprints = Arc<RwLock<BTreeMap<String, String>>>;
 pub(super) struct OwnSessions {
     pub(super) host: Host,
     pub(super) fingerprints: Fingerprints,
+    /// Live sessions that the node takes.
+    pub(super) most: Arc<AtomicU32>,
 }
 
 impl std::fmt::Debug for OwnSessions {
@@ -77,6 +80,11 @@ impl Local for OwnSessions {
             read.await?;
             Ok(rows)
         })
+    }
+
+    fn room(&self) -> u32 {
+        let live = u32::try_from(self.host.live_sessions()).unwrap_or(u32::MAX);
+        self.most.load(Ordering::Relaxed).saturating_sub(live)
     }
 
     fn all(&self) -> Pending<'_, Result<BTreeSet<SessionId>, String>> {

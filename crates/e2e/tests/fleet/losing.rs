@@ -27,7 +27,7 @@ fn a_node_that_was_killed_is_shown_and_comes_back() {
     let mut events = fleet.nodes[1].events(&session);
     fleet.nodes[0].daemon.kill();
     let deadline = Deadline::after(Duration::from_millis(LEASE_MS) + ANSWER);
-    // At once: nobody knows it yet.
+    // At once: no other node knows it yet.
     let (status, problem) = answered(&fleet.nodes[1], "POST", &format!("{path}/cancel"));
     assert_eq!((status, &problem["node"]), (503, &json!("a")), "{problem}");
     let listed = fleet.nodes[1].sees(&session, "it is shown", |listed| listed["reachable"] == false);

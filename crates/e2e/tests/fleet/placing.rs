@@ -17,6 +17,14 @@ fn sessions_go_where_they_are_wanted() {
     assert_eq!((status, &here["node"]), (201, &json!("a")), "{here}");
     let (status, there) = of(json!({"node": "b", "cwd": b.scratch.work()}));
     assert_eq!((status, &there["node"]), (201, &json!("b")), "{there}");
+    // One session is here and two are there, so that there is more room here.
+    let of_two = b.create(&json!({}));
+    a.sees(&of_two, "it is listed", |_| true);
+    until("there is more room here", || {
+        (a.knows("b")["room"].as_u64() < a.knows("a")["room"].as_u64()).then_some(())
+    });
+    let (status, most) = of(json!({"labels": []}));
+    assert_eq!((status, &most["node"]), (201, &json!("a")), "{most}");
     for (wanted, why) in
         [(json!({"labels": ["gpu"]}), "has not all the labels"), (json!({"node": "x"}), "is not the one")]
     {

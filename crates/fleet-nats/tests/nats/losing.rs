@@ -52,7 +52,7 @@ fn unanswered<'a, T: 'a>(call: acpd_fleet::Pending<'a, Result<T, EngineError>>) 
     Box::pin(async move { call.await.err() })
 }
 
-/// A node that gives back what it is asked, until nobody holds the engine any more.
+/// A node that gives back what it is asked, until the engine is dropped.
 async fn echo(engine: &Nats) -> tokio::task::JoinHandle<()> {
     let mut asked = engine.serve(&node("echo").name).await.expect("it answers");
     let task = async move {

@@ -81,7 +81,7 @@ async fn nodes_agree_on_the_lease() {
     let mut stream = context.get_stream("ACPD_LOG").await.expect("it is there");
     let config = &stream.info().await.expect("it answers").config;
     assert_eq!((config.max_age, config.max_bytes), (age, 1 << 20));
-    // A stream of that name that is somebody else's stays as it is.
+    // A stream of that name of another owner stays as it is.
     let theirs = jetstream::stream::Config { subjects: vec!["else.>".to_owned()], ..("ELSE_LOG".into()) };
     context.create_stream(theirs).await.expect("it is new");
     let error = Nats::connect(NatsSettings { prefix: "else".to_owned(), ..server.settings() }).await;

@@ -1,12 +1,13 @@
 //! Heartbeats: a node says that it is there, and finds out when another one says so under its name.
 
-use super::Member;
+use super::{Local, Member};
 use crate::engine::{EngineError, Expected};
 
 impl Member {
     /// Says once in a heartbeat that this node is there.
-    pub(super) async fn beat(&self) -> ! {
+    pub(super) async fn beat(&self, local: &dyn Local) -> ! {
         loop {
+            self.shared.me.lock().record.room = local.room();
             let trouble = self.beat_once().await.err();
             let before = std::mem::replace(&mut self.shared.me.lock().trouble, trouble.clone());
             match (&before, &trouble) {

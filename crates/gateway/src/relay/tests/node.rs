@@ -54,6 +54,10 @@ impl std::fmt::Debug for Peer {
 struct Nothing;
 
 impl Local for Nothing {
+    fn room(&self) -> u32 {
+        0
+    }
+
     fn changed(&self, _: i64) -> Pending<'_, Result<Vec<Row>, String>> {
         Box::pin(async { Ok(Vec::new()) })
     }
