@@ -42,7 +42,7 @@ use tracing::Span;
 /// How long a keeper may take to answer. It may have to send all that it retains.
 const ANSWER_BOUND: Duration = Duration::from_secs(30);
 /// How often a keeper that lives is asked again that has dropped the question: others of this user may flood it with theirs.
-const QUESTIONS: usize = 50;
+const QUESTIONS: usize = 100;
 /// And after how long.
 const AGAIN: Duration = Duration::from_millis(20);
 
@@ -301,10 +301,8 @@ async fn ask_again(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result
 /// Asks a keeper for its program.
 async fn ask(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result<Found, AttachError> {
     let socket = match UnixStream::connect(within(directory, &file_of(mark.as_str(), SOCKET))).await {
-        // A socket has its name for a moment before it listens.
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && lives(mark).await => {
-            return Err(AttachError::Dropped);
-        }
+        // A socket has its name for a moment before it listens, and only so many wait until it accepts them.
+        Err(error) if is_early(&error) && lives(mark).await => return Err(AttachError::Dropped),
         connected => connected.map_err(gone)?,
     };
     let keeper_pid = rustix::net::sockopt::socket_peercred(&socket).map_err(io::Error::from)?.pid;
@@ -330,6 +328,11 @@ async fn ask(directory: &OwnedFd, mark: &ProcessMark, key: &str) -> Result<Found
     let stdout = stdout.ok_or_else(missing)?;
     let keeper_pid = keeper_pid.as_raw_nonzero().get().unsigned_abs();
     Ok(Found { keeper, keeper_pid, control, head: *head, retained, stdout })
+}
+
+/// Whether a socket may take the same connection later.
+fn is_early(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock)
 }
 
 /// Whether the keeper of a program is there.

@@ -450,34 +450,41 @@ async fn a_killed_keeper_is_gone() {
     next.nothing_left().await;
 }
 
-// contract 7.2: a keeper whose socket does not listen yet is not gone
+// contract 7.2: a keeper whose socket does not listen yet, or has no room for one connection more, is asked again
 #[tokio::test]
-async fn a_keeper_that_does_not_listen_yet_is_not_gone() {
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket};
-    let mut kept = Kept::start("echo ready; exec sleep 1000", LONG).await;
-    read_until(&mut kept.process, "ready\n").await;
-    kept.file("sock").await;
-    kept.process.handle.detach();
-    let name = kept.path().join(format!("{}.sock", kept.mark.as_str()));
-    let aside = name.with_extension("aside");
-    std::fs::rename(&name, &aside).expect("it is there");
-    let deaf = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
-    bind(&deaf, &SocketAddrUnix::new(&name).expect("a short path")).expect("the name is free");
-    let next = Bench::new();
-    let asked = attach(&next, &kept.path(), &kept.mark, KEY).await.map(|_| ());
-    assert!(matches!(asked, Err(AttachError::Dropped)), "{asked:?}");
-    // In between it has its own name back.
-    let (path, mark) = (kept.path(), kept.mark.clone());
-    let (asked, ()) = tokio::join!(attach(&next, &path, &mark, KEY), async {
-        tokio::task::yield_now().await;
-        std::fs::rename(&aside, &name).expect("it is there");
-    });
-    let Attached { process, .. } = asked.expect("it listens now");
-    process.handle.kill();
-    process.handle.exited().await;
-    drop(process);
-    kept.nothing_left().await;
-    next.nothing_left().await;
+async fn a_keeper_that_cannot_be_connected_to_yet_is_not_gone() {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+    for does_listen in [false, true] {
+        let mut kept = Kept::start("echo ready; exec sleep 1000", LONG).await;
+        read_until(&mut kept.process, "ready\n").await;
+        kept.file("sock").await;
+        kept.process.handle.detach();
+        let name = kept.path().join(format!("{}.sock", kept.mark.as_str()));
+        let aside = name.with_extension("aside");
+        std::fs::rename(&name, &aside).expect("it is there");
+        let deaf = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+        bind(&deaf, &SocketAddrUnix::new(&name).expect("a short path")).expect("the name is free");
+        let waits = does_listen.then(|| {
+            listen(&deaf, 0).expect("it is bound");
+            std::os::unix::net::UnixStream::connect(&name).expect("there is room for one")
+        });
+        let next = Bench::new();
+        let asked = attach(&next, &kept.path(), &kept.mark, KEY).await.map(|_| ());
+        assert!(matches!(asked, Err(AttachError::Dropped)), "{does_listen}: {asked:?}");
+        // In between it has its own name back.
+        let (path, mark) = (kept.path(), kept.mark.clone());
+        let (asked, ()) = tokio::join!(attach(&next, &path, &mark, KEY), async {
+            tokio::task::yield_now().await;
+            std::fs::rename(&aside, &name).expect("it is there");
+        });
+        drop(waits);
+        let Attached { process, .. } = asked.expect("it can be connected to now");
+        process.handle.kill();
+        process.handle.exited().await;
+        drop(process);
+        kept.nothing_left().await;
+        next.nothing_left().await;
+    }
 }
 
 // contract 7.2: a keeper that is too old, or too new, is told from one that is gone; its program can be ended all the same,

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use tokio_util::sync::CancellationToken;
 
 /// The socket of the one keeper.
 fn socket(scratch: &Scratch) -> PathBuf {
@@ -78,12 +78,14 @@ fn an_agent_that_was_taken_away_ends_its_session() {
 fn a_keeper_that_is_flooded_with_connections_is_found() {
     let scratch = keeping("60s");
     let (mut daemon, session, pid) = hanging(&scratch);
-    let (socket, is_over) = (socket(&scratch), AtomicBool::new(false));
+    let (socket, is_over) = (socket(&scratch), CancellationToken::new());
     std::thread::scope(|scope| {
+        // Also when this fails: the scope waits for its threads.
+        let _over = is_over.clone().drop_guard();
         for _ in 0..2 {
             scope.spawn(|| {
                 let mut last = Vec::new();
-                while !is_over.load(Ordering::Relaxed) {
+                while !is_over.is_cancelled() {
                     last.extend(UnixStream::connect(&socket));
                     last.drain(..last.len().saturating_sub(16));
                 }
@@ -92,7 +94,6 @@ fn a_keeper_that_is_flooded_with_connections_is_found() {
         daemon.kill();
         daemon = scratch.serve();
         assert_eq!(session.pid(&daemon), pid);
-        is_over.store(true, Ordering::Relaxed);
     });
     assert_eq!(of_kind(&session.events(&daemon), "reattached").len(), 1);
     daemon.stop();
