@@ -61,6 +61,7 @@ mod readers;
 mod reclaiming;
 mod reserve;
 mod room;
+mod run;
 mod schema;
 mod search;
 mod sizes;

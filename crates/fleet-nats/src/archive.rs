@@ -15,6 +15,8 @@ use serde::Serialize;
 const EPOCH: &str = "Acpd-Epoch";
 const FIRST: &str = "Acpd-First";
 const LAST: &str = "Acpd-Last";
+const PART: &str = "Acpd-Part";
+const PARTS: &str = "Acpd-Parts";
 
 /// The pieces of all sessions.
 #[derive(Debug, Clone)]
@@ -52,10 +54,11 @@ impl Archive {
         behind: Position,
     ) -> Result<Position, EngineError> {
         let (Epoch(epoch), first, last) = (piece.epoch, piece.first, piece.last);
+        let (part, parts) = (u64::from(piece.part), u64::from(piece.parts));
         let mut headers = HeaderMap::new();
         // What opens an epoch begins at the same event as the piece behind it, so the epoch and both ends are in it.
-        headers.insert(NATS_MESSAGE_ID, format!("{session}:{epoch}:{first}-{last}"));
-        for (name, value) in [(EPOCH, epoch), (FIRST, first), (LAST, last)] {
+        headers.insert(NATS_MESSAGE_ID, format!("{session}:{epoch}:{first}-{last}:{part}"));
+        for (name, value) in [(EPOCH, epoch), (FIRST, first), (LAST, last), (PART, part), (PARTS, parts)] {
             headers.insert(name, HeaderValue::from(value));
         }
         let body = piece.bytes.clone();
@@ -110,10 +113,11 @@ impl Archive {
 }
 
 fn piece(stored: Stored) -> Result<(Piece, Position), EngineError> {
-    let number = |name: &str| stored.headers.get(name).and_then(|value| value.as_str().parse().ok());
+    let number = |name: &str| stored.headers.get(name).and_then(|value| value.as_str().parse::<u64>().ok());
     let piece = (|| {
         let (epoch, first, last) = (Epoch(number(EPOCH)?), number(FIRST)?, number(LAST)?);
-        Some(Piece { epoch, first, last, bytes: stored.payload.clone() })
+        let [part, parts] = [PART, PARTS].map(|name| number(name).and_then(|number| number.try_into().ok()));
+        Some(Piece { epoch, first, last, part: part?, parts: parts?, bytes: stored.payload.clone() })
     })();
     let unknown = || EngineError::Refused(format!("message {} of the archive is no piece", stored.sequence));
     Ok((piece.ok_or_else(unknown)?, Position(stored.sequence)))

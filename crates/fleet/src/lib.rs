@@ -7,6 +7,7 @@
 mod archive;
 mod directory;
 mod engine;
+mod history;
 mod lease;
 mod member;
 mod memory;
@@ -15,9 +16,10 @@ mod placing;
 mod published;
 mod record;
 
-pub use archive::{MOST_BYTES, Piece, Position};
+pub use archive::{Assembly, GoesOn, MOST_BYTES, Piece, Position, Run, goes_on};
 pub use directory::{Directory, Reach};
 pub use engine::{Asked, Change, Changes, Engine, EngineError, Expected, Pending, Revision, epoch_of};
+pub use history::History;
 pub use lease::{Lease, Standing};
 pub use member::{Local, Member, Owned, Sight};
 pub use memory::Memory;

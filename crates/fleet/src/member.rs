@@ -1,19 +1,22 @@
 //! A node's part in its fleet: it says that it is there, writes its sessions into the directory, and follows it.
 //!
-//! Three loops that never end and wait for nothing of one another, so that an engine that does not answer holds up nothing but
+//! Four loops that never end and wait for nothing of one another, so that an engine that does not answer holds up nothing but
 //! itself. What is decided is in [`Published`](crate::published::Published), [`Directory`] and [`Lease`]. Not here: where the sessions
 //! come from.
 
+mod archiving;
 mod beating;
 mod following;
 mod publishing;
 
+use crate::archive::Run;
 use crate::directory::{Directory, Reach};
-use crate::engine::{Engine, Pending, Revision};
+use crate::engine::{Engine, EngineError, Pending, Revision};
+use crate::history::History;
 use crate::lease::{Lease, Standing};
 use crate::name::NodeName;
 use crate::placing::{Refused, Wanted, place};
-use crate::published::Row;
+use crate::published::{Published, Row};
 use crate::record::{NodeRecord, SessionRecord};
 use acpd_record::SessionId;
 use parking_lot::{Mutex, RwLock};
@@ -37,6 +40,10 @@ pub trait Local: Debug + Send + Sync {
 
     /// All there are.
     fn all(&self) -> Pending<'_, Result<BTreeSet<SessionId>, String>>;
+
+    /// The next events of one of them, behind this one; about as many as a piece of the archive holds. None: there are none, or the
+    /// session is gone.
+    fn run<'a>(&'a self, session: &'a SessionId, after: u64) -> Pending<'a, Result<Option<Run>, String>>;
 }
 
 /// A node in its fleet. Cheap to clone.
@@ -53,6 +60,7 @@ struct Shared {
     /// Told when what this node says of itself has changed.
     changed: Notify,
     directory: RwLock<Watched>,
+    published: Mutex<Published>,
     origin: Instant,
 }
 
@@ -108,6 +116,7 @@ impl Member {
             me: Mutex::new(me),
             changed: Notify::new(),
             directory: RwLock::new(directory),
+            published: Mutex::default(),
             origin: Instant::now(),
         };
         Self { shared: Arc::new(shared) }
@@ -220,9 +229,22 @@ impl Member {
         self.sessions_elsewhere(|owned| owned.gone_for.is_some()).len()
     }
 
+    /// Events of own sessions that are not in the archive yet.
+    pub fn lag(&self) -> u64 {
+        self.shared.published.lock().lag()
+    }
+
+    /// The events of a session in the archive, behind one of them.
+    ///
+    /// # Errors
+    /// When the engine does not answer.
+    pub async fn history(&self, session: &SessionId, after: u64) -> Result<History, EngineError> {
+        History::open(Arc::clone(&self.shared.engine), session.clone(), after).await
+    }
+
     /// Does a node's part, with its own sessions; never ends.
     pub async fn run(&self, local: &dyn Local) {
-        tokio::join!(self.beat(local), self.follow(), self.publish(local));
+        tokio::join!(self.beat(local), self.follow(), self.publish(local), self.archive(local));
     }
 
     /// Leaves the fleet: its sessions are shown as those of a node that is gone.

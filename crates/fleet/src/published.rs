@@ -1,10 +1,11 @@
-//! What the directory has of a node's own sessions, and what is to be written there. Pure.
+//! What the directory and the archive have of a node's own sessions, and what is to be written there. Pure.
 //!
 //! Invariant: what a session does is due at once; what only grows, such as the number of its events, once in a heartbeat. An entry
 //! of another owner is never written over.
 
+use crate::archive::Position;
 use crate::engine::{Expected, Revision, epoch_of};
-use crate::record::{Creator, NodeRecord, Partition, SessionRecord};
+use crate::record::{Creator, Epoch, NodeRecord, Partition, SessionRecord};
 use acpd_record::SessionId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,32 @@ struct Own {
     entry: Option<Entry>,
     /// Another node owns it.
     is_others: bool,
+    archive: Filed,
+}
+
+/// What the archive has of a session, as far as this process knows.
+#[derive(Debug, Default)]
+struct Filed {
+    /// The last event that is there.
+    last: u64,
+    /// The last piece; None where that is still to be asked for.
+    behind: Option<Position>,
+    /// Why nothing can be added.
+    trouble: Option<String>,
+}
+
+/// A session with events that are not in the archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unfiled {
+    pub(crate) session: SessionId,
+    /// The claim by which this node owns it.
+    pub(crate) claim: Epoch,
+    /// The last event in the archive, as far as is known.
+    pub(crate) after: u64,
+    /// The last piece; None where that is to be asked for.
+    pub(crate) behind: Option<Position>,
+    /// The last event that there is.
+    pub(crate) seq: u64,
 }
 
 #[derive(Debug)]
@@ -61,7 +88,8 @@ impl Published {
         match self.sessions.get_mut(&row.session) {
             Some(own) => own.row = row,
             None => {
-                self.sessions.insert(row.session.clone(), Own { row, entry: None, is_others: false });
+                let own = Own { row, entry: None, is_others: false, archive: Filed::default() };
+                self.sessions.insert(own.row.session.clone(), own);
             }
         }
     }
@@ -78,6 +106,7 @@ impl Published {
             let mut record = record.clone();
             record.epoch = Some(epoch_of(&record, revision));
             own.entry = (!own.is_others).then_some(Entry { record, revision, at: Duration::ZERO });
+            own.archive = Filed { last: own.archive.last, ..Filed::default() };
         }
     }
 
@@ -103,7 +132,7 @@ impl Published {
             (record.creator, record.partition) = (own.row.creator.clone(), own.row.partition);
             (record.seq, record.ended, record.changed_ms) = (own.row.seq, own.row.ended, own.row.changed_ms);
             let Some(entry) = &own.entry else { return Some((record, Expected::Nothing)) };
-            (record.epoch, record.archived) = (entry.record.epoch, entry.record.archived);
+            (record.epoch, record.archived) = (entry.record.epoch, own.filed());
             let is_due = is_news(&entry.record, &record)
                 || (entry.record != record && now.saturating_sub(entry.at) >= heartbeat);
             is_due.then_some((record, Expected::Unchanged(entry.revision)))
@@ -119,6 +148,44 @@ impl Published {
         }
     }
 
+    /// The own sessions of which the archive has less than there is.
+    pub(crate) fn unfiled(&self) -> Vec<Unfiled> {
+        let unfiled = |own: &Own| {
+            let entry = own.entry.as_ref().filter(|_| !own.is_others && own.archive.trouble.is_none())?;
+            let (session, claim, after) = (own.row.session.clone(), entry.record.epoch?, own.filed());
+            let behind = own.archive.behind;
+            (after < own.row.seq).then_some(Unfiled { session, claim, after, behind, seq: own.row.seq })
+        };
+        self.sessions.values().filter_map(unfiled).collect()
+    }
+
+    /// The archive has a session up to an event, of which the piece is there.
+    pub(crate) fn filed(&mut self, session: &SessionId, last: u64, behind: Position) {
+        if let Some(own) = self.sessions.get_mut(session) {
+            own.archive = Filed { last, behind: Some(behind), trouble: None };
+        }
+    }
+
+    /// What the archive has of a session is to be asked for.
+    pub(crate) fn doubt(&mut self, session: &SessionId) {
+        if let Some(own) = self.sessions.get_mut(session) {
+            own.archive.behind = None;
+        }
+    }
+
+    /// Nothing can be added to the archive of a session, until its owner is another one.
+    pub(crate) fn cannot_file(&mut self, session: &SessionId, why: String) {
+        if let Some(own) = self.sessions.get_mut(session) {
+            own.archive.trouble = Some(why);
+        }
+    }
+
+    /// How many events are not in the archive.
+    pub(crate) fn lag(&self) -> u64 {
+        let own = self.sessions.values().filter(|own| !own.is_others);
+        own.map(|own| own.row.seq.saturating_sub(own.filed())).sum()
+    }
+
     /// Only these sessions are there; the entries of others, which are to be removed.
     pub(crate) fn only(&mut self, there: &BTreeSet<SessionId>) -> Vec<(SessionId, Revision)> {
         let gone: Vec<_> =
@@ -128,6 +195,14 @@ impl Published {
             Some((session, entry.revision))
         };
         gone.into_iter().filter_map(entry).collect()
+    }
+}
+
+impl Own {
+    /// The last event that is in the archive.
+    fn filed(&self) -> u64 {
+        let told = self.entry.as_ref().map_or(0, |entry| entry.record.archived);
+        self.archive.last.max(told)
     }
 }
 
@@ -210,6 +285,37 @@ mod tests {
         assert_eq!((due[0].0.epoch, due[0].1), (Some(Epoch(4)), Expected::Unchanged(Revision(4))));
         published.missing(&row("idle", 1).session);
         assert_eq!(published.due(&me, at(100), HEARTBEAT)[0].1, Expected::Nothing);
+    }
+
+    // design fleet, log archive: what is not in the archive is added, as far as is known, and told with the heartbeat
+    #[test]
+    fn what_the_archive_lacks_is_added() {
+        let (mut published, me) = (Published::default(), node("1"));
+        let session = row("idle", 1).session;
+        published.is_now(row("idle", 3));
+        assert_eq!((published.unfiled(), published.lag()), (vec![], 3), "nothing before it is claimed");
+        let claim = published.due(&me, at(0), HEARTBEAT).remove(0).0;
+        published.wrote(claim, Revision(7), at(0));
+        let unfiled =
+            |after, behind| Unfiled { session: session.clone(), claim: Epoch(7), after, behind, seq: 3 };
+        assert_eq!(published.unfiled(), [unfiled(0, None)]);
+        published.filed(&session, 2, Position(9));
+        assert_eq!((published.unfiled(), published.lag()), (vec![unfiled(2, Some(Position(9)))], 1));
+        published.doubt(&session);
+        assert_eq!(published.unfiled(), [unfiled(2, None)]);
+        published.filed(&session, 3, Position(10));
+        assert_eq!((published.unfiled(), published.lag()), (vec![], 0));
+        assert_eq!(published.due(&me, at(1), HEARTBEAT), []);
+        assert_eq!(published.due(&me, at(5), HEARTBEAT)[0].0.archived, 3);
+        published.is_now(row("idle", 4));
+        published.cannot_file(&session, "it is another one's".to_owned());
+        assert_eq!((published.unfiled(), published.lag()), (vec![], 1), "what cannot be added is counted");
+        // A process that knows nothing yet goes by what was told.
+        let mut again = Published::default();
+        again.is_now(row("idle", 3));
+        let told = SessionRecord { archived: 2, ..SessionRecord::new(session.clone(), &me, json!({})) };
+        again.found(&told, Revision(7), &me);
+        assert_eq!(again.unfiled(), [unfiled(2, None)]);
     }
 
     // design fleet: what was deleted leaves the directory

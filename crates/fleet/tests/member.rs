@@ -1,7 +1,8 @@
 //! Nodes of a fleet and what each knows of the others, over an engine in memory whose links can be cut.
 
 use acpd_fleet::{
-    Engine, Lease, Local, Member, Memory, NodeId, NodeName, NodeRecord, Owned, Partition, Pending, Row,
+    Engine, Expected, Lease, Local, Member, Memory, NodeId, NodeName, NodeRecord, Owned, Partition, Pending,
+    Piece, Row, Run, epoch_of,
 };
 use acpd_record::SessionId;
 use parking_lot::Mutex;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 const HEARTBEAT: Duration = Duration::from_secs(5);
 const LEASE: Duration = Duration::from_secs(20);
+/// Events of a run.
+const RUN: u64 = 7;
 /// What any of the tests waits for comes within: a lease and what the design gives beyond it.
 const PATIENCE: Duration = Duration::from_secs(25);
 
@@ -51,6 +54,35 @@ impl Local for Sessions {
         let all = self.0.lock().keys().cloned().collect();
         Box::pin(async move { Ok(all) })
     }
+
+    fn run<'a>(&'a self, session: &'a SessionId, after: u64) -> Pending<'a, Result<Option<Run>, String>> {
+        let seq = self.0.lock().get(session).map_or(0, |row| row.seq);
+        let (first, last) = (after + 1, seq.min(after + RUN));
+        let run = Run { first, last, bytes: format!("{first}-{last}").into() };
+        Box::pin(async move { Ok((first <= last).then_some(run)) })
+    }
+}
+
+/// The runs of a session in the archive behind an event.
+async fn archived(by: &Member, session: &str, after: u64) -> Vec<(u64, u64)> {
+    let mut history = by.history(&id(session), after).await.expect("the engine answers");
+    let mut runs = Vec::new();
+    while let Some(run) = history.next().await.expect("the engine answers") {
+        assert_eq!(run.bytes, format!("{}-{}", run.first, run.last));
+        runs.push((run.first, run.last));
+    }
+    assert_eq!(history.position(), history.last().max(after));
+    runs
+}
+
+/// Whether all events are there, each once and in order.
+fn is_whole(runs: &[(u64, u64)], until: u64) -> bool {
+    let mut next = 1;
+    for (first, last) in runs {
+        assert_eq!(*first, next, "no event twice, and none is missing: {runs:?}");
+        next = last + 1;
+    }
+    next == until + 1
 }
 
 fn id(text: &str) -> SessionId {
@@ -241,4 +273,65 @@ async fn a_change_is_told_at_once() {
     told.await.expect("before the next heartbeat");
     let names = b.member.nodes().into_iter().map(|sight| sight.record.name.to_string());
     assert_eq!(names.collect::<Vec<_>>(), ["a", "b"]);
+}
+
+// design fleet, log archive: all events of a session come to the archive, each once, over a cut link and a start of the node
+#[tokio::test(start_paused = true)]
+async fn the_archive_gets_every_event_once() {
+    let memory = Memory::new(LEASE);
+    let (of_a, of_b) = (Arc::default(), Arc::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    for (at, session) in (1..).zip(["s", "t"]) {
+        a.sessions.put(session, "idle", 100 * at);
+    }
+    until("all is known", || {
+        (a.member.lag() == 0 && b.member.sessions_elsewhere(|_| true).len() == 2).then_some(())
+    })
+    .await;
+    for (session, seq) in [("s", 100), ("t", 200)] {
+        assert!(is_whole(&archived(&b.member, session, 0).await, seq), "{session}");
+    }
+    a.link.cut(true);
+    a.sessions.put("s", "running", 1_000);
+    until("it is behind", || (a.member.lag() == 900).then_some(())).await;
+    a.link.cut(false);
+    until("it has made up for it", || (a.member.lag() == 0).then_some(())).await;
+    let of_a = Arc::clone(&a.sessions);
+    drop(a);
+    of_a.put("s", "idle", 2_000);
+    let again = node(&memory, "a", "1", "y", &of_a);
+    let told = || b.member.elsewhere(&id("s")).filter(|owned| owned.session.archived == 2_000);
+    until("the next life goes on", told).await;
+    assert_eq!(again.member.lag(), 0);
+    let runs = archived(&b.member, "s", 0).await;
+    assert!(is_whole(&runs, 2_000));
+    // From any event on, that event's run is the first.
+    for after in [1, 6, 7, 8, 99, 100, 101, 999, 1_000, 1_999, 2_000] {
+        let behind: Vec<_> = runs.iter().filter(|(_, last)| *last > after).copied().collect();
+        assert_eq!(archived(&b.member, "s", after).await, behind, "{after}");
+    }
+    assert_eq!(archived(&b.member, "unknown", 0).await, []);
+}
+
+// design fleet, fence: an owner whose session was claimed appends nothing more, and learns it by that
+#[tokio::test(start_paused = true)]
+async fn what_was_claimed_is_not_added_to() {
+    let memory = Memory::new(LEASE);
+    let (of_a, of_b) = (Arc::default(), Arc::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    a.sessions.put("s", "idle", 100);
+    let told = || b.member.elsewhere(&id("s")).filter(|owned| owned.session.archived == 100);
+    until("it is archived", told).await;
+    let (other, session) = (NodeRecord::new(name("c"), NodeId("3".to_owned()), "1"), id("s"));
+    let (mut claim, revision) = memory.session(&session).await.expect("it answers").expect("it is there");
+    (claim.node, claim.node_id, claim.epoch) = (other.name, other.id, None);
+    let claimed = memory.put_session(&claim, Expected::Unchanged(revision)).await.expect("it is as it was");
+    let (last, at) = memory.last(&session).await.expect("it answers").expect("it is there");
+    let opening = Piece::opening(epoch_of(&claim, claimed), last.last);
+    memory.append(&session, &opening, at).await.expect("it follows");
+    a.sessions.put("s", "running", 300);
+    until("it is another one's", || a.member.elsewhere(&session)).await;
+    until("nothing of it is to be added", || (a.member.lag() == 0).then_some(())).await;
+    let (last, _) = memory.last(&session).await.expect("it answers").expect("it is there");
+    assert_eq!(last, opening);
 }

@@ -2,7 +2,7 @@
 
 use super::{Local, Member};
 use crate::engine::{EngineError, Expected};
-use crate::published::{Published, Row};
+use crate::published::Row;
 use crate::record::SessionRecord;
 use acpd_record::SessionId;
 use futures_util::{StreamExt, stream};
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 32;
 impl Member {
     /// Writes what changes of the own sessions.
     pub(super) async fn publish(&self, local: &dyn Local) -> ! {
-        let (mut published, mut since_ms, mut looked) = (Published::default(), 0, None);
+        let (mut since_ms, mut looked) = (0, None);
         loop {
             tokio::time::sleep(PACE).await;
             // Before that it is not known which entries are those of an earlier life.
@@ -33,20 +33,21 @@ impl Member {
                 Ok(rows) => {
                     let latest = rows.iter().map(|row| row.changed_ms).max();
                     since_ms = latest.map_or(since_ms, |latest| since_ms.max(latest - OVERLAP_MS));
-                    rows.into_iter().for_each(|row| self.learn(&mut published, row));
+                    rows.into_iter().for_each(|row| self.learn(row));
                 }
             }
-            self.write(&mut published).await;
+            self.write().await;
             let pause = self.shared.lease.heartbeat() * LOOK_EVERY;
             if looked.is_none_or(|looked| self.now().saturating_sub(looked) >= pause) {
                 looked = Some(self.now());
-                self.remove(&mut published, local).await;
+                self.remove(local).await;
             }
         }
     }
 
-    fn learn(&self, published: &mut Published, row: Row) {
+    fn learn(&self, row: Row) {
         let session = row.session.clone();
+        let mut published = self.shared.published.lock();
         published.is_now(row);
         if !published.knows_entry(&session) {
             let me = self.me();
@@ -57,7 +58,7 @@ impl Member {
         }
     }
 
-    async fn write(&self, published: &mut Published) {
+    async fn write(&self) {
         let (me, engine) = (self.me(), &self.shared.engine);
         let put = |(record, expected): (SessionRecord, Expected)| async move {
             let put = engine.put_session(&record, expected).await;
@@ -67,9 +68,10 @@ impl Member {
             };
             (record, put, found)
         };
-        let due = published.due(&me, self.now(), self.shared.lease.heartbeat());
+        let due = self.shared.published.lock().due(&me, self.now(), self.shared.lease.heartbeat());
         let mut writing = std::pin::pin!(stream::iter(due).map(put).buffer_unordered(AT_ONCE));
         while let Some((record, put, found)) = writing.next().await {
+            let mut published = self.shared.published.lock();
             match (put, found) {
                 (Ok(revision), _) => published.wrote(record, revision, self.now()),
                 (_, Some(Ok(Some((found, revision))))) => {
@@ -89,9 +91,9 @@ impl Member {
     }
 
     /// Removes the entries of sessions that were deleted.
-    async fn remove(&self, published: &mut Published, local: &dyn Local) {
+    async fn remove(&self, local: &dyn Local) {
         let Ok(there) = local.all().await else { return };
-        let mut gone = published.only(&there);
+        let mut gone = self.shared.published.lock().only(&there);
         let me = self.me();
         {
             let watched = self.shared.directory.read();

@@ -5,7 +5,7 @@
 
 use acpd_fleet::{
     Asked, Change, Changes, Directory, Engine, EngineError, Epoch, Expected, NodeId, NodeName, NodeRecord,
-    Piece, Position, SessionRecord, epoch_of,
+    Piece, Position, Run, SessionRecord, epoch_of,
 };
 use acpd_record::SessionId;
 use bytes::Bytes;
@@ -22,7 +22,8 @@ pub(crate) fn session(id: &str, owner: &NodeRecord) -> SessionRecord {
 }
 
 pub(crate) fn piece(epoch: u64, first: u64, last: u64) -> Piece {
-    Piece { epoch: Epoch(epoch), first, last, bytes: Bytes::from(format!("{epoch}: {first}-{last}")) }
+    let bytes = Bytes::from(format!("{epoch}: {first}-{last}"));
+    Piece::of_run(Epoch(epoch), &Run { first, last, bytes }).remove(0)
 }
 
 /// What a watch has told until it was complete.
