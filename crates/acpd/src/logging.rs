@@ -17,6 +17,9 @@ const VARIABLE: &str = "ACPD_LOG";
 /// The log lines about sessions. A command that hosts its own session says itself how that ended.
 const FOR_OPERATORS: &str = "acpd_host::journal";
 
+/// What the client of a fleet's engine says of its connections, each second while there is none. acpd says it once.
+const ENGINE: &str = "async_nats";
+
 /// Starts logging as the command line says; what `ACPD_LOG` says goes over it. A daemon's lines are written by a thread
 /// of their own, which is to be dropped last.
 pub(crate) fn start(cli: &Cli) -> Option<LogThread> {
@@ -29,6 +32,9 @@ pub(crate) fn start(cli: &Cli) -> Option<LogThread> {
     };
     if format.is_none() && cli.verbose == 0 && said.is_empty() {
         targets = targets.with_target(FOR_OPERATORS, LevelFilter::ERROR);
+    }
+    if cli.verbose == 0 && said.is_empty() {
+        targets = targets.with_target(ENGINE, LevelFilter::ERROR);
     }
     // A daemon that cannot have a thread does not run long, and says why.
     let (writer, thread) = format.and_then(|_| log_writer::start(std::io::stderr()).ok()).unzip();

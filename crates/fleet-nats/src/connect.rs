@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 /// The first version whose entries say that they have left by their age.
 const OLDEST: (i64, i64) = (2, 11);
@@ -211,6 +211,7 @@ fn tell(event: &Event) {
     match event {
         Event::Connected => info!("the fleet's engine is connected"),
         Event::Disconnected => warn!("the fleet's engine is not connected"),
-        other => warn!("the fleet's engine: {other}"),
+        // While there is no connection, one each second.
+        other => debug!("the fleet's engine: {other}"),
     }
 }

@@ -79,6 +79,8 @@ struct Watched {
     directory: Directory,
     /// Whether changes are told as they come.
     is_told: bool,
+    /// Whether all that is there was told once.
+    was_told: bool,
 }
 
 /// A node as another one sees it.
@@ -109,7 +111,7 @@ impl Member {
     /// A node that has said nothing yet.
     pub fn new(engine: Arc<dyn Engine>, record: NodeRecord, lease: Lease) -> Self {
         let me = Me { record, revision: None, heard: None, trouble: None };
-        let directory = Watched { directory: Directory::new(), is_told: false };
+        let directory = Watched { directory: Directory::new(), is_told: false, was_told: false };
         let shared = Shared {
             engine,
             lease,

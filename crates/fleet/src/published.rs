@@ -27,6 +27,8 @@ pub struct Row {
     pub seq: u64,
     /// Whether its last run is over.
     pub ended: bool,
+    /// When it was created, in milliseconds since 1970.
+    pub created_ms: i64,
     /// When it changed, in milliseconds since 1970.
     pub changed_ms: i64,
     /// What REST says of it.
@@ -130,7 +132,8 @@ impl Published {
             }
             let mut record = SessionRecord::new(own.row.session.clone(), me, own.row.info.clone());
             (record.creator, record.partition) = (own.row.creator.clone(), own.row.partition);
-            (record.seq, record.ended, record.changed_ms) = (own.row.seq, own.row.ended, own.row.changed_ms);
+            (record.seq, record.ended) = (own.row.seq, own.row.ended);
+            (record.created_ms, record.changed_ms) = (own.row.created_ms, own.row.changed_ms);
             let Some(entry) = &own.entry else { return Some((record, Expected::Nothing)) };
             (record.epoch, record.archived) = (entry.record.epoch, own.filed());
             let is_due = is_news(&entry.record, &record)
@@ -238,6 +241,7 @@ mod tests {
             partition: Partition::Local,
             seq,
             ended: false,
+            created_ms: 0,
             changed_ms: 0,
             info: json!({"state": state, "updatedAt": seq, "eventCount": seq}),
         }

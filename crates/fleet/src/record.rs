@@ -110,6 +110,9 @@ pub struct SessionRecord {
     /// Whether its last run is over.
     #[serde(default)]
     pub ended: bool,
+    /// When it was created, in milliseconds since 1970.
+    #[serde(default)]
+    pub created_ms: i64,
     /// When it changed, in milliseconds since 1970.
     #[serde(default)]
     pub changed_ms: i64,
@@ -131,6 +134,7 @@ impl SessionRecord {
             creator: None,
             seq: 0,
             ended: false,
+            created_ms: 0,
             changed_ms: 0,
             archived: 0,
             info,

@@ -33,6 +33,7 @@ impl Sessions {
             partition: Partition::Local,
             seq,
             ended: false,
+            created_ms: 0,
             changed_ms,
             info,
         };

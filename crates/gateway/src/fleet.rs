@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 const UP: &str = "acpd_fleet_up";
 const NODES: &str = "acpd_fleet_nodes";
+const LAG: &str = "acpd_fleet_lag_events";
 
 /// A connection to another node, with TLS where its address says so.
 pub trait PeerStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -56,6 +57,11 @@ impl Fleet {
             self.member.nodes().into_iter().partition(|sight| sight.gone_for.is_none());
         metrics::gauge!(NODES, "state" => "reachable").set(there.len() as f64);
         metrics::gauge!(NODES, "state" => "unreachable").set(gone.len() as f64);
+        metrics::describe_gauge!(
+            LAG,
+            "Events of this node's sessions that are not in the fleet's archive yet"
+        );
+        metrics::gauge!(LAG).set(self.member.lag() as f64);
     }
 
     /// Why what is known of other nodes may be old.

@@ -14,6 +14,8 @@ use crate::store::SessionStore;
 use acpd_eventlog::{Block, Cursor, SessionRow};
 use acpd_record::{Event, ExportHead, ExportedEvent, SessionId, SessionMeta};
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use markdown::Markdown;
 
 /// The form of an export.
@@ -28,15 +30,21 @@ pub enum ExportForm {
 }
 
 /// A session on its way out.
-#[derive(Debug)]
 pub struct SessionExport {
     id: SessionId,
     /// Its first line, until that was taken.
     head: Option<ExportHead>,
-    cursor: Cursor,
+    blocks: Blocks,
     /// The last event that belongs to it.
     until: u64,
     markdown: Option<Box<Markdown>>,
+}
+
+/// Where its events are.
+enum Blocks {
+    Log(Cursor),
+    /// Somewhere else, with the last event that was read.
+    Given(BoxStream<'static, Result<Block, HostError>>, u64),
 }
 
 impl Host {
@@ -79,13 +87,26 @@ impl SessionExport {
         row: &SessionRow,
         form: ExportForm,
     ) -> Result<Self, HostError> {
-        let cursor = store.log.cursor(id.as_str(), 0).await?;
-        let head = head(id, row);
+        let blocks = Blocks::Log(store.log.cursor(id.as_str(), 0).await?);
+        Ok(Self::new(head(id, row), row.last_seq, blocks, form))
+    }
+
+    /// An export of a session whose events are not in a log here, but come as blocks, in order and from the first on.
+    pub fn of_blocks(
+        head: ExportHead,
+        blocks: BoxStream<'static, Result<Block, HostError>>,
+        form: ExportForm,
+    ) -> Self {
+        let last = head.events;
+        Self::new(head, last, Blocks::Given(blocks, 0), form)
+    }
+
+    fn new(head: ExportHead, last: u64, blocks: Blocks, form: ExportForm) -> Self {
         let (until, markdown) = match form {
             ExportForm::Jsonl => (head.events, None),
-            ExportForm::Markdown => (row.last_seq, Some(Box::default())),
+            ExportForm::Markdown => (last, Some(Box::default())),
         };
-        Ok(Self { id: id.clone(), head: Some(head), cursor, until, markdown })
+        Self { id: head.session_id.clone(), head: Some(head), blocks, until, markdown }
     }
 
     /// The next piece; `None` at the end.
@@ -101,15 +122,41 @@ impl SessionExport {
             }
             return Ok(Some(out.into()));
         }
-        if self.cursor.position() >= self.until {
+        if self.blocks.position() >= self.until {
             return Ok(self.markdown.take().map(|markdown| markdown.finish().into()));
         }
         let gone = || HostError::UnknownSession { id: self.id.to_string() };
-        let block = self.cursor.next().await?.ok_or_else(gone)?;
+        let block = self.blocks.next().await?.ok_or_else(gone)?;
         match &mut self.markdown {
             Some(markdown) => Ok(Some(told(markdown, &block, self.until).into())),
             None => lines(&block, self.until).map(Some),
         }
+    }
+}
+
+impl Blocks {
+    fn position(&self) -> u64 {
+        match self {
+            Self::Log(cursor) => cursor.position(),
+            Self::Given(_, position) => *position,
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Block>, HostError> {
+        match self {
+            Self::Log(cursor) => Ok(cursor.next().await?),
+            Self::Given(blocks, position) => {
+                let block = blocks.next().await.transpose()?;
+                *position = block.as_ref().map_or(*position, Block::last);
+                Ok(block)
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for SessionExport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionExport").field("id", &self.id).finish_non_exhaustive()
     }
 }
 

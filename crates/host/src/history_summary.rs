@@ -10,7 +10,10 @@ use serde::Serialize;
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HistorySummary {
-    /// When it was created, ISO 8601.
+    /// When it was created, in milliseconds since 1970.
+    #[serde(skip)]
+    pub created_ms: i64,
+    /// The same, ISO 8601.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub created_at: String,
     /// When it last changed, ISO 8601.
@@ -78,6 +81,7 @@ impl From<LastTurn> for LastTurnSummary {
 impl HistorySummary {
     pub(crate) fn of(row: &SessionRow, tally: Tally) -> Self {
         let mut history = Self {
+            created_ms: row.created_ms,
             created_at: iso8601(row.created_ms),
             updated_at: iso8601(row.updated_ms),
             event_count: row.last_seq,

@@ -1,8 +1,8 @@
 //! The sessions of this node, as the fleet's directory gets them.
 
-use acpd_eventlog::ListQuery;
-use acpd_fleet::{Creator, Local, Partition, Pending, Row};
-use acpd_host::{Host, SessionSummary, chain};
+use acpd_eventlog::{Block, ListQuery};
+use acpd_fleet::{Creator, Local, MOST_BYTES, Partition, Pending, Row, Run};
+use acpd_host::{Host, HostError, SessionSummary, chain};
 use acpd_record::SessionId;
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +54,18 @@ impl OwnSessions {
         }
     }
 
+    /// The next blocks of a session, about as many as a piece of the archive holds.
+    async fn blocks(&self, session: &SessionId, after: u64) -> Result<Vec<Block>, HostError> {
+        let mut cursor = self.host.cursor(session, after).await?;
+        let (mut blocks, mut bytes) = (Vec::new(), 0);
+        while cursor.position() < cursor.last() && bytes < MOST_BYTES {
+            let Some(block) = cursor.next().await? else { break };
+            bytes += block.bytes();
+            blocks.push(block);
+        }
+        Ok(blocks)
+    }
+
     fn row(&self, summary: &SessionSummary) -> Option<Row> {
         let creator = summary.created_by.clone().and_then(|name| {
             let fingerprint = self.fingerprints.read().get(&name)?.clone();
@@ -65,6 +77,7 @@ impl OwnSessions {
             partition: Partition::Local,
             seq: summary.history.event_count,
             ended: summary.ended,
+            created_ms: summary.history.created_ms,
             changed_ms: summary.position.0,
             info: serde_json::to_value(summary).ok()?,
         })
@@ -94,4 +107,20 @@ impl Local for OwnSessions {
             Ok(all)
         })
     }
+
+    fn run<'a>(&'a self, session: &'a SessionId, after: u64) -> Pending<'a, Result<Option<Run>, String>> {
+        Box::pin(async move {
+            match self.blocks(session, after).await {
+                Ok(blocks) => Ok(run(&blocks)),
+                Err(HostError::UnknownSession { .. }) => Ok(None),
+                Err(error) => Err(chain(&error)),
+            }
+        })
+    }
+}
+
+/// Blocks that follow one another as one run.
+fn run(blocks: &[Block]) -> Option<Run> {
+    let (first, last) = (blocks.first()?.first(), blocks.last()?.last());
+    Some(Run { first, last, bytes: Block::pack_run(blocks) })
 }

@@ -35,7 +35,7 @@ fn a_node_that_was_killed_is_shown_and_comes_back() {
     assert!(listed["unreachableSince"].is_string() && listed["node"] == "a", "{listed}");
     assert_eq!(fleet.nodes[1].knows("a")["reachable"], false);
     while events.next_event().is_some() {}
-    for (method, rest) in [("GET", ""), ("GET", "/events"), ("POST", "/cancel"), ("DELETE", "")] {
+    for (method, rest) in [("POST", "/prompt"), ("POST", "/resume"), ("POST", "/cancel"), ("DELETE", "")] {
         let (status, problem) = answered(&fleet.nodes[1], method, &format!("{path}{rest}"));
         let kind = problem["type"].as_str().unwrap_or_default();
         assert_eq!((status, kind.rsplit(':').next()), (503, Some("node_unreachable")), "{problem}");

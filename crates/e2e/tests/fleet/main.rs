@@ -2,6 +2,7 @@
 
 mod access;
 mod acp;
+mod archive;
 mod doors;
 mod losing;
 mod nodes;

@@ -14,6 +14,7 @@ impl Member {
                     let mut watched = self.shared.directory.write();
                     watched.directory.apply(change, self.now());
                     watched.is_told = watched.directory.is_complete();
+                    watched.was_told |= watched.is_told;
                 }
             }
             self.shared.directory.write().is_told = false;

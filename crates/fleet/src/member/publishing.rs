@@ -25,7 +25,7 @@ impl Member {
         loop {
             tokio::time::sleep(PACE).await;
             // Before that it is not known which entries are those of an earlier life.
-            if self.is_stale() {
+            if !self.shared.directory.read().was_told {
                 continue;
             }
             match local.changed(since_ms).await {
@@ -35,6 +35,9 @@ impl Member {
                     since_ms = latest.map_or(since_ms, |latest| since_ms.max(latest - OVERLAP_MS));
                     rows.into_iter().for_each(|row| self.learn(row));
                 }
+            }
+            if self.is_stale() {
+                continue;
             }
             self.write().await;
             let pause = self.shared.lease.heartbeat() * LOOK_EVERY;

@@ -33,7 +33,8 @@ impl Listed {
         }
     }
 
-    fn of(owned: &Owned) -> Self {
+    /// As its node has said it, with where it is.
+    pub(crate) fn of(owned: &Owned) -> Self {
         let mut info = owned.session.info.clone();
         if let (Value::Object(members), Ok(Value::Object(more))) =
             (&mut info, serde_json::to_value(of_node(owned)))

@@ -11,7 +11,7 @@ use super::settings::Shared;
 use super::sse::Sse;
 use crate::fleet::{ASK_AFTER, FORWARDED_BY, Fleet, PeerClient, exists_for};
 use crate::identity::{Identity, Scope};
-use acpd_fleet::{NodeName, NodeRecord};
+use acpd_fleet::{NodeName, NodeRecord, Owned};
 use acpd_record::SessionId;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
@@ -48,6 +48,19 @@ const OF_PAGES: &str = "access-control-";
 /// How often it is looked whether the node of a stream is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// What of a session can be read without its node.
+const IN_ARCHIVE: [&str; 3] = ["/sessions/{id}", "/sessions/{id}/events", "/sessions/{id}/export"];
+
+/// A session whose node is gone: what is read of it comes from the archive.
+#[derive(Clone)]
+pub(super) struct Lost(pub(super) Box<Owned>);
+
+/// Where an answer comes from.
+enum Way {
+    Node(NodeRecord),
+    Archive(Lost),
+}
+
 /// What a request is for.
 enum Target {
     Session(SessionId),
@@ -66,7 +79,16 @@ pub(super) async fn forward(State(shared): State<Arc<Shared>>, request: Request,
     match sent {
         None => next.run(Request::from_parts(parts, body)).await,
         Some(Err(problem)) => problem.into_response(),
-        Some(Ok(node)) => send(fleet, node, parts, body).await.unwrap_or_else(IntoResponse::into_response),
+        Some(Ok(Way::Archive(lost))) => {
+            let node = HeaderValue::from_str(lost.0.session.node.as_str());
+            parts.extensions.insert(lost);
+            let mut answer = next.run(Request::from_parts(parts, body)).await;
+            answer.headers_mut().extend(node.ok().map(|node| (NODE, node)));
+            answer
+        }
+        Some(Ok(Way::Node(node))) => {
+            send(fleet, node, parts, body).await.unwrap_or_else(IntoResponse::into_response)
+        }
     }
 }
 
@@ -94,11 +116,13 @@ fn elsewhere(
     identity: &Identity,
     parts: &Parts,
     target: &Target,
-) -> Option<Result<NodeRecord, Problem>> {
+) -> Option<Result<Way, Problem>> {
+    let mut lost = None;
     let (name, node, gone_since, session) = match target {
         Target::Session(id) => {
             let owned = fleet.member.elsewhere(id).filter(|owned| exists_for(owned, identity))?;
             let since = crate::fleet::of_node(&owned).unreachable_since;
+            lost = Some(Lost(Box::new(owned.clone()))).filter(|_| is_in_archive(parts));
             (owned.session.node, owned.node, since, Some(id.as_str()))
         }
         Target::Node(name) if *name == fleet.member.me().name => return None,
@@ -127,13 +151,24 @@ fn elsewhere(
         return Some(Err(about(problem.on(&name))));
     }
     if let Some(since) = gone_since {
+        if let Some(lost) = lost {
+            return Some(Ok(Way::Archive(lost)));
+        }
         let detail = format!("node {name}, which has it, cannot be reached since {since}; nothing was done");
         return Some(Err(about(unreachable(&name, detail))));
     }
-    node.map(Ok)
+    node.map(|node| Ok(Way::Node(node)))
 }
 
-fn unreachable(node: &NodeName, detail: String) -> Problem {
+/// Whether what a request is for can be read from the archive.
+fn is_in_archive(parts: &Parts) -> bool {
+    let path = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
+    let is = |known: &&str| path.split_at_checked("/v1".len()).is_some_and(|(_, path)| path == *known);
+    parts.method == Method::GET && IN_ARCHIVE.iter().any(|known| is(&known))
+}
+
+/// The node that has it does not answer.
+pub(super) fn unreachable(node: &NodeName, detail: String) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NodeUnreachable, detail)
         .on(node)
         .with(header::RETRY_AFTER, HeaderValue::from_static("5"))

@@ -218,6 +218,11 @@ pub(crate) struct ProblemDocument {
 }
 
 impl Problem {
+    /// What happened and what to do about it.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// An error of this kind.
     pub(crate) fn new(status: StatusCode, kind: Kind, detail: impl Into<String>) -> Self {
         let (detail, headers) = (detail.into(), Vec::new());

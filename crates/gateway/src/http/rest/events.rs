@@ -1,18 +1,20 @@
 //! The events of a session: as a stream that follows (SSE), or page by page (contract 1.6).
 //!
-//! A stream is one task that reads the log and fills a small queue, which HTTP empties. A reader that takes nothing
+//! A stream is one task that reads the events and fills a small queue, which HTTP empties. A reader that takes nothing
 //! for too long is closed with a reason; it comes back with the id of the last event it saw. No other waits for it.
 
+use super::super::forwarding::Lost;
 use super::super::metrics::{ViewerCount, count_stalls};
 use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::super::sse::Sse;
 use super::event_cursor::{cursor_problem, read_event_cursor, write_event_cursor};
+use super::event_source::{EventSource, Unread};
 use super::render::{Renderer, expected_bytes};
 use super::{SessionPath, find, numbers, query};
 use crate::access::Needs;
 use crate::identity::{ConnectionPermit, Identity, Scope};
-use acpd_eventlog::{Block, Cursor, CursorError};
+use acpd_eventlog::Block;
 use acpd_record::SessionId;
 use axum::Extension;
 use axum::body::Body;
@@ -57,15 +59,19 @@ pub(super) struct EventsQuery {
 ///
 /// `Accept` chooses the body of a 200. With `text/event-stream` in it: a stream that begins behind the cursor, follows the
 /// session and ends with its run; each event of it has the number as `id`, the kind as `event` and one `Event` as
-/// `data`, and `limit` has no meaning. With anything else, or without `Accept`: one `EventsPage`.
+/// `data`, and `limit` has no meaning. With anything else, or without `Accept`: one `EventsPage`. Of a session whose node is gone:
+/// what the fleet's archive has, and a stream ends there, with `closed` and the reason `unreachable`.
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
+    lost: Option<Extension<Lost>>,
     SessionPath(id): SessionPath,
     asked: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?;
+    if lost.is_none() {
+        find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?;
+    }
     let asked = query(asked)?;
     let last_seen = headers.get("last-event-id").map(|last| last.to_str().unwrap_or("?"));
     // Both are read, so that a mistake in the one that does not count is told too.
@@ -74,22 +80,28 @@ pub(super) async fn events(
     let (after, last_seen) = (after?, last_seen?);
     let after = last_seen.or(after).unwrap_or(0);
     let limit = numbers("limit", asked.limit.as_deref(), 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
-    let cursor = shared.host.cursor(&id, after).await.map_err(|error| cursor_problem(&error, &id))?;
+    let source = match lost {
+        Some(Extension(lost)) => EventSource::Archive(lost.events(&shared, after).await?.into()),
+        None => {
+            let cursor = shared.host.cursor(&id, after).await;
+            EventSource::Log(cursor.map_err(|error| cursor_problem(&error, &id))?.into())
+        }
+    };
     if Sse::is_asked_for(&headers) {
         let permit = identity.connect().ok_or_else(super::too_many_connections)?;
-        return Ok(stream(&shared, &identity, cursor, permit));
+        return Ok(stream(&shared, &identity, (id, source), permit));
     }
-    page(&id, cursor, limit).await
+    page(&id, source, limit).await
 }
 
-async fn page(id: &SessionId, mut cursor: Cursor, limit: u64) -> Result<Response, Problem> {
-    let (first, last) = (cursor.position(), cursor.last());
+async fn page(id: &SessionId, mut source: EventSource, limit: u64) -> Result<Response, Problem> {
+    let (first, last) = (source.position(), source.last());
     let until = last.min(first.saturating_add(limit));
     let mut renderer = Renderer::default();
     let mut out = BytesMut::from("{\"events\":[");
     let mut reached = first;
     'page: while reached < until {
-        let block = cursor.next().await.map_err(|error| cursor_problem(&error, id))?;
+        let block = source.next(id).await.map_err(|unread| unread.problem(id))?;
         let Some(block) = block else { break };
         for event in block.events().take_while(|event| event.seq <= until) {
             if reached > first {
@@ -111,11 +123,16 @@ async fn page(id: &SessionId, mut cursor: Cursor, limit: u64) -> Result<Response
     Ok(([(header::CONTENT_TYPE, json)], out.freeze()).into_response())
 }
 
-fn stream(shared: &Arc<Shared>, identity: &Identity, cursor: Cursor, permit: ConnectionPermit) -> Response {
+fn stream(
+    shared: &Arc<Shared>,
+    identity: &Identity,
+    (id, source): (SessionId, EventSource),
+    permit: ConnectionPermit,
+) -> Response {
     let (pieces, queue) = mpsc::channel(PIECES);
     let (shared_with, revoked) = (Arc::clone(shared), identity.revoked().clone());
     let renderer = Renderer::default();
-    let follower = Follower { shared: shared_with, revoked, cursor, pieces, renderer };
+    let follower = Follower { shared: shared_with, revoked, id, source, pieces, renderer };
     let counted = ViewerCount::new("sse");
     shared.host.scope().spawn("events", async move {
         follower.run().await;
@@ -138,12 +155,13 @@ impl futures_util::Stream for Pieces {
     }
 }
 
-/// Follows a session's log for one reader.
+/// Follows a session's events for one reader.
 struct Follower {
     shared: Arc<Shared>,
     /// Cancelled when the reader may not read any more.
     revoked: CancellationToken,
-    cursor: Cursor,
+    id: SessionId,
+    source: EventSource,
     pieces: mpsc::Sender<Bytes>,
     renderer: Renderer,
 }
@@ -158,6 +176,8 @@ enum Closed {
     /// The session was removed.
     Deleted,
     Unreadable(String),
+    /// No more of them can be read here.
+    Unreachable(String),
 }
 
 impl Follower {
@@ -177,6 +197,7 @@ impl Follower {
             Err(Closed::Revoked) => Sse::closed("revoked", "the token is not known any more"),
             Err(Closed::Deleted) => Sse::closed("deleted", "the session was removed"),
             Err(Closed::Unreadable(why)) => Sse::closed("history_unreadable", &why),
+            Err(Closed::Unreachable(why)) => Sse::closed("unreachable", &why),
         };
         let _sent = last.send(words);
     }
@@ -204,13 +225,13 @@ impl Follower {
                     self.hand_over(Bytes::from_static(b": keepalive\n\n")).await?;
                     continue;
                 }
-                next = self.cursor.next() => next,
+                next = self.source.next(&self.id) => next,
             };
             match next {
                 Ok(Some(block)) => self.write(&block).await?,
-                Ok(None) => return Ok(()),
-                Err(CursorError::Unknown { .. }) => return Err(Closed::Deleted),
-                Err(error) => return Err(Closed::Unreadable(error.to_string())),
+                Ok(None) => return self.source.end().map_or(Ok(()), |why| Err(Closed::Unreachable(why))),
+                Err(Unread::Deleted) => return Err(Closed::Deleted),
+                Err(Unread::Problem(problem)) => return Err(Closed::Unreadable(problem.detail().to_owned())),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Sessions: list, look at one, end one (contract 1.3, 1.1).
 
+use super::super::forwarding::Lost;
 use super::super::problem::Problem;
 use super::super::settings::Shared;
 use super::{SessionPath, find, numbers, query, transfer};
@@ -101,14 +102,18 @@ pub(super) async fn list(
     Ok(Json(SessionsPage { sessions: page.entries, next_cursor: page.next_cursor, stale }))
 }
 
-/// `GET /v1/sessions/{id}`: one, with its snapshot.
+/// `GET /v1/sessions/{id}`: one, with its snapshot. Of a session whose node is gone: what that last said of it, with an empty one.
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
+    lost: Option<Extension<Lost>>,
     SessionPath(id): SessionPath,
-) -> Result<Json<SessionInfo>, Problem> {
+) -> Result<Response, Problem> {
+    if let Some(Extension(lost)) = lost {
+        return Ok(Json(lost.info()).into_response());
+    }
     let found = find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?;
-    info(&shared, &id, found).await.map(Json)
+    Ok(Json(info(&shared, &id, found).await?).into_response())
 }
 
 /// `POST /v1/sessions/{id}/terminate`: ends it for good.

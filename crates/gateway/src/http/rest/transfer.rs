@@ -4,6 +4,7 @@
 //! body comes. Not here: the form of a file, and what of one is taken over.
 
 use super::super::body::next_piece;
+use super::super::forwarding::Lost;
 use super::super::problem::{Kind, Problem};
 use super::super::settings::Shared;
 use super::sessions::{created, initiator};
@@ -42,10 +43,14 @@ pub(super) struct ExportQuery {
 pub(super) async fn export(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
+    lost: Option<Extension<Lost>>,
     SessionPath(id): SessionPath,
     asked: Result<Query<ExportQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let found = find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?;
+    let found = match &lost {
+        Some(_) => None,
+        None => Some(find(&shared, &identity, &id, Needs::resource(Scope::Observe)).await?),
+    };
     let form = query(asked)?.format.map_or(Ok(ExportForm::default()), |format| format.parse());
     let form = form.map_err(|_| Problem::bad_request("format: jsonl or markdown is required"))?;
     let (kind, ending) = match form {
@@ -53,7 +58,11 @@ pub(super) async fn export(
         ExportForm::Markdown => ("text/markdown; charset=utf-8", "md"),
     };
     let permit = identity.connect().ok_or_else(too_many_connections)?;
-    let export = shared.host.export(&id, found, form).await?;
+    let export = match (found, lost) {
+        (Some(found), _) => shared.host.export(&id, found, form).await?,
+        (None, Some(Extension(lost))) => lost.export(&shared, form).await?,
+        (None, None) => return Err(Problem::session_not_found(id.as_str())),
+    };
     let mut response = Body::from_stream(pieces(export, identity, permit)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

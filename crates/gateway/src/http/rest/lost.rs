@@ -1,0 +1,144 @@
+//! Sessions whose node is gone: what the directory and the archive have of them (contract 7.3).
+//!
+//! Only for reading. What exists for whom was decided before (`http/forwarding.rs`). Events that the node had not added to the
+//! archive are shown when it is back.
+
+use super::super::forwarding::{Lost, unreachable};
+use super::super::problem::Problem;
+use super::super::settings::Shared;
+use crate::fleet::{Listed, of_node};
+use acpd_eventlog::Block;
+use acpd_fleet::{EngineError, History, Run};
+use acpd_host::{ExportForm, HostError, SessionExport};
+use acpd_record::ExportHead;
+use futures_util::stream::{self, StreamExt};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The events of a lost session, as far as the archive has them.
+pub(super) struct Archived {
+    lost: Lost,
+    history: History,
+    position: u64,
+}
+
+impl Lost {
+    /// What REST says of it: as in a list, and that nothing is known to be open.
+    pub(super) fn info(&self) -> Value {
+        let mut info = serde_json::to_value(Listed::of(&self.0)).unwrap_or_default();
+        if let Value::Object(members) = &mut info {
+            members.insert("promptsWaiting".to_owned(), json!(0));
+            let snapshot = json!({"openToolCalls": [], "openPermissionRequests": []});
+            members.insert("snapshot".to_owned(), snapshot);
+        }
+        info
+    }
+
+    /// Its events behind one of them.
+    pub(super) async fn events(self, shared: &Shared, after: u64) -> Result<Archived, Problem> {
+        let Some(fleet) = shared.fleet() else { return Err(self.problem("this daemon is in no fleet")) };
+        let history = fleet.member.history(&self.0.session.session, after).await;
+        let history = history.map_err(|error| self.unread(&error))?;
+        if after > history.last() {
+            let last = history.last();
+            return Err(
+                self.problem(&format!("the archive has it up to event {last}, and no event behind {after}"))
+            );
+        }
+        Ok(Archived { lost: self, history, position: after })
+    }
+
+    /// The same as a file.
+    pub(super) async fn export(self, shared: &Shared, form: ExportForm) -> Result<SessionExport, Problem> {
+        let session = self.0.session.clone();
+        let told = Told::deserialize(&session.info).unwrap_or_default();
+        let mut archived = self.events(shared, 0).await?;
+        let Some(first) = archived.next().await? else {
+            return Err(archived.lost.problem("the archive has nothing of it"));
+        };
+        if first.first() > 1 {
+            let detail =
+                format!("the archive has it from event {} on, which is no whole export", first.first());
+            return Err(archived.lost.problem(&detail));
+        }
+        let head = ExportHead {
+            session_id: session.session,
+            agent: told.agent,
+            cwd: told.cwd,
+            created_ms: session.created_ms,
+            title: told.title,
+            forked_from: told.metadata.forked_from,
+            events: archived.last(),
+        };
+        let rest = stream::unfold(archived, async |mut archived| {
+            let next = archived
+                .next()
+                .await
+                .map_err(|problem| HostError::History { detail: problem.detail().to_owned() });
+            Some((next.transpose()?, archived))
+        });
+        let blocks = stream::once(async { Ok(first) }).chain(rest).boxed();
+        Ok(SessionExport::of_blocks(head, blocks, form))
+    }
+
+    fn unread(&self, error: &EngineError) -> Problem {
+        self.problem(&format!("the archive cannot be read: {error}"))
+    }
+
+    /// Its node is gone, and so is this.
+    fn problem(&self, detail: &str) -> Problem {
+        unreachable(&self.0.session.node, format!("{}; {detail}", self.since()))
+            .about(self.0.session.session.as_str())
+    }
+
+    /// That its node is gone, and since when.
+    pub(super) fn since(&self) -> String {
+        let node = of_node(&self.0);
+        let since = node.unreachable_since.unwrap_or_default();
+        format!("node {}, which has it, cannot be reached since {since}", node.node)
+    }
+}
+
+impl Archived {
+    /// The last event that was given, or where it began.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The last event in the archive.
+    pub(super) fn last(&self) -> u64 {
+        self.history.last()
+    }
+
+    /// The next events; None at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Block>, Problem> {
+        let run = self.history.next().await.map_err(|error| self.lost.unread(&error))?;
+        let Some(Run { first, last, bytes }) = run else { return Ok(None) };
+        let block = Block::unpack_run(first, last, &bytes, self.position);
+        let damaged = || format!("the events {first} to {last} in the archive cannot be read");
+        let block = block.ok_or_else(|| self.lost.problem(&damaged()))?;
+        self.position = block.last();
+        Ok(Some(block))
+    }
+
+    /// Why no more comes.
+    pub(super) fn end(&self) -> String {
+        format!("{}; these are its events in the archive", self.lost.since())
+    }
+}
+
+/// What is looked at of what a node says of a session.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Told {
+    agent: String,
+    cwd: String,
+    title: Option<String>,
+    metadata: ToldMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ToldMetadata {
+    forked_from: Option<acpd_record::SessionId>,
+}
