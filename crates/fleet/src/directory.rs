@@ -23,6 +23,8 @@ struct Node {
     record: NodeRecord,
     revision: Revision,
     reach: Reach,
+    /// When it last said something.
+    heard: Duration,
 }
 
 /// Whether a node can be reached.
@@ -59,7 +61,7 @@ impl Directory {
                 }
                 let known = self.nodes.get(&record.name).map(|node| node.revision);
                 if known.is_none_or(|known| known < revision) {
-                    let node = Node { record: *record, revision, reach: Reach::Heard(now) };
+                    let node = Node { record: *record, revision, reach: Reach::Heard(now), heard: now };
                     self.nodes.insert(node.record.name.clone(), node);
                 }
             }
@@ -135,6 +137,12 @@ impl Directory {
         }
     }
 
+    /// When the owner of a session was last heard; at the beginning, where it never was.
+    pub fn owner_heard(&self, session: &SessionRecord) -> Duration {
+        let node = self.nodes.get(&session.node).filter(|node| node.record.id == session.node_id);
+        node.map_or(Duration::ZERO, |node| node.heard)
+    }
+
     /// Forgets a node that is gone and owns nothing any more.
     pub fn forget(&mut self, name: &NodeName) {
         let owns = self.sessions.values().any(|(session, _)| session.node == *name);
@@ -183,6 +191,7 @@ mod tests {
             Some(seconds(2)),
             "since the first time"
         );
+        assert_eq!(directory.owner_heard(&of_one), seconds(1), "before it was gone");
         directory.apply(told(&one, 4), seconds(4));
         assert_eq!(directory.node(&one.name).map(|(_, reach)| reach), Some(Reach::Heard(seconds(4))));
         let silent = |now| directory.unreachable_since(&of_one, now, Some(seconds(20)));

@@ -46,9 +46,23 @@ impl Lease {
         self.heartbeat + self.lease / 10
     }
 
+    /// How long the sessions that others may take up have to end: then the lease is over, and the margin is left.
+    pub fn ending(&self) -> Duration {
+        self.lease - self.fenced_after()
+    }
+
+    /// How long what a lost daemon has left may live: with what it had left of its own time it has ended before the margin begins.
+    pub fn longest_keep(&self) -> Duration {
+        self.lease / 4
+    }
+
+    fn fenced_after(&self) -> Duration {
+        self.lease * 2 / 3
+    }
+
     /// How a node stands whose last heartbeat that was taken was begun so long ago.
     pub fn standing(&self, since: Duration) -> Standing {
-        if since >= self.lease * 2 / 3 {
+        if since >= self.fenced_after() {
             Standing::Fenced
         } else if since >= self.heartbeat * 2 {
             Standing::Stale

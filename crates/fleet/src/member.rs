@@ -1,13 +1,15 @@
 //! A node's part in its fleet: it says that it is there, writes its sessions into the directory, and follows it.
 //!
-//! Four loops that never end and wait for nothing of one another, so that an engine that does not answer holds up nothing but
+//! Loops that never end and wait for nothing of one another, so that an engine that does not answer holds up nothing but
 //! itself. What is decided is in [`Published`](crate::published::Published), [`Directory`] and [`Lease`]. Not here: where the sessions
 //! come from.
 
 mod archiving;
 mod beating;
+mod fencing;
 mod following;
 mod publishing;
+mod taking_up;
 
 use crate::archive::Run;
 use crate::directory::{Directory, Reach};
@@ -44,6 +46,17 @@ pub trait Local: Debug + Send + Sync {
     /// The next events of one of them, behind this one; about as many as a piece of the archive holds. None: there are none, or the
     /// session is gone.
     fn run<'a>(&'a self, session: &'a SessionId, after: u64) -> Pending<'a, Result<Option<Run>, String>>;
+
+    /// Those that other nodes may take up end within this time, and none of them begins; or all may go on (None). Called again and
+    /// again with the same.
+    fn fence(&self, within: Option<Duration>);
+
+    /// Another node has taken one of them up: it ends here, and its id is free when this is done.
+    fn supersede<'a>(&'a self, session: &'a SessionId, by: &'a NodeName) -> Pending<'a, Result<(), String>>;
+
+    /// Takes up a session of another node with its history, which begins with the first event. It is there whole or not at all;
+    /// fine if it is there already.
+    fn take_up<'a>(&'a self, record: &'a SessionRecord, history: History) -> Pending<'a, Result<(), String>>;
 }
 
 /// A node in its fleet. Cheap to clone.
@@ -246,7 +259,15 @@ impl Member {
 
     /// Does a node's part, with its own sessions; never ends.
     pub async fn run(&self, local: &dyn Local) {
-        tokio::join!(self.beat(local), self.follow(), self.publish(local), self.archive(local));
+        tokio::join!(
+            self.beat(local),
+            self.follow(),
+            self.publish(local),
+            self.archive(local),
+            self.fence(local),
+            self.supersede(local),
+            self.take_up(local)
+        );
     }
 
     /// Leaves the fleet: its sessions are shown as those of a node that is gone.

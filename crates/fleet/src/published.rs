@@ -5,6 +5,7 @@
 
 use crate::archive::Position;
 use crate::engine::{Expected, Revision, epoch_of};
+use crate::name::NodeName;
 use crate::record::{Creator, Epoch, NodeRecord, Partition, SessionRecord};
 use acpd_record::SessionId;
 use serde_json::Value;
@@ -38,6 +39,8 @@ pub struct Row {
 /// The own sessions of a node.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
+    /// All sessions that there were at the beginning are known.
+    is_learned: bool,
     sessions: BTreeMap<SessionId, Own>,
 }
 
@@ -47,7 +50,7 @@ struct Own {
     /// What the directory has.
     entry: Option<Entry>,
     /// Another node owns it.
-    is_others: bool,
+    others: Option<NodeName>,
     archive: Filed,
 }
 
@@ -85,12 +88,22 @@ struct Entry {
 }
 
 impl Published {
+    /// All that there are were said.
+    pub(crate) fn learned(&mut self) {
+        self.is_learned = true;
+    }
+
+    /// Whether all that there are were said once.
+    pub(crate) fn is_learned(&self) -> bool {
+        self.is_learned
+    }
+
     /// A session is so now.
     pub(crate) fn is_now(&mut self, row: Row) {
         match self.sessions.get_mut(&row.session) {
             Some(own) => own.row = row,
             None => {
-                let own = Own { row, entry: None, is_others: false, archive: Filed::default() };
+                let own = Own { row, entry: None, others: None, archive: Filed::default() };
                 self.sessions.insert(own.row.session.clone(), own);
             }
         }
@@ -98,16 +111,17 @@ impl Published {
 
     /// Whether the directory's entry of a session is known here.
     pub(crate) fn knows_entry(&self, session: &SessionId) -> bool {
-        self.sessions.get(session).is_some_and(|own| own.entry.is_some() || own.is_others)
+        self.sessions.get(session).is_some_and(|own| own.entry.is_some() || own.others.is_some())
     }
 
-    /// The directory has this of a session.
+    /// The directory has this of a session. What is older than what is known says nothing.
     pub(crate) fn found(&mut self, record: &SessionRecord, revision: Revision, me: &NodeRecord) {
-        if let Some(own) = self.sessions.get_mut(&record.session) {
-            own.is_others = record.node_id != me.id;
+        let is_new = |own: &Own| own.entry.as_ref().is_none_or(|entry| entry.revision < revision);
+        if let Some(own) = self.sessions.get_mut(&record.session).filter(|own| is_new(own)) {
+            own.others = (record.node_id != me.id).then(|| record.node.clone());
             let mut record = record.clone();
             record.epoch = Some(epoch_of(&record, revision));
-            own.entry = (!own.is_others).then_some(Entry { record, revision, at: Duration::ZERO });
+            own.entry = own.others.is_none().then_some(Entry { record, revision, at: Duration::ZERO });
             own.archive = Filed { last: own.archive.last, ..Filed::default() };
         }
     }
@@ -115,7 +129,7 @@ impl Published {
     /// The directory has no entry of it any more.
     pub(crate) fn missing(&mut self, session: &SessionId) {
         if let Some(own) = self.sessions.get_mut(session) {
-            (own.entry, own.is_others) = (None, false);
+            (own.entry, own.others) = (None, None);
         }
     }
 
@@ -127,7 +141,7 @@ impl Published {
         heartbeat: Duration,
     ) -> Vec<(SessionRecord, Expected)> {
         let due = |own: &Own| {
-            if own.is_others {
+            if own.others.is_some() {
                 return None;
             }
             let mut record = SessionRecord::new(own.row.session.clone(), me, own.row.info.clone());
@@ -154,7 +168,8 @@ impl Published {
     /// The own sessions of which the archive has less than there is.
     pub(crate) fn unfiled(&self) -> Vec<Unfiled> {
         let unfiled = |own: &Own| {
-            let entry = own.entry.as_ref().filter(|_| !own.is_others && own.archive.trouble.is_none())?;
+            let entry =
+                own.entry.as_ref().filter(|_| own.others.is_none() && own.archive.trouble.is_none())?;
             let (session, claim, after) = (own.row.session.clone(), entry.record.epoch?, own.filed());
             let behind = own.archive.behind;
             (after < own.row.seq).then_some(Unfiled { session, claim, after, behind, seq: own.row.seq })
@@ -183,9 +198,27 @@ impl Published {
         }
     }
 
+    /// The sessions that other nodes may take up.
+    pub(crate) fn movable(&self) -> Vec<SessionId> {
+        let movable = |own: &&Own| own.row.partition == Partition::Failover;
+        self.sessions.values().filter(movable).map(|own| own.row.session.clone()).collect()
+    }
+
+    /// Those of them that other nodes have taken up, and which.
+    pub(crate) fn superseded(&self) -> Vec<(SessionId, NodeName)> {
+        let movable = |own: &&Own| own.row.partition == Partition::Failover;
+        let by = |own: &Own| Some((own.row.session.clone(), own.others.clone()?));
+        self.sessions.values().filter(movable).filter_map(by).collect()
+    }
+
+    /// A session is not there any more.
+    pub(crate) fn forget(&mut self, session: &SessionId) {
+        self.sessions.remove(session);
+    }
+
     /// How many events are not in the archive.
     pub(crate) fn lag(&self) -> u64 {
-        let own = self.sessions.values().filter(|own| !own.is_others);
+        let own = self.sessions.values().filter(|own| own.others.is_none());
         own.map(|own| own.row.seq.saturating_sub(own.filed())).sum()
     }
 
@@ -224,7 +257,6 @@ fn is_news(before: &SessionRecord, now: &SessionRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::NodeName;
     use crate::record::{Epoch, NodeId};
     use serde_json::json;
 

@@ -105,6 +105,9 @@ pub struct SessionRecord {
     /// By whom it was created; None for a caller without a token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creator: Option<Creator>,
+    /// Its owner has claimed it, and is still to take it up from the archive.
+    #[serde(default)]
+    pub taking_up: bool,
     /// Its last event.
     pub seq: u64,
     /// Whether its last run is over.
@@ -132,6 +135,7 @@ impl SessionRecord {
             epoch: None,
             partition: Partition::default(),
             creator: None,
+            taking_up: false,
             seq: 0,
             ended: false,
             created_ms: 0,

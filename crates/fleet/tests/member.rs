@@ -1,8 +1,8 @@
 //! Nodes of a fleet and what each knows of the others, over an engine in memory whose links can be cut.
 
 use acpd_fleet::{
-    Engine, Expected, Lease, Local, Member, Memory, NodeId, NodeName, NodeRecord, Owned, Partition, Pending,
-    Piece, Row, Run, epoch_of,
+    Engine, Expected, History, Lease, Local, Member, Memory, NodeId, NodeName, NodeRecord, Owned, Partition,
+    Pending, Piece, Row, Run, SessionRecord, epoch_of,
 };
 use acpd_record::SessionId;
 use parking_lot::Mutex;
@@ -20,17 +20,32 @@ const PATIENCE: Duration = Duration::from_secs(25);
 
 /// The sessions of a node, as a log would have them.
 #[derive(Debug, Default)]
-struct Sessions(Mutex<BTreeMap<SessionId, Row>>);
+struct Sessions(Mutex<BTreeMap<SessionId, Row>>, Mutex<Done>);
+
+/// What was done to sessions.
+#[derive(Debug, Default)]
+struct Done {
+    /// None: nothing was said yet.
+    is_fenced: Option<bool>,
+    superseded: Vec<(SessionId, NodeName)>,
+    taken_up: Vec<(SessionId, u64)>,
+    /// So often a session is not taken up.
+    refused: u32,
+}
 
 impl Sessions {
     fn put(&self, session: &str, state: &str, changed_ms: i64) {
+        self.put_as(session, state, changed_ms, Partition::Local);
+    }
+
+    fn put_as(&self, session: &str, state: &str, changed_ms: i64, partition: Partition) {
         let id = id(session);
         let info = json!({"sessionId": session, "state": state, "updatedAt": changed_ms});
         let seq = changed_ms.unsigned_abs();
         let row = Row {
             session: id.clone(),
             creator: None,
-            partition: Partition::Local,
+            partition,
             seq,
             ended: false,
             created_ms: 0,
@@ -61,6 +76,40 @@ impl Local for Sessions {
         let (first, last) = (after + 1, seq.min(after + RUN));
         let run = Run { first, last, bytes: format!("{first}-{last}").into() };
         Box::pin(async move { Ok((first <= last).then_some(run)) })
+    }
+
+    fn fence(&self, within: Option<Duration>) {
+        self.1.lock().is_fenced = Some(within.is_some());
+    }
+
+    fn supersede<'a>(&'a self, session: &'a SessionId, by: &'a NodeName) -> Pending<'a, Result<(), String>> {
+        self.0.lock().remove(session);
+        self.1.lock().superseded.push((session.clone(), by.clone()));
+        Box::pin(async { Ok(()) })
+    }
+
+    fn take_up<'a>(
+        &'a self,
+        record: &'a SessionRecord,
+        mut history: History,
+    ) -> Pending<'a, Result<(), String>> {
+        Box::pin(async move {
+            let left = self.1.lock().refused.checked_sub(1);
+            if let Some(left) = left {
+                self.1.lock().refused = left;
+                return Err("the disk is full".to_owned());
+            }
+            let mut runs = Vec::new();
+            while let Some(run) = history.next().await.map_err(|error| error.to_string())? {
+                runs.push((run.first, run.last));
+            }
+            let last = history.last();
+            assert!(is_whole(&runs, last));
+            self.1.lock().taken_up.push((record.session.clone(), last));
+            let changed_ms = i64::try_from(last).expect("few");
+            self.put_as(record.session.as_str(), "ended", changed_ms, record.partition);
+            Ok(())
+        })
     }
 }
 
@@ -134,6 +183,21 @@ async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     };
     let found = tokio::time::timeout(PATIENCE, found).await;
     found.unwrap_or_else(|_| panic!("it never came to this: {what}"))
+}
+
+impl Node {
+    /// It is killed: it does nothing more.
+    fn kill(&self) {
+        self.task.abort();
+    }
+
+    fn is_fenced(&self) -> bool {
+        self.sessions.1.lock().is_fenced == Some(true)
+    }
+
+    fn taken_up(&self) -> Vec<(SessionId, u64)> {
+        self.sessions.1.lock().taken_up.clone()
+    }
 }
 
 fn state(owned: &Owned) -> &str {
@@ -335,4 +399,119 @@ async fn what_was_claimed_is_not_added_to() {
     until("nothing of it is to be added", || (a.member.lag() == 0).then_some(())).await;
     let (last, _) = memory.last(&session).await.expect("it answers").expect("it is there");
     assert_eq!(last, opening);
+}
+
+/// How long a lease, the margin and what comes behind take.
+const TAKEN_UP: Duration = Duration::from_secs(20 + 7 + 3 * 5);
+
+async fn within<T>(time: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = tokio::time::Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < time, "it never came to this: {what}");
+        // tidy: allow sleep, the clock is paused, and goes on only while all wait
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+// design fleet, partition: a session of a lost node is taken up once, with all its history, if it may be; then it is the new node's
+#[tokio::test(start_paused = true)]
+async fn a_session_of_a_lost_node_is_taken_up_once() {
+    let memory = Memory::new(LEASE);
+    let [of_a, of_b, of_c] = [(); 3].map(|()| Arc::<Sessions>::default());
+    let a = node(&memory, "a", "1", "x", &of_a);
+    let others = [node(&memory, "b", "2", "x", &of_b), node(&memory, "c", "3", "x", &of_c)];
+    of_a.put_as("s", "running", 100, Partition::Failover);
+    of_a.put("t", "running", 101);
+    let [b, c] = &others;
+    // The disk of the node that has the most room is full at first.
+    of_c.put("u", "idle", 1);
+    of_b.1.lock().refused = 2;
+    let told = || b.member.elsewhere(&id("s")).filter(|owned| owned.session.archived == 100);
+    let before = until("it is archived", told).await.session;
+    until("it may run", || (!a.is_fenced() && of_a.1.lock().is_fenced.is_some()).then_some(())).await;
+    let lost = tokio::time::Instant::now();
+    a.kill();
+    let taken = |node: &Node| !node.taken_up().is_empty();
+    within(TAKEN_UP, "it is taken up", || others.iter().any(taken).then_some(())).await;
+    assert!(lost.elapsed() >= LEASE, "not before the lease is over");
+    // tidy: allow sleep, on a clock that is paused nothing marks that nothing more is done
+    tokio::time::sleep(LEASE * 3).await;
+    assert_eq!((b.taken_up(), c.taken_up()), (vec![(id("s"), 100)], vec![]));
+    let owned = c.member.elsewhere(&id("s")).expect("it is b's");
+    assert_eq!((&owned.session.node, owned.gone_for, owned.session.taking_up), (&name("b"), None, false));
+    assert!(owned.session.epoch > before.epoch);
+    let left = c.member.elsewhere(&id("t")).expect("it is a's");
+    assert!(left.session.node == name("a") && left.gone_for.is_some());
+    // It goes on there.
+    of_b.put_as("s", "running", 200, Partition::Failover);
+    let goes_on = || c.member.elsewhere(&id("s")).filter(|owned| owned.session.archived == 200);
+    until("it goes on", goes_on).await;
+    assert!(is_whole(&archived(&c.member, "s", 0).await, 200));
+
+    // Its first node is back, and has more of it.
+    drop(a);
+    of_a.put_as("s", "running", 150, Partition::Failover);
+    let again = node(&memory, "a", "1", "y", &of_a);
+    let superseded = || Some(of_a.1.lock().superseded.clone()).filter(|superseded| !superseded.is_empty());
+    assert_eq!(until("it learns it", superseded).await, [(id("s"), name("b"))]);
+    until("its other sessions may run", || (!again.is_fenced()).then_some(())).await;
+    assert!(is_whole(&archived(&c.member, "s", 0).await, 200), "it has added nothing");
+    assert_eq!(again.member.elsewhere(&id("s")).map(|owned| owned.session.node), Some(name("b")));
+    assert!(again.member.elsewhere(&id("t")).is_none(), "that is its own");
+}
+
+// design fleet, partition: an owner that is cut off ends its session before another may take it up, and does not begin again
+// before it has read whose it is
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_is_cut_off_ends_first() {
+    let memory = Memory::new(LEASE);
+    let [of_a, of_b] = [(); 2].map(|()| Arc::<Sessions>::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    of_a.put_as("s", "running", 100, Partition::Failover);
+    of_a.put_as("t", "running", 101, Partition::Failover);
+    let told = || (a.member.lag() == 0 && b.member.sessions_elsewhere(|_| true).len() == 2).then_some(());
+    until("they are known", told).await;
+    until("they may run", || (of_a.1.lock().is_fenced == Some(false)).then_some(())).await;
+    a.link.cut(true);
+    let cut = tokio::time::Instant::now();
+    until("it is fenced", || a.is_fenced().then_some(())).await;
+    assert!(cut.elapsed() < LEASE, "{:?}", cut.elapsed());
+    assert_eq!(b.taken_up(), []);
+    within(TAKEN_UP, "both are taken up", || (b.taken_up().len() == 2).then_some(())).await;
+    assert!(a.is_fenced());
+    a.link.cut(false);
+    until("it may run what is its own", || (!a.is_fenced()).then_some(())).await;
+    let mut superseded = of_a.1.lock().superseded.clone();
+    superseded.sort();
+    assert_eq!(superseded, [(id("s"), name("b")), (id("t"), name("b"))], "before that");
+}
+
+// design fleet, partition: a node that is away for less than its lease keeps its sessions
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_back_in_time_keeps_its_sessions() {
+    let memory = Memory::new(LEASE);
+    let [of_a, of_b] = [(); 2].map(|()| Arc::<Sessions>::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    of_a.put_as("s", "running", 100, Partition::Failover);
+    until("it is known", || b.member.elsewhere(&id("s"))).await;
+    until("it may run", || (of_a.1.lock().is_fenced == Some(false)).then_some(())).await;
+    for _ in 0..3 {
+        a.link.cut(true);
+        until("it is fenced", || a.is_fenced().then_some(())).await;
+        a.link.cut(false);
+        until("it may run again", || (!a.is_fenced()).then_some(())).await;
+    }
+    // A node that leaves may come back as well: its next version, with the agents that were kept.
+    a.member.leave().await;
+    a.kill();
+    // tidy: allow sleep, on a clock that is paused nothing marks that nothing is done
+    tokio::time::sleep(LEASE).await;
+    drop(a);
+    let _again = node(&memory, "a", "1", "y", &of_a);
+    // tidy: allow sleep, on a clock that is paused nothing marks that nothing is done
+    tokio::time::sleep(LEASE * 3).await;
+    assert_eq!((b.taken_up(), of_a.1.lock().superseded.clone()), (vec![], vec![]));
 }

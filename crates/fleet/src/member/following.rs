@@ -11,6 +11,12 @@ impl Member {
             if let Ok(mut changes) = told {
                 self.shared.directory.write().directory.apply(Change::Again, self.now());
                 while let Some(change) = changes.recv().await {
+                    if let Change::Session(record, revision) = &change {
+                        let me = self.me();
+                        if record.node_id != me.id {
+                            self.shared.published.lock().found(record, *revision, &me);
+                        }
+                    }
                     let mut watched = self.shared.directory.write();
                     watched.directory.apply(change, self.now());
                     watched.is_told = watched.directory.is_complete();

@@ -34,6 +34,7 @@ impl Member {
                     let latest = rows.iter().map(|row| row.changed_ms).max();
                     since_ms = latest.map_or(since_ms, |latest| since_ms.max(latest - OVERLAP_MS));
                     rows.into_iter().for_each(|row| self.learn(row));
+                    self.shared.published.lock().learned();
                 }
             }
             if self.is_stale() {
@@ -100,7 +101,8 @@ impl Member {
         let me = self.me();
         {
             let watched = self.shared.directory.read();
-            let of_earlier_lives = watched.directory.sessions().filter(|session| session.node_id == me.id);
+            let is_own = |session: &&SessionRecord| session.node_id == me.id && !session.taking_up;
+            let of_earlier_lives = watched.directory.sessions().filter(is_own);
             let of_earlier_lives = of_earlier_lives.filter(|session| !there.contains(&session.session));
             let entry =
                 |session: &SessionRecord| watched.directory.session(&session.session).map(|(_, at)| at);

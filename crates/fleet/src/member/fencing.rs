@@ -1,0 +1,77 @@
+//! The fence: a node that the engine has not heard for two thirds of a lease ends the sessions that others may take up, by its own
+//! clock, before any other may do so; and lets them begin again once it has read that they are still its own.
+
+use super::{Local, Member};
+use crate::engine::EngineError;
+use crate::lease::Standing;
+use acpd_record::SessionId;
+use futures_util::{StreamExt, stream};
+use std::time::Duration;
+
+/// How often a node looks how it stands.
+const PACE: Duration = Duration::from_millis(100);
+/// Entries that are read at a time.
+const AT_ONCE: usize = 32;
+
+impl Member {
+    /// Raises the fence, and lowers it.
+    pub(super) async fn fence(&self, local: &dyn Local) -> ! {
+        let mut is_fenced = true;
+        loop {
+            if self.standing() == Standing::Fenced {
+                if !is_fenced {
+                    tracing::warn!(
+                        "the fleet has not heard of this node in time: sessions that others may take up end"
+                    );
+                }
+                is_fenced = true;
+                local.fence(Some(self.shared.lease.ending()));
+            } else if is_fenced && self.shared.directory.read().is_told && self.owns_what_it_has().await {
+                is_fenced = false;
+                local.fence(None);
+            }
+            tokio::time::sleep(PACE).await;
+        }
+    }
+
+    /// Whether all sessions that others may take up are known to be this node's; those that are not have ended then.
+    async fn owns_what_it_has(&self) -> bool {
+        if !self.shared.published.lock().is_learned() {
+            return false;
+        }
+        let movable = self.shared.published.lock().movable();
+        let read = async |session: SessionId| {
+            let found = self.shared.engine.session(&session).await?;
+            let (mut published, me) = (self.shared.published.lock(), self.me());
+            if let Some((record, revision)) = found {
+                published.found(&record, revision, &me);
+            }
+            Ok::<(), EngineError>(())
+        };
+        let all = stream::iter(movable).map(read).buffer_unordered(AT_ONCE);
+        let is_known = all.all(async |read| read.is_ok()).await;
+        let has_others = !self.shared.published.lock().superseded().is_empty();
+        is_known && !has_others && self.standing() != Standing::Fenced
+    }
+
+    /// Ends what other nodes have taken up, and sets it aside.
+    pub(super) async fn supersede(&self, local: &dyn Local) -> ! {
+        loop {
+            let superseded = self.shared.published.lock().superseded();
+            let ending = stream::iter(superseded).for_each_concurrent(AT_ONCE, |(session, by)| async move {
+                match local.supersede(&session, &by).await {
+                    Ok(()) => {
+                        tracing::warn!(%session, %by, "another node has taken this session up");
+                        self.shared.published.lock().forget(&session);
+                    }
+                    Err(reason) => {
+                        tracing::warn!(%session, %by, reason, "a session that another node has taken up stays for now");
+                        tokio::time::sleep(self.shared.lease.heartbeat()).await;
+                    }
+                }
+            });
+            ending.await;
+            tokio::time::sleep(PACE).await;
+        }
+    }
+}
