@@ -21,6 +21,7 @@ mod message;
 mod metrics;
 mod nats_server;
 mod network;
+mod network_link;
 mod noise;
 #[cfg(feature = "schema")]
 mod oracle;
@@ -50,6 +51,7 @@ pub use legality::judge_log;
 pub use message::{Message, initialize, request};
 pub use metrics::{until_counted, until_stalled};
 pub use nats_server::{NatsServer, place as nats_place};
+pub use network_link::{Carries, NetworkLink};
 pub use noise::{fill_the_disk, noise};
 #[cfg(feature = "schema")]
 pub use oracle::{check_from_agent, check_from_client};
