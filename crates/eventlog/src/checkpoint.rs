@@ -45,6 +45,11 @@ impl WaitingCheckpoints {
         self.waiting().pop_front()
     }
 
+    /// A session has another id.
+    pub(crate) fn rename(&self, id: &str, new: &str) {
+        self.waiting().iter_mut().filter(|(of, _)| of == id).for_each(|(of, _)| new.clone_into(of));
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting().is_empty()
     }

@@ -108,6 +108,17 @@ impl WaitingPieces {
         self.0.lock().pop_front()
     }
 
+    /// A session has another id.
+    pub(crate) fn rename(&self, id: &str, new: &str) {
+        for piece in &mut *self.0.lock() {
+            if let Piece::Index(indexing, _) = piece
+                && indexing.session == id
+            {
+                new.clone_into(&mut indexing.session);
+            }
+        }
+    }
+
     /// Those that wait for an answer learn that there will be none.
     pub(crate) fn abandon(&self) {
         self.0.lock().clear();

@@ -234,7 +234,7 @@ pub(crate) fn write_time(
         .map(drop)
 }
 
-fn put_info(connection: &Connection, session: i64, info: &[u8]) -> rusqlite::Result<()> {
+pub(crate) fn put_info(connection: &Connection, session: i64, info: &[u8]) -> rusqlite::Result<()> {
     connection
         .prepare_cached("INSERT OR REPLACE INTO info (session, info) VALUES (?1, ?2)")?
         .execute(params![session, info])

@@ -6,7 +6,9 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use acpd_eventlog::{Appender, Batch, EventLog, IndexUpdate, NewSession, Options, WriteError};
+use acpd_eventlog::{
+    Appender, Batch, EventLog, IndexUpdate, NewSession, Options, Renamed, Unchanged, WriteError,
+};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
@@ -66,6 +68,7 @@ async fn part() {
     match part.as_str() {
         "fill" => fill(log).await,
         "moved" => move_for_ever(log).await,
+        "renamed" => rename_for_ever(log).await,
         id => write_for_ever(log, id).await,
     }
 }
@@ -104,6 +107,22 @@ async fn move_for_ever(log: EventLog) {
         adopted.append_durable(stands(batch(last, 1), last)).await.expect("room on the disk");
         say(&last.to_string());
         owner = heir;
+    }
+}
+
+/// A session that gets one id after the other.
+async fn rename_for_ever(log: EventLog) {
+    let mut appender = appender(&log, "id-0").await;
+    appender.append_durable(batch(1, 40)).await.expect("room on the disk");
+    let (ended, owner) = (Some(true), Some(None));
+    let over = IndexUpdate { updated_ms: 0, ended, owner, ..IndexUpdate::default() };
+    appender.append_final(Batch::index_only(over)).await.expect("room on the disk");
+    for next in 1_i64.. {
+        let seen = Unchanged { last_seq: 40, updated_ms: next - 1 };
+        let (id, info) = (format!("id-{next}"), next.to_string().into_bytes());
+        let renamed = Renamed { id, info, at_ms: next };
+        assert!(log.rename(&format!("id-{}", next - 1), seen, renamed).await.expect("room on the disk"));
+        say(&next.to_string());
     }
 }
 
@@ -209,6 +228,28 @@ async fn a_killed_host_has_adopted_or_not() {
         adopted.append_durable(batch(there + 2, 1)).await.unwrap();
         drop(adopted);
         assert_eq!(check(&log, "moved").await, there + 2);
+        log.close().await;
+    }
+}
+
+// design fleet, partition: a process that is killed while it renames leaves the one id or the other, never both and never none
+#[tokio::test]
+async fn a_killed_process_has_renamed_or_not() {
+    for round in 0..20_u64 {
+        let dir = TempDir::new().unwrap();
+        let mut part = Part::start("renamed", dir.path(), None);
+        let mut reported = 0;
+        for _ in 0..1 + round * round * 7 % 60 {
+            reported = part.hear().expect("it renames").parse().unwrap();
+        }
+        reported = part.kill().max(reported);
+        let log = open(dir.path());
+        let rows = log.list(Default::default()).await.unwrap();
+        let [row] = &rows[..] else { panic!("one session, and not {rows:?}") };
+        let there: u64 = row.id.strip_prefix("id-").and_then(|number| number.parse().ok()).unwrap();
+        assert!(there == reported || there == reported + 1, "{there} of {reported} names");
+        assert_eq!((&row.info[..], row.updated_ms), (there.to_string().as_bytes(), there as i64));
+        assert_eq!(check(&log, &row.id).await, 40);
         log.close().await;
     }
 }
