@@ -76,6 +76,7 @@ impl Joined {
         let seers = config.tokens.values().filter(sees_all).map(print).collect();
         let agents = host.agents().specs().iter().map(|spec| spec.name.clone()).collect();
         self.most.store(config.limits.sessions.get(), Ordering::Relaxed);
+        host.in_fleet(config.fleet.partition);
         self.member.change(|record| {
             (record.seers, record.agents, record.labels) = (seers, agents, config.fleet.labels.clone());
         });

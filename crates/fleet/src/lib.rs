@@ -16,6 +16,7 @@ mod placing;
 mod published;
 mod record;
 
+pub use acpd_record::Partition;
 pub use archive::{Assembly, GoesOn, MOST_BYTES, Piece, Position, Run, goes_on};
 pub use directory::{Directory, Reach};
 pub use engine::{Asked, Change, Changes, Engine, EngineError, Expected, Pending, Revision, epoch_of};
@@ -26,4 +27,4 @@ pub use memory::Memory;
 pub use name::{NodeName, NodeNameError};
 pub use placing::{Refused, Wanted};
 pub use published::Row;
-pub use record::{Creator, Epoch, NodeId, NodeRecord, Partition, SessionRecord};
+pub use record::{Creator, Epoch, NodeId, NodeRecord, SessionRecord};

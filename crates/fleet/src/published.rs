@@ -6,8 +6,8 @@
 use crate::archive::Position;
 use crate::engine::{Expected, Revision, epoch_of};
 use crate::name::NodeName;
-use crate::record::{Creator, Epoch, NodeRecord, Partition, SessionRecord};
-use acpd_record::SessionId;
+use crate::record::{Creator, Epoch, NodeRecord, SessionRecord};
+use acpd_record::{Partition, SessionId};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! What stands in the directory: the nodes, and the sessions with their owners.
 
 use crate::name::NodeName;
-use acpd_record::SessionId;
+use acpd_record::{Partition, SessionId};
 use serde::{Deserialize, Serialize};
 
 /// Which claim of a session it is. Later claims have greater ones: it is the engine's revision of the claim.
@@ -72,17 +72,6 @@ pub struct Creator {
     pub name: String,
     /// A fingerprint of the hash of the token.
     pub fingerprint: String,
-}
-
-/// What becomes of a session whose node the engine has lost (contract 7.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Partition {
-    /// It belongs to its node, and waits for it.
-    #[default]
-    Local,
-    /// Another node takes it up.
-    Failover,
 }
 
 /// A session and its owner.

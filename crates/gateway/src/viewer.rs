@@ -6,6 +6,7 @@
 //! `_sandboxagent/session/ended` of the run that is watched, once, last. Owned by its connection: it ends when the
 //! connection lets go of it. [`ViewerCore`] decides; this shell has the cursor, the queue and the outbox, and performs.
 
+mod addressing;
 mod core;
 mod effects;
 mod handle;

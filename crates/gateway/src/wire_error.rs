@@ -90,6 +90,7 @@ pub(crate) fn wire_error(error: &HostError) -> WireError {
         | HostError::SearchOff
         | HostError::Broken
         | HostError::Draining
+        | HostError::Fenced
         | HostError::ShuttingDown => codes::INTERNAL_ERROR,
     };
     WireError::Own { code, message: one_line(error), data: data(error).map(Box::new) }

@@ -23,8 +23,8 @@ use crate::setup::{permission_mode, session_setup, stored_setup};
 use crate::transcript::{Transcript, TranscriptRecorder};
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{
-    AgentState, Event, Json, NativeSessionId, PermissionMode, Position, Projection, Reason, RunStarted,
-    SessionId, SessionMeta, TerminationInfo,
+    AgentState, Event, Json, NativeSessionId, PermissionMode, Position, Projection, RawMessage, Reason,
+    RunStarted, SessionId, SessionMeta, TerminationInfo,
 };
 use acpd_supervisor::Pending;
 use bytes::Bytes;
@@ -32,8 +32,19 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Why an agent is asked for a new session at once.
-const IMPORTED: &str = "it was imported, so its agent can go on with a transcript only";
+/// Why the agent of a session that it never named is asked for a new one at once; None: it is not asked.
+fn why_anew(meta: &SessionMeta) -> Option<&'static str> {
+    match (meta.imported, &meta.set_aside) {
+        (true, _) => Some("it was imported, so its agent can go on with a transcript only"),
+        (false, Some(_)) => Some(
+            "another node has taken it up, so that the agent here can go on with this copy with a transcript only",
+        ),
+        (false, None) => None,
+    }
+}
+
+/// Why no agent goes on with a session.
+const NEVER_NAMED: &str = "the agent never named it";
 
 /// How an agent goes on with a session.
 struct Restored {
@@ -201,7 +212,10 @@ impl Host {
         let claim = claim.transpose()?;
         let restored = match &claim {
             Some(_) => self.restore(agent, params).await,
-            None => self.begin_anew(agent, &params, IMPORTED.to_owned()).await,
+            None => {
+                let why = why_anew(&ended.meta).unwrap_or(NEVER_NAMED);
+                self.begin_anew(agent, &params, why.to_owned()).await
+            }
         };
         let restored = restored.map_err(|error| match error {
             Refusal::Host(error) => error,
@@ -214,7 +228,7 @@ impl Host {
                 drop(claim);
                 named.claim(restored.method, agent)?
             }
-            (None, claim) => claim.ok_or_else(|| HostError::not_resumable(id, IMPORTED))?,
+            (None, claim) => claim.ok_or_else(|| HostError::not_resumable(id, NEVER_NAMED))?,
         };
         Ok((restored, claim))
     }
@@ -253,12 +267,18 @@ impl Host {
             ended.meta.native_session_id = Some(named.native.clone());
             ended.native = Some(named.native.clone());
         }
-        let native = ended.native.ok_or_else(|| HostError::not_resumable(id, IMPORTED))?;
+        let title = title_of_copy(&ended.meta, &projection, id);
+        let title = title.as_deref().map(|line| Event::Update(RawMessage::stored(line)));
+        if let Some(title) = &title {
+            projection.apply(Position { seq: last + 2, at_ms: now }, title);
+        }
+        let native = ended.native.ok_or_else(|| HostError::not_resumable(id, NEVER_NAMED))?;
         let earlier = ended.meta.run_started(projection.runs());
         (ended.meta.permission_mode, ended.meta.keeper) = (mode, agent.keeper());
         ended.meta.tell(&projection);
         let mut batch = Batch::new();
         recording::push(&mut batch, now, &started);
+        title.iter().for_each(|title| recording::push(&mut batch, now, title));
         batch.update_index(IndexUpdate {
             updated_ms: now,
             ended: Some(false),
@@ -352,6 +372,7 @@ impl Host {
         if let Some(end) = end.as_ref().filter(|end| end.reason == Reason::Terminated) {
             return Err(HostError::Terminated { id: id.to_string(), info: Arc::new(end.clone()) });
         }
+        self.shared.fleet.fence.pass(meta.partition)?;
         let reason = end.map(|end| end.reason);
         let native = meta.native_session_id.clone();
         if native.is_none() {
@@ -360,18 +381,17 @@ impl Host {
         Ok(Ended { row, meta, native, failed: reason == Some(Reason::Error) })
     }
 
-    /// An agent does not know a session that was imported, so it goes on with a transcript or not at all.
+    /// An agent does not know a session that was imported or set aside, so it goes on with a transcript or not at all.
     fn check_without_native(&self, id: &SessionId, agent: &str, meta: &SessionMeta) -> Result<(), HostError> {
         let gives_transcripts = || {
             let specs = self.shared.agents.specs();
             specs.iter().any(|spec| spec.name == agent && spec.resume_with_transcript)
         };
-        match meta.imported {
-            false => Err(HostError::not_resumable(id, "the agent never named it")),
-            true if gives_transcripts() => Ok(()),
-            true => {
-                let entry =
-                    format!("{IMPORTED}; resume_with_transcript = true in [agents.{agent}] gives it one");
+        match why_anew(meta) {
+            None => Err(HostError::not_resumable(id, NEVER_NAMED)),
+            Some(_) if gives_transcripts() => Ok(()),
+            Some(why) => {
+                let entry = format!("{why}; resume_with_transcript = true in [agents.{agent}] gives it one");
                 Err(HostError::not_resumable(id, entry))
             }
         }
@@ -393,6 +413,12 @@ impl Host {
         let projection = store.recall_each(id, meta, last, |event| transcript.see(event)).await?;
         Ok((projection, transcript.finish()))
     }
+}
+
+/// The event that gives a copy that was set aside its title, in its first run. Its log has that of the session.
+fn title_of_copy(meta: &SessionMeta, log: &Projection, id: &SessionId) -> Option<Vec<u8>> {
+    let title = meta.title.as_deref().filter(|_| meta.set_aside.is_some())?;
+    (log.snapshot().title() != Some(title)).then(|| acpd_record::chosen_title(id, title))
 }
 
 fn refusal(agent: &AgentHandle, method: &str, error: &AgentError) -> String {

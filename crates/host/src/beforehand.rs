@@ -8,8 +8,8 @@ use crate::agent::AgentRef;
 use crate::attempts::Attempt;
 use crate::error::HostError;
 use crate::host::Host;
-use crate::setup::{chosen_title, permission_mode, session_setup};
-use acpd_record::SessionId;
+use crate::setup::{chosen_title, partition, permission_mode, session_setup};
+use acpd_record::{Partition, SessionId};
 use acpd_supervisor::Pending;
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -22,7 +22,18 @@ impl Host {
     pub(crate) fn check_new(&self, params: Option<&Bytes>) -> Result<(), HostError> {
         let (_, params) = session_setup(params.cloned())?;
         chosen_title(&params)?;
+        self.policy_of_new(&params)?;
         permission_mode(&params).map(drop)
+    }
+
+    /// What becomes of a session with these params when its node is cut off.
+    ///
+    /// # Errors
+    /// When they do not say it right, or no such session may run now.
+    pub(crate) fn policy_of_new(&self, params: &[u8]) -> Result<Partition, HostError> {
+        let fleet = &self.shared.fleet;
+        let policy = fleet.policy(partition(params)?)?;
+        fleet.fence.pass(policy).map(|()| policy)
     }
 
     /// Whether the session `source` can be forked on `agent`; `known` is a process of it that told what it can do.

@@ -144,14 +144,17 @@ impl Host {
     /// A session that is live; None when it may be activated.
     ///
     /// # Errors
-    /// When there is none of that id, it was terminated, or another process has it.
+    /// When there is none of that id, it was terminated, another process has it, or it may not run now.
     pub async fn find_live(&self, id: &SessionId) -> Result<Option<Joined>, HostError> {
         match self.session(id).await {
             // Else it has ended just now.
-            Ok(live) => Ok(live.attach().await.ok().map(|attached| {
-                let until = attached.seq;
-                Joined { live, attached, until, earlier: None }
-            })),
+            Ok(live) => {
+                live.pass_fence()?;
+                Ok(live.attach().await.ok().map(|attached| {
+                    let until = attached.seq;
+                    Joined { live, attached, until, earlier: None }
+                }))
+            }
             // Final, so no process is started to find that out.
             Err(HostError::SessionEnded { id, info }) if info.reason == Reason::Terminated => {
                 Err(HostError::Terminated { id, info })

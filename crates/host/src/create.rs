@@ -82,6 +82,7 @@ impl Host {
     ) -> Result<NewSession, HostError> {
         let (cwd, params) = session_setup(params)?;
         let (mode, title) = (permission_mode(&params)?, chosen_title(&params)?);
+        let policy = self.policy_of_new(&params)?;
         let setup = params.clone();
         let answer = self.shared.agents.ask_for_session(agent, method::SESSION_NEW, params).await?;
         if answer.is_error {
@@ -94,6 +95,7 @@ impl Host {
         let mut meta = SessionMeta::default();
         meta.native_session_id = Some(named.native.clone());
         meta.permission_mode = mode;
+        meta.partition = policy;
         meta.title = title;
         meta.created_under.clone_from(&creator.key);
         let begun = async {

@@ -194,7 +194,7 @@ impl Host {
             Err(HostError::SessionEnded { info, .. })
                 if matches!(
                     info.cause,
-                    Some(Cause::DaemonLost | Cause::DaemonShutdown | Cause::DaemonUpgrade)
+                    Some(Cause::DaemonLost | Cause::DaemonShutdown | Cause::DaemonUpgrade | Cause::Fenced)
                 ) => {}
             prompted => return prompted.map(|_| id.clone()),
         }

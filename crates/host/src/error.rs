@@ -199,6 +199,12 @@ pub enum HostError {
         "this node takes no new sessions; create it on another node, or have this one take them again: acpd nodes undrain"
     )]
     Draining,
+    /// The session may be taken up by another node now, so it does not run here.
+    #[error(
+        "the fleet has not heard of this node in time, so that another node may take this session up; nothing was done: try again, or \
+         at another node"
+    )]
+    Fenced,
     /// The host is shutting down.
     #[error("server shutting down; reload sessions after restart")]
     ShuttingDown,

@@ -12,7 +12,7 @@ use crate::error::HostError;
 use crate::host::Host;
 use crate::store::SessionStore;
 use acpd_eventlog::{Block, Cursor, SessionRow};
-use acpd_record::{Event, ExportHead, ExportedEvent, SessionId, SessionMeta};
+use acpd_record::{Event, ExportHead, ExportedEvent, SessionId, SessionMeta, under_id};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -32,6 +32,8 @@ pub enum ExportForm {
 /// A session on its way out.
 pub struct SessionExport {
     id: SessionId,
+    /// The id that it had, and that older events name.
+    former: Option<SessionId>,
     /// Its first line, until that was taken.
     head: Option<ExportHead>,
     blocks: Blocks,
@@ -66,8 +68,7 @@ impl Host {
     }
 }
 
-fn head(id: &SessionId, row: &SessionRow) -> ExportHead {
-    let meta = SessionMeta::read(&row.info);
+fn head(id: &SessionId, row: &SessionRow, meta: SessionMeta) -> ExportHead {
     ExportHead {
         session_id: id.clone(),
         agent: row.agent.clone(),
@@ -88,7 +89,10 @@ impl SessionExport {
         form: ExportForm,
     ) -> Result<Self, HostError> {
         let blocks = Blocks::Log(store.log.cursor(id.as_str(), 0).await?);
-        Ok(Self::new(head(id, row), row.last_seq, blocks, form))
+        let mut meta = SessionMeta::read(&row.info);
+        let former = meta.set_aside.take().map(|session| session.id);
+        let export = Self::new(head(id, row, meta), row.last_seq, blocks, form);
+        Ok(Self { former, ..export })
     }
 
     /// An export of a session whose events are not in a log here, but come as blocks, in order and from the first on.
@@ -106,7 +110,7 @@ impl SessionExport {
             ExportForm::Jsonl => (head.events, None),
             ExportForm::Markdown => (last, Some(Box::default())),
         };
-        Self { id: head.session_id.clone(), head: Some(head), blocks, until, markdown }
+        Self { id: head.session_id.clone(), former: None, head: Some(head), blocks, until, markdown }
     }
 
     /// The next piece; `None` at the end.
@@ -129,7 +133,10 @@ impl SessionExport {
         let block = self.blocks.next().await?.ok_or_else(gone)?;
         match &mut self.markdown {
             Some(markdown) => Ok(Some(told(markdown, &block, self.until).into())),
-            None => lines(&block, self.until).map(Some),
+            None => {
+                let former = self.former.as_ref().map(|former| (former, &self.id));
+                lines(&block, self.until, former).map(Some)
+            }
         }
     }
 }
@@ -160,15 +167,18 @@ impl std::fmt::Debug for SessionExport {
     }
 }
 
-/// The events of a block up to `until`, a line each.
-fn lines(block: &Block, until: u64) -> Result<Bytes, HostError> {
+/// The events of a block up to `until`, a line each. Those of a session that had another id are under the one that it has.
+fn lines(block: &Block, until: u64, former: Option<(&SessionId, &SessionId)>) -> Result<Bytes, HostError> {
     let mut out = Vec::with_capacity(block.bytes() + block.bytes() / 4);
     for event in block.events().take_while(|event| event.seq <= until) {
         let line = ExportedEvent {
             seq: event.seq,
             at_ms: event.at_ms,
             kind: event.kind,
-            payload: event.payload.into(),
+            payload: match former {
+                Some((former, id)) => under_id(event.payload, former, id),
+                None => event.payload.into(),
+            },
         };
         line.write(&mut out).map_err(|error| HostError::History { detail: error.to_string() })?;
     }

@@ -102,6 +102,7 @@ impl Host {
         meta.native_session_id = Some(named.native.clone());
         meta.forked_from = Some(source);
         meta.permission_mode = mode;
+        meta.partition = source_meta.partition;
         meta.title.clone_from(&source_meta.title);
         let (mut appender, projection) =
             self.create_record(id, agent, (&cwd, AgentState::default()), &mut meta, &creator).await?;
@@ -131,6 +132,7 @@ impl Host {
             return Err(HostError::not_resumable(source, reason));
         }
         let meta = SessionMeta::read(&row.info);
+        self.shared.fleet.fence.pass(meta.partition)?;
         let native = meta.native_session_id.clone();
         let native = native.ok_or_else(|| HostError::not_resumable(source, "the agent never named it"))?;
         let (cwd, params) = session_setup(params)?;

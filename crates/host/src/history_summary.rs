@@ -2,7 +2,7 @@
 
 use crate::clock::iso8601;
 use acpd_eventlog::SessionRow;
-use acpd_record::{LastTurn, ShownUsage, Tally};
+use acpd_record::{LastTurn, Partition, ShownUsage, Tally};
 use serde::Serialize;
 
 /// What a list shows of a session's log.
@@ -37,6 +37,9 @@ pub struct HistorySummary {
     pub last_turn: Option<LastTurnSummary>,
     /// Permission requests and elicitations of its agent that wait for an answer.
     pub open_questions: u64,
+    /// What becomes of it when its node is cut off, in a fleet; absent: it belongs to its node.
+    #[serde(skip_serializing_if = "Partition::is_local")]
+    pub partition: Partition,
     /// The node that has it, in a fleet.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub node: Option<OfNode>,
@@ -79,7 +82,7 @@ impl From<LastTurn> for LastTurnSummary {
 }
 
 impl HistorySummary {
-    pub(crate) fn of(row: &SessionRow, tally: Tally) -> Self {
+    pub(crate) fn of(row: &SessionRow, tally: Tally, partition: Partition) -> Self {
         let mut history = Self {
             created_ms: row.created_ms,
             created_at: iso8601(row.created_ms),
@@ -90,6 +93,7 @@ impl HistorySummary {
             turn_started_at: None,
             last_turn: None,
             open_questions: 0,
+            partition,
             node: None,
         };
         history.take(tally);

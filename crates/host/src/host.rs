@@ -2,6 +2,7 @@
 
 use crate::agent::{AgentFinder, AgentStarter, Agents, MethodMemory};
 use crate::continuity::Continuity;
+use crate::fleet_part::FleetPart;
 use crate::host_file::HostFile;
 use crate::recovery::Recovery;
 use crate::search::keep_indexing;
@@ -10,7 +11,7 @@ use crate::sessions::Sessions;
 use crate::spec::AgentSpec;
 use crate::store::SessionStore;
 use acpd_eventlog::{Cursor, CursorError, EventLog, Presence};
-use acpd_record::SessionId;
+use acpd_record::{Partition, SessionId};
 use acpd_supervisor::{Supervisor, TaskScope};
 use acpd_terminal::{TerminalSettings, Terminals};
 use std::collections::BTreeMap;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) closing: CancellationToken,
     /// No session is created; those that are there go on.
     pub(crate) drains: AtomicBool,
+    pub(crate) fleet: FleetPart,
 }
 
 impl Host {
@@ -77,8 +79,8 @@ impl Host {
         let recovery = Recovery::new(Arc::clone(&store));
         let agents = Agents::new(options.agents, options.finder, options.cwd, starter, &scope);
         let sessions = Sessions::new(terminals);
-        let drains = AtomicBool::new(false);
-        let shared = Shared { agents, store, recovery, sessions, scope, closing, drains };
+        let (drains, fleet) = (AtomicBool::new(false), FleetPart::default());
+        let shared = Shared { agents, store, recovery, sessions, scope, closing, drains, fleet };
         let host = Self { shared: Arc::new(shared) };
         let Shared { recovery, store, scope, closing, .. } = &*host.shared;
         if takes_over {
@@ -103,6 +105,30 @@ impl Host {
     /// Creates no sessions from now on, or creates them again. Those that are there go on.
     pub fn drain(&self, drains: bool) {
         self.shared.drains.store(drains, Ordering::Relaxed);
+    }
+
+    /// It is a node of a fleet, in which sessions that say nothing of it have this policy.
+    pub fn in_fleet(&self, default: Partition) {
+        self.shared.fleet.set(default);
+    }
+
+    /// The fleet may have given this node up, or has not: while it may, no session that another node may take up runs here. Those
+    /// that do are ended side by side, each by its own ladder, with cause `fenced`; none is created, forked, taken up or prompted
+    /// ([`HostError::Fenced`](crate::HostError::Fenced)). Waits for nothing.
+    pub fn fence(&self, is_fenced: bool) {
+        let Shared { fleet, sessions, scope, .. } = &*self.shared;
+        fleet.fence.set(is_fenced);
+        if !is_fenced {
+            return;
+        }
+        for session in sessions.live.all().into_iter().filter(SessionHandle::is_fenced) {
+            scope.spawn("fence", async move { session.end_fenced().await });
+        }
+    }
+
+    /// Whether sessions that another node may take up do not run here now.
+    pub fn is_fenced(&self) -> bool {
+        self.shared.fleet.fence.is_up()
     }
 
     /// Whether it shuts down, or has.

@@ -4,7 +4,7 @@
 //! this process or with it, is discarded. It is an ended one, of the client that imports it. The agent's own id of it is not
 //! known, so it goes on with a transcript only. Not here: what may be taken over (`import/intake.rs`).
 
-mod intake;
+pub(crate) mod intake;
 
 use crate::chain::chain;
 use crate::checkpoints;
@@ -16,7 +16,7 @@ use crate::journal;
 use crate::setup::Creator;
 use crate::store::SessionStore;
 use acpd_eventlog::{Batch, EventLog, IndexUpdate, NewSession, Partial, WriteError};
-use acpd_record::{SessionId, WrongLine};
+use acpd_record::{Partition, SessionId, WrongLine};
 use acpd_wire::{LineBuffer, LineTooLong};
 use intake::{Intake, Taken};
 use std::sync::Arc;
@@ -61,6 +61,8 @@ pub struct SessionImport {
     creator: Creator,
     lines: LineBuffer,
     limit: usize,
+    /// What becomes of it when its node is cut off.
+    partition: Partition,
     /// Lines that were taken.
     taken: u64,
     begun: Option<Begun>,
@@ -75,7 +77,9 @@ struct Begun {
 impl Host {
     /// Begins an import. `message_bytes` is the longest message of an agent.
     pub fn import(&self, creator: Creator, message_bytes: usize) -> SessionImport {
-        SessionImport::new(Arc::clone(&self.shared.store), creator, message_bytes)
+        let partition = self.shared.fleet.default_policy();
+        let store = Arc::clone(&self.shared.store);
+        SessionImport { partition, ..SessionImport::new(store, creator, message_bytes) }
     }
 }
 
@@ -87,7 +91,8 @@ impl SessionImport {
 
     pub(crate) fn new(store: Arc<SessionStore>, creator: Creator, message_bytes: usize) -> Self {
         let limit = message_bytes.saturating_add(AROUND_A_MESSAGE);
-        Self { store, creator, lines: LineBuffer::new(limit), limit, taken: 0, begun: None }
+        let (lines, partition) = (LineBuffer::new(limit), Partition::Local);
+        Self { store, creator, lines, limit, partition, taken: 0, begun: None }
     }
 
     /// Takes the next bytes.
@@ -126,6 +131,7 @@ impl SessionImport {
         let Taken { head, projection, mut meta, mut batch } =
             intake.finish(now).map_err(|wrong| self.wrong(wrong))?;
         meta.client = Some((*self.creator.client).to_owned());
+        meta.partition = self.partition;
         batch.update_index(IndexUpdate {
             updated_ms: now,
             ended: Some(true),

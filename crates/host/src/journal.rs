@@ -34,6 +34,16 @@ pub(crate) fn imported(session: &SessionId, events: u64, creator: &Creator) {
     tracing::info!(parent: None, %session, events, client, token, "session imported");
 }
 
+/// Another node has taken a session up; what is stored here is session `copy` from now on.
+pub(crate) fn set_aside(session: &SessionId, copy: &SessionId, by: &str) {
+    tracing::warn!(parent: None, %session, %copy, by, "another node has taken a session up; this copy is kept");
+}
+
+/// The history of a session of another node is here now.
+pub(crate) fn taken_up(session: &SessionId, agent: &str, events: u64) {
+    tracing::info!(parent: None, %session, agent, events, "session of another node taken up");
+}
+
 /// A session and its history were removed.
 pub(crate) fn session_deleted(session: &SessionId, client: &str) {
     tracing::info!(parent: None, %session, client, "session deleted");

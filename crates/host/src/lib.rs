@@ -27,6 +27,7 @@ mod ends;
 mod error;
 mod export;
 mod files;
+mod fleet_part;
 mod fork;
 mod history_summary;
 mod host;
@@ -55,6 +56,7 @@ mod secrets;
 mod services;
 mod session;
 mod sessions;
+mod setting_aside;
 mod setup;
 mod spans;
 mod spec;
@@ -62,6 +64,7 @@ mod spoken;
 mod stderr_log;
 mod store;
 mod taking_over;
+mod taking_up;
 mod termination;
 mod transcript;
 mod unsearched;
@@ -109,11 +112,12 @@ pub use session::{
 };
 pub use setup::{Creator, TITLE_RULE, is_title};
 pub use spec::{AgentSpec, Program, Timeouts};
+pub use taking_up::{TakeUp, TakeUpError, TakenUp};
 pub use viewers::{ViewerGuard, ViewerInfo};
 pub use works::Works;
 
 pub use acpd_record::{
-    Cause, EventKind, PermissionMode, Reason, SessionId, ShownUsage, StderrInfo, TerminatedBy,
+    Cause, EventKind, Partition, PermissionMode, Reason, SessionId, ShownUsage, StderrInfo, TerminatedBy,
     TerminationInfo, update_kind,
 };
 pub use acpd_supervisor::{Graces, Pending, SPANS, TaskScope, queue};

@@ -92,7 +92,7 @@ pub struct SessionSummary {
     #[cfg_attr(feature = "schema", schemars(with = "Option<acpd_record::TerminationInfo>"))]
     pub termination: Option<Json>,
     /// What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`,
-    /// `forkedFrom`, and of a live one `agentPid`.
+    /// `forkedFrom`, `setAsideFrom`, and of a live one `agentPid`.
     #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
     pub metadata: Metadata,
     /// Its place in a list.
@@ -132,6 +132,8 @@ pub struct Metadata {
     pub runs: Option<RunNumber>,
     /// The session whose history it began with.
     pub forked_from: Option<SessionId>,
+    /// The session of which it is a copy, which this node had until another one took it up.
+    pub set_aside_from: Option<SessionId>,
     /// How the permission requests of its agent are answered.
     pub permission_mode: Option<PermissionMode>,
     /// The name of the token under which it was created.
@@ -315,11 +317,12 @@ pub(crate) fn summary_of(
         client: meta.client,
         runs: meta.runs,
         forked_from: meta.forked_from,
+        set_aside_from: meta.set_aside.map(|session| session.id),
         permission_mode: in_this_run.or(meta.permission_mode),
         created_by: row.created_by.clone(),
         agent_pid: session.map(|session| session.agent().pid()),
     };
-    let history = HistorySummary::of(&row, meta.tally);
+    let history = HistorySummary::of(&row, meta.tally, meta.partition);
     SessionSummary {
         position: (row.updated_ms, row.id.clone()),
         id: row.id,

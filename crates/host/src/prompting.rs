@@ -28,13 +28,30 @@ impl Host {
             Ok(live) => live.prompt(params.clone(), client).await,
             Err(error) => Err(error),
         };
-        match (prompted, session::key_of(&params)?) {
-            (Err(HostError::SessionEnded { info, .. }), Some(key)) => match self.stored(id, &key).await? {
-                Some(prompted) => Ok(prompted),
-                None => Err(HostError::SessionEnded { id: id.to_string(), info }),
-            },
-            (prompted, _) => prompted,
+        let refused = match prompted {
+            Err(refused @ (HostError::SessionEnded { .. } | HostError::Fenced)) => refused,
+            prompted => return prompted,
+        };
+        if let Some(key) = session::key_of(&params)?
+            && let Some(prompted) = self.stored(id, &key).await?
+        {
+            return Ok(prompted);
         }
+        self.pass_fence(id).await?;
+        Err(refused)
+    }
+
+    /// Lets a client go on with a session that is not live, unless it may not run here now.
+    ///
+    /// # Errors
+    /// [`HostError::Fenced`] then; when there is no such session.
+    pub async fn pass_fence(&self, id: &SessionId) -> Result<(), HostError> {
+        let fence = &self.shared.fleet.fence;
+        if !fence.is_up() {
+            return Ok(());
+        }
+        let row = self.shared.store.row(id).await?;
+        fence.pass(SessionMeta::read(&row.info).partition)
     }
 
     /// The answer to a prompt of an ended session that came before under its key, if its turn had an end of its own.

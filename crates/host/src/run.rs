@@ -140,7 +140,9 @@ impl Host {
         };
         let live = LiveSession::begin(core, parts, room, past.is_some(), &inputs);
         let (agent, seen) = (agent.downgrade(), committed.clone());
-        let session = SessionHandle::new(about, agent, Arc::clone(&live), ended, seen, viewers.clone());
+        let fence = self.shared.fleet.fence.clone();
+        let session =
+            SessionHandle::new(about, agent, Arc::clone(&live), (ended, seen), viewers.clone(), fence);
         let log = self.shared.store.log.clone();
         let task = SessionTask::new(live, inputs, past, viewers, (log, committed));
         (session, scope, task)
@@ -160,10 +162,14 @@ impl Host {
         let (id, began_after) = (session.id().clone(), session.began_after());
         let running = Box::new(task).run().map(move |()| live.remove(&id, began_after));
         scope.spawn_lasting("session", running);
-        // Either this sees the shutdown, or the shutdown sees this session among the live ones.
+        // Either this sees the shutdown, or the shutdown sees this session among the live ones; a fence likewise.
         if self.is_closing() {
             session.end(EndRequest::Shutdown, "daemon".into()).await;
             return Err(HostError::ShuttingDown);
+        }
+        if session.is_fenced() {
+            session.end_fenced().await;
+            return Err(HostError::Fenced);
         }
         Ok(session)
     }
@@ -223,6 +229,7 @@ fn about(
         began_after,
         permission_mode,
         chosen_mode: run.meta.permission_mode,
+        partition: run.meta.partition,
         additional_directories: others.cloned().collect(),
         cwd: run.cwd.as_str().into(),
         created_ms: run.created_ms,

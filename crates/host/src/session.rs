@@ -103,6 +103,10 @@ pub enum EndRequest {
     Close,
     /// A client ends it for good.
     Terminate,
+    /// The fleet may have given this node up, and another node may take it up.
+    Fence,
+    /// Another node, which asks, has taken it up.
+    Supersede,
 }
 
 /// What came of an [`EndRequest`].
@@ -122,6 +126,8 @@ impl EndRequest {
             Self::Shutdown => Cause::DaemonShutdown,
             Self::Close => Cause::ClientClose,
             Self::Terminate => Cause::ClientTerminate,
+            Self::Fence => Cause::Fenced,
+            Self::Supersede => Cause::Superseded,
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::acp;
 use crate::error::HostError;
-use acpd_record::{NativeSessionId, PermissionMode, RequestKey, SessionId};
+use acpd_record::{NativeSessionId, Partition, PermissionMode, RequestKey, SessionId};
 use acpd_wire::{member, span_of};
 use bytes::{Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,12 @@ pub(crate) fn permission_mode(params: &[u8]) -> Result<Option<PermissionMode>, H
     let mode = own_member(params, "permissionMode").map(serde_json::from_value);
     let required = "one of default, acceptEdits, bypassPermissions, deny is required";
     mode.transpose().map_err(|_| wrong_member("permissionMode", required))
+}
+
+/// `_meta["sandboxagent.dev"].partition`, if a client gave one (contract 7.2).
+pub(crate) fn partition(params: &[u8]) -> Result<Option<Partition>, HostError> {
+    let given = own_member(params, "partition").map(serde_json::from_value);
+    given.transpose().map_err(|_| wrong_member("partition", "local or failover is required"))
 }
 
 /// `_meta["sandboxagent.dev"].title`, if a client gave one (contract 7.3).

@@ -11,6 +11,10 @@ use crate::reach;
 use acpd_record::{Cause, Reason, StderrInfo, TerminatedBy, TerminationInfo};
 use acpd_supervisor::{ExitReport, ExitStatus, StderrExcerpt};
 
+/// Why a session was ended that another node may take up.
+const FENCED: &str =
+    "the fleet had not heard of this node in time, so that another node may take the session up";
+
 /// A request to end a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestedEnd {
@@ -57,12 +61,15 @@ pub(crate) fn of_release(requested: &RequestedEnd, facts: &SessionFacts, at_ms: 
 }
 
 fn of_request(requested: &RequestedEnd, at_ms: i64) -> TerminationInfo {
-    let reason = match requested.cause {
-        Cause::ClientTerminate => Reason::Terminated,
-        _ => Reason::Completed,
+    let by = &requested.initiator;
+    let (reason, message) = match requested.cause {
+        Cause::ClientTerminate => (Reason::Terminated, None),
+        Cause::Fenced => (Reason::Error, Some(FENCED.to_owned())),
+        Cause::Superseded => (Reason::Error, Some(format!("node {by} has taken the session up"))),
+        _ => (Reason::Completed, None),
     };
-    let initiator = Some(requested.initiator.clone());
-    TerminationInfo { initiator, ..bare(reason, TerminatedBy::Daemon, Some(requested.cause), at_ms) }
+    let bare = bare(reason, TerminatedBy::Daemon, Some(requested.cause), at_ms);
+    TerminationInfo { message, initiator: Some(by.clone()), ..bare }
 }
 
 fn of_agent_alone(end: &AgentEnd, turn_active: bool, at_ms: i64) -> TerminationInfo {
@@ -145,6 +152,12 @@ pub(crate) fn in_the_gap(end: &AgentEnd, facts: &SessionFacts, at_ms: i64) -> Te
 /// The session was live when it was exported, and what became of it is not known here.
 pub(crate) fn of_import(at_ms: i64) -> TerminationInfo {
     let message = "the session was live when it was exported".to_owned();
+    failed(TerminatedBy::Daemon, Some(Cause::DaemonLost), message, at_ms)
+}
+
+/// The session was live on a node of the fleet that was given up.
+pub(crate) fn of_lost_node(at_ms: i64) -> TerminationInfo {
+    let message = "its node was lost while the session was live".to_owned();
     failed(TerminatedBy::Daemon, Some(Cause::DaemonLost), message, at_ms)
 }
 

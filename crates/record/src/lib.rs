@@ -19,11 +19,13 @@ mod last_turn;
 mod legality;
 mod message;
 mod meta;
+mod partition;
 mod payload;
 mod permission_mode;
 mod projection;
 mod questions;
 mod reach;
+mod readdress;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod snapshot;
@@ -41,7 +43,8 @@ pub use kind::EventKind;
 pub use last_turn::LastTurn;
 pub use legality::Illegal;
 pub use message::{RawMessage, is_history, is_state, update_kind, update_of};
-pub use meta::{BriefEnd, BriefMeta, KeeperAddress, SessionMeta};
+pub use meta::{BriefEnd, BriefMeta, KeeperAddress, SessionMeta, SetAside};
+pub use partition::Partition;
 pub use payload::{
     AgentRequest, AnsweredBy, CancelRequested, Created, ElicitationCompleted, ExitStatus, FinalOutput,
     Prompt, Question, Reattached, Resolution, RunStarted, Stalled, StateChanged, TerminalEnded, TerminalNews,
@@ -51,6 +54,7 @@ pub use permission_mode::PermissionMode;
 pub use projection::{Position, Projection, RunningTurn};
 pub use questions::{OpenQuestion, Topic};
 pub use reach::{Containment, Continuity};
+pub use readdress::under_id;
 pub use snapshot::{Glance, LifecycleState, META, Snapshot, chosen_title};
 pub use state::AgentState;
 pub use tally::Tally;

@@ -3,6 +3,7 @@
 use crate::ids::{NativeSessionId, RunNumber, SessionId};
 use crate::json::{Json, lenient};
 use crate::keys::RequestKey;
+use crate::partition::Partition;
 use crate::permission_mode::PermissionMode;
 use crate::projection::Projection;
 use crate::snapshot::Glance;
@@ -62,6 +63,10 @@ pub struct SessionMeta {
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub keeper: Option<KeeperAddress>,
+    /// What becomes of it when its node is cut off.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Partition::is_local")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub partition: Partition,
     /// It was imported.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "is_false")]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -70,9 +75,22 @@ pub struct SessionMeta {
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub added_end: Option<u64>,
+    /// What it was, until another node of the fleet took that up.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub set_aside: Option<SetAside>,
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
     unknown: Map<String, Value>,
+}
+
+/// The session of which another one is a copy, on a node that does not have it any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAside {
+    /// Its id, under which the other node goes on.
+    pub id: SessionId,
+    /// The other node.
+    pub by: String,
 }
 
 /// Where the keeper of a process is found, and what it is told to be believed.

@@ -69,7 +69,9 @@ pub enum Cause {
     DaemonLost,
     /// The next daemon does not speak with what kept the agent for it, and ended it.
     DaemonUpgrade,
-    /// Another daemon, or another program of the same user, has taken the agent over.
+    /// The fleet had not heard of this node in time, so that another node may take the session up.
+    Fenced,
+    /// Another daemon, or another program of the same user, has taken the agent over; or another node of the fleet the session.
     Superseded,
     /// It ran out of memory: the kernel killed it for that, or its own runtime gave up.
     OutOfMemory,
@@ -232,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_cause_has_the_name_that_is_stored() {
-        assert_eq!(Cause::NAMES.len(), 13);
+        assert_eq!(Cause::NAMES.len(), 14);
         for name in Cause::NAMES {
             let cause: Cause = serde_json::from_str(&format!("\"{name}\"")).expect("it is stored so");
             assert_eq!(cause.as_str(), *name);

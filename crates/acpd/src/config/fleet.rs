@@ -6,6 +6,7 @@ use super::described::{Place, Span};
 use super::values::{file, labels, text};
 use crate::address::Address;
 use acpd_fleet::{Lease, NodeName};
+use acpd_record::Partition;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU8;
@@ -69,18 +70,9 @@ pub struct Fleet {
     /// How many of the NATS servers have a copy of what the fleet stores, 1 to 5. Default 3, or as many servers as there are.
     #[cfg_attr(test, schemars(with = "Option<u8>", range(min = 1, max = 5)))]
     pub replicas: Option<NonZeroU8>,
-    /// What becomes of the sessions of a node that the others do not hear: `local`, they belong to it and go on. Default `local`.
+    /// What becomes of sessions of this node when the others do not hear it, unless a session says otherwise: `local`, they belong to
+    /// it and go on; `failover`, they end in time and another node takes them up. Default `local`.
     pub partition: Partition,
-}
-
-/// What becomes of the sessions of a node that the others do not hear.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Partition {
-    /// They go on there.
-    #[default]
-    Local,
 }
 
 impl Default for Fleet {
@@ -216,7 +208,7 @@ mod tests {
             ("node = \"a.b\"", "no name of a node"),
             ("prefix = \"a b\"", "not a prefix"),
             ("labels = [\"a b\"]", "not a label"),
-            ("partition = \"failover\"", "local"),
+            ("partition = \"both\"", "expected `local` or `failover`"),
             (&format!("{node}address = \"http://192.0.2.1:1\""), "https"),
             (&format!("{node}address = \"unix:/run/acpd.sock\""), "https://HOST:PORT"),
             (&format!("{node}lease = \"9s\""), "three times"),

@@ -1,7 +1,7 @@
 //! The sessions of this node, as the fleet's directory gets them.
 
 use acpd_eventlog::{Block, ListQuery};
-use acpd_fleet::{Creator, Local, MOST_BYTES, Partition, Pending, Row, Run};
+use acpd_fleet::{Creator, Local, MOST_BYTES, Pending, Row, Run};
 use acpd_host::{Host, HostError, SessionSummary, chain};
 use acpd_record::SessionId;
 use parking_lot::RwLock;
@@ -74,7 +74,7 @@ impl OwnSessions {
         Some(Row {
             session: SessionId::parse(&summary.id)?,
             creator,
-            partition: Partition::Local,
+            partition: summary.history.partition,
             seq: summary.history.event_count,
             ended: summary.ended,
             created_ms: summary.history.created_ms,

@@ -148,6 +148,7 @@ pub(super) fn stderr_lines(stderr: &Value, most: [usize; 2], width: usize, paint
 /// What to do next. The cause decides; a kill without a known cause is most often the kernel's.
 pub(super) fn hint(info: &Value, agent: &str) -> Option<String> {
     let signal = info["signal"].as_str().unwrap_or_default();
+    let is_of_fleet = info["message"].as_str().unwrap_or_default().starts_with("node ");
     let hint = match info["cause"].as_str()? {
         "spawn_failed" => {
             "is the command of [agents.AGENT] installed and in PATH? `acpd agents check AGENT` tries it"
@@ -175,6 +176,10 @@ pub(super) fn hint(info: &Value, agent: &str) -> Option<String> {
         "daemon_upgrade" => {
             "acpd was replaced by a version that could not go on with the agent; run the prompt again"
         }
+        "fenced" => {
+            "this node was cut off from its fleet; look there, or on another node, whether one has taken the session up: `acpd sessions list`"
+        }
+        "superseded" if is_of_fleet => "go on with the session on that node",
         "superseded" => "look for another daemon or program that uses this state directory",
         _ => return None,
     };

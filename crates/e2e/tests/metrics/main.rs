@@ -68,6 +68,7 @@ fn begins_at_nothing(recorder: &Measurements) {
         "daemon_shutdown",
         "daemon_lost",
         "daemon_upgrade",
+        "fenced",
         "superseded",
         "out_of_memory",
         "acpd_failed",

@@ -7,8 +7,8 @@ use super::{Local, Member};
 use crate::archive::{GoesOn, Piece, goes_on};
 use crate::engine::{Change, EngineError, Expected, epoch_of};
 use crate::placing::Wanted;
-use crate::record::{Epoch, Partition, SessionRecord};
-use acpd_record::SessionId;
+use crate::record::{Epoch, SessionRecord};
+use acpd_record::{Partition, SessionId};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

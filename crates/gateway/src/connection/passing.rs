@@ -75,9 +75,14 @@ impl Connection {
         if let (Err(HostError::SessionEnded { .. }), Some(params)) = (&run, &message.params)
             && message.request.is_some()
             && message.method == method::SESSION_PROMPT
-            && let Ok(Some(body)) = self.host.answered_before(&message.session, params).await
         {
-            return Input::AnsweredBefore { message, body };
+            if let Ok(Some(body)) = self.host.answered_before(&message.session, params).await {
+                return Input::AnsweredBefore { message, body };
+            }
+            // It ended for that, or could not be taken up.
+            if let Err(fenced @ HostError::Fenced) = self.host.pass_fence(&message.session).await {
+                return Input::Reached { message, run: Err(fenced) };
+            }
         }
         Input::Reached { message, run }
     }

@@ -220,7 +220,7 @@ impl Job {
         let after = ended.as_ref().map_or(0, |outcome| outcome.after);
         let body = ended.map(|outcome| match request {
             EndRequest::Terminate => json(&Terminated::of(&outcome)),
-            EndRequest::Close | EndRequest::Shutdown => NOTHING,
+            EndRequest::Close | EndRequest::Shutdown | EndRequest::Fence | EndRequest::Supersede => NOTHING,
         });
         // After the end was told: the last event precedes the answer (contract 1.1).
         let line = answer_line(&self.owing.id, &body);

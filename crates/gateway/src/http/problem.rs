@@ -78,6 +78,8 @@ kinds! {
     Draining = "draining",
     /// The scope of the token does not include it.
     Forbidden = "forbidden",
+    /// Another node may take the session up now.
+    Fenced = "fenced",
     /// acpd was called by a name that is not its.
     ForeignHost = "foreign_host",
     /// A page of another origin called.
@@ -336,6 +338,8 @@ impl Problem {
             | HostError::UnknownAgent { .. }
             | HostError::NotInstalled { .. } => Self::bad_request(detail),
             HostError::SearchOff => Self::new(StatusCode::CONFLICT, Kind::SearchOff, detail),
+            HostError::Fenced => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::Fenced, detail)
+                .with(header::RETRY_AFTER, HeaderValue::from_static("5")),
             HostError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::Draining, detail),
             HostError::ShuttingDown => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, detail),
             _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Internal, detail),

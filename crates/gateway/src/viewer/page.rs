@@ -3,6 +3,7 @@
 //! Pure: an event comes in, lines go out. History is what a replay shows (ACP page "session-setup"): the
 //! conversation, without notices and without the ends of earlier runs.
 
+use super::addressing::addressed;
 use super::handle::Shown;
 use super::marking::mark;
 use crate::capabilities::ClientCapabilities;
@@ -15,11 +16,9 @@ use acpd_record::{
 };
 use acpd_wire::Message;
 use bytes::{BufMut, Bytes, BytesMut};
-use memchr::memmem::Finder;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
-use std::sync::LazyLock;
 
 #[derive(Debug)]
 pub(super) struct Page {
@@ -133,7 +132,7 @@ impl Page {
             return;
         }
         if let Some(shown) = self.client.filter_update(line)
-            && names_a_session(line)
+            && let Some(shown) = addressed(&shown, &self.id)
         {
             put_line(out, &shown);
         }
@@ -230,12 +229,6 @@ impl Page {
         let params = Json::new(&info.ended_params(&self.id));
         acpd_wire::write_notification(out, method::SESSION_ENDED, Some(params.get().as_bytes()));
     }
-}
-
-/// Whether an update says whose it is. Logs of earlier versions have some that do not, which no client can read.
-fn names_a_session(line: &[u8]) -> bool {
-    static MEMBER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"sessionId\""));
-    MEMBER.find(line).is_some()
 }
 
 /// Whether a notification is one that an agent may send. Logs of earlier versions have others.

@@ -118,3 +118,22 @@ async fn a_session_that_goes_is_no_short_export() {
     assert!(matches!(error, HostError::UnknownSession { .. }), "{error:?}");
     store.log.close().await;
 }
+
+// design fleet, partition: a copy that was set aside is exported, and can be imported, under the id that it has
+#[tokio::test]
+async fn a_session_with_another_id_is_exported_under_that() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (store, id) = (store(dir.path()), SessionId::parse("s-1").expect("an id"));
+    let info = r#"{"setAside":{"id":"former","by":"b"}}"#;
+    let mut appender = live(&store, &id, info).await;
+    let mut update = Batch::new();
+    update.push(
+        4,
+        6,
+        br#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"former","x":1.0}}"#,
+    );
+    appender.append_durable(update).await.expect("room on the disk");
+    let all = whole(begun(&store, &id).await).await;
+    let update = r#""params":{"sessionId":"s-1","x":1.0}"#;
+    assert!(all.contains(update) && !all.contains("former"), "{all}");
+}

@@ -1,13 +1,13 @@
-//! What may be taken over of an export, line by line.
+//! What may be taken over of an export, line by line, and of another node's log, event by event.
 //!
-//! Pure: lines come in, checked events go into a batch. The file may come from anywhere, so nothing in it is trusted: its events
+//! Pure: lines or events come in, checked events go into a batch. They may come from anywhere, so nothing in them is trusted: events
 //! are legal, of kinds and with members that this version knows, and its messages are those that an agent may say to this
 //! session and to no other. Invariant: what is taken is exported again as the same bytes. Not here: the form of a line, and
 //! where the events go.
 
 use crate::agent::{Line, read_line};
 use crate::termination::{Complete, SessionFacts, of_import};
-use acpd_eventlog::Batch;
+use acpd_eventlog::{Batch, Event as StoredEvent};
 use acpd_record::{
     Created, Event, ExportHead, ExportedEvent, Position, Projection, RunNumber, SessionMeta, TerminationInfo,
     WrongLine,
@@ -29,21 +29,23 @@ const TIMES: Range<i64> = 0..253_402_207_200_000;
 
 /// Takes the lines of an export.
 #[derive(Debug)]
-pub(super) struct Intake {
-    pub(super) head: ExportHead,
+pub(crate) struct Intake {
+    pub(crate) head: ExportHead,
     projection: Projection,
     end: Option<TerminationInfo>,
+    /// The client that created it.
+    client: Option<String>,
     /// Events that were taken and not yet written.
-    pub(super) batch: Batch,
+    pub(crate) batch: Batch,
 }
 
 /// A session that was taken over.
 #[derive(Debug)]
-pub(super) struct Taken {
-    pub(super) head: ExportHead,
-    pub(super) projection: Projection,
-    pub(super) meta: SessionMeta,
-    pub(super) batch: Batch,
+pub(crate) struct Taken {
+    pub(crate) head: ExportHead,
+    pub(crate) projection: Projection,
+    pub(crate) meta: SessionMeta,
+    pub(crate) batch: Batch,
 }
 
 fn wrong<T>(field: &'static str, wrong: impl Into<String>) -> Result<T, WrongLine> {
@@ -52,11 +54,15 @@ fn wrong<T>(field: &'static str, wrong: impl Into<String>) -> Result<T, WrongLin
 
 impl Intake {
     /// Begins with the first line.
-    pub(super) fn new(line: &[u8]) -> Result<Self, WrongLine> {
+    pub(crate) fn new(line: &[u8]) -> Result<Self, WrongLine> {
         if line.len() > LONGEST_HEAD {
             return wrong("line", format!("the first line has at most {LONGEST_HEAD} bytes"));
         }
-        let head = ExportHead::read(line)?;
+        Self::of(ExportHead::read(line)?)
+    }
+
+    /// Begins with what such a line says.
+    pub(crate) fn of(head: ExportHead) -> Result<Self, WrongLine> {
         let is_name = |text: &str| {
             (1..=LONGEST_AGENT).contains(&text.len())
                 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -70,36 +76,55 @@ impl Intake {
         if !head.cwd.starts_with('/') || head.cwd.contains('\0') {
             return wrong("cwd", "an absolute path is required");
         }
+        if head.cwd.len() + head.title.as_ref().map_or(0, String::len) > LONGEST_HEAD {
+            return wrong("title", format!("it and cwd have at most {LONGEST_HEAD} bytes"));
+        }
         check_time("createdMs", head.created_ms)?;
         let projection = Projection::new(head.forked_from.is_some());
-        Ok(Self { head, projection, end: None, batch: Batch::new() })
+        Ok(Self { head, projection, end: None, client: None, batch: Batch::new() })
     }
 
     /// Takes the next line.
-    pub(super) fn take(&mut self, line: &[u8]) -> Result<(), WrongLine> {
+    pub(crate) fn take(&mut self, line: &[u8]) -> Result<(), WrongLine> {
         if is_deeper(line, LEVELS) {
             return wrong("payload", format!("at most {LEVELS} levels of nesting are taken over"));
         }
         let read = ExportedEvent::read(line)?;
-        let seq = self.projection.last_seq() + 1;
+        let seq = self.next();
         if read.seq != seq {
             return wrong("seq", format!("event {seq} is required here, and it is {}", read.seq));
         }
         if seq > self.head.events {
             return wrong("seq", format!("line 1 announces {} events, and there are more", self.head.events));
         }
+        self.take_event(&StoredEvent { seq, kind: read.kind, at_ms: read.at_ms, payload: &read.payload })
+    }
+
+    /// Takes the next event as it is stored; whether it is the next is the caller's to know.
+    pub(crate) fn take_event(&mut self, read: &StoredEvent<'_>) -> Result<(), WrongLine> {
+        let seq = self.next();
+        if is_deeper(read.payload, LEVELS) {
+            return wrong("payload", format!("at most {LEVELS} levels of nesting are taken over"));
+        }
         check_time("atMs", read.at_ms)?;
-        let event = Event::read(read.kind, &read.payload)
+        let event = Event::read(read.kind, read.payload)
             .or_else(|error| wrong("payload", format!("{error}: {}", error.source)))?;
         let legal = self.projection.check(seq, &event);
         legal.or_else(|illegal| wrong("kind", format!("no such event may stand here: {illegal}")))?;
-        self.check(&event, &read.payload)?;
-        if let Event::Ended(end) = &event {
-            self.end = Some((**end).clone());
+        self.check(&event, read.payload)?;
+        match &event {
+            Event::Ended(end) => self.end = Some((**end).clone()),
+            Event::Created(created) => self.client = created.by.as_deref().map(str::to_owned),
+            _ => {}
         }
         self.projection.apply(Position { seq, at_ms: read.at_ms }, &event);
-        self.batch.push(read.kind, read.at_ms, &read.payload);
+        self.batch.push(read.kind, read.at_ms, read.payload);
         Ok(())
+    }
+
+    /// The number of the next event.
+    pub(crate) fn next(&self) -> u64 {
+        self.projection.last_seq() + 1
     }
 
     /// What legality does not say of an event.
@@ -187,7 +212,7 @@ impl Intake {
     }
 
     /// All lines were taken. A run that is live goes on elsewhere, if at all: here it has ended.
-    pub(super) fn finish(mut self, now_ms: i64) -> Result<Taken, WrongLine> {
+    pub(crate) fn finish(self, now_ms: i64) -> Result<Taken, WrongLine> {
         let (last, announced) = (self.projection.last_seq(), self.head.events);
         if last != announced {
             return wrong(
@@ -195,39 +220,48 @@ impl Intake {
                 format!("line 1 announces {announced} events, and there are {last}: it was cut off"),
             );
         }
+        let is_live = self.projection.is_live();
+        let mut taken = self.finish_as(of_import(now_ms), now_ms)?;
+        taken.meta.added_end = is_live.then_some(last + 1);
+        taken.meta.imported = true;
+        Ok(taken)
+    }
+
+    /// All events were taken. A run that is live has ended so.
+    pub(crate) fn finish_as(mut self, end: TerminationInfo, now_ms: i64) -> Result<Taken, WrongLine> {
         if self.projection.runs() == RunNumber(0) {
             return wrong("line", "a session that has never run is none");
         }
-        let mut meta = SessionMeta::default();
         if self.projection.is_live() {
-            let end = self.lost_end(now_ms);
+            let end = end.with_facts(&self.facts());
             let event = Event::Ended(Box::new(end.clone()));
-            let at = Position { seq: last + 1, at_ms: now_ms };
+            let at = Position { seq: self.next(), at_ms: now_ms };
             self.projection.apply(at, &event);
             crate::recording::push(&mut self.batch, now_ms, &event);
-            meta.added_end = Some(last + 1);
             self.end = Some(end);
         }
-        let Self { head, projection, end, batch } = self;
+        let Self { head, projection, end, client, batch } = self;
+        let mut meta = SessionMeta::default();
         meta.tell(&projection);
+        meta.client = client;
         meta.title.clone_from(&head.title);
         meta.forked_from.clone_from(&head.forked_from);
         meta.runs = Some(projection.runs());
-        meta.imported = true;
         if let Some(end) = end {
             meta.ended(&end);
         }
         Ok(Taken { head, projection, meta, batch })
     }
 
-    fn lost_end(&self, now_ms: i64) -> TerminationInfo {
+    /// What is known of the run that is live.
+    fn facts(&self) -> SessionFacts {
         let projection = &self.projection;
-        of_import(now_ms).with_facts(&SessionFacts {
+        SessionFacts {
             turn_active: projection.running_turn().is_some(),
             last_stop_reason: projection.last_stop_reason().map(str::to_owned),
             started_ms: Some(projection.run_started_ms()),
             last_event_seq: Some(projection.last_seq()),
-        })
+        }
     }
 }
 

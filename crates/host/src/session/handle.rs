@@ -6,13 +6,17 @@ use super::{
     AnswerRefused, Attached, ClientRef, ClientRequest, EndOutcome, EndRequest, LiveSession, Performer,
     Prompted, ReplyTo,
 };
+use crate::acp::method;
 use crate::agent::AgentRef;
 use crate::error::HostError;
+use crate::fleet_part::Fence;
 use crate::listing::SessionState;
 use crate::services::Services;
 use crate::viewers::{ViewerGuard, ViewerInfo, Viewers};
 use acpd_eventlog::Committed;
-use acpd_record::{Json, PermissionMode, QuestionNumber, SessionId, SessionMeta, Tally, TerminationInfo};
+use acpd_record::{
+    Json, Partition, PermissionMode, QuestionNumber, SessionId, SessionMeta, Tally, TerminationInfo,
+};
 use acpd_supervisor::Outcome;
 use acpd_terminal::TerminalEvent;
 use bytes::Bytes;
@@ -32,6 +36,8 @@ pub(crate) struct AboutRun {
     pub(crate) permission_mode: PermissionMode,
     /// The one that a client chose.
     pub(crate) chosen_mode: Option<PermissionMode>,
+    /// What becomes of it when its node is cut off.
+    pub(crate) partition: Partition,
     /// The session's working directory.
     pub(crate) cwd: Arc<str>,
     /// Where else it works.
@@ -80,6 +86,7 @@ struct Shared {
     ended: Outcome<Arc<TerminationInfo>>,
     committed: Committed,
     viewers: Viewers,
+    fence: Fence,
     /// Requests so far.
     requests: AtomicU64,
 }
@@ -95,11 +102,12 @@ impl SessionHandle {
         about: AboutRun,
         agent: AgentRef,
         live: Arc<LiveSession>,
-        ended: Outcome<Arc<TerminationInfo>>,
-        committed: Committed,
+        (ended, committed): (Outcome<Arc<TerminationInfo>>, Committed),
         viewers: Viewers,
+        fence: Fence,
     ) -> Self {
-        Self(Arc::new(Shared { about, agent, live, ended, committed, viewers, requests: AtomicU64::new(0) }))
+        let requests = AtomicU64::new(0);
+        Self(Arc::new(Shared { about, agent, live, ended, committed, viewers, fence, requests }))
     }
 
     /// Goes on in place of a host that is gone: its agent is told what that had decided and not sent.
@@ -145,6 +153,21 @@ impl SessionHandle {
         self.0.about.chosen_mode
     }
 
+    /// Whether it may not run here now.
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.0.fence.holds(self.0.about.partition)
+    }
+
+    /// Ends it because another node may take it up.
+    pub(crate) async fn end_fenced(&self) {
+        self.end(EndRequest::Fence, "daemon".into()).await;
+    }
+
+    /// Lets a client go on, unless the session may not run here now.
+    pub(crate) fn pass_fence(&self) -> Result<(), HostError> {
+        self.0.fence.pass(self.0.about.partition)
+    }
+
     /// The directories that it works in beside its working directory.
     pub(crate) fn additional_directories(&self) -> &[PathBuf] {
         &self.0.about.additional_directories
@@ -177,7 +200,7 @@ impl SessionHandle {
     /// Passes a request to the session, in order with the requests before it; its answer goes to `reply`.
     ///
     /// # Errors
-    /// When the session has ended; otherwise the answer itself says what failed.
+    /// When the session has ended, or a prompt comes to one that may not run now; otherwise the answer itself says what failed.
     pub async fn request(
         &self,
         method: String,
@@ -185,6 +208,9 @@ impl SessionHandle {
         client: ClientRef,
         reply: ReplyTo,
     ) -> Result<ClientRequest, HostError> {
+        if method == method::SESSION_PROMPT {
+            self.pass_fence()?;
+        }
         let request = ClientRequest(self.0.requests.fetch_add(1, Ordering::Relaxed));
         self.0.live.room_for_command().await;
         match self.0.live.with(|run| run.request(request, (method, params), client, reply)) {
@@ -199,6 +225,7 @@ impl SessionHandle {
     /// # Errors
     /// When the session has ended, as many prompts wait as may, or the params are wrong.
     pub async fn prompt(&self, params: Bytes, client: ClientRef) -> Result<Prompted, HostError> {
+        self.pass_fence()?;
         let request = ClientRequest(self.0.requests.fetch_add(1, Ordering::Relaxed));
         self.0.live.room_for_command().await;
         match self.0.live.with(|run| run.prompt(request, params, client)).flatten() {

@@ -204,6 +204,7 @@ fn each_bad_end_has_a_hint() {
         ("out_of_memory", "more memory"),
         ("daemon_lost", "run the prompt again"),
         ("daemon_upgrade", "run the prompt again"),
+        ("fenced", "cut off from its fleet"),
         ("superseded", "this state directory"),
     ] {
         let shown =

@@ -13,7 +13,7 @@ use acpd_host::{
     Beginning, Creation, Creator, Held, Host, HostError, META, Place, SessionInfo, SessionSummary,
     TITLE_RULE, is_title, prompt_content,
 };
-use acpd_record::{PermissionMode, RequestKey, SessionId};
+use acpd_record::{Partition, PermissionMode, RequestKey, SessionId};
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
@@ -53,6 +53,10 @@ pub(super) struct CreateBody<'a> {
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Option<Mode>"))]
     permission_mode: Option<PermissionMode>,
+    /// What becomes of it when its node is cut off from the fleet. Default: what the configuration of the node says.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Option<WantedPartition>"))]
+    partition: Option<Partition>,
     /// Its title, one line. It stays, whatever its agent calls it.
     #[serde(default)]
     #[cfg_attr(test, schemars(length(min = 1, max = 200)))]
@@ -113,6 +117,16 @@ enum Mode {
     Deny,
 }
 
+/// What becomes of a session when its node is cut off.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[schemars(inline, rename_all = "lowercase")]
+#[expect(dead_code, reason = "it is only described")]
+enum WantedPartition {
+    Local,
+    Failover,
+}
+
 /// The params of `session/new`, `session/resume` and `session/fork`.
 #[serde_with::skip_serializing_none]
 #[derive(Serialize)]
@@ -132,6 +146,7 @@ struct Params<'a> {
 #[serde(rename_all = "camelCase")]
 struct Own<'a> {
     permission_mode: Option<PermissionMode>,
+    partition: Option<Partition>,
     title: Option<&'a str>,
     close_after_turn: Option<bool>,
 }
@@ -163,6 +178,7 @@ impl CreateBody<'_> {
         }
         let own = Own {
             permission_mode: self.permission_mode,
+            partition: self.partition,
             title: self.title.as_deref(),
             close_after_turn: self.close_after_turn.then_some(true),
         };
@@ -190,7 +206,12 @@ impl SetupBody<'_> {
             cwd,
             additional_directories: self.additional_directories.as_deref(),
             mcp_servers: self.mcp_servers,
-            meta: Own { permission_mode: self.permission_mode, title: None, close_after_turn: None },
+            meta: Own {
+                permission_mode: self.permission_mode,
+                partition: None,
+                title: None,
+                close_after_turn: None,
+            },
         };
         Ok((Place { cwd: directory(cwd), agent: known.agent.clone(), ..Place::default() }, params.write()?))
     }

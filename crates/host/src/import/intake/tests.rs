@@ -37,7 +37,10 @@ fn a_whole_export_is_taken() {
     let meta = String::from_utf8(taken.meta.write()).expect("text");
     let end = r#"{"reason":"terminated","terminatedBy":"daemon","endedAt":"x","turnActive":false,"leaked":false,"lastEventSeq":5}"#;
     let tally = r#"{"lastTurn":{"stopReason":"end_turn","durationMs":2,"endedMs":5}}"#;
-    assert_eq!(meta, format!(r#"{{"runs":1,"terminationInfo":{end},"tally":{tally},"imported":true}}"#));
+    assert_eq!(
+        meta,
+        format!(r#"{{"client":"c","runs":1,"terminationInfo":{end},"tally":{tally},"imported":true}}"#)
+    );
     let events: Vec<_> = taken.batch.events(1).map(|event| (event.seq, event.kind, event.at_ms)).collect();
     assert_eq!(events, [(1, 1, 1), (2, 2, 2), (3, 3, 3), (4, 4, 4), (5, 6, 5), (6, 9, 6)]);
 }

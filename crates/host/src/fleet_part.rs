@@ -1,0 +1,125 @@
+//! What a host is told by the fleet that it is in: the policy of sessions that name none, and that it is fenced.
+//!
+//! Which session that concerns is decided here; when a node is fenced, and who takes sessions up, is decided in the fleet.
+//! Without a fleet every session is local and nothing is fenced.
+
+use crate::error::HostError;
+use acpd_record::Partition;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a host is told by its fleet.
+#[derive(Debug, Default)]
+pub(crate) struct FleetPart {
+    /// Of sessions that name none; None: there is no fleet.
+    default: Mutex<Option<Partition>>,
+    pub(crate) fence: Fence,
+}
+
+impl FleetPart {
+    /// There is a fleet, in which sessions that name no policy have this one.
+    pub(crate) fn set(&self, default: Partition) {
+        *self.default.lock() = Some(default);
+    }
+
+    /// The policy of sessions that name none.
+    pub(crate) fn default_policy(&self) -> Partition {
+        self.default.lock().unwrap_or_default()
+    }
+
+    /// The policy of a session for which this one is wanted.
+    ///
+    /// # Errors
+    /// When it needs a fleet and there is none.
+    pub(crate) fn policy(&self, wanted: Option<Partition>) -> Result<Partition, HostError> {
+        policy(*self.default.lock(), wanted)
+    }
+}
+
+fn policy(default: Option<Partition>, wanted: Option<Partition>) -> Result<Partition, HostError> {
+    match (wanted, default) {
+        (Some(Partition::Failover), None) => Err(HostError::InvalidParams {
+            message: "partition: failover needs a fleet, and this daemon is in none; leave it out, give local, or set [fleet] in the \
+                      configuration"
+                .to_owned(),
+        }),
+        (wanted, default) => Ok(wanted.or(default).unwrap_or_default()),
+    }
+}
+
+/// Whether the fleet may have given up this node. Sessions that another node may take up do not run here then.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fence(Arc<AtomicBool>);
+
+impl Fence {
+    /// Puts it up, or takes it down.
+    pub(crate) fn set(&self, is_up: bool) {
+        // The order against the sessions that are live is that of the lock of their registry.
+        self.0.store(is_up, Ordering::Relaxed);
+    }
+
+    /// Whether any session is kept from running.
+    pub(crate) fn is_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether a session with this policy is kept from running.
+    pub(crate) fn holds(&self, policy: Partition) -> bool {
+        self.is_up() && !policy.is_local()
+    }
+
+    /// Lets what runs a session with this policy go on.
+    ///
+    /// # Errors
+    /// [`HostError::Fenced`] when it does not.
+    pub(crate) fn pass(&self, policy: Partition) -> Result<(), HostError> {
+        match self.holds(policy) {
+            true => Err(HostError::Fenced),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Partition::{Failover, Local};
+
+    // contract 7.2: a session says what becomes of it, else the configuration; without a fleet nothing fails over
+    #[test]
+    fn who_says_what_becomes_of_a_session() {
+        for (default, wanted, expected) in [
+            (None, None, Ok(Local)),
+            (None, Some(Local), Ok(Local)),
+            (None, Some(Failover), Err("partition: failover needs a fleet")),
+            (Some(Local), None, Ok(Local)),
+            (Some(Failover), None, Ok(Failover)),
+            (Some(Failover), Some(Local), Ok(Local)),
+            (Some(Local), Some(Failover), Ok(Failover)),
+        ] {
+            match (policy(default, wanted), expected) {
+                (Ok(policy), Ok(expected)) => assert_eq!(policy, expected, "{default:?} {wanted:?}"),
+                (Err(error), Err(says)) => assert!(error.to_string().starts_with(says), "{error}"),
+                (policy, _) => panic!("{default:?} {wanted:?}: {policy:?}"),
+            }
+        }
+    }
+
+    // design fleet, partition: only sessions that another node may take up are fenced, and only while the fence is up
+    #[test]
+    fn who_is_fenced() {
+        let fence = Fence::default();
+        for (is_up, policy, holds) in [
+            (false, Local, false),
+            (false, Failover, false),
+            (true, Local, false),
+            (true, Failover, true),
+            (false, Failover, false),
+        ] {
+            fence.set(is_up);
+            assert_eq!(fence.holds(policy), holds, "{is_up} {policy:?}");
+            assert_eq!(matches!(fence.pass(policy), Err(HostError::Fenced)), holds);
+        }
+    }
+}
