@@ -49,6 +49,8 @@ impl Joined {
         let joined = Self { member, fingerprints, most, state_dir, dial };
         joined.set(config, host);
         host.drain(joined.member.me().draining);
+        // Until it is known whose they are.
+        host.fence_new();
         Ok(Some(joined))
     }
 
@@ -76,7 +78,7 @@ impl Joined {
         let seers = config.tokens.values().filter(sees_all).map(print).collect();
         let agents = host.agents().specs().iter().map(|spec| spec.name.clone()).collect();
         self.most.store(config.limits.sessions.get(), Ordering::Relaxed);
-        host.in_fleet(config.fleet.partition);
+        host.in_fleet(config.fleet.partition, config.no_failover());
         self.member.change(|record| {
             (record.seers, record.agents, record.labels) = (seers, agents, config.fleet.labels.clone());
         });

@@ -6,6 +6,9 @@
 
 use std::time::Duration;
 
+/// The longest time that a node takes to begin.
+const BEGIN: Duration = Duration::from_secs(2);
+
 /// How long a lease is, and how often it is renewed (contract 7.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
@@ -46,14 +49,14 @@ impl Lease {
         self.heartbeat + self.lease / 10
     }
 
-    /// How long the sessions that others may take up have to end: then the lease is over, and the margin is left.
-    pub fn ending(&self) -> Duration {
-        self.lease - self.fenced_after()
+    /// How long a session that others may take up may go on once its node is not heard in time, or is dead: until another node claims it.
+    pub fn to_end(&self) -> Duration {
+        self.lease + self.margin() - self.fenced_after()
     }
 
-    /// How long what a lost daemon has left may live: with what it had left of its own time it has ended before the margin begins.
-    pub fn longest_keep(&self) -> Duration {
-        self.lease / 4
+    /// How long a node may take at its start until it knows that the sessions that its last life has left are its own.
+    pub fn to_begin(&self) -> Duration {
+        self.heartbeat.min(BEGIN)
     }
 
     fn fenced_after(&self) -> Duration {
@@ -102,6 +105,9 @@ mod tests {
                 "{since} s"
             );
         }
+        assert!(lease.is_over(seconds(27)) && !lease.is_over(seconds(26)));
+        // At 13.3 s, and that is 27 s.
+        assert_eq!(lease.to_end().as_millis(), 13_666);
     }
 
     // contract 7.2: heartbeat and lease

@@ -22,7 +22,7 @@ pub use directory::{Directory, Reach};
 pub use engine::{Asked, Change, Changes, Engine, EngineError, Expected, Pending, Revision, epoch_of};
 pub use history::History;
 pub use lease::{Lease, Standing};
-pub use member::{Local, Member, Owned, Sight};
+pub use member::{Fence, Local, Member, Owned, Sight};
 pub use memory::Memory;
 pub use name::{NodeName, NodeNameError};
 pub use placing::{Refused, Wanted};

@@ -47,9 +47,8 @@ pub trait Local: Debug + Send + Sync {
     /// session is gone.
     fn run<'a>(&'a self, session: &'a SessionId, after: u64) -> Pending<'a, Result<Option<Run>, String>>;
 
-    /// Those that other nodes may take up end within this time, and none of them begins; or all may go on (None). Called again and
-    /// again with the same.
-    fn fence(&self, within: Option<Duration>);
+    /// What becomes of those that other nodes may take up, from now on.
+    fn fence(&self, fence: Fence);
 
     /// Another node has taken one of them up: it ends here, and its id is free when this is done.
     fn supersede<'a>(&'a self, session: &'a SessionId, by: &'a NodeName) -> Pending<'a, Result<(), String>>;
@@ -57,6 +56,17 @@ pub trait Local: Debug + Send + Sync {
     /// Takes up a session of another node with its history, which begins with the first event. It is there whole or not at all;
     /// fine if it is there already.
     fn take_up<'a>(&'a self, record: &'a SessionRecord, history: History) -> Pending<'a, Result<(), String>>;
+}
+
+/// Which of the sessions that other nodes may take up run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fence {
+    /// All.
+    Down,
+    /// Those that were there at the start of this node; none begins, and none takes a prompt.
+    ForNew,
+    /// None: those that run end.
+    ForAll,
 }
 
 /// A node in its fleet. Cheap to clone.

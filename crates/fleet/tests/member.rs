@@ -1,8 +1,8 @@
 //! Nodes of a fleet and what each knows of the others, over an engine in memory whose links can be cut.
 
 use acpd_fleet::{
-    Engine, Expected, History, Lease, Local, Member, Memory, NodeId, NodeName, NodeRecord, Owned, Partition,
-    Pending, Piece, Row, Run, SessionRecord, epoch_of,
+    Engine, Expected, Fence, History, Lease, Local, Member, Memory, NodeId, NodeName, NodeRecord, Owned,
+    Partition, Pending, Piece, Row, Run, SessionRecord, epoch_of,
 };
 use acpd_record::SessionId;
 use parking_lot::Mutex;
@@ -26,7 +26,7 @@ struct Sessions(Mutex<BTreeMap<SessionId, Row>>, Mutex<Done>);
 #[derive(Debug, Default)]
 struct Done {
     /// None: nothing was said yet.
-    is_fenced: Option<bool>,
+    fence: Option<Fence>,
     superseded: Vec<(SessionId, NodeName)>,
     taken_up: Vec<(SessionId, u64)>,
     /// So often a session is not taken up.
@@ -78,8 +78,8 @@ impl Local for Sessions {
         Box::pin(async move { Ok((first <= last).then_some(run)) })
     }
 
-    fn fence(&self, within: Option<Duration>) {
-        self.1.lock().is_fenced = Some(within.is_some());
+    fn fence(&self, fence: Fence) {
+        self.1.lock().fence = Some(fence);
     }
 
     fn supersede<'a>(&'a self, session: &'a SessionId, by: &'a NodeName) -> Pending<'a, Result<(), String>> {
@@ -158,7 +158,12 @@ impl Drop for Node {
 }
 
 fn node(of: &Memory, called: &str, node_id: &str, run: &str, sessions: &Arc<Sessions>) -> Node {
-    let link = Arc::new(of.link());
+    node_on(Arc::new(of.link()), called, node_id, run, sessions)
+}
+
+fn node_on(link: Arc<Memory>, called: &str, node_id: &str, run: &str, sessions: &Arc<Sessions>) -> Node {
+    // What an earlier life was told says nothing of this one.
+    sessions.1.lock().fence = None;
     let mut record = NodeRecord::new(name(called), NodeId(node_id.to_owned()), "1");
     record.run = run.to_owned();
     let lease = Lease::new(HEARTBEAT, LEASE).expect("it is long enough");
@@ -192,7 +197,11 @@ impl Node {
     }
 
     fn is_fenced(&self) -> bool {
-        self.sessions.1.lock().is_fenced == Some(true)
+        self.sessions.1.lock().fence == Some(Fence::ForAll)
+    }
+
+    fn may_run(&self) -> bool {
+        self.sessions.1.lock().fence == Some(Fence::Down)
     }
 
     fn taken_up(&self) -> Vec<(SessionId, u64)> {
@@ -431,7 +440,7 @@ async fn a_session_of_a_lost_node_is_taken_up_once() {
     of_b.1.lock().refused = 2;
     let told = || b.member.elsewhere(&id("s")).filter(|owned| owned.session.archived == 100);
     let before = until("it is archived", told).await.session;
-    until("it may run", || (!a.is_fenced() && of_a.1.lock().is_fenced.is_some()).then_some(())).await;
+    until("it may run", || a.may_run().then_some(())).await;
     let lost = tokio::time::Instant::now();
     a.kill();
     let taken = |node: &Node| !node.taken_up().is_empty();
@@ -457,7 +466,7 @@ async fn a_session_of_a_lost_node_is_taken_up_once() {
     let again = node(&memory, "a", "1", "y", &of_a);
     let superseded = || Some(of_a.1.lock().superseded.clone()).filter(|superseded| !superseded.is_empty());
     assert_eq!(until("it learns it", superseded).await, [(id("s"), name("b"))]);
-    until("its other sessions may run", || (!again.is_fenced()).then_some(())).await;
+    until("its other sessions may run", || again.may_run().then_some(())).await;
     assert!(is_whole(&archived(&c.member, "s", 0).await, 200), "it has added nothing");
     assert_eq!(again.member.elsewhere(&id("s")).map(|owned| owned.session.node), Some(name("b")));
     assert!(again.member.elsewhere(&id("t")).is_none(), "that is its own");
@@ -474,7 +483,7 @@ async fn an_owner_that_is_cut_off_ends_first() {
     of_a.put_as("t", "running", 101, Partition::Failover);
     let told = || (a.member.lag() == 0 && b.member.sessions_elsewhere(|_| true).len() == 2).then_some(());
     until("they are known", told).await;
-    until("they may run", || (of_a.1.lock().is_fenced == Some(false)).then_some(())).await;
+    until("they may run", || a.may_run().then_some(())).await;
     a.link.cut(true);
     let cut = tokio::time::Instant::now();
     until("it is fenced", || a.is_fenced().then_some(())).await;
@@ -483,7 +492,7 @@ async fn an_owner_that_is_cut_off_ends_first() {
     within(TAKEN_UP, "both are taken up", || (b.taken_up().len() == 2).then_some(())).await;
     assert!(a.is_fenced());
     a.link.cut(false);
-    until("it may run what is its own", || (!a.is_fenced()).then_some(())).await;
+    until("it may run what is its own", || a.may_run().then_some(())).await;
     let mut superseded = of_a.1.lock().superseded.clone();
     superseded.sort();
     assert_eq!(superseded, [(id("s"), name("b")), (id("t"), name("b"))], "before that");
@@ -497,20 +506,29 @@ async fn a_node_that_is_back_in_time_keeps_its_sessions() {
     let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
     of_a.put_as("s", "running", 100, Partition::Failover);
     until("it is known", || b.member.elsewhere(&id("s"))).await;
-    until("it may run", || (of_a.1.lock().is_fenced == Some(false)).then_some(())).await;
+    until("it may run", || a.may_run().then_some(())).await;
     for _ in 0..3 {
         a.link.cut(true);
         until("it is fenced", || a.is_fenced().then_some(())).await;
         a.link.cut(false);
-        until("it may run again", || (!a.is_fenced()).then_some(())).await;
+        until("it may run again", || a.may_run().then_some(())).await;
     }
+    // At a start what was left runs until it is known whose it is, or that takes too long.
+    drop(a);
+    let link = Arc::new(memory.link());
+    link.cut(true);
+    let a = node_on(link, "a", "1", "y", &of_a);
+    assert_eq!(until("it begins", || a.sessions.1.lock().fence).await, Fence::ForNew);
+    until("it is fenced", || a.is_fenced().then_some(())).await;
+    a.link.cut(false);
+    until("it may run again", || a.may_run().then_some(())).await;
     // A node that leaves may come back as well: its next version, with the agents that were kept.
     a.member.leave().await;
     a.kill();
     // tidy: allow sleep, on a clock that is paused nothing marks that nothing is done
     tokio::time::sleep(LEASE).await;
     drop(a);
-    let _again = node(&memory, "a", "1", "y", &of_a);
+    let _again = node(&memory, "a", "1", "z", &of_a);
     // tidy: allow sleep, on a clock that is paused nothing marks that nothing is done
     tokio::time::sleep(LEASE * 3).await;
     assert_eq!((b.taken_up(), of_a.1.lock().superseded.clone()), (vec![], vec![]));

@@ -12,20 +12,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What a host is told by its fleet.
 #[derive(Debug, Default)]
 pub(crate) struct FleetPart {
-    /// Of sessions that name none; None: there is no fleet.
-    default: Mutex<Option<Partition>>,
+    policies: Mutex<Option<Policies>>,
     pub(crate) fence: Fence,
+}
+
+/// What the sessions of a node may be.
+#[derive(Debug)]
+struct Policies {
+    /// Those that name none.
+    default: Partition,
+    /// Why no other node can take sessions up, if none can.
+    no_failover: Option<String>,
 }
 
 impl FleetPart {
     /// There is a fleet, in which sessions that name no policy have this one.
-    pub(crate) fn set(&self, default: Partition) {
-        *self.default.lock() = Some(default);
+    pub(crate) fn set(&self, default: Partition, no_failover: Option<String>) {
+        *self.policies.lock() = Some(Policies { default, no_failover });
     }
 
     /// The policy of sessions that name none.
     pub(crate) fn default_policy(&self) -> Partition {
-        self.default.lock().unwrap_or_default()
+        self.policies.lock().as_ref().map(|policies| policies.default).unwrap_or_default()
     }
 
     /// The policy of a session for which this one is wanted.
@@ -33,18 +41,22 @@ impl FleetPart {
     /// # Errors
     /// When it needs a fleet and there is none.
     pub(crate) fn policy(&self, wanted: Option<Partition>) -> Result<Partition, HostError> {
-        policy(*self.default.lock(), wanted)
+        policy(self.policies.lock().as_ref(), wanted)
     }
 }
 
-fn policy(default: Option<Partition>, wanted: Option<Partition>) -> Result<Partition, HostError> {
-    match (wanted, default) {
-        (Some(Partition::Failover), None) => Err(HostError::InvalidParams {
-            message: "partition: failover needs a fleet, and this daemon is in none; leave it out, give local, or set [fleet] in the \
-                      configuration"
-                .to_owned(),
-        }),
-        (wanted, default) => Ok(wanted.or(default).unwrap_or_default()),
+fn policy(policies: Option<&Policies>, wanted: Option<Partition>) -> Result<Partition, HostError> {
+    let why = match policies {
+        None => Some(
+            "failover needs a fleet, and this daemon is in none; leave it out, give local, or set [fleet] in the configuration",
+        ),
+        Some(policies) => policies.no_failover.as_deref(),
+    };
+    match (wanted, why) {
+        (Some(Partition::Failover), Some(why)) => {
+            Err(HostError::InvalidParams { message: format!("partition: {why}") })
+        }
+        _ => Ok(wanted.or(policies.map(|policies| policies.default)).unwrap_or_default()),
     }
 }
 
@@ -89,19 +101,24 @@ mod tests {
     // contract 7.2: a session says what becomes of it, else the configuration; without a fleet nothing fails over
     #[test]
     fn who_says_what_becomes_of_a_session() {
-        for (default, wanted, expected) in [
+        let keep = Some("keep is too long");
+        for (policies, wanted, expected) in [
             (None, None, Ok(Local)),
             (None, Some(Local), Ok(Local)),
             (None, Some(Failover), Err("partition: failover needs a fleet")),
-            (Some(Local), None, Ok(Local)),
-            (Some(Failover), None, Ok(Failover)),
-            (Some(Failover), Some(Local), Ok(Local)),
-            (Some(Local), Some(Failover), Ok(Failover)),
+            (Some((Local, None)), None, Ok(Local)),
+            (Some((Failover, None)), None, Ok(Failover)),
+            (Some((Failover, None)), Some(Local), Ok(Local)),
+            (Some((Local, None)), Some(Failover), Ok(Failover)),
+            (Some((Local, keep)), None, Ok(Local)),
+            (Some((Local, keep)), Some(Failover), Err("partition: keep is too long")),
         ] {
-            match (policy(default, wanted), expected) {
-                (Ok(policy), Ok(expected)) => assert_eq!(policy, expected, "{default:?} {wanted:?}"),
+            let policies =
+                policies.map(|(default, why)| Policies { default, no_failover: why.map(str::to_owned) });
+            match (policy(policies.as_ref(), wanted), expected) {
+                (Ok(policy), Ok(expected)) => assert_eq!(policy, expected, "{policies:?} {wanted:?}"),
                 (Err(error), Err(says)) => assert!(error.to_string().starts_with(says), "{error}"),
-                (policy, _) => panic!("{default:?} {wanted:?}: {policy:?}"),
+                (policy, _) => panic!("{policies:?} {wanted:?}: {policy:?}"),
             }
         }
     }

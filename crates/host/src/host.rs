@@ -107,9 +107,10 @@ impl Host {
         self.shared.drains.store(drains, Ordering::Relaxed);
     }
 
-    /// It is a node of a fleet, in which sessions that say nothing of it have this policy.
-    pub fn in_fleet(&self, default: Partition) {
-        self.shared.fleet.set(default);
+    /// It is a node of a fleet, in which sessions that say nothing of it have this policy; with why no other node can take sessions up,
+    /// if none can.
+    pub fn in_fleet(&self, default: Partition, no_failover: Option<String>) {
+        self.shared.fleet.set(default, no_failover);
     }
 
     /// The fleet may have given this node up, or has not: while it may, no session that another node may take up runs here. Those
@@ -126,7 +127,12 @@ impl Host {
         }
     }
 
-    /// Whether sessions that another node may take up do not run here now.
+    /// The same for what would begin or be prompted; what runs goes on.
+    pub fn fence_new(&self) {
+        self.shared.fleet.fence.set(true);
+    }
+
+    /// Whether sessions that another node may take up do not begin here now.
     pub fn is_fenced(&self) -> bool {
         self.shared.fleet.fence.is_up()
     }

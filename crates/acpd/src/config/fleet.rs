@@ -3,6 +3,7 @@
 use super::amounts::{bounded, span};
 #[cfg(test)]
 use super::described::{Place, Span};
+use super::sections::Timeouts;
 use super::values::{file, labels, text};
 use crate::address::Address;
 use acpd_fleet::{Lease, NodeName};
@@ -106,6 +107,21 @@ impl Fleet {
     /// How long a node counts as being there.
     pub(crate) fn lease(&self) -> Option<Lease> {
         Lease::new(self.heartbeat, self.lease)
+    }
+
+    /// Why no other node can take up sessions of a daemon whose agents may live this long without it, if none can: they might run
+    /// on two nodes.
+    pub(crate) fn no_failover(&self, keep: Duration, timeouts: &Timeouts) -> Option<String> {
+        let lease = self.lease()?;
+        let longest = keep + timeouts.stdin_grace + timeouts.term_grace;
+        let room = lease.to_end().saturating_sub(lease.to_begin());
+        (longest > room).then(|| {
+            format!(
+                "failover needs agents that end before another node takes their sessions up: \"keep\" in [continuity], \"stdin_grace\" \
+                 and \"term_grace\" in [timeouts] are {longest:.1?} together, and with this \"heartbeat\" and \"lease\" in [fleet] there are \
+                 {room:.1?}; lower \"keep\", or raise \"lease\""
+            )
+        })
     }
 
     /// The first key that does not go together with the others, and what to do.

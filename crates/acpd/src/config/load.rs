@@ -243,7 +243,10 @@ fn contradictions(config: &Config) -> Vec<(Vec<&str>, String)> {
         (vec!["server", "on_stop"], message.to_owned())
     });
     let fleet = config.fleet.contradiction().map(|(key, message)| (vec!["fleet", key], message.to_owned()));
-    let limits = limits.chain(for_nothing).chain(fleet);
+    let is_failover = !config.fleet.partition.is_local();
+    let no_failover = is_failover.then(|| config.no_failover()).flatten();
+    let no_failover = no_failover.map(|why| (vec!["fleet", "partition"], why));
+    let limits = limits.chain(for_nothing).chain(fleet).chain(no_failover);
     unknown.into_iter().chain(half).chain(for_no_daemon).chain(twice).chain(limits).chain(spare).collect()
 }
 

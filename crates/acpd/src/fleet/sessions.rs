@@ -1,10 +1,11 @@
 //! The sessions of this node, as the fleet's directory gets them.
 
 use acpd_eventlog::{Block, ListQuery};
-use acpd_fleet::{Creator, Local, MOST_BYTES, Pending, Row, Run};
-use acpd_host::{Host, HostError, SessionSummary, chain};
-use acpd_record::SessionId;
+use acpd_fleet::{Creator, Fence, History, Local, MOST_BYTES, NodeName, Pending, Row, Run, SessionRecord};
+use acpd_host::{Host, HostError, SessionSummary, TakeUpError, TakenUp, chain};
+use acpd_record::{NativeSessionId, SessionId};
 use parking_lot::RwLock;
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -66,6 +67,22 @@ impl OwnSessions {
         Ok(blocks)
     }
 
+    async fn taken_up(&self, record: &SessionRecord, mut history: History) -> Result<(), TakeUpError> {
+        let is_here = |creator: &&Creator| {
+            self.fingerprints.read().get(&creator.name).is_some_and(|here| *here == creator.fingerprint)
+        };
+        let creator = record.creator.as_ref().filter(is_here).map(|creator| creator.name.clone());
+        let unread = |detail: String| HostError::History { detail };
+        let mut taking = self.host.take_up(taken_up(record, creator)).await?;
+        while let Some(run) = history.next().await.map_err(|error| unread(error.to_string()))? {
+            let block = Block::unpack_run(run.first, run.last, &run.bytes, taking.position());
+            let damaged =
+                || unread(format!("events {} to {} in the archive cannot be read", run.first, run.last));
+            taking.push(&block.ok_or_else(damaged)?).await?;
+        }
+        taking.finish().await.map(drop)
+    }
+
     fn row(&self, summary: &SessionSummary) -> Option<Row> {
         let creator = summary.created_by.clone().and_then(|name| {
             let fingerprint = self.fingerprints.read().get(&name)?.clone();
@@ -117,6 +134,66 @@ impl Local for OwnSessions {
             }
         })
     }
+
+    fn fence(&self, fence: Fence) {
+        match fence {
+            Fence::Down => self.host.fence(false),
+            Fence::ForNew => self.host.fence_new(),
+            Fence::ForAll => self.host.fence(true),
+        }
+    }
+
+    fn supersede<'a>(&'a self, session: &'a SessionId, by: &'a NodeName) -> Pending<'a, Result<(), String>> {
+        Box::pin(async move {
+            match self.host.set_aside(session, by.as_str()).await {
+                Ok(_) | Err(HostError::UnknownSession { .. }) => Ok(()),
+                Err(error) => Err(chain(&error)),
+            }
+        })
+    }
+
+    fn take_up<'a>(&'a self, record: &'a SessionRecord, history: History) -> Pending<'a, Result<(), String>> {
+        Box::pin(async move {
+            match self.taken_up(record, history).await {
+                // It was taken up, and this node died before it could say so.
+                Ok(()) | Err(TakeUpError::Known { .. }) => Ok(()),
+                Err(error) => Err(chain(&error)),
+            }
+        })
+    }
+}
+
+/// What a session is made of again, out of what its node said of it.
+fn taken_up(record: &SessionRecord, created_by: Option<String>) -> TakenUp {
+    let told = Told::deserialize(&record.info).unwrap_or_default();
+    TakenUp {
+        id: record.session.clone(),
+        agent: told.agent,
+        cwd: told.cwd,
+        created_ms: record.created_ms,
+        title: told.title,
+        forked_from: told.metadata.forked_from,
+        created_by,
+        native_session_id: told.native_session_id,
+        partition: record.partition,
+    }
+}
+
+/// What is looked at of what a node says of a session.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Told {
+    agent: String,
+    cwd: String,
+    title: Option<String>,
+    native_session_id: Option<NativeSessionId>,
+    metadata: ToldMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ToldMetadata {
+    forked_from: Option<SessionId>,
 }
 
 /// Blocks that follow one another as one run.

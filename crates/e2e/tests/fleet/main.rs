@@ -4,6 +4,7 @@ mod access;
 mod acp;
 mod archive;
 mod doors;
+mod failover;
 mod losing;
 mod nodes;
 mod placing;

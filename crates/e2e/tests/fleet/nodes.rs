@@ -1,6 +1,6 @@
 //! Three nodes and their server.
 
-use acpd_e2e::{Answer, Daemon, Events, Http, NatsServer, Scratch, until};
+use acpd_e2e::{Answer, Daemon, Events, Http, NatsServer, NetworkLink, Scratch, until};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -15,6 +15,8 @@ pub(crate) struct Node {
     // It ends before what it ran in.
     pub(crate) daemon: Daemon,
     pub(crate) scratch: Scratch,
+    /// To the server.
+    pub(crate) link: NetworkLink,
 }
 
 /// Nodes and their server. The server ends last.
@@ -26,8 +28,14 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// As many nodes as names, each with more in its configuration.
     pub(crate) fn start(names: &[(&'static str, &str)]) -> Self {
+        Self::start_with(names, "")
+    }
+
+    /// The same with more in the section of the fleet.
+    pub(crate) fn start_with(names: &[(&'static str, &str)], section: &str) -> Self {
         let server = NatsServer::start();
-        let nodes: Vec<Node> = names.iter().map(|(name, more)| Node::start(&server, name, more)).collect();
+        let start = |(name, more): &(_, &str)| Node::start(&server, name, (more, section));
+        let nodes: Vec<Node> = names.iter().map(start).collect();
         let fleet = Self { nodes, server };
         for node in &fleet.nodes {
             until("all nodes know each other", || (node.known().len() == names.len()).then_some(()));
@@ -41,14 +49,16 @@ impl Fleet {
 }
 
 impl Node {
-    fn start(server: &NatsServer, name: &'static str, more: &str) -> Self {
+    fn start(server: &NatsServer, name: &'static str, (more, section): (&str, &str)) -> Self {
+        let link = NetworkLink::to(server.address());
         let scratch = Scratch::new().keep("0s").config(&format!(
-            "{}\n{more}\n[fleet]\nurl = \"{}\"\nnode = \"{name}\"\nheartbeat = \"500ms\"\nlease = \"{LEASE_MS}ms\"",
+            "{}\n{more}\n[timeouts]\nstdin_grace = \"200ms\"\nterm_grace = \"300ms\"\n\
+             [fleet]\nurl = \"nats://{}\"\nnode = \"{name}\"\nheartbeat = \"500ms\"\nlease = \"{LEASE_MS}ms\"\n{section}",
             token("root", ROOT, "admin"),
-            server.url()
+            link.address()
         ));
         let daemon = scratch.serve();
-        Self { name, daemon, scratch }
+        Self { name, daemon, scratch, link }
     }
 
     /// A request with the token of all nodes.

@@ -1,7 +1,7 @@
 //! The fence: a node that the engine has not heard for two thirds of a lease ends the sessions that others may take up, by its own
 //! clock, before any other may do so; and lets them begin again once it has read that they are still its own.
 
-use super::{Local, Member};
+use super::{Fence, Local, Member};
 use crate::engine::EngineError;
 use crate::lease::Standing;
 use acpd_record::SessionId;
@@ -16,19 +16,24 @@ const AT_ONCE: usize = 32;
 impl Member {
     /// Raises the fence, and lowers it.
     pub(super) async fn fence(&self, local: &dyn Local) -> ! {
-        let mut is_fenced = true;
+        let (mut fence, begun) = (Fence::ForNew, self.now());
+        local.fence(fence);
         loop {
+            let is_over = fence != Fence::ForNew || self.now() - begun >= self.shared.lease.to_begin();
             if self.standing() == Standing::Fenced {
-                if !is_fenced {
+                if is_over && fence != Fence::ForAll {
                     tracing::warn!(
                         "the fleet has not heard of this node in time: sessions that others may take up end"
                     );
+                    fence = Fence::ForAll;
+                    local.fence(fence);
                 }
-                is_fenced = true;
-                local.fence(Some(self.shared.lease.ending()));
-            } else if is_fenced && self.shared.directory.read().is_told && self.owns_what_it_has().await {
-                is_fenced = false;
-                local.fence(None);
+            } else if fence != Fence::Down
+                && self.shared.directory.read().is_told
+                && self.owns_what_it_has().await
+            {
+                fence = Fence::Down;
+                local.fence(fence);
             }
             tokio::time::sleep(PACE).await;
         }
