@@ -1,7 +1,7 @@
 //! Sessions that another node takes up: by whom, when, with what, and what becomes of the first node.
 
 use crate::archive::{archived, events, prompt};
-use crate::nodes::{Fleet, Node};
+use crate::nodes::{Fleet, Node, id};
 use acpd_e2e::{Carries, until};
 use serde_json::{Value, json};
 
@@ -9,7 +9,27 @@ use serde_json::{Value, json};
 const FAILOVER: &str = "partition = \"failover\"";
 
 fn fleet() -> Fleet {
-    Fleet::start_with(&[("a", ""), ("b", ""), ("c", "")], FAILOVER)
+    let fleet = Fleet::start_with(&[("a", ""), ("b", ""), ("c", "")], FAILOVER);
+    // A node takes none before it knows that the fleet knows it.
+    until("the first node takes sessions", || begins(&fleet.nodes[0]).then_some(()));
+    fleet
+}
+
+/// Whether a session begins at a node; it is closed then.
+fn begins(node: &Node) -> bool {
+    let created = node.ask("POST", "/v1/sessions", &node.wanted(&json!({})));
+    assert!(matches!(created.status, 201 | 503), "{created:?}");
+    if created.status == 503 {
+        return false;
+    }
+    node.ask("DELETE", &format!("/v1/sessions/{}", id(&created)), &Value::Null).status == 204
+}
+
+/// Takes a session up again, and has the agent say something.
+fn resume(node: &Node, session: &str, text: &str) {
+    let resumed = node.ask("POST", &format!("/v1/sessions/{session}/resume"), &Value::Null);
+    assert_eq!(resumed.status, 200, "{resumed:?}");
+    prompt(node, session, text);
 }
 
 /// The other node that has taken a session up, once one has.
@@ -36,14 +56,13 @@ fn said(events: &[Value]) -> String {
 #[test]
 fn a_session_of_a_killed_node_goes_on_at_another() {
     let mut fleet = fleet();
-    let [a, b, c] = &fleet.nodes[..] else { panic!("there are three") };
+    let (a, b) = (&fleet.nodes[0], &fleet.nodes[1]);
     let session = a.create(&json!({"title": "moves"}));
     prompt(a, &session, "say the first words");
     let there = archived(a, b, &session);
     assert_eq!(a.get(&format!("/v1/sessions/{session}")).json()["partition"], "failover");
     let stays = a.create(&json!({"partition": "local"}));
     b.sees(&stays, "it is listed", |_| true);
-    let _ = c;
     fleet.nodes[0].daemon.kill();
 
     let (taker, other) = taker([&fleet.nodes[1], &fleet.nodes[2]], &session);
@@ -57,7 +76,7 @@ fn a_session_of_a_killed_node_goes_on_at_another() {
         (&ended["kind"], &ended["terminationInfo"]["cause"]),
         (&json!("ended"), &json!("daemon_lost"))
     );
-    prompt(other, &session, "say the last words");
+    resume(other, &session, "say the last words");
     let goes_on = archived(taker, other, &session);
     assert!(goes_on[..here.len()] == here[..]);
     assert!(said(&goes_on).contains("last words"), "{}", said(&goes_on));
@@ -77,7 +96,7 @@ fn a_session_of_a_killed_node_goes_on_at_another() {
         a.lists("").into_iter().find(aside)
     });
     assert!(aside["title"].as_str().is_some_and(|title| title.starts_with("moves")), "{aside}");
-    let aside = crate::archive::events(a, aside["sessionId"].as_str().expect("an id"));
+    let aside = events(a, aside["sessionId"].as_str().expect("an id"));
     assert!(aside[..there.len()] == there[..], "nothing that a client has seen is lost");
     assert!(
         events(a, &session)[..goes_on.len()] == goes_on[..],
@@ -121,10 +140,7 @@ fn a_node_that_is_cut_off_ends_first() {
     let (taker, _) = taker([b, c], &moves);
     a.link.set(Carries::All);
     a.sees(&moves, "it learns whose it is", |listed| listed["node"] == taker.name);
-    until("it runs again what is its own", || {
-        let created = a.ask("POST", "/v1/sessions", &a.wanted(&json!({})));
-        (created.status == 201).then_some(())
-    });
-    prompt(a, &moves, "say it at the other node");
+    until("it takes sessions again", || begins(a).then_some(()));
+    resume(a, &moves, "say it at the other node");
     assert_eq!(a.get(&format!("/v1/sessions/{stays}")).json()["state"], "running");
 }

@@ -34,8 +34,8 @@ impl Fleet {
     /// The same with more in the section of the fleet.
     pub(crate) fn start_with(names: &[(&'static str, &str)], section: &str) -> Self {
         let server = NatsServer::start();
-        let start = |(name, more): &(_, &str)| Node::start(&server, name, (more, section));
-        let nodes: Vec<Node> = names.iter().map(start).collect();
+        let nodes: Vec<Node> =
+            names.iter().map(|(name, more)| Node::start(&server, name, (more, section))).collect();
         let fleet = Self { nodes, server };
         for node in &fleet.nodes {
             until("all nodes know each other", || (node.known().len() == names.len()).then_some(()));
@@ -51,8 +51,9 @@ impl Fleet {
 impl Node {
     fn start(server: &NatsServer, name: &'static str, (more, section): (&str, &str)) -> Self {
         let link = NetworkLink::to(server.address());
-        let scratch = Scratch::new().keep("0s").config(&format!(
-            "{}\n{more}\n[timeouts]\nstdin_grace = \"200ms\"\nterm_grace = \"300ms\"\n\
+        let scratch = Scratch::new().keep("0s");
+        let scratch = scratch.config(&format!(
+            "{}\n{more}\n\
              [fleet]\nurl = \"nats://{}\"\nnode = \"{name}\"\nheartbeat = \"500ms\"\nlease = \"{LEASE_MS}ms\"\n{section}",
             token("root", ROOT, "admin"),
             link.address()
