@@ -12,8 +12,7 @@ use acpd_fleet::{EngineError, History, Run};
 use acpd_host::{ExportForm, HostError, SessionExport};
 use acpd_record::ExportHead;
 use futures_util::stream::{self, StreamExt};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 /// The events of a lost session, as far as the archive has them.
 pub(super) struct Archived {
@@ -24,14 +23,8 @@ pub(super) struct Archived {
 
 impl Lost {
     /// What REST says of it: as in a list, and that nothing is known to be open.
-    pub(super) fn info(&self) -> Value {
-        let mut info = serde_json::to_value(Listed::of(&self.0)).unwrap_or_default();
-        if let Value::Object(members) = &mut info {
-            members.insert("promptsWaiting".to_owned(), json!(0));
-            let snapshot = json!({"openToolCalls": [], "openPermissionRequests": []});
-            members.insert("snapshot".to_owned(), snapshot);
-        }
-        info
+    pub(super) fn info(&self) -> impl Serialize {
+        Info { listed: Listed::of(&self.0), prompts_waiting: 0, snapshot: Nothing::default() }
     }
 
     /// Its events behind one of them.
@@ -125,6 +118,24 @@ impl Archived {
     pub(super) fn end(&self) -> String {
         format!("{}; these are its events in the archive", self.lost.since())
     }
+}
+
+/// As a session that is here is shown.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Info {
+    #[serde(flatten)]
+    listed: Listed,
+    prompts_waiting: u64,
+    snapshot: Nothing,
+}
+
+/// A snapshot of which nothing is known.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Nothing {
+    open_tool_calls: [(); 0],
+    open_permission_requests: [(); 0],
 }
 
 /// What is looked at of what a node says of a session.
