@@ -7,6 +7,7 @@
 
 use crate::acp::method;
 use crate::agent::{AgentAnswer, AgentHandle, Claim, History};
+use crate::anew::{NEVER_NAMED, first_events, why_anew};
 use crate::attempts::Attempt;
 use crate::beforehand::{neither, tried_enough};
 use crate::chain::chain;
@@ -16,35 +17,20 @@ use crate::fork::with_session;
 use crate::host::Host;
 use crate::journal;
 use crate::named::NamedSession;
-use crate::recording;
 use crate::refusal::{AgentError, named_otherwise};
 use crate::session::SessionHandle;
 use crate::setup::{permission_mode, session_setup, stored_setup};
 use crate::transcript::{Transcript, TranscriptRecorder};
 use acpd_eventlog::{Appender, Batch, IndexUpdate, SessionRow, WriteError};
 use acpd_record::{
-    AgentState, Event, Json, NativeSessionId, PermissionMode, Position, Projection, RawMessage, Reason,
-    RunStarted, SessionId, SessionMeta, TerminationInfo,
+    AgentState, Event, Json, NativeSessionId, PermissionMode, Projection, Reason, RunStarted, SessionId,
+    SessionMeta, TerminationInfo,
 };
 use acpd_supervisor::Pending;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::time::Instant;
-
-/// Why the agent of a session that it never named is asked for a new one at once; None: it is not asked.
-fn why_anew(meta: &SessionMeta) -> Option<&'static str> {
-    match (meta.imported, &meta.set_aside) {
-        (true, _) => Some("it was imported, so its agent can go on with a transcript only"),
-        (false, Some(_)) => Some(
-            "another node has taken it up, so that the agent here can go on with this copy with a transcript only",
-        ),
-        (false, None) => None,
-    }
-}
-
-/// Why no agent goes on with a session.
-const NEVER_NAMED: &str = "the agent never named it";
 
 /// How an agent goes on with a session.
 struct Restored {
@@ -262,23 +248,15 @@ impl Host {
             state: Some(state).filter(|state| !state.is_empty()),
         });
         let now = clock::now_ms();
-        projection.apply(Position { seq: last + 1, at_ms: now }, &started);
+        let mut batch = first_events(id, &ended.meta, &mut projection, (&started, now));
         if let Some(named) = &named {
             ended.meta.native_session_id = Some(named.native.clone());
             ended.native = Some(named.native.clone());
-        }
-        let title = title_of_copy(&ended.meta, &projection, id);
-        let title = title.as_deref().map(|line| Event::Update(RawMessage::stored(line)));
-        if let Some(title) = &title {
-            projection.apply(Position { seq: last + 2, at_ms: now }, title);
         }
         let native = ended.native.ok_or_else(|| HostError::not_resumable(id, NEVER_NAMED))?;
         let earlier = ended.meta.run_started(projection.runs());
         (ended.meta.permission_mode, ended.meta.keeper) = (mode, agent.keeper());
         ended.meta.tell(&projection);
-        let mut batch = Batch::new();
-        recording::push(&mut batch, now, &started);
-        title.iter().for_each(|title| recording::push(&mut batch, now, title));
         batch.update_index(IndexUpdate {
             updated_ms: now,
             ended: Some(false),
@@ -381,22 +359,6 @@ impl Host {
         Ok(Ended { row, meta, native, failed: reason == Some(Reason::Error) })
     }
 
-    /// An agent does not know a session that was imported or set aside, so it goes on with a transcript or not at all.
-    fn check_without_native(&self, id: &SessionId, agent: &str, meta: &SessionMeta) -> Result<(), HostError> {
-        let gives_transcripts = || {
-            let specs = self.shared.agents.specs();
-            specs.iter().any(|spec| spec.name == agent && spec.resume_with_transcript)
-        };
-        match why_anew(meta) {
-            None => Err(HostError::not_resumable(id, NEVER_NAMED)),
-            Some(_) if gives_transcripts() => Ok(()),
-            Some(why) => {
-                let entry = format!("{why}; resume_with_transcript = true in [agents.{agent}] gives it one");
-                Err(HostError::not_resumable(id, entry))
-            }
-        }
-    }
-
     /// What the history says of the session, and a transcript if one is needed and anything was said. That needs each event.
     async fn rebuild(
         &self,
@@ -413,12 +375,6 @@ impl Host {
         let projection = store.recall_each(id, meta, last, |event| transcript.see(event)).await?;
         Ok((projection, transcript.finish()))
     }
-}
-
-/// The event that gives a copy that was set aside its title, in its first run. Its log has that of the session.
-fn title_of_copy(meta: &SessionMeta, log: &Projection, id: &SessionId) -> Option<Vec<u8>> {
-    let title = meta.title.as_deref().filter(|_| meta.set_aside.is_some())?;
-    (log.snapshot().title() != Some(title)).then(|| acpd_record::chosen_title(id, title))
 }
 
 fn refusal(agent: &AgentHandle, method: &str, error: &AgentError) -> String {

@@ -12,6 +12,7 @@ mod acp;
 mod activate;
 mod agent;
 mod agent_end;
+mod anew;
 mod archive;
 mod attempts;
 mod beforehand;

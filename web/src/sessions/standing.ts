@@ -52,7 +52,8 @@ const CAUSES: Record<Cause, (info: TerminationInfo) => Standing> = {
   daemon_shutdown: () => ({ tone: "still", text: "Daemon stopped", more: "The daemon was stopped in good order." }),
   daemon_lost: () => ({ tone: "bad", text: "Daemon lost", more: "The daemon died while it was live." }),
   daemon_upgrade: () => ({ tone: "still", text: "Daemon upgraded", more: "The next daemon is of a version that could not go on with the agent." }),
-  superseded: () => ({ tone: "bad", text: "Taken away", more: "Another program has taken the agent over from the daemon." }),
+  fenced: () => ({ tone: "bad", text: "Cut off", more: "The fleet had not heard of its node in time, so that another node may take it up." }),
+  superseded: () => ({ tone: "bad", text: "Taken away", more: "Another program has taken the agent over, or another node the session." }),
   out_of_memory: () => ({ tone: "bad", text: "Out of memory", more: "The agent ran out of memory." }),
 };
 

@@ -21,7 +21,7 @@ fn session_ids_are_unique_across_agents_and_restarts() {
     }
 }
 
-// SE-2, FR-10
+// SE-2, FR-10, contract 7.2
 #[test]
 fn a_bad_setup_is_refused_in_words() {
     let scratch = Scratch::new();
@@ -29,6 +29,7 @@ fn a_bad_setup_is_refused_in_words() {
     client.initialize();
     let file = scratch.path("file");
     std::fs::write(&file, "").unwrap();
+    let partitioned = |partition: &Value| json!({"cwd": scratch.work(), "mcpServers": [], "_meta": {"sandboxagent.dev": {"partition": partition}}});
     for (params, begin) in [
         (json!({"cwd": "work", "mcpServers": []}), "cwd: \"work\" is not absolute"),
         (json!({"cwd": "", "mcpServers": []}), "cwd: \"\" is not absolute"),
@@ -37,6 +38,9 @@ fn a_bad_setup_is_refused_in_words() {
         (json!({"cwd": "/nowhere/at/all", "mcpServers": []}), "cwd: \"/nowhere/at/all\" is not a directory"),
         (json!({"cwd": file, "mcpServers": []}), "cwd: "),
         (json!({"cwd": scratch.work(), "mcpServers": "none"}), "mcpServers: "),
+        (partitioned(&json!("both")), "_meta[\"sandboxagent.dev\"].partition: local or failover is required"),
+        (partitioned(&json!(7)), "_meta[\"sandboxagent.dev\"].partition: local or failover is required"),
+        (partitioned(&json!("failover")), "partition: failover needs a fleet, and this daemon is in none"),
         (json!([]), "params: "),
     ] {
         let error = client.refused("session/new", &params);

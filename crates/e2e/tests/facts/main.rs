@@ -2,7 +2,9 @@
 
 mod agents;
 mod creators;
+mod fencing;
 mod hosted;
+mod moving;
 mod reload;
 mod sessions;
 mod unrecorded;

@@ -126,6 +126,14 @@ fn wrong_requests_create_nothing() {
             json!({"cwd": work, "permissionMode": "all"}),
             "permissionMode: unknown variant `all`, expected one of",
         ),
+        (
+            json!({"cwd": work, "partition": "both"}),
+            "partition: unknown variant `both`, expected `local` or `failover`",
+        ),
+        (
+            json!({"cwd": work, "partition": "failover"}),
+            "partition: failover needs a fleet, and this daemon is in none",
+        ),
         (json!({"cwd": work, "title": ""}), "title: one line of 1 to 200 characters"),
         (json!({"cwd": work, "title": "a\nb"}), "title: one line of 1 to 200 characters"),
         (json!({"cwd": work, "closeAfterTurn": "yes"}), "closeAfterTurn: "),

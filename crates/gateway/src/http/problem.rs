@@ -410,4 +410,17 @@ mod tests {
         assert_eq!(answer.status(), 500);
         assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/problem+json");
     }
+
+    // contract 7.3: a session that another node may take up is refused for a while, and nothing was done
+    #[test]
+    fn what_is_fenced_can_be_sent_again() {
+        let answer = Problem::of_host(&HostError::Fenced).into_response();
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(answer.headers()[header::RETRY_AFTER], "5");
+        assert_eq!(Kind::Fenced.urn(), "urn:sandbox-agent:error:fenced");
+        let acp = crate::wire_error::wire_error(&HostError::Fenced);
+        let crate::wire_error::WireError::Own { code, message, data: None } = acp else { panic!("{acp:?}") };
+        assert_eq!(code, acpd_wire::codes::INTERNAL_ERROR);
+        assert!(message.contains("nothing was done: try again, or at another node"), "{message}");
+    }
 }

@@ -35,7 +35,7 @@ fn readdressed(line: &[u8], own: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    // UP-3, design fleet, partition: each update names the session by which its client knows it
+    // design fleet, partition: each update names the session by which its client knows it
     #[test]
     fn updates_name_the_session() {
         let id = SessionId::parse("s").expect("an id");

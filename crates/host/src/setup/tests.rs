@@ -51,6 +51,21 @@ fn a_session_can_name_its_permission_mode() {
     }
 }
 
+// contract 7.2: what becomes of one session when its node is cut off
+#[test]
+fn a_session_can_name_its_policy() {
+    let policy = |params: &str| partition(params.as_bytes()).map_err(|error| error.to_string());
+    let with =
+        |policy: &str| format!(r#"{{"cwd":"/","_meta":{{"sandboxagent.dev":{{"partition":{policy}}}}}}}"#);
+    assert_eq!(policy(r#"{"cwd":"/"}"#), Ok(None));
+    assert_eq!(policy(&with("\"local\"")), Ok(Some(Partition::Local)));
+    assert_eq!(policy(&with("\"failover\"")), Ok(Some(Partition::Failover)));
+    for wrong in ["\"both\"", "\"Failover\"", "7", "null", "{}"] {
+        let message = policy(&with(wrong)).expect_err(wrong);
+        assert_eq!(message, "_meta[\"sandboxagent.dev\"].partition: local or failover is required");
+    }
+}
+
 // contract 7.3: the title that a client chooses is one line
 #[test]
 fn a_session_can_name_its_title() {

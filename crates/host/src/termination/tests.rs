@@ -82,6 +82,22 @@ fn an_upgrade_is_an_end_by_the_daemon() {
     assert_eq!(json!(daemon_upgrade(&facts(true), 0)), expected);
 }
 
+// contract 7.3: `fenced` and `superseded` are errors by the daemon, and say why and by whom
+#[test]
+fn an_end_for_the_fleet_is_an_error_by_the_daemon() {
+    for (cause, initiator, message) in [
+        (Cause::Fenced, "daemon", FENCED),
+        (Cause::Superseded, "build-2", "node build-2 has taken the session up"),
+    ] {
+        let requested = RequestedEnd { cause, initiator: initiator.into() };
+        let expected = json!({
+            "reason": "error", "terminatedBy": "daemon", "message": message, "endedAt": "1970-01-01T00:00:00.000Z",
+            "cause": cause.as_str(), "initiator": initiator, "turnActive": true, "leaked": false,
+        });
+        assert_eq!(json!(of_release(&requested, &facts(true), 0)), expected);
+    }
+}
+
 // contract 7.3: `containment` says how far acpd sees, where there was a process to see
 #[test]
 fn a_record_says_how_much_was_seen() {

@@ -63,6 +63,7 @@ __all__ = [
     "Opened",
     "OtherEvent",
     "Part",
+    "Partition",
     "PermissionMode",
     "PermissionRequestedEvent",
     "PermissionResolvedEvent",
@@ -237,6 +238,7 @@ Cause = TypeAliasType(
             "daemon_shutdown",
             "daemon_lost",
             "daemon_upgrade",
+            "fenced",
             "superseded",
             "out_of_memory",
         ],
@@ -268,7 +270,9 @@ The exact cause.
 
 `daemon_upgrade`: The next daemon does not speak with what kept the agent for it, and ended it.
 
-`superseded`: Another daemon, or another program of the same user, has taken the agent over.
+`fenced`: The fleet had not heard of this node in time, so that another node may take the session up.
+
+`superseded`: Another daemon, or another program of the same user, has taken the agent over; or another node of the fleet the session.
 
 `out_of_memory`: It ran out of memory: the kernel killed it for that, or its own runtime gave up.
 """
@@ -583,6 +587,16 @@ A part of a turn.
 """
 
 
+Partition = TypeAliasType("Partition", Annotated[Literal["local", "failover"], OPEN])
+"""
+What becomes of a session whose node the engine of its fleet has lost.
+
+`local`: It belongs to its node, where it goes on.
+
+`failover`: Its node ends it in time, and another one takes it up.
+"""
+
+
 PermissionMode = TypeAliasType(
     "PermissionMode", Annotated[Literal["default", "acceptEdits", "bypassPermissions", "deny"], OPEN]
 )
@@ -620,6 +634,7 @@ ProblemType = TypeAliasType(
             "urn:sandbox-agent:error:cursor_unreadable",
             "urn:sandbox-agent:error:draining",
             "urn:sandbox-agent:error:forbidden",
+            "urn:sandbox-agent:error:fenced",
             "urn:sandbox-agent:error:foreign_host",
             "urn:sandbox-agent:error:foreign_origin",
             "urn:sandbox-agent:error:foreign_user",
@@ -1847,6 +1862,10 @@ class Session(Model):
     """
     Permission requests and elicitations of its agent that wait for an answer.
     """
+    partition: Partition | None = None
+    """
+    What becomes of it when its node is cut off, in a fleet; absent: it belongs to its node.
+    """
     node: str | None = None
     """
     The name of its node.
@@ -1881,7 +1900,7 @@ class Session(Model):
     """
     metadata: dict[str, JsonValue]
     """
-    What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`.
+    What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, `setAsideFrom`, and of a live one `agentPid`.
     """
 
 
@@ -1946,6 +1965,10 @@ class SessionInfo(Model):
     """
     Permission requests and elicitations of its agent that wait for an answer.
     """
+    partition: Partition | None = None
+    """
+    What becomes of it when its node is cut off, in a fleet; absent: it belongs to its node.
+    """
     node: str | None = None
     """
     The name of its node.
@@ -1980,7 +2003,7 @@ class SessionInfo(Model):
     """
     metadata: dict[str, JsonValue]
     """
-    What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`.
+    What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, `setAsideFrom`, and of a live one `agentPid`.
     """
     prompts_waiting: Annotated[int, Field(alias="promptsWaiting", ge=0)]
     """

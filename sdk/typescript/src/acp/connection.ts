@@ -89,9 +89,10 @@ export class AcpConnection {
 
   /** Creates a session, and attaches to it. */
   async newSession(session: NewAcpSession, { signal }: AcpCallOptions = {}): Promise<NewSessionResponse> {
-    const { permissionMode, title, closeAfterTurn, ...where } = session;
+    const { permissionMode, partition, title, closeAfterTurn, ...where } = session;
     const place = placeOf(where, session.cwd);
-    const params = { ...mutable(place), _meta: { [META]: { permissionMode, title, closeAfterTurn } } };
+    const own = { permissionMode, partition, title, closeAfterTurn };
+    const params = { ...mutable(place), _meta: { [META]: own } };
     const answer = await this.#link.once((line) => line.agent.request("session/new", params), signal);
     this.#attached.set(answer.sessionId, place);
     return answer;

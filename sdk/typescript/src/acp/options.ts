@@ -78,6 +78,8 @@ export type NewAcpSession = Omit<Whereabouts, "cwd" | "permissionMode"> & {
   readonly cwd: string;
   /** Who answers permission requests. */
   readonly permissionMode?: PermissionMode;
+  /** What becomes of it when its node is cut off from the fleet. */
+  readonly partition?: "local" | "failover";
   /** Its title, one line of at most 200 characters. */
   readonly title?: string;
   /** Close it when a turn has ended and no prompt waits. */

@@ -711,12 +711,14 @@ export interface components {
          *
          *     `daemon_upgrade`: The next daemon does not speak with what kept the agent for it, and ended it.
          *
-         *     `superseded`: Another daemon, or another program of the same user, has taken the agent over.
+         *     `fenced`: The fleet had not heard of this node in time, so that another node may take the session up.
+         *
+         *     `superseded`: Another daemon, or another program of the same user, has taken the agent over; or another node of the fleet the session.
          *
          *     `out_of_memory`: It ran out of memory: the kernel killed it for that, or its own runtime gave up.
          * @enum {string}
          */
-        readonly Cause: "agent_exit" | "agent_crash" | "spawn_failed" | "initialize_timeout" | "protocol_error" | "client_close" | "client_terminate" | "idle_timeout" | "daemon_shutdown" | "daemon_lost" | "daemon_upgrade" | "superseded" | "out_of_memory";
+        readonly Cause: "agent_exit" | "agent_crash" | "spawn_failed" | "initialize_timeout" | "protocol_error" | "client_close" | "client_terminate" | "idle_timeout" | "daemon_shutdown" | "daemon_lost" | "daemon_upgrade" | "fenced" | "superseded" | "out_of_memory";
         /** @description A code. */
         readonly Code: {
             /** @description What `POST /v1/open` takes, once. */
@@ -1127,6 +1129,15 @@ export interface components {
          */
         readonly Part: "prompt" | "answer" | "tool";
         /**
+         * @description What becomes of a session whose node the engine of its fleet has lost.
+         *
+         *     `local`: It belongs to its node, where it goes on.
+         *
+         *     `failover`: Its node ends it in time, and another one takes it up.
+         * @enum {string}
+         */
+        readonly Partition: "local" | "failover";
+        /**
          * @description Who answers an agent's permission requests.
          *
          *     `default`: Ask the viewers.
@@ -1211,7 +1222,7 @@ export interface components {
          * @description What an error is: these and no others.
          * @enum {string}
          */
-        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:draining" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:handover_refused" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:no_fleet" | "urn:sandbox-agent:error:no_node" | "urn:sandbox-agent:error:node_unreachable" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_here" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
+        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:draining" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:fenced" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:handover_refused" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:no_fleet" | "urn:sandbox-agent:error:no_node" | "urn:sandbox-agent:error:node_unreachable" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_here" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
         /** @description Where a prompt is. */
         readonly PromptAccepted: {
             /** @description Its turn, which has begun. */
@@ -1463,6 +1474,8 @@ export interface components {
              * @description Permission requests and elicitations of its agent that wait for an answer.
              */
             readonly openQuestions: number;
+            /** @description What becomes of it when its node is cut off, in a fleet; absent: it belongs to its node. */
+            readonly partition?: components["schemas"]["Partition"];
             /** @description The name of its node. */
             readonly node?: string;
             /** @description Whether its node is there. */
@@ -1485,7 +1498,7 @@ export interface components {
             readonly detachedSince?: string;
             /** @description How its last run ended; in a list without `stderr`. */
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
-            /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`. */
+            /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, `setAsideFrom`, and of a live one `agentPid`. */
             readonly metadata: Record<string, unknown>;
         };
         /** @description acpd's own id of a session. */
@@ -1535,6 +1548,8 @@ export interface components {
              * @description Permission requests and elicitations of its agent that wait for an answer.
              */
             readonly openQuestions: number;
+            /** @description What becomes of it when its node is cut off, in a fleet; absent: it belongs to its node. */
+            readonly partition?: components["schemas"]["Partition"];
             /** @description The name of its node. */
             readonly node?: string;
             /** @description Whether its node is there. */
@@ -1557,7 +1572,7 @@ export interface components {
             readonly detachedSince?: string;
             /** @description How its last run ended; in a list without `stderr`. */
             readonly terminationInfo?: components["schemas"]["TerminationInfo"];
-            /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, and of a live one `agentPid`. */
+            /** @description What else acpd knows: the `client` and the token (`createdBy`) that created it, `permissionMode`, `runs`, `forkedFrom`, `setAsideFrom`, and of a live one `agentPid`. */
             readonly metadata: Record<string, unknown>;
             /**
              * Format: int64
@@ -2098,6 +2113,7 @@ export type NotificationEvent = components['schemas']['NotificationEvent'];
 export type Opened = components['schemas']['Opened'];
 export type OtherEvent = components['schemas']['OtherEvent'];
 export type Part = components['schemas']['Part'];
+export type Partition = components['schemas']['Partition'];
 export type PermissionMode = components['schemas']['PermissionMode'];
 export type PermissionRequestedEvent = components['schemas']['PermissionRequestedEvent'];
 export type PermissionResolvedEvent = components['schemas']['PermissionResolvedEvent'];
@@ -3100,6 +3116,11 @@ export interface operations {
                      * @enum {string}
                      */
                     readonly permissionMode?: "default" | "acceptEdits" | "bypassPermissions" | "deny" | null;
+                    /**
+                     * @description What becomes of it when its node is cut off from the fleet. Default: what the configuration of the node says.
+                     * @enum {string}
+                     */
+                    readonly partition?: "local" | "failover" | null;
                     /** @description Its title, one line. It stays, whatever its agent calls it. */
                     readonly title?: string;
                     /** @description Close it when a turn has ended and no prompt waits. */

@@ -103,6 +103,7 @@ class Operations:
         additional_directories: Sequence[Directory] | None = None,
         mcp_servers: Sequence[McpServer] | None = None,
         permission_mode: models.PermissionMode | None = None,
+        partition: models.Partition | None = None,
         title: str | None = None,
         close_after_turn: bool | None = None,
         idempotency_key: str | None = None,
@@ -119,6 +120,7 @@ class Operations:
             "additionalDirectories": directories("additional_directories", additional_directories),
             "mcpServers": servers(mcp_servers),
             "permissionMode": permission_mode,
+            "partition": partition,
             "title": title,
             "closeAfterTurn": close_after_turn,
         }
