@@ -155,7 +155,8 @@ async fn link(settings: &NatsSettings) -> Result<Link, NatsError> {
 }
 
 async fn client(settings: &NatsSettings, is_lost: watch::Sender<bool>) -> Result<Client, NatsError> {
-    let addresses = settings.urls.iter().map(|url| url.parse().map_err(|_| NatsError::Address(url.clone())));
+    let addresses =
+        settings.urls.iter().map(|url| address(url).ok_or_else(|| NatsError::Address(url.clone())));
     let addresses = addresses.collect::<Result<Vec<ServerAddr>, _>>()?;
     if addresses.is_empty() {
         return Err(NatsError::Address(String::new()));
@@ -188,6 +189,11 @@ async fn client(settings: &NatsSettings, is_lost: watch::Sender<bool>) -> Result
     }
 }
 
+/// Where a server is. A name beyond ASCII would be escaped, be found by nobody and be tried again for ever.
+fn address(url: &str) -> Option<ServerAddr> {
+    url.parse().ok().filter(|server: &ServerAddr| !server.host().contains('%'))
+}
+
 async fn secure(mut options: ConnectOptions, settings: &NatsSettings) -> Result<ConnectOptions, NatsError> {
     if let Some(tls) = &settings.tls {
         options = options.require_tls(true);
@@ -213,5 +219,34 @@ fn tell(event: &Event) {
         Event::Disconnected => warn!("the fleet's engine is not connected"),
         // While there is no connection, one each second.
         other => debug!("the fleet's engine: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 7.2: what is no address is refused; names beyond ASCII are written in Punycode (docs/adr/0028)
+    #[test]
+    fn an_address_has_a_name_in_ascii() {
+        let plain = [
+            "nats://a.example:4222",
+            "tls://127.0.0.1:4222",
+            "nats://[::1]:4222",
+            "nats://xn--bcher-kva.example:4222",
+            "a.example",
+        ];
+        for url in plain {
+            assert!(address(url).is_some(), "{url}");
+        }
+        for scheme in ["nats", "tls", "ws", "wss"] {
+            for name in ["b\u{fc}cher.example", "\u{ff41}.example", "b%C3%BCcher.example", "a\u{ad}b.example"]
+            {
+                let url = format!("{scheme}://{name}:4222");
+                assert_eq!(address(&url), None, "{url}");
+            }
+        }
+        assert_eq!(address("b\u{fc}cher.example"), None);
+        assert_eq!(address("http://a.example"), None);
     }
 }
