@@ -3,6 +3,7 @@
 //! Not here: what becomes of a connection that is lost, which the client makes again by itself.
 
 use crate::archive::Archive;
+use crate::credentials::Credentials;
 use crate::entries::Bucket;
 use crate::link::Link;
 use crate::settings::NatsSettings;
@@ -18,7 +19,7 @@ use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
 /// The first version whose entries say that they have left by their age.
-const OLDEST: (i64, i64) = (2, 11);
+const OLDEST: (u32, u32) = (2, 11);
 
 /// How long between two tries to reach a server again, once some have failed.
 const BETWEEN_TRIES: Duration = Duration::from_secs(1);
@@ -148,10 +149,17 @@ fn check(settings: &NatsSettings) -> Result<(), NatsError> {
 async fn link(settings: &NatsSettings) -> Result<Link, NatsError> {
     let (is_lost, connection) = watch::channel(false);
     let client = client(settings, is_lost).await?;
-    if !client.is_server_compatible(OLDEST.0, OLDEST.1, 0) {
-        return Err(NatsError::TooOld { version: client.server_info().version });
+    let version = client.server_info().version;
+    if !is_new_enough(&version) {
+        return Err(NatsError::TooOld { version });
     }
     Ok(Link { client, patience: settings.patience, is_lost: connection })
+}
+
+/// The client asks this by a regular expression, of which there is to be none (docs/adr/0028).
+fn is_new_enough(version: &str) -> bool {
+    let mut numbers = version.trim_start_matches('v').split('.').map_while(|number| number.parse().ok());
+    numbers.next().zip(numbers.next()).is_some_and(|version| version >= OLDEST)
 }
 
 async fn client(settings: &NatsSettings, is_lost: watch::Sender<bool>) -> Result<Client, NatsError> {
@@ -206,10 +214,10 @@ async fn secure(mut options: ConnectOptions, settings: &NatsSettings) -> Result<
     }
     match &settings.credentials {
         None => Ok(options),
-        Some(file) => options
-            .credentials_file(file)
-            .await
-            .map_err(|source| NatsError::Credentials { file: file.clone(), source }),
+        Some(file) => match Credentials::read(file).await {
+            Ok(credentials) => Ok(credentials.shown_by(options)),
+            Err(source) => Err(NatsError::Credentials { file: file.clone(), source }),
+        },
     }
 }
 
@@ -248,5 +256,16 @@ mod tests {
         }
         assert_eq!(address("b\u{fc}cher.example"), None);
         assert_eq!(address("http://a.example"), None);
+    }
+
+    // design fleet: a server has to be of 2.11 at least
+    #[test]
+    fn a_version_is_compared_by_its_numbers() {
+        for new in ["2.11.0", "v2.11.3", "2.12.0-beta.1", "2.100.0", "3.0.0", "10.0"] {
+            assert!(is_new_enough(new), "{new}");
+        }
+        for old in ["2.10.29", "1.99.0", "2", "", "new"] {
+            assert!(!is_new_enough(old), "{old}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod archive;
 mod connect;
+mod credentials;
 mod engine;
 mod entries;
 mod key;

@@ -6,6 +6,8 @@ use acpd_fleet::{Engine, EngineError, Expected, Position};
 use acpd_fleet_nats::{Nats, NatsError, NatsSettings, Tls};
 use async_nats::jetstream;
 use bytes::Bytes;
+use data_encoding::BASE64URL_NOPAD;
+use nkeys::KeyPair as Key;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -141,4 +143,64 @@ async fn server_and_node_know_each_other_by_tls() {
     assert!(matches!(error, NatsError::Connect { .. } | NatsError::Silent(_)), "{error}");
     let error = soon(Nats::connect(server.settings())).await.expect_err("it does not know the authority");
     assert!(matches!(error, NatsError::Connect { .. } | NatsError::Silent(_)), "{error}");
+}
+
+/// What an operator's tools give out: words that `by` has signed of `of`.
+fn token(by: &Key, of: &Key, nats: &serde_json::Value) -> String {
+    let header = r#"{"typ":"JWT","alg":"ed25519-nkey"}"#;
+    let (by_key, of_key) = (by.public_key(), of.public_key());
+    let claims = serde_json::json!({ "jti": of_key, "iat": 1, "iss": by_key, "name": "x", "sub": of_key, "nats": nats });
+    let signed = format!(
+        "{}.{}",
+        BASE64URL_NOPAD.encode(header.as_bytes()),
+        BASE64URL_NOPAD.encode(claims.to_string().as_bytes())
+    );
+    let signature = by.sign(signed.as_bytes()).expect("it has a seed");
+    format!("{signed}.{}", BASE64URL_NOPAD.encode(&signature))
+}
+
+// contract 7.2: servers let in whom a file of credentials names, if its key is the one that it is of
+#[tokio::test]
+async fn a_server_knows_a_node_by_its_credentials() {
+    let (operator, system, account) = (Key::new_operator(), Key::new_account(), Key::new_account());
+    let limits = serde_json::json!({
+        "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true, "conn": -1,
+        "leaf": -1, "mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1,
+    });
+    let of_operator = token(&operator, &operator, &serde_json::json!({ "type": "operator", "version": 2 }));
+    let of_account = |key: &Key, limits: &serde_json::Value| {
+        token(&operator, key, &serde_json::json!({ "type": "account", "version": 2, "limits": limits }))
+    };
+    let mut without_streams = limits.clone();
+    for kind in ["mem_storage", "disk_storage", "streams", "consumer"] {
+        without_streams[kind] = 0.into();
+    }
+    let more = format!(
+        "operator: {of_operator}\nsystem_account: {0}\nresolver: MEMORY\nresolver_preload: {{\n{0}: {1}\n{2}: {3}\n}}",
+        system.public_key(),
+        of_account(&system, &without_streams),
+        account.public_key(),
+        of_account(&account, &limits),
+    );
+    let server = Server::start_at(place(1)[0], &more, &[]);
+    let own = tempfile::tempdir().expect("a temporary directory");
+    let (node_key, other_key) = (Key::new_user(), Key::new_user());
+    let user = serde_json::json!({ "type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1 });
+    let of_node = token(&account, &node_key, &user);
+    let settings = |name: &str, key: &Key| {
+        let text = format!(
+            "-----BEGIN NATS USER JWT-----\n{of_node}\n------END NATS USER JWT------\n\n\
+             -----BEGIN USER NKEY SEED-----\n{}\n------END USER NKEY SEED------\n",
+            key.seed().expect("it has one")
+        );
+        let file = own.path().join(name);
+        std::fs::write(&file, text).expect("writable");
+        NatsSettings { credentials: Some(file), ..server.settings() }
+    };
+    let one = Nats::connect(settings("node.creds", &node_key)).await.expect("it is let in");
+    one.put_node(&node("a"), Expected::Nothing).await.expect("it is new");
+    for refused in [settings("other.creds", &other_key), server.settings()] {
+        let error = soon(Nats::connect(refused)).await.expect_err("it is not let in");
+        assert!(matches!(error, NatsError::Connect { .. } | NatsError::Silent(_)), "{error}");
+    }
 }
