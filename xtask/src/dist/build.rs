@@ -13,6 +13,8 @@ use std::path::Path;
 
 /// The glibc that systems in use have at least, and the oldest that Rust's own library runs on.
 const GLIBC: (u32, u32) = (2, 17);
+/// Bytes that it may take (docs/adr/0028).
+const MOST: usize = 16 * 1024 * 1024;
 const REQUIREMENTS: &str = include_str!("requirements.txt");
 
 /// Whether Rust's library is there for a target; one line that says how to get it otherwise.
@@ -46,6 +48,8 @@ pub(super) fn build(target: &'static Target, release: &Release, root: &Path) -> 
         "acpd",
         "--bin",
         "acpd",
+        "--features",
+        "nats",
         "--target",
     ]);
     command.arg(format!("{triple}.{major}.{minor}")).arg("--target-dir").arg(&directory).current_dir(root);
@@ -58,6 +62,7 @@ pub(super) fn build(target: &'static Target, release: &Release, root: &Path) -> 
     let file = directory.join(triple).join("dist/acpd");
     let content = std::fs::read(&file).with_context(|| file.display().to_string())?;
     keeper::names_no_place(&content, root)?;
+    ensure!(content.len() <= MOST, "the program has {} bytes, and may have {MOST} at most", content.len());
     let needs = Needs::of(&content)?;
     ensure!(
         needs.glibc <= GLIBC,
