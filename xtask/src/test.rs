@@ -66,9 +66,10 @@ enum Step {
 }
 
 const HEAD: Style = AnsiColor::Cyan.on_default().bold();
-/// What steps build: with fleets, which packages are without.
+/// What steps build: with fleets, as packages have them.
 const CLIPPY: &str = "cargo clippy --workspace --all-targets --features acpd/nats --locked -- -D warnings";
-const BUILD: &str = "cargo build --workspace --bins --features acpd/nats --locked";
+/// With examples, which have what tests have: without, tests would build runtime, HTTP and most of our crates anew.
+const BUILD: &str = "cargo build --workspace --bins --examples --features acpd/nats --locked";
 const TEST: &str = "cargo test --workspace --locked --no-fail-fast";
 
 impl Step {

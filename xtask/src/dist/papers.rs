@@ -16,8 +16,8 @@ pub(super) struct Papers {
 pub(super) fn make(root: &Path) -> Result<Papers> {
     let place = tempfile::tempdir()?;
     // With the features that all of the workspace has, so that CI, which builds its tests so, builds nothing twice.
-    let build = run::line("cargo build --quiet --locked --workspace --example papers", root);
-    run::run(build, &mut Counts::default())?;
+    let build = "cargo build --quiet --locked --workspace --features acpd/nats --example papers";
+    run::run(run::line(build, root), &mut Counts::default())?;
     let mut write = run::command(outside::target_directory(root).join("debug/examples/papers"));
     write.arg(place.path());
     run::run(write, &mut Counts::default())?;
