@@ -51,7 +51,9 @@ impl Fleet {
 impl Node {
     fn start(server: &NatsServer, name: &'static str, (more, section): (&str, &str)) -> Self {
         let link = NetworkLink::to(server.address());
-        let scratch = Scratch::new().keep("0s");
+        // An agent that is somewhere else does not know what it was told here.
+        let scratch =
+            Scratch::new().keep("0s").example("example", &[]).config("resume_with_transcript = true");
         let scratch = scratch.config(&format!(
             "{}\n{more}\n\
              [fleet]\nurl = \"nats://{}\"\nnode = \"{name}\"\nheartbeat = \"500ms\"\nlease = \"{LEASE_MS}ms\"\n{section}",
