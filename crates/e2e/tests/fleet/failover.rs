@@ -32,6 +32,11 @@ fn resume(node: &Node, session: &str, text: &str) {
     prompt(node, session, text);
 }
 
+/// Closes a session that runs at another node than that of its directory.
+fn close(node: &Node, session: &str) {
+    assert_eq!(node.ask("POST", &format!("/v1/sessions/{session}/close"), &Value::Null).status, 204);
+}
+
 /// The other node that has taken a session up, once one has.
 fn taker<'a>(others: [&'a Node; 2], session: &str) -> (&'a Node, &'a Node) {
     let [one, other] = others;
@@ -104,6 +109,7 @@ fn a_session_of_a_killed_node_goes_on_at_another() {
     );
     prompt(a, &session, "say it through the first node");
     a.sees(&stays, "its own is its own", |listed| listed["reachable"] == true);
+    close(a, &session);
 }
 
 // design fleet, partition: a node that is cut off from the engine ends what another may take up before that does, says so, and runs none
@@ -143,4 +149,5 @@ fn a_node_that_is_cut_off_ends_first() {
     until("it takes sessions again", || begins(a).then_some(()));
     resume(a, &moves, "say it at the other node");
     assert_eq!(a.get(&format!("/v1/sessions/{stays}")).json()["state"], "running");
+    close(a, &moves);
 }
