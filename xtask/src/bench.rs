@@ -6,6 +6,7 @@
 //! which, that of terminals, is run here as well.
 
 mod client;
+mod fleet;
 mod kept;
 mod network;
 mod pipes;
@@ -44,7 +45,7 @@ pub(crate) struct Options {
     /// Throughput measurements of each side
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
-    /// Sessions that are taken over, or say words; 1000 is what is promised for
+    /// Sessions that are taken over, say words, or are on each node; 1000 is what is promised for
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..))]
     sessions: u64,
 }
@@ -74,6 +75,8 @@ enum Subject {
     Takeover,
     /// Many sessions that each say a word every 20 ms, with agents that outlive the daemon
     Words,
+    /// Nodes of a fleet: throughput beside the archive, requests by another node, lists; needs a server of NATS
+    Fleet,
 }
 
 const QUIET: Style = Style::new().dimmed();
@@ -97,6 +100,7 @@ pub(crate) fn run(options: &Options, root: &Path) -> Result<bool> {
             Subject::Kept => kept::measure(&programs, messages, rounds),
             Subject::Takeover => takeover::measure(&programs, options.sessions),
             Subject::Words => words::measure(&programs, options.sessions),
+            Subject::Fleet => fleet::measure(&programs, options.sessions, messages),
         })
     });
     let report = Report::new(measured.collect::<Result<_>>()?);

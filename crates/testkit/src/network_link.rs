@@ -121,7 +121,7 @@ impl Shared {
             let carries = state.carries;
             drop(state);
             if let Carries::Slowly(later) = carries {
-                // tidy: allow sleep, a slow link is what is asked for
+                #[expect(clippy::disallowed_methods, reason = "a slow link is what is asked for")]
                 std::thread::sleep(later);
             }
             if carries == Carries::NoConnection || to.write_all(&bytes[..count]).is_err() {

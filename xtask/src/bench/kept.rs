@@ -137,7 +137,7 @@ fn throughput(programs: &Programs, messages: u64, rounds: u64) -> (Vec<Figure>, 
 }
 
 /// Messages a second in one turn.
-fn stream(session: &mut Session, messages: u64, text: u64) -> f64 {
+pub(super) fn stream(session: &mut Session, messages: u64, text: u64) -> f64 {
     session.until(|info| info["state"] == "idle");
     let begun = now();
     session.prompt(&format!("stream {messages} {text}"));

@@ -31,7 +31,8 @@ pub(super) struct Programs {
 impl Programs {
     /// Builds the binary in `root`, or takes `given`.
     pub(super) fn prepare(given: Option<&Path>, root: &Path) -> Result<Self> {
-        let acpd = given.map_or_else(|| build(root, "-p acpd", "acpd"), |path| Ok(path.to_owned()))?;
+        let acpd = given
+            .map_or_else(|| build(root, "-p acpd --features nats", "acpd"), |path| Ok(path.to_owned()))?;
         let acpd = acpd.canonicalize().with_context(|| format!("cannot use {}", acpd.display()))?;
         Ok(Self { acpd })
     }

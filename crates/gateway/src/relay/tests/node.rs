@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::fleet::{Dial, PeerStream};
-use acpd_fleet::{Engine, Expected, Lease, Local, Member, Memory, NodeId, NodeRecord, Row, SessionRecord};
+use acpd_fleet::SessionRecord;
+use acpd_fleet::{
+    Engine, Expected, Fence, History, Lease, Local, Member, Memory, NodeId, NodeRecord, Row, Run,
+};
 use acpd_host::Pending;
 use std::collections::BTreeSet;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -64,6 +67,20 @@ impl Local for Nothing {
 
     fn all(&self) -> Pending<'_, Result<BTreeSet<SessionId>, String>> {
         Box::pin(async { Ok(BTreeSet::new()) })
+    }
+
+    fn run<'a>(&'a self, _: &'a SessionId, _: u64) -> Pending<'a, Result<Option<Run>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn fence(&self, _: Fence) {}
+
+    fn supersede<'a>(&'a self, _: &'a SessionId, _: &'a NodeName) -> Pending<'a, Result<(), String>> {
+        Box::pin(async { Err("there is none".to_owned()) })
+    }
+
+    fn take_up<'a>(&'a self, _: &'a SessionRecord, _: History) -> Pending<'a, Result<(), String>> {
+        Box::pin(async { Err("this node takes none up".to_owned()) })
     }
 }
 
