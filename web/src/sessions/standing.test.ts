@@ -30,9 +30,17 @@ describe("standing", () => {
     [turn("max_tokens"), "still", "Max tokens"],
     [{ state: "ended" }, "still", "Ended"],
     [{ state: "ended", terminationInfo: { ...end, cause: "client_close" } }, "still", "Closed"],
+    [{ state: "running", node: "build-1", reachable: true }, "busy", "Running"],
+    [{ state: "running", node: "build-1", reachable: false }, "bad", "Unreachable"],
   ])("%o", (facts, tone, text) => {
     expect(standing({ ...base, ...facts })).toMatchObject({ tone, text });
   });
+});
+
+// design fleet: a lost node is shown, with since when
+it("says which node cannot be reached", () => {
+  const { more } = standing({ ...base, state: "running", node: "build-1", reachable: false, unreachableSince: "2026-11-26T06:00:00Z" });
+  expect(more).toMatch(/^Its node, build-1, cannot be reached since .*2026.*; it was running\.$/);
 });
 
 describe("ending", () => {

@@ -10,6 +10,10 @@ export interface Standing {
 
 /** How a session stands at a glance. */
 export function standing(session: Session): Standing {
+  if (session.reachable === false) {
+    const since = session.unreachableSince === undefined ? "" : ` since ${new Date(session.unreachableSince).toLocaleString("en")}`;
+    return { tone: "bad", text: "Unreachable", more: `Its node, ${session.node}, cannot be reached${since}; it was ${session.state}.` };
+  }
   switch (session.state) {
     case "waiting": {
       const { openQuestions: open } = session;
