@@ -122,6 +122,7 @@ impl Shared {
             drop(state);
             if let Carries::Slowly(later) = carries {
                 #[expect(clippy::disallowed_methods, reason = "a slow link is what is asked for")]
+                // tidy: allow sleep, a slow link is what is asked for
                 std::thread::sleep(later);
             }
             if carries == Carries::NoConnection || to.write_all(&bytes[..count]).is_err() {
