@@ -11,6 +11,7 @@ use crate::record::{Epoch, SessionRecord};
 use acpd_record::{Partition, SessionId};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// How often a claim is opened in the archive anew: an owner that was not heard may still add to it, until it learns of the claim.
 const OPENINGS: usize = 20;
@@ -25,25 +26,29 @@ struct Told {
 impl Member {
     /// Takes up the sessions of lost nodes that this node is the best place for.
     pub(super) async fn take_up(&self, local: &dyn Local) -> ! {
-        // Each reason is said once.
-        let mut told: BTreeMap<SessionId, String> = BTreeMap::new();
+        // What could not be taken up, and when it is tried again: that reads all of it.
+        let mut failed: BTreeMap<SessionId, Duration> = BTreeMap::new();
         loop {
             tokio::time::sleep(self.shared.lease.heartbeat()).await;
             if self.is_stale() || !self.shared.published.lock().is_learned() {
                 continue;
             }
+            let now = self.now();
+            failed.retain(|_, again| now < *again);
             for record in self.to_take_up() {
+                if failed.contains_key(&record.session) {
+                    continue;
+                }
+                let SessionRecord { session, node, .. } = &record;
                 match self.take_up_one(local, &record).await {
                     Ok(false) => {}
                     Ok(true) => {
-                        told.remove(&record.session);
-                        tracing::info!(session = %record.session, from = %record.node, "a session of a lost node was taken up");
+                        tracing::info!(%session, from = %node, "a session of a lost node was taken up")
                     }
-                    Err(reason) if told.get(&record.session) != Some(&reason) => {
-                        tracing::warn!(session = %record.session, reason, "a session of a lost node cannot be taken up");
-                        told.insert(record.session, reason);
+                    Err(reason) => {
+                        tracing::warn!(%session, from = %node, reason, "a session of a lost node cannot be taken up");
+                        failed.insert(record.session, self.now() + self.shared.lease.lease());
                     }
-                    Err(_) => {}
                 }
             }
         }
