@@ -37,7 +37,7 @@ use frames::{Frame, LONGEST};
 use kept::{Kept, Left, STREAMS};
 use machine::Loss;
 use program::{End, Life, Program};
-use protocol::{Command, Exited, FromKeeper, Running, VERSIONS, Why};
+use protocol::{Alive, Command, Exited, FromKeeper, Running, VERSIONS, Why};
 use rustix::event::{PollFd, PollFlags, poll};
 use signals::{SignalPipe, take_back_ignored};
 use start_frame::StartFrame;
@@ -102,7 +102,7 @@ fn keep(versions: [u32; 2]) -> io::Result<()> {
     let is_pty = program.controls_terminal;
     let kept = other_ends.map(|ends| Box::new(Kept::new(running, program.graces, versions, ends, is_pty)));
     let program = Program::new(leader, program.graces, program.leftovers);
-    Keeper { control, signals, program, kept, looks: true, is_done: false }.serve()
+    Keeper { control, signals, program, kept, looks: true, is_done: false, ends_at: None }.serve()
 }
 
 struct Keeper {
@@ -115,6 +115,8 @@ struct Keeper {
     looks: bool,
     /// The end was recorded.
     is_done: bool,
+    /// The program ends then, unless a daemon says otherwise before: also one that is stopped would.
+    ends_at: Option<Instant>,
 }
 
 /// What of a kept program can be ready.
@@ -207,6 +209,11 @@ impl Keeper {
                 self.is_done |= self.program.life() == Life::Over;
                 true
             }
+            Ok(Some(Command::Alive(Alive { within_ms }))) => {
+                let after = |ms| now().checked_add(Duration::from_millis(ms));
+                self.ends_at = within_ms.and_then(after);
+                true
+            }
             Ok(Some(command)) => {
                 self.kept.as_mut().is_none_or(|kept| kept.obey(command, cost, &mut self.control).is_ok())
             }
@@ -217,9 +224,11 @@ impl Keeper {
         }
     }
 
-    /// The daemon may be gone. If the program is not kept for the next one, it is to end, unless that was asked for.
+    /// The daemon may be gone, or has not said in time that it is there. If the program is not kept for the next one, it is to end,
+    /// unless that was asked for.
     fn see_loss(&mut self) {
-        let stops = match &mut self.kept {
+        let is_late = self.ends_at.take_if(|at| now() >= *at).is_some();
+        let is_lost = match &mut self.kept {
             None => self.control.is_lost(),
             Some(kept) if self.control.is_lost() && kept.machine.is_attached() => {
                 match kept.machine.lost(now()) {
@@ -232,7 +241,7 @@ impl Keeper {
             }
             Some(kept) => kept.machine.tick(now()),
         };
-        if stops && self.program.rungs().is_empty() {
+        if (is_lost || is_late) && self.program.rungs().is_empty() {
             self.climb(LadderInput::Stop);
         }
     }
@@ -280,13 +289,15 @@ impl Keeper {
         {
             self.control.refuse(Why::Superseded);
             self.control = newest;
+            self.ends_at = None;
             kept.attach(&mut self.control);
         }
     }
 
     /// Waits until something can be done.
     fn wait(&self) -> io::Result<Ready> {
-        let due = self.program.due().into_iter().chain(self.kept.as_ref().and_then(|kept| kept.due())).min();
+        let due = self.program.due().into_iter().chain(self.kept.as_ref().and_then(|kept| kept.due()));
+        let due = due.chain(self.ends_at).min();
         // Rounded up, so that the deadline has passed when poll says so.
         let timeout = due.map(|due| timespec(due.saturating_duration_since(now())));
         let streams = self.kept.as_ref().map(|kept| kept.poll()).unwrap_or_default();

@@ -4,7 +4,7 @@
 //! stderr always, and publishes one [`ExitReport`] after everything of the program is gone. The ladder itself
 //! runs in the keeper; here is only the backstop for a keeper that does not answer.
 
-use crate::keeper::protocol::{Command, Exited, FromKeeper, Keep};
+use crate::keeper::protocol::{Alive, Command, Exited, FromKeeper, Keep};
 use crate::ladder::{Graces, Rung};
 use crate::link::Link;
 use crate::metrics::{self, KeeperRuns};
@@ -137,6 +137,18 @@ impl ProcessHandle {
     /// Starts the stop ladder; asked again, jumps to SIGKILL. Does not wait.
     pub fn stop(&self) {
         let _full = self.requests.try_send(Command::Stop);
+    }
+
+    /// It ends by itself, by the ladder, unless this is called again within that time: also when this process is stopped, or dead and
+    /// the program kept. None: it does not. Does not wait.
+    pub fn end_within(&self, within: Option<Duration>) {
+        let millis = |within: Duration| u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+        let alive = Command::Alive(Alive { within_ms: within.map(millis) });
+        match &self.link {
+            // At once: the connection may end with this process.
+            Some(link) => link.send(&alive),
+            None => drop(self.requests.try_send(alive)),
+        }
     }
 
     /// Jumps to SIGKILL. Does not wait.
@@ -295,6 +307,7 @@ impl ProcessTask {
                 () = sleep_until(overdue), if overdue.is_some() => Event::Overdue,
             };
             match event {
+                Event::Request(Some(alive @ Command::Alive(_))) => self.started.control.link.send(&alive),
                 Event::Request(request) => {
                     owned = request.is_some();
                     // Before stdin is closed: a program that leaves at once is not to be gone before its keeper is asked. A

@@ -602,3 +602,39 @@ async fn a_flood_without_a_host_waits() {
     kept.nothing_left().await;
     next.nothing_left().await;
 }
+
+// design fleet, partition: a kept program that is to end in time does so without a host, however long it would wait for one; a new
+// host has to say it anew
+#[tokio::test]
+async fn a_program_that_is_to_end_in_time_does_so_without_a_host() {
+    let mut kept = Kept::start("echo ready; exec sleep 1000", LONG).await;
+    read_until(&mut kept.process, "ready\n").await;
+    kept.file("sock").await;
+    kept.process.handle.end_within(Some(LONG));
+    kept.process.handle.end_within(Some(Duration::from_millis(50)));
+    // It is heard before the end of the connection.
+    kept.process.handle.detach();
+    kept.file("end").await;
+    let next = Bench::new();
+    let Attached { process, was_given_up, .. } = kept.attach(&next).await;
+    assert!(was_given_up);
+    process.handle.stop();
+    drop(process);
+    kept.nothing_left().await;
+    next.nothing_left().await;
+
+    let mut kept = Kept::start("echo ready; exec sleep 1000", LONG).await;
+    read_until(&mut kept.process, "ready\n").await;
+    kept.file("sock").await;
+    kept.process.handle.end_within(Some(Duration::from_secs(2)));
+    let next = Bench::new();
+    let Attached { process, .. } = kept.attach(&next).await;
+    let other = next.sh("exec sleep 1000").await;
+    other.handle.end_within(Some(Duration::from_secs(2)));
+    other.handle.exited().await;
+    process.handle.kill();
+    assert_eq!(process.handle.exited().await.rungs, [Rung::Killed], "it lived until then");
+    drop((process, other));
+    kept.nothing_left().await;
+    next.nothing_left().await;
+}

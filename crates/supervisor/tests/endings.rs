@@ -327,3 +327,24 @@ async fn output_survives_the_exit() {
     assert_eq!(all.lines().count(), 5000);
     bench.nothing_left().await;
 }
+
+// design fleet, partition: a program that is to end in time does so whatever its host does, and not where that was said again
+#[tokio::test]
+async fn a_program_ends_unless_that_is_said_again() {
+    let bench = Bench::new();
+    let script = "exec sleep 1000";
+    let [late, lifted, said] = [bench.sh(script).await, bench.sh(script).await, bench.sh(script).await];
+    let soon = Duration::from_millis(50);
+    for process in [&late, &lifted, &said] {
+        process.handle.end_within(Some(soon));
+    }
+    lifted.handle.end_within(None);
+    said.handle.end_within(Some(Duration::from_secs(600)));
+    let report = late.handle.exited().await;
+    assert_eq!(report.rungs.first(), Some(&Rung::StdinClosed), "by the ladder");
+    for process in [lifted, said] {
+        process.handle.kill();
+        assert_eq!(process.handle.exited().await.rungs, [Rung::Killed], "it lived until then");
+    }
+    bench.nothing_left().await;
+}

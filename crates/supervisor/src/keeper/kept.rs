@@ -143,7 +143,7 @@ impl Kept {
                 }
             }
             Command::Resize(size) => self.pty.iter().for_each(|pty| pty.resize(size)),
-            Command::Stop | Command::Kill | Command::Done | Command::Hello(_) => {}
+            Command::Stop | Command::Kill | Command::Done | Command::Alive(_) | Command::Hello(_) => {}
         }
         self.tell_drained(control);
         Ok(())

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Done,
     /// Changes the size of the window of a pseudo-terminal.
     Resize(WindowSize),
+    /// The program ends when this is not said again in time, whatever becomes of the daemon.
+    Alive(Alive),
     /// The first word on a connection to the keeper's socket.
     Hello(Hello),
 }
@@ -68,6 +70,13 @@ pub(crate) struct Keep {
     pub(crate) key: String,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Alive {
+    /// None: it need not be said again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) within_ms: Option<u64>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     /// The oldest and the newest version that the daemon speaks.
@@ -89,6 +98,7 @@ impl Command {
     const KILL: u8 = b'K';
     const DONE: u8 = b'D';
     const RESIZE: u8 = b'R';
+    const ALIVE: u8 = b'A';
     const HELLO: u8 = b'H';
 
     pub(crate) fn put_to(&self, out: &mut BytesMut) {
@@ -106,6 +116,7 @@ impl Command {
             Self::Kill => put_json(out, Self::KILL, &NOTHING),
             Self::Done => put_json(out, Self::DONE, &NOTHING),
             Self::Resize(size) => put_json(out, Self::RESIZE, size),
+            Self::Alive(alive) => put_json(out, Self::ALIVE, alive),
             Self::Hello(hello) => put_json(out, Self::HELLO, hello),
         }
     }
@@ -136,6 +147,7 @@ impl Command {
             Self::KILL => Self::Kill,
             Self::DONE => Self::Done,
             Self::RESIZE => Self::Resize(serde_json::from_slice(body)?),
+            Self::ALIVE => Self::Alive(serde_json::from_slice(body)?),
             Self::HELLO => Self::Hello(serde_json::from_slice(body)?),
             _ => return Ok(None),
         }))

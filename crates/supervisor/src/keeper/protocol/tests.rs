@@ -52,6 +52,8 @@ fn everything_survives_the_socket() {
         Command::Kill,
         Command::Done,
         Command::Resize(WindowSize { cols: 80, rows: 24 }),
+        Command::Alive(Alive { within_ms: Some(5) }),
+        Command::Alive(Alive { within_ms: None }),
         Command::Hello(Hello { versions: VERSIONS, key: "k".into() }),
     ] {
         let frame = frame_of(&mut command.to_bytes());
