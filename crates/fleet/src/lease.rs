@@ -49,7 +49,7 @@ impl Lease {
         self.heartbeat + self.lease / 10
     }
 
-    /// How long a session that others may take up may go on once its node is not heard in time, or is dead: until another node claims it.
+    /// How long a session that others may take up may take to end once its node is not heard in time: until another node claims it.
     pub fn to_end(&self) -> Duration {
         self.lease + self.margin() - self.fenced_after()
     }
@@ -59,7 +59,8 @@ impl Lease {
         self.heartbeat.min(BEGIN)
     }
 
-    fn fenced_after(&self) -> Duration {
+    /// How long a heartbeat that was taken lets sessions run that others may take up.
+    pub fn fenced_after(&self) -> Duration {
         self.lease * 2 / 3
     }
 

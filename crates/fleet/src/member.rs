@@ -50,6 +50,9 @@ pub trait Local: Debug + Send + Sync {
     /// What becomes of those that other nodes may take up, from now on.
     fn fence(&self, fence: Fence);
 
+    /// Those that other nodes may take up end then, whatever becomes of this node, unless a later time is said before.
+    fn counts_until(&self, until: Instant);
+
     /// Another node has taken one of them up: it ends here, and its id is free when this is done.
     fn supersede<'a>(&'a self, session: &'a SessionId, by: &'a NodeName) -> Pending<'a, Result<(), String>>;
 

@@ -27,6 +27,7 @@ struct Sessions(Mutex<BTreeMap<SessionId, Row>>, Mutex<Done>);
 struct Done {
     /// None: nothing was said yet.
     fence: Option<Fence>,
+    counts_until: Option<tokio::time::Instant>,
     superseded: Vec<(SessionId, NodeName)>,
     taken_up: Vec<(SessionId, u64)>,
     /// So often a session is not taken up.
@@ -80,6 +81,10 @@ impl Local for Sessions {
 
     fn fence(&self, fence: Fence) {
         self.1.lock().fence = Some(fence);
+    }
+
+    fn counts_until(&self, until: tokio::time::Instant) {
+        self.1.lock().counts_until = Some(until);
     }
 
     fn supersede<'a>(&'a self, session: &'a SessionId, by: &'a NodeName) -> Pending<'a, Result<(), String>> {
@@ -487,6 +492,8 @@ async fn an_owner_that_is_cut_off_ends_first() {
     a.link.cut(true);
     let cut = tokio::time::Instant::now();
     until("it is fenced", || a.is_fenced().then_some(())).await;
+    let counted = of_a.1.lock().counts_until.expect("it was heard");
+    assert!(counted <= tokio::time::Instant::now() && counted > cut, "what it had said before");
     assert!(cut.elapsed() < LEASE, "{:?}", cut.elapsed());
     assert_eq!(b.taken_up(), []);
     within(TAKEN_UP, "both are taken up", || (b.taken_up().len() == 2).then_some(())).await;

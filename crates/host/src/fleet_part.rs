@@ -3,6 +3,7 @@
 //! Which session that concerns is decided here; when a node is fenced, and who takes sessions up, is decided in the fleet.
 //! Without a fleet every session is local and nothing is fenced.
 
+use crate::agent::Deadlines;
 use crate::error::HostError;
 use acpd_record::Partition;
 use parking_lot::Mutex;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct FleetPart {
     policies: Mutex<Option<Policies>>,
     pub(crate) fence: Fence,
+    pub(crate) deadlines: Deadlines,
 }
 
 /// What the sessions of a node may be.

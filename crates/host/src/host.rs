@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What a host is made of.
@@ -125,6 +126,14 @@ impl Host {
         for session in sessions.live.all().into_iter().filter(SessionHandle::is_fenced) {
             scope.spawn("fence", async move { session.end_fenced().await });
         }
+    }
+
+    /// Until then this node may be counted on. The processes of sessions that another node may take up end by themselves, by their ladders,
+    /// unless this is called with a later time before: also where this process is stopped or dead.
+    pub fn counts_until(&self, until: Instant) {
+        let live = self.shared.sessions.live.all().into_iter();
+        let movable = live.filter(SessionHandle::is_movable);
+        self.shared.fleet.deadlines.set(movable.map(|session| session.agent().clone()), until);
     }
 
     /// The same for what would begin or be prompted; what runs goes on.

@@ -109,17 +109,16 @@ impl Fleet {
         Lease::new(self.heartbeat, self.lease)
     }
 
-    /// Why no other node can take up sessions of a daemon whose agents may live this long without it, if none can: they might run
-    /// on two nodes.
-    pub(crate) fn no_failover(&self, keep: Duration, timeouts: &Timeouts) -> Option<String> {
+    /// Why no other node can take up sessions of a daemon with these timeouts, if none can: they might run on two nodes.
+    pub(crate) fn no_failover(&self, timeouts: &Timeouts) -> Option<String> {
         let lease = self.lease()?;
-        let longest = keep + timeouts.stdin_grace + timeouts.term_grace;
+        let longest = timeouts.stdin_grace + timeouts.term_grace;
         let room = lease.to_end().saturating_sub(lease.to_begin());
         (longest > room).then(|| {
             format!(
-                "failover needs agents that end before another node takes their sessions up: \"keep\" in [continuity], \"stdin_grace\" \
-                 and \"term_grace\" in [timeouts] are {longest:.1?} together, and with this \"heartbeat\" and \"lease\" in [fleet] there are \
-                 {room:.1?}; lower \"keep\", or raise \"lease\""
+                "failover needs agents that end before another node takes their sessions up: \"stdin_grace\" and \"term_grace\" in \
+                 [timeouts] are {longest:.1?} together, and with this \"heartbeat\" and \"lease\" in [fleet] there are {room:.1?}; raise \
+                 \"lease\", or lower them"
             )
         })
     }

@@ -75,7 +75,7 @@ pub struct Config {
 impl Config {
     /// Why no other node of the fleet can take up sessions of this daemon, if none can.
     pub(crate) fn no_failover(&self) -> Option<String> {
-        self.fleet.no_failover(self.continuity.keep, &self.timeouts)
+        self.fleet.no_failover(&self.timeouts)
     }
 
     /// Whether a session can have an agent of that name: each that is configured, the one that is built in, and those that are

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::time::Instant;
 
 /// Sessions that are read at a time.
 const PAGE: u32 = 200;
@@ -141,6 +142,10 @@ impl Local for OwnSessions {
             Fence::ForNew => self.host.fence_new(),
             Fence::ForAll => self.host.fence(true),
         }
+    }
+
+    fn counts_until(&self, until: Instant) {
+        self.host.counts_until(until);
     }
 
     fn supersede<'a>(&'a self, session: &'a SessionId, by: &'a NodeName) -> Pending<'a, Result<(), String>> {

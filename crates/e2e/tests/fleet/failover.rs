@@ -3,6 +3,7 @@
 use crate::archive::{archived, events, prompt};
 use crate::nodes::{Fleet, Node, id};
 use acpd_e2e::{Carries, until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// Agents end soon, so that the lease of the tests is long enough for them.
@@ -150,4 +151,43 @@ fn a_node_that_is_cut_off_ends_first() {
     resume(a, &moves, "say it at the other node");
     assert_eq!(a.get(&format!("/v1/sessions/{stays}")).json()["state"], "running");
     close(a, &moves);
+}
+
+// design fleet, partition: also the agent of a daemon that is stopped ends before another node takes its session up, and so does one
+// that is kept for a daemon that is dead
+#[test]
+fn an_agent_ends_in_time_without_its_daemon() {
+    for is_killed in [false, true] {
+        let mut fleet = Fleet::start_kept(&["a", "b"], "10m", FAILOVER);
+        until("the first node takes sessions", || begins(&fleet.nodes[0]).then_some(()));
+        let (a, b) = (&fleet.nodes[0], &fleet.nodes[1]);
+        let session = a.create(&json!({}));
+        let prompted = a.ask("POST", &format!("/v1/sessions/{session}/prompt"), &json!({"prompt": "hang"}));
+        assert_eq!(prompted.status, 202, "{prompted:?}");
+        archived(a, b, &session);
+        let info = a.get(&format!("/v1/sessions/{session}")).json();
+        let pid = info["metadata"]["agentPid"].as_u64().expect("it has a process");
+        // It has been said once.
+        archived(a, b, &session);
+        if is_killed {
+            fleet.nodes[0].daemon.kill();
+        } else {
+            a.daemon.signal(Signal::STOP);
+        }
+        let b = &fleet.nodes[1];
+        until("the agent has ended", || {
+            let listed = b.lists("").into_iter().find(|listed| listed["sessionId"] == *session)?;
+            let is_gone = !std::path::Path::new(&format!("/proc/{pid}")).exists();
+            assert!(is_gone || listed["node"] == "a", "{is_killed}: it lives, and {listed}");
+            is_gone.then_some(())
+        });
+        b.sees(&session, "it is taken up", |listed| listed["node"] == "b" && listed["reachable"] == true);
+        if !is_killed {
+            fleet.nodes[0].daemon.signal(Signal::CONT);
+            let aside = |listed: &Value| {
+                listed["title"].as_str().is_some_and(|title| title.contains("until b took it up"))
+            };
+            until("what it had is set aside", || fleet.nodes[0].lists("").into_iter().find(aside));
+        }
+    }
 }

@@ -33,9 +33,19 @@ impl Fleet {
 
     /// The same with more in the section of the fleet.
     pub(crate) fn start_with(names: &[(&'static str, &str)], section: &str) -> Self {
+        Self::begin(names, "0s", section)
+    }
+
+    /// The same with agents that outlive their daemons for so long.
+    pub(crate) fn start_kept(names: &[&'static str], keep: &str, section: &str) -> Self {
+        let names: Vec<_> = names.iter().map(|name| (*name, "")).collect();
+        Self::begin(&names, keep, section)
+    }
+
+    fn begin(names: &[(&'static str, &str)], keep: &str, section: &str) -> Self {
         let server = NatsServer::start();
-        let nodes: Vec<Node> =
-            names.iter().map(|(name, more)| Node::start(&server, name, (more, section))).collect();
+        let start = |name, more| Node::start(&server, name, keep, (more, section));
+        let nodes: Vec<Node> = names.iter().map(|(name, more)| start(name, more)).collect();
         let fleet = Self { nodes, server };
         for node in &fleet.nodes {
             until("all nodes know each other", || (node.known().len() == names.len()).then_some(()));
@@ -49,11 +59,11 @@ impl Fleet {
 }
 
 impl Node {
-    fn start(server: &NatsServer, name: &'static str, (more, section): (&str, &str)) -> Self {
+    fn start(server: &NatsServer, name: &'static str, keep: &str, (more, section): (&str, &str)) -> Self {
         let link = NetworkLink::to(server.address());
         // An agent that is somewhere else does not know what it was told here.
         let scratch =
-            Scratch::new().keep("0s").example("example", &[]).config("resume_with_transcript = true");
+            Scratch::new().keep(keep).example("example", &[]).config("resume_with_transcript = true");
         let scratch = scratch.config(&format!(
             "{}\n{more}\n\
              [fleet]\nurl = \"nats://{}\"\nnode = \"{name}\"\nheartbeat = \"500ms\"\nlease = \"{LEASE_MS}ms\"\n{section}",

@@ -35,6 +35,10 @@ impl Member {
                 fence = Fence::Down;
                 local.fence(fence);
             }
+            let heard = self.shared.me.lock().heard;
+            if let Some(heard) = heard.filter(|_| self.standing() != Standing::Fenced) {
+                local.counts_until(self.shared.origin + heard + self.shared.lease.fenced_after());
+            }
             tokio::time::sleep(PACE).await;
         }
     }

@@ -153,6 +153,11 @@ impl SessionHandle {
         self.0.about.chosen_mode
     }
 
+    /// Whether another node may take it up.
+    pub(crate) fn is_movable(&self) -> bool {
+        !self.0.about.partition.is_local()
+    }
+
     /// Whether it may not run here now.
     pub(crate) fn is_fenced(&self) -> bool {
         self.0.fence.holds(self.0.about.partition)
