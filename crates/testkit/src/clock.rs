@@ -25,6 +25,33 @@ impl Deadline {
     }
 }
 
+/// The time since a moment, for what is said of a test and what its judge compares with times in logs.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// From now on.
+    pub fn start() -> Self {
+        Self(now())
+    }
+
+    /// How long that is.
+    pub fn passed(self) -> Duration {
+        now().saturating_duration_since(self.0)
+    }
+}
+
+/// Now, in milliseconds since 1970, as events have it.
+///
+/// # Panics
+/// When the system has no such time.
+pub fn unix_ms() -> i64 {
+    #[expect(clippy::disallowed_methods, reason = "a test is a shell: it compares with the times of a log")]
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH).expect("it is later than 1970");
+    i64::try_from(since.as_millis()).expect("it is long until then")
+}
+
 /// Looks until something is so; for what comes without a signal.
 ///
 /// # Panics

@@ -40,7 +40,7 @@ mod websocket;
 
 pub use binary::acpd;
 pub use client::{Asked, Client, PATIENCE};
-pub use clock::{Deadline, until};
+pub use clock::{Deadline, Stopwatch, unix_ms, until};
 pub use daemon::{Daemon, connect};
 #[cfg(feature = "schema")]
 pub use event_schema::{check_event, hook_body, run_lines};

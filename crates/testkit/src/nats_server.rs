@@ -73,14 +73,14 @@ impl NatsServer {
         server
     }
 
-    /// Three servers that know each other.
+    /// Three servers that know each other. Clients are not told of the others, so that one that is given links stays on them.
     pub fn start_three() -> [Self; 3] {
         let addresses = place(6);
         let routes: Vec<String> =
             addresses[3..].iter().map(|route| format!("\"nats-route://{route}\"")).collect();
         let mut servers = [0, 1, 2].map(|at| {
             let cluster = format!(
-                "cluster {{ name: three, listen: \"{}\", routes: [{}] }}",
+                "cluster {{ name: three, listen: \"{}\", routes: [{}], no_advertise: true }}",
                 addresses[3 + at],
                 routes.join(", ")
             );
