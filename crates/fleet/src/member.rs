@@ -227,6 +227,20 @@ impl Member {
         (record.node_id != me).then(|| owned(&watched.directory, record, now, lease))
     }
 
+    /// Whether this node was not told yet what there is: of a session that it does not know nothing can be said.
+    pub fn is_new(&self) -> bool {
+        !self.shared.directory.read().was_told
+    }
+
+    /// A session that this node has claimed from a lost one, and may not have taken up yet.
+    pub fn taking_up(&self, session: &SessionId) -> Option<Owned> {
+        let me = self.shared.me.lock().record.id.clone();
+        let (now, lease) = (self.now(), self.judging());
+        let watched = self.shared.directory.read();
+        let (record, _) = watched.directory.session(session)?;
+        (record.node_id == me && record.taking_up).then(|| owned(&watched.directory, record, now, lease))
+    }
+
     /// The sessions of other nodes that are meant.
     pub fn sessions_elsewhere(&self, mut is_meant: impl FnMut(&Owned) -> bool) -> Vec<Owned> {
         let me = self.shared.me.lock().record.id.clone();

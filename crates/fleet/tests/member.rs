@@ -449,11 +449,15 @@ async fn a_session_of_a_lost_node_is_taken_up_once() {
     let lost = tokio::time::Instant::now();
     a.kill();
     let taken = |node: &Node| !node.taken_up().is_empty();
+    let begun = within(TAKEN_UP, "it is claimed", || b.member.taking_up(&id("s"))).await;
+    assert!(begun.session.node == name("b") && b.taken_up().is_empty(), "it does not have it yet");
+    assert!(c.member.taking_up(&id("s")).is_none(), "that is another node's");
     within(TAKEN_UP, "it is taken up", || others.iter().any(taken).then_some(())).await;
     assert!(lost.elapsed() >= LEASE, "not before the lease is over");
     // tidy: allow sleep, on a clock that is paused nothing marks that nothing more is done
     tokio::time::sleep(LEASE * 3).await;
     assert_eq!((b.taken_up(), c.taken_up()), (vec![(id("s"), 100)], vec![]));
+    assert!(b.member.taking_up(&id("s")).is_none(), "it has it");
     let owned = c.member.elsewhere(&id("s")).expect("it is b's");
     assert_eq!((&owned.session.node, owned.gone_for, owned.session.taking_up), (&name("b"), None, false));
     assert!(owned.session.epoch > before.epoch);

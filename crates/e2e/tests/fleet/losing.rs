@@ -113,11 +113,19 @@ fn without_the_engine_nodes_go_on() {
 #[test]
 fn a_node_starts_without_its_engine() {
     let mut fleet = Fleet::two();
+    let others = fleet.nodes[1].create(&json!({}));
+    fleet.nodes[0].sees(&others, "it is listed", |_| true);
     fleet.server.kill();
     let node = &mut fleet.nodes[0];
     node.daemon.kill();
     node.daemon = node.scratch.serve();
     let session = fleet.nodes[0].create(&json!({}));
+    // It is not said that there is none: this node cannot know.
+    for (method, rest) in [("GET", ""), ("GET", "/events"), ("POST", "/resume")] {
+        let refused = fleet.nodes[0].ask(method, &format!("/v1/sessions/{others}{rest}"), &Value::Null);
+        assert_eq!((refused.status, refused.problem().as_str()), (503, "no_fleet"), "{refused:?}");
+        assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    }
     let authorization = format!("Bearer {ROOT}");
     let headers = [("Authorization", &*authorization)];
     let alone = Http::on(fleet.nodes[0].daemon.connect()).request("GET", "/v1/sessions", &headers, "").json();
@@ -128,4 +136,7 @@ fn a_node_starts_without_its_engine() {
     );
     fleet.server.again();
     fleet.nodes[1].sees(&session, "it is listed", |listed| listed["node"] == "a");
+    until("the other's is reached", || {
+        (fleet.nodes[0].get(&format!("/v1/sessions/{others}")).status == 200).then_some(())
+    });
 }

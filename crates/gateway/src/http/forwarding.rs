@@ -71,13 +71,17 @@ enum Target {
 pub(super) async fn forward(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let Some(fleet) = shared.fleet() else { return next.run(request).await };
     let (mut parts, body) = request.into_parts();
-    let target = target(&mut parts).await;
-    let sent = match (target, parts.extensions.get::<Identity>().cloned()) {
-        (Some(target), Some(identity)) => elsewhere(fleet, &identity, &parts, &target),
-        _ => None,
-    };
+    let asked = target(&mut parts).await.zip(parts.extensions.get::<Identity>().cloned());
+    let sent = asked.as_ref().and_then(|(target, identity)| elsewhere(fleet, identity, &parts, target));
     match sent {
-        None => next.run(Request::from_parts(parts, body)).await,
+        None => {
+            let answer = next.run(Request::from_parts(parts, body)).await;
+            let is_unknown = answer.extensions().get() == Some(&Kind::SessionNotFound);
+            match asked.filter(|_| is_unknown).and_then(|asked| not_yet_here(fleet, &asked)) {
+                Some(problem) => problem.into_response(),
+                None => answer,
+            }
+        }
         Some(Err(problem)) => problem.into_response(),
         Some(Ok(Way::Archive(lost))) => {
             let node = HeaderValue::from_str(lost.0.session.node.as_str());
@@ -158,6 +162,20 @@ fn elsewhere(
         return Some(Err(about(unreachable(&name, detail))));
     }
     node.map(|node| Ok(Way::Node(node)))
+}
+
+/// Why a session that this node does not have may be one all the same: who hears of none gives it up for good.
+fn not_yet_here(fleet: &Fleet, (target, identity): &(Target, Identity)) -> Option<Problem> {
+    let Target::Session(id) = target else { return None };
+    if fleet.member.is_new() {
+        let detail = "it is not on this node, which does not know yet what its fleet has; nothing was done";
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NoFleet, detail);
+        return Some(problem.with(header::RETRY_AFTER, HeaderValue::from_static("5")).about(id.as_str()));
+    }
+    let owned = fleet.member.taking_up(id).filter(|owned| exists_for(owned, identity))?;
+    let detail =
+        "this node takes it up from one that is lost, and does not have all of it yet; nothing was done";
+    Some(Problem::busy(detail).about(id.as_str()).on(&owned.session.node))
 }
 
 /// Whether what a request is for can be read from the archive.
