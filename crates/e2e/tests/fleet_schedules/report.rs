@@ -61,7 +61,7 @@ pub(crate) fn of(schedule: &Schedule) -> Report {
         played.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
     let settling = Stopwatch::start();
-    match settle(&world) {
+    match settle(&world, schedule.pace) {
         Ok(lacked) => board.done(&format!("all is whole, and at rest; at the last: {lacked}")),
         Err(why) => board.wrong(format!("the fleet does not heal: {why}")),
     }
@@ -114,6 +114,9 @@ impl Report {
         match evidence.log() {
             Ok(log) => {
                 wrong.extend(completeness::judge(&log.events, &evidence.archive));
+                if log.shown.len() != log.events.len() {
+                    wrong.push(format!("of {} events its node shows {}", log.events.len(), log.shown.len()));
+                }
                 self.events += log.events.len();
             }
             Err(why) => wrong.push(why),

@@ -1,6 +1,6 @@
 //! When a fleet that is whole again has come to rest: all nodes know each other, and all is in the archive.
 
-use crate::schedule::COUNT;
+use crate::schedule::{COUNT, Pace};
 use crate::world::{Node, World};
 use acpd_e2e::{Deadline, PATIENCE};
 use serde_json::Value;
@@ -12,9 +12,9 @@ type Listed = BTreeMap<String, (Value, Value)>;
 /// Waits for it; what it was waited for at the last.
 ///
 /// # Errors
-/// What it lacks after as long as a test waits.
-pub(crate) fn settle(world: &World) -> Result<String, String> {
-    let deadline = Deadline::after(PATIENCE);
+/// What it lacks after as long as a test waits, and two leases.
+pub(crate) fn settle(world: &World, pace: Pace) -> Result<String, String> {
+    let deadline = Deadline::after(PATIENCE + pace.lease * 2);
     let (mut before, mut lacked) = (None, String::new());
     loop {
         let now = rest(world);
