@@ -144,7 +144,7 @@ impl Host {
     /// A session that is live; None when it may be activated.
     ///
     /// # Errors
-    /// When there is none of that id, it was terminated, another process has it, or it may not run now.
+    /// When it was terminated, another process has it, or it may not run now.
     pub async fn find_live(&self, id: &SessionId) -> Result<Option<Joined>, HostError> {
         match self.session(id).await {
             // Else it has ended just now.
@@ -159,7 +159,9 @@ impl Host {
             Err(HostError::SessionEnded { id, info }) if info.reason == Reason::Terminated => {
                 Err(HostError::Terminated { id, info })
             }
-            Err(HostError::SessionEnded { .. }) => Ok(None),
+            // Or its next run is recorded, and live in a moment: who takes it up as well waits for that. That there is none is found out
+            // before a process is started.
+            Err(HostError::SessionEnded { .. } | HostError::UnknownSession { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -1,7 +1,7 @@
 //! Taking sessions up and forking them over REST, and checking agents.
 
 use crate::door::{JSON, ask, bearer, entry};
-use acpd_e2e::{Answer, Daemon, Http, Scratch, containment_here, taking_shell_agent, until};
+use acpd_e2e::{Answer, Daemon, Gate, Http, Scratch, connect, containment_here, taking_shell_agent, until};
 use serde_json::{Value, json};
 
 fn scratch() -> Scratch {
@@ -168,6 +168,39 @@ while take; do case $line in *session/load*) printf '{"jsonrpc":"2.0","id":%s,"e
     is_refused(&refused, 424, "authentication_required", "Log in");
     assert_eq!(refused.json()["authMethods"], json!([{"id": "key", "name": "A key"}]));
     assert_eq!(refused.json()["sessionId"], json!(session));
+    daemon.stop();
+}
+
+// contract 7.3: a session is there while its agent is asked to go on with it: it is over until its run begins, and who takes it up
+// as well waits for that
+#[test]
+fn a_session_that_is_being_taken_up_is_there() {
+    let scratch = scratch();
+    let gate = Gate::new(scratch.path("gate"));
+    let script = format!(
+        r#"take; answer '{{"protocolVersion":1,"agentCapabilities":{{"loadSession":true}}}}'
+while take; do case $line in *session/load*) {}; answer '{{}}' ;; *) answer '{{"sessionId":"shell-1"}}' ;; esac; done"#,
+        gate.line()
+    );
+    let scratch = scratch.shell("slow", &taking_shell_agent(&script));
+    let mut daemon = scratch.serve();
+    let body = json!({"agent": "slow", "cwd": scratch.work()});
+    let session = id(&post(&daemon, "c", "/v1/sessions", Some(&body)).json());
+    close(&daemon, &session);
+    let (address, token, path_of) = (daemon.address(), bearer("c"), path(&session, "resume"));
+    let resume = || Http::on(connect(address)).request("POST", &path_of, &[("Authorization", &token)], "");
+    std::thread::scope(|scope| {
+        let first = scope.spawn(resume);
+        let arrival = gate.arrival();
+        let hello = json!({"prompt": "hello"});
+        is_refused(&post(&daemon, "c", &path(&session, "prompt"), Some(&hello)), 409, "session_ended", "");
+        let second = scope.spawn(resume);
+        arrival.go();
+        for resumed in [first, second] {
+            let resumed = resumed.join().expect("it is answered");
+            assert_eq!((resumed.status, &resumed.json()["state"]), (200, &json!("idle")), "{resumed:?}");
+        }
+    });
     daemon.stop();
 }
 
