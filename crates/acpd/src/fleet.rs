@@ -108,6 +108,10 @@ pub(crate) fn check(config: &Config, listening: &str) -> Result<(), String> {
         return Ok(());
     }
     address(&config.fleet, listening)?;
+    for (key, file) in config.fleet.named_files() {
+        std::fs::File::open(file)
+            .map_err(|error| format!("[fleet] \"{key}\": {} cannot be read: {error}", file.display()))?;
+    }
     engine::engine(&config.fleet).map(drop)
 }
 
@@ -151,6 +155,10 @@ mod tests {
         let mut config = Config::default();
         assert_eq!(check(&config, "https://192.0.2.1:1"), Ok(()), "it is in no fleet");
         config.fleet.url = Some("nats://127.0.0.1:4222".to_owned());
+        config.fleet.peer_ca = Some("/nowhere/peers.pem".into());
+        let missing = check(&config, "http://127.0.0.1:7").expect_err("it is not there");
+        assert!(missing.contains("\"peer_ca\": /nowhere/peers.pem cannot be read"), "{missing}");
+        config.fleet.peer_ca = None;
         for (own, listening, reached) in [
             (None, "http://127.0.0.1:7", Some("http://127.0.0.1:7")),
             (None, "http://[::1]:7", Some("http://[::1]:7")),

@@ -337,6 +337,15 @@ async fn a_name_has_one_node() {
     let trouble =
         until("one of them says it", || first.member.trouble().or_else(|| copy.member.trouble())).await;
     assert!(trouble.contains("copy of this one's state directory"), "{trouble}");
+    // Under another name it is none either, as long as the first one is there.
+    drop(copy);
+    let renamed = node(&memory, "b", "1", "z", &none);
+    let trouble = until("it says it", || renamed.member.trouble().filter(|why| why.contains("node a"))).await;
+    assert!(trouble.contains("node-id"), "{trouble}");
+    assert!(first.member.node(&name("b")).is_none() && renamed.member.is_stale());
+    first.member.leave().await;
+    first.kill();
+    until("a node that was renamed is one", || (!renamed.member.is_stale()).then_some(())).await;
 }
 
 // design fleet: what a node says of itself is told at once, not with the next heartbeat

@@ -104,6 +104,14 @@ impl Fleet {
         [credentials, tls_ca, tls_cert, tls_key, peer_ca]
     }
 
+    /// Those that are named, by their keys.
+    pub(crate) fn named_files(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+        let Self { credentials, tls_ca, tls_cert, tls_key, peer_ca, .. } = self;
+        let keys = ["credentials", "tls_ca", "tls_cert", "tls_key", "peer_ca"];
+        let files = [credentials, tls_ca, tls_cert, tls_key, peer_ca];
+        keys.into_iter().zip(files).filter_map(|(key, file)| Some((key, file.as_ref()?)))
+    }
+
     /// How long a node counts as being there.
     pub(crate) fn lease(&self) -> Option<Lease> {
         Lease::new(self.heartbeat, self.lease)
@@ -112,13 +120,16 @@ impl Fleet {
     /// Why no other node can take up sessions of a daemon with these timeouts, if none can: they might run on two nodes.
     pub(crate) fn no_failover(&self, timeouts: &Timeouts) -> Option<String> {
         let lease = self.lease()?;
-        let longest = timeouts.stdin_grace + timeouts.term_grace;
+        let graces = timeouts.stdin_grace + timeouts.term_grace;
         let room = lease.to_end().saturating_sub(lease.to_begin());
-        (longest > room).then(|| {
+        (graces > room).then(|| {
+            // A third and a tenth of what is missing.
+            let longer = self.lease + (graces - room) * 30 / 13 + Duration::from_secs(1);
             format!(
                 "failover needs agents that end before another node takes their sessions up: \"stdin_grace\" and \"term_grace\" in \
-                 [timeouts] are {longest:.1?} together, and with this \"heartbeat\" and \"lease\" in [fleet] there are {room:.1?}; raise \
-                 \"lease\", or lower them"
+                 [timeouts] are {graces:?} together, and \"heartbeat\" and \"lease\" in [fleet] leave {room:.1?}; lower those, or raise \
+                 \"lease\" to {} s",
+                longer.as_secs()
             )
         })
     }

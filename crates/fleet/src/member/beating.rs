@@ -1,7 +1,12 @@
 //! Heartbeats: a node says that it is there, and finds out when another one says so under its name.
 
 use super::{Local, Member};
+use crate::directory::Reach;
 use crate::engine::{EngineError, Expected};
+use std::time::Duration;
+
+/// How long a node that knows nothing yet waits.
+const SOON: Duration = Duration::from_millis(50);
 
 impl Member {
     /// Says once in a heartbeat that this node is there.
@@ -17,8 +22,11 @@ impl Member {
                 (Some(_), None) => tracing::info!("the fleet knows of this node again"),
                 _ => {}
             }
+            // At the beginning what the fleet has is told within moments.
+            let is_new = !self.shared.directory.read().was_told;
+            let pause = if is_new { SOON } else { self.shared.lease.heartbeat() };
             tokio::select! {
-                () = tokio::time::sleep(self.shared.lease.heartbeat()) => {}
+                () = tokio::time::sleep(pause) => {}
                 () = self.shared.changed.notified() => {}
             }
         }
@@ -26,6 +34,9 @@ impl Member {
 
     async fn beat_once(&self) -> Result<(), String> {
         let engine = &self.shared.engine;
+        if !self.may_join().await? {
+            return Ok(());
+        }
         for _ in 0..2 {
             let begun = self.now();
             let (record, expected, was_heard) = {
@@ -61,5 +72,34 @@ impl Member {
             self.shared.me.lock().revision = revision;
         }
         Err("others write this node's entry".to_owned())
+    }
+
+    /// Whether this node may say that it is there; false: not yet. A copy of another node's state directory is no node, whatever it is
+    /// called: its sessions are that one's. The one that was there first stays.
+    ///
+    /// # Errors
+    /// While the fleet may have the other one, or cannot be asked.
+    async fn may_join(&self) -> Result<bool, String> {
+        let (me, was_heard) = {
+            let me = self.shared.me.lock();
+            (me.record.clone(), me.heard.is_some())
+        };
+        if was_heard {
+            return Ok(true);
+        }
+        if !self.shared.directory.read().was_told {
+            return self.shared.engine.node(&me.name).await.map(|_| false).map_err(|error| error.to_string());
+        }
+        let watched = self.shared.directory.read();
+        let mut others =
+            watched.directory.nodes().filter(|(node, _)| node.id == me.id && node.name != me.name);
+        match others.find(|(_, reach)| matches!(reach, Reach::Heard(_))) {
+            None => Ok(true),
+            Some((node, _)) => Err(format!(
+                "node {} has the same state directory, or this is a copy of it; remove the file node-id in the copy. Where it \
+                 was called so before, it is in the fleet under its new name within a lease",
+                node.name
+            )),
+        }
     }
 }

@@ -22,9 +22,13 @@ impl Member {
             let is_over = fence != Fence::ForNew || self.now() - begun >= self.shared.lease.to_begin();
             if self.standing() == Standing::Fenced {
                 if is_over && fence != Fence::ForAll {
-                    tracing::warn!(
-                        "the fleet has not heard of this node in time: sessions that others may take up end"
-                    );
+                    let sessions = self.shared.published.lock().movable().len();
+                    if sessions > 0 {
+                        tracing::warn!(
+                            sessions,
+                            "the fleet has not heard of this node in time: sessions that others may take up end"
+                        );
+                    }
                     fence = Fence::ForAll;
                     local.fence(fence);
                 }

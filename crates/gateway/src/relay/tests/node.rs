@@ -75,7 +75,7 @@ impl Local for Nothing {
 
     fn fence(&self, _: Fence) {}
 
-    fn counts_until(&self, _: tokio::time::Instant) {}
+    fn counts_until(&self, _: Instant) {}
 
     fn supersede<'a>(&'a self, _: &'a SessionId, _: &'a NodeName) -> Pending<'a, Result<(), String>> {
         Box::pin(async { Err("there is none".to_owned()) })
