@@ -10,12 +10,12 @@ use serde::Serialize;
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HistorySummary {
-    /// When it was created, in milliseconds since 1970.
-    #[serde(skip)]
-    pub created_ms: i64,
-    /// The same, ISO 8601.
+    /// When it was created, ISO 8601.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub created_at: String,
+    /// The same in milliseconds since 1970.
+    #[serde(skip)]
+    pub created_ms: i64,
     /// When it last changed, ISO 8601.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub updated_at: String,
