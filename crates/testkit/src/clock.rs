@@ -62,7 +62,9 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(!deadline.is_over(), "it never came to this: {what}");
+        if deadline.is_over() {
+            panic!("it never came to this: {what}; there run:\n{}", crate::running().join("\n"));
+        }
         std::thread::yield_now();
     }
 }
