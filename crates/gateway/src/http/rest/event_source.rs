@@ -50,6 +50,13 @@ impl EventSource {
         }
     }
 
+    /// An answer has begun, and takes as long as it takes.
+    pub(super) fn has_time(&mut self) {
+        if let Self::Archive(archived) = self {
+            archived.has_time();
+        }
+    }
+
     /// Why the events end before the session does.
     pub(super) fn end(&self) -> Option<String> {
         match self {

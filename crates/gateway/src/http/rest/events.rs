@@ -126,9 +126,10 @@ async fn page(id: &SessionId, mut source: EventSource, limit: u64) -> Result<Res
 fn stream(
     shared: &Arc<Shared>,
     identity: &Identity,
-    (id, source): (SessionId, EventSource),
+    (id, mut source): (SessionId, EventSource),
     permit: ConnectionPermit,
 ) -> Response {
+    source.has_time();
     let (pieces, queue) = mpsc::channel(PIECES);
     let (shared_with, revoked) = (Arc::clone(shared), identity.revoked().clone());
     let renderer = Renderer::default();

@@ -13,13 +13,20 @@ use acpd_host::{ExportForm, HostError, SessionExport};
 use acpd_record::ExportHead;
 use futures_util::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 /// The events of a lost session, as far as the archive has them.
 pub(super) struct Archived {
     lost: Lost,
     history: History,
     position: u64,
+    /// When it takes too long; None: an answer has begun.
+    by: Option<Instant>,
 }
+
+/// How long all that is read for one answer may take: an engine that is slow is asked many times.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 impl Lost {
     /// What REST says of it: as in a list, and that nothing is known to be open.
@@ -30,15 +37,16 @@ impl Lost {
     /// Its events behind one of them.
     pub(super) async fn events(self, shared: &Shared, after: u64) -> Result<Archived, Problem> {
         let Some(fleet) = shared.fleet() else { return Err(self.problem("this daemon is in no fleet")) };
-        let history = fleet.member.history(&self.0.session.session, after).await;
-        let history = history.map_err(|error| self.unread(&error))?;
+        let by = Instant::now() + PATIENCE;
+        let history = timeout_at(by, fleet.member.history(&self.0.session.session, after)).await;
+        let history = history.map_err(|_| self.slow())?.map_err(|error| self.unread(&error))?;
         if after > history.last() {
             let last = history.last();
             return Err(
                 self.problem(&format!("the archive has it up to event {last}, and no event behind {after}"))
             );
         }
-        Ok(Archived { lost: self, history, position: after })
+        Ok(Archived { lost: self, history, position: after, by: Some(by) })
     }
 
     /// The same as a file.
@@ -63,6 +71,7 @@ impl Lost {
             forked_from: told.metadata.forked_from,
             events: archived.last(),
         };
+        archived.has_time();
         let rest = stream::unfold(archived, async |mut archived| {
             let next = archived
                 .next()
@@ -76,6 +85,10 @@ impl Lost {
 
     fn unread(&self, error: &EngineError) -> Problem {
         self.problem(&format!("the archive cannot be read: {error}"))
+    }
+
+    fn slow(&self) -> Problem {
+        self.problem("the archive does not answer in time")
     }
 
     /// Its node is gone, and so is this.
@@ -105,13 +118,23 @@ impl Archived {
 
     /// The next events; None at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Block>, Problem> {
-        let run = self.history.next().await.map_err(|error| self.lost.unread(&error))?;
+        let reading = self.history.next();
+        let run = match self.by {
+            Some(by) => timeout_at(by, reading).await.map_err(|_| self.lost.slow())?,
+            None => reading.await,
+        };
+        let run = run.map_err(|error| self.lost.unread(&error))?;
         let Some(Run { first, last, bytes }) = run else { return Ok(None) };
         let block = Block::unpack_run(first, last, &bytes, self.position);
         let damaged = || format!("the events {first} to {last} in the archive cannot be read");
         let block = block.ok_or_else(|| self.lost.problem(&damaged()))?;
         self.position = block.last();
         Ok(Some(block))
+    }
+
+    /// An answer has begun, and takes as long as it takes.
+    pub(super) fn has_time(&mut self) {
+        self.by = None;
     }
 
     /// Why no more comes.
