@@ -1,7 +1,7 @@
 //! Another id for a session that has ended, so that the one it had is free for another session.
 //!
 //! One commit: a process that is killed leaves the session under the one id or the other. What belongs to a session stands under the
-//! number of its row, so all of it comes along: events, checkpoint, index, notes, and what waits. Whoever reads under the old id
+//! number of its row, so all of it comes along: events, checkpoint, index, notes, and what waits. A reader of the old id
 //! learns that nothing is there any more, as after a removal. Not here: which ids, and what is changed in the events (nothing).
 
 use std::sync::Arc;

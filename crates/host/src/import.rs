@@ -2,12 +2,12 @@
 //!
 //! The session is written in pieces while its lines come, and is there with the last of them or not at all: what breaks off, in
 //! this process or with it, is discarded. It is an ended one, of the client that imports it. The agent's own id of it is not
-//! known, so it goes on with a transcript only. Not here: what may be taken over (`import/intake.rs`).
+//! known, so it goes on with a transcript only. Not here: what may be taken over
+//! (`import/intake.rs`), and how it is written (`import/incoming.rs`).
 
+pub(crate) mod incoming;
 pub(crate) mod intake;
 
-use crate::chain::chain;
-use crate::checkpoints;
 use crate::clock;
 use crate::error::HostError;
 use crate::host::Host;
@@ -15,14 +15,13 @@ use crate::host_file::HostFile;
 use crate::journal;
 use crate::setup::Creator;
 use crate::store::SessionStore;
-use acpd_eventlog::{Batch, EventLog, IndexUpdate, NewSession, Partial, WriteError};
+use acpd_eventlog::EventLog;
 use acpd_record::{Partition, SessionId, WrongLine};
 use acpd_wire::{LineBuffer, LineTooLong};
-use intake::{Intake, Taken};
+use incoming::{Incoming, NotIn};
+use intake::Intake;
 use std::sync::Arc;
 
-/// Bytes of events that are written together.
-const PIECE: usize = 1024 * 1024;
 /// How much longer a line is than the message in it, in bytes.
 const AROUND_A_MESSAGE: usize = 64 * 1024;
 
@@ -48,9 +47,12 @@ pub enum ImportError {
     Host(#[from] HostError),
 }
 
-impl From<WriteError> for ImportError {
-    fn from(error: WriteError) -> Self {
-        Self::Host(error.into())
+impl From<NotIn> for ImportError {
+    fn from(why: NotIn) -> Self {
+        match why {
+            NotIn::Known(id) => Self::Known { id },
+            NotIn::Host(error) => Self::Host(error),
+        }
     }
 }
 
@@ -65,13 +67,7 @@ pub struct SessionImport {
     partition: Partition,
     /// Lines that were taken.
     taken: u64,
-    begun: Option<Begun>,
-}
-
-#[derive(Debug)]
-struct Begun {
-    intake: Intake,
-    partial: Partial,
+    begun: Option<Incoming>,
 }
 
 impl Host {
@@ -123,39 +119,17 @@ impl SessionImport {
         if rest.is_some() {
             return Err(self.wrong(WrongLine::new("line", "it has no end: the export was cut off")));
         }
-        let Some(Begun { intake, partial }) = self.begun.take() else {
+        let Some(incoming) = self.begun.take() else {
             return Err(self
                 .wrong(WrongLine::new("line", "the first line of an export is required, and nothing came")));
         };
-        let now = clock::now_ms();
-        let Taken { head, projection, mut meta, mut batch } =
-            intake.finish(now).map_err(|wrong| self.wrong(wrong))?;
-        meta.client = Some((*self.creator.client).to_owned());
-        meta.partition = self.partition;
-        batch.update_index(IndexUpdate {
-            updated_ms: now,
-            ended: Some(true),
-            owner: Some(None),
-            ..IndexUpdate::default()
-        });
-        let id = head.session_id;
-        let new = NewSession {
-            id: id.to_string(),
-            agent: head.agent,
-            cwd: head.cwd,
-            owner: self.store.host_file.id().to_owned(),
-            created_by: self.creator.token.as_deref().map(str::to_owned),
-            created_ms: head.created_ms,
-            info: meta.write(),
-            events: batch,
-        };
-        match partial.finish(new).await {
-            Err(WriteError::Exists { .. }) => return Err(ImportError::Known { id }),
-            written => written.inspect_err(|_| self.store.doubt())?,
-        }
-        checkpoints::keep(&self.store.log, &id, &projection);
-        self.store.unsearched.note(&id, projection.last_seq());
-        journal::imported(&id, projection.last_seq(), &self.creator);
+        let (now, (intake, ending)) = (clock::now_ms(), incoming.into_parts());
+        let mut taken = intake.finish(now).map_err(|wrong| self.wrong(wrong))?;
+        taken.meta.client = Some((*self.creator.client).to_owned());
+        taken.meta.partition = self.partition;
+        let created_by = self.creator.token.as_deref().map(str::to_owned);
+        let (id, last) = ending.finish(taken, created_by, now).await?;
+        journal::imported(&id, last, &self.creator);
         Ok(id)
     }
 
@@ -165,10 +139,7 @@ impl SessionImport {
             Some(begun) => {
                 let taken = begun.intake.take(line);
                 taken.map_err(|wrong| ImportError::Line { line: self.taken + 1, wrong })?;
-                if begun.intake.batch.bytes() >= PIECE {
-                    let batch = std::mem::replace(&mut begun.intake.batch, Batch::new());
-                    begun.partial.append(batch).await?;
-                }
+                begun.write().await?;
             }
         }
         self.taken += 1;
@@ -177,18 +148,7 @@ impl SessionImport {
 
     async fn begin(&mut self, line: &[u8]) -> Result<(), ImportError> {
         let intake = Intake::new(line).map_err(|wrong| self.wrong(wrong))?;
-        let id = &intake.head.session_id;
-        match self.store.row(id).await {
-            Ok(_) => return Err(ImportError::Known { id: id.clone() }),
-            Err(HostError::UnknownSession { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let owner = self.store.host_file.id();
-        let partial = self.store.log.begin_partial(owner).await.inspect_err(|error| {
-            tracing::warn!(error = chain(error), "a session cannot be imported");
-            self.store.doubt();
-        })?;
-        self.begun = Some(Begun { intake, partial });
+        self.begun = Some(Incoming::begin(&self.store, intake, "a session cannot be imported").await?);
         Ok(())
     }
 

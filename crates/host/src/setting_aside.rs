@@ -33,7 +33,7 @@ impl Host {
         let store = &self.shared.store;
         loop {
             self.end_session(id, EndRequest::Supersede, by).await?;
-            // Nobody takes it up until it has its other id.
+            // It is not taken up until it has its other id.
             let _no_attempt = self.shared.sessions.attempts.stop(id).await;
             let row = store.row(id).await?;
             let seen = Unchanged { last_seq: row.last_seq, updated_ms: row.updated_ms };

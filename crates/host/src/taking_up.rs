@@ -5,21 +5,17 @@
 //! its own id and of its own creator; unlike an import it goes on as any other: its agent is asked for its own session first. Not
 //! here: whether this node may have it, and where its events come from.
 
-use crate::chain::chain;
-use crate::checkpoints;
 use crate::clock;
 use crate::error::HostError;
 use crate::host::Host;
-use crate::import::intake::{Intake, Taken};
+use crate::import::incoming::{Incoming, NotIn};
+use crate::import::intake::Intake;
 use crate::journal;
 use crate::store::SessionStore;
 use crate::termination::of_lost_node;
-use acpd_eventlog::{Batch, Block, IndexUpdate, NewSession, Partial, WriteError};
+use acpd_eventlog::Block;
 use acpd_record::{ExportHead, NativeSessionId, Partition, SessionId, WrongLine};
 use std::sync::Arc;
-
-/// Bytes of events that are written together.
-const PIECE: usize = 1024 * 1024;
 
 /// What is known of a session of another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,19 +65,20 @@ pub enum TakeUpError {
     Host(#[from] HostError),
 }
 
-impl From<WriteError> for TakeUpError {
-    fn from(error: WriteError) -> Self {
-        Self::Host(error.into())
+impl From<NotIn> for TakeUpError {
+    fn from(why: NotIn) -> Self {
+        match why {
+            NotIn::Known(id) => Self::Known { id },
+            NotIn::Host(error) => Self::Host(error),
+        }
     }
 }
 
 /// A session of another node on its way in. Nothing is left of it when it is dropped.
 #[derive(Debug)]
 pub struct TakeUp {
-    store: Arc<SessionStore>,
     whose: Whose,
-    intake: Intake,
-    partial: Partial,
+    incoming: Incoming,
 }
 
 /// What of a session is not in its log.
@@ -109,18 +106,9 @@ impl TakeUp {
         let head =
             ExportHead { session_id: id, agent, cwd, created_ms, title, forked_from, events: u64::MAX };
         let intake = Intake::of(head).map_err(TakeUpError::Said)?;
-        let id = &intake.head.session_id;
-        match store.row(id).await {
-            Ok(_) => return Err(TakeUpError::Known { id: id.clone() }),
-            Err(HostError::UnknownSession { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let partial = store.log.begin_partial(store.host_file.id()).await.inspect_err(|error| {
-            tracing::warn!(error = chain(error), "a session of another node cannot be taken up");
-            store.doubt();
-        })?;
+        let incoming = Incoming::begin(store, intake, "a session of another node cannot be taken up").await?;
         let whose = Whose { created_by, native_session_id, partition };
-        Ok(Self { store: Arc::clone(store), whose, intake, partial })
+        Ok(Self { whose, incoming })
     }
 
     /// Takes the next events, from event 1 on and without a hole.
@@ -129,23 +117,20 @@ impl TakeUp {
     /// When they are not those, are not to be taken over, or cannot be written.
     pub async fn push(&mut self, block: &Block) -> Result<(), TakeUpError> {
         for event in block.events() {
-            let (seq, next) = (event.seq, self.intake.next());
+            let (seq, next) = (event.seq, self.incoming.intake.next());
             let taken = match seq == next {
-                true => self.intake.take_event(&event),
+                true => self.incoming.intake.take_event(&event),
                 false => Err(WrongLine::new("seq", format!("event {next} is required here"))),
             };
             taken.map_err(|wrong| TakeUpError::Event { seq, wrong })?;
-            if self.intake.batch.bytes() >= PIECE {
-                let batch = std::mem::replace(&mut self.intake.batch, Batch::new());
-                self.partial.append(batch).await?;
-            }
+            self.incoming.write().await?;
         }
         Ok(())
     }
 
     /// The last event that was taken; 0 before the first.
     pub fn position(&self) -> u64 {
-        self.intake.next() - 1
+        self.incoming.intake.next() - 1
     }
 
     /// All events came: the session is here when this returns, as an ended one. A run that was live has ended with its node
@@ -154,38 +139,16 @@ impl TakeUp {
     /// # Errors
     /// When they are no whole session, there is one of its id by now, or it cannot be written.
     pub async fn finish(self) -> Result<SessionId, TakeUpError> {
-        let Self { store, whose, intake, partial } = self;
+        let Self { whose, incoming } = self;
+        let (intake, ending) = incoming.into_parts();
         let (now, seq) = (clock::now_ms(), intake.next());
         let taken = intake.finish_as(of_lost_node(now), now);
-        let Taken { head, projection, mut meta, mut batch } =
-            taken.map_err(|wrong| TakeUpError::Event { seq, wrong })?;
-        meta.imported = whose.native_session_id.is_none();
-        (meta.native_session_id, meta.partition) = (whose.native_session_id, whose.partition);
-        batch.update_index(IndexUpdate {
-            updated_ms: now,
-            ended: Some(true),
-            owner: Some(None),
-            ..IndexUpdate::default()
-        });
-        let id = head.session_id;
-        let new = NewSession {
-            id: id.to_string(),
-            agent: head.agent,
-            cwd: head.cwd,
-            owner: store.host_file.id().to_owned(),
-            created_by: whose.created_by,
-            created_ms: head.created_ms,
-            info: meta.write(),
-            events: batch,
-        };
-        let agent = new.agent.clone();
-        match partial.finish(new).await {
-            Err(WriteError::Exists { .. }) => return Err(TakeUpError::Known { id }),
-            written => written.inspect_err(|_| store.doubt())?,
-        }
-        checkpoints::keep(&store.log, &id, &projection);
-        store.unsearched.note(&id, projection.last_seq());
-        journal::taken_up(&id, &agent, projection.last_seq());
+        let mut taken = taken.map_err(|wrong| TakeUpError::Event { seq, wrong })?;
+        taken.meta.imported = whose.native_session_id.is_none();
+        (taken.meta.native_session_id, taken.meta.partition) = (whose.native_session_id, whose.partition);
+        let agent = taken.head.agent.clone();
+        let (id, last) = ending.finish(taken, whose.created_by, now).await?;
+        journal::taken_up(&id, &agent, last);
         Ok(id)
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::host_file::HostFile;
 use crate::recovery::Recovery;
-use acpd_eventlog::{EventLog, ListQuery, Options};
+use acpd_eventlog::{Batch, EventLog, ListQuery, NewSession, Options};
 use acpd_record::{Cause, Reason, SessionMeta};
 use std::path::Path;
 
