@@ -1,20 +1,18 @@
 //! The engine: each call of the fleet's trait, as what it is over NATS.
 //!
-//! Not here: how entries, pieces and requests look there.
+//! Not here: how entries and pieces look there.
 
 use crate::archive::Archive;
 use crate::connect::{NatsError, Parts, connect};
 use crate::entries::{Bucket, Found};
 use crate::link::Link;
-use crate::requests;
 use crate::settings::NatsSettings;
 use crate::watching::{self, Watched};
 use acpd_fleet::{
-    Asked, Changes, Engine, EngineError, Expected, NodeName, NodeRecord, Pending, Piece, Position, Revision,
+    Changes, Engine, EngineError, Expected, NodeName, NodeRecord, Pending, Piece, Position, Revision,
     SessionRecord,
 };
 use acpd_record::SessionId;
-use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,11 +22,10 @@ use tokio::task::JoinSet;
 /// How often a node's entry is looked at again that changes while it is removed: who renews it soon notices that it leaves.
 const TRIES: usize = 3;
 
-/// An engine over NATS. What watches and serves over it ends with it.
+/// An engine over NATS. What watches over it ends with it.
 #[derive(Debug)]
 pub struct Nats {
     link: Link,
-    prefix: String,
     nodes: Bucket,
     sessions: Bucket,
     archive: Archive,
@@ -43,7 +40,7 @@ impl Nats {
     /// When no server can be used with these settings; [`NatsError::is_temporary`] says whether it is worth another try.
     pub async fn connect(settings: NatsSettings) -> Result<Self, NatsError> {
         let Parts { link, nodes, sessions, archive } = connect(&settings).await?;
-        Ok(Self { link, prefix: settings.prefix, nodes, sessions, archive, tasks: Mutex::default() })
+        Ok(Self { link, nodes, sessions, archive, tasks: Mutex::default() })
     }
 
     /// Starts a task that ends with the engine at the latest.
@@ -164,18 +161,5 @@ impl Engine for Nats {
         session: &'a SessionId,
     ) -> Pending<'a, Result<Option<(Piece, Position)>, EngineError>> {
         self.within(self.archive.last(session))
-    }
-
-    fn call<'a>(&'a self, node: &'a NodeName, body: Bytes) -> Pending<'a, Result<Bytes, EngineError>> {
-        self.within(requests::call(&self.link, &self.prefix, node, body))
-    }
-
-    fn serve<'a>(&'a self, node: &'a NodeName) -> Pending<'a, Result<mpsc::Receiver<Asked>, EngineError>> {
-        self.within(async move {
-            let listening = requests::listen(&self.link, &self.prefix, node).await?;
-            let (sender, asked) = requests::queue();
-            self.start(requests::serve(self.link.client.clone(), listening, sender));
-            Ok(asked)
-        })
     }
 }

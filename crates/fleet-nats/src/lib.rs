@@ -1,4 +1,4 @@
-//! The engine of a fleet over NATS: entries in two buckets, an archive in a stream, requests by subjects.
+//! The engine of a fleet over NATS: entries in two buckets, an archive in a stream.
 //!
 //! Invariant: every write says what it has to find, so that one that comes late, or twice, changes nothing that another node has
 //! done since; what decides is read from the leader of a stream. A crate of its own, so that who needs no fleet over NATS builds
@@ -12,7 +12,6 @@ mod entries;
 mod key;
 mod link;
 mod reached;
-mod requests;
 mod settings;
 mod streams;
 mod watching;

@@ -31,7 +31,7 @@ pub(crate) struct Link {
 pub(crate) enum Failed {
     /// It may have been done.
     Unanswered(String),
-    /// No node answers such requests.
+    /// No server answers for the stream.
     Unheard,
     /// It was not sent, or is not understood.
     Unfit(String),

@@ -5,12 +5,11 @@
 use crate::engine::Nats;
 use crate::settings::NatsSettings;
 use acpd_fleet::{
-    Asked, Changes, Engine, EngineError, Expected, NodeName, NodeRecord, Pending, Piece, Position, Revision,
+    Changes, Engine, EngineError, Expected, NodeName, NodeRecord, Pending, Piece, Position, Revision,
     SessionRecord,
 };
 use acpd_record::SessionId;
-use bytes::Bytes;
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::OnceCell;
 
 /// An engine over NATS that is tried again by each call until it is there.
 #[derive(Debug)]
@@ -113,13 +112,5 @@ impl Engine for Reached {
         session: &'a SessionId,
     ) -> Pending<'a, Result<Option<(Piece, Position)>, EngineError>> {
         self.with(move |engine| engine.last(session))
-    }
-
-    fn call<'a>(&'a self, node: &'a NodeName, body: Bytes) -> Pending<'a, Result<Bytes, EngineError>> {
-        self.with(move |engine| engine.call(node, body))
-    }
-
-    fn serve<'a>(&'a self, node: &'a NodeName) -> Pending<'a, Result<mpsc::Receiver<Asked>, EngineError>> {
-        self.with(move |engine| engine.serve(node))
     }
 }

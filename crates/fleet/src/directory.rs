@@ -7,20 +7,21 @@ use crate::name::NodeName;
 use crate::record::{NodeRecord, SessionRecord};
 use acpd_record::SessionId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a node knows of its fleet. Times are those of one monotonic clock, since some moment.
 #[derive(Debug, Default)]
 pub struct Directory {
     nodes: BTreeMap<NodeName, Node>,
-    sessions: BTreeMap<SessionId, (SessionRecord, Revision)>,
+    sessions: BTreeMap<SessionId, (Arc<SessionRecord>, Revision)>,
     /// What was told since the watch began, until it is complete.
     told: Option<(BTreeSet<NodeName>, BTreeSet<SessionId>)>,
 }
 
 #[derive(Debug)]
 struct Node {
-    record: NodeRecord,
+    record: Arc<NodeRecord>,
     revision: Revision,
     reach: Reach,
     /// When it last said something.
@@ -61,7 +62,8 @@ impl Directory {
                 }
                 let known = self.nodes.get(&record.name).map(|node| node.revision);
                 if known.is_none_or(|known| known < revision) {
-                    let node = Node { record: *record, revision, reach: Reach::Heard(now), heard: now };
+                    let node =
+                        Node { record: Arc::from(record), revision, reach: Reach::Heard(now), heard: now };
                     self.nodes.insert(node.record.name.clone(), node);
                 }
             }
@@ -72,7 +74,7 @@ impl Directory {
                 }
                 let known = self.sessions.get(&record.session).map(|(_, known)| *known);
                 if known.is_none_or(|known| known < revision) {
-                    self.sessions.insert(record.session.clone(), (*record, revision));
+                    self.sessions.insert(record.session.clone(), (Arc::from(record), revision));
                 }
             }
             Change::SessionGone(session) => {
@@ -104,22 +106,22 @@ impl Directory {
     }
 
     /// The nodes by name, also those that are gone.
-    pub fn nodes(&self) -> impl Iterator<Item = (&NodeRecord, Reach)> {
+    pub fn nodes(&self) -> impl Iterator<Item = (&Arc<NodeRecord>, Reach)> {
         self.nodes.values().map(|node| (&node.record, node.reach))
     }
 
     /// A node, if it was ever heard of.
-    pub fn node(&self, name: &NodeName) -> Option<(&NodeRecord, Reach)> {
+    pub fn node(&self, name: &NodeName) -> Option<(&Arc<NodeRecord>, Reach)> {
         self.nodes.get(name).map(|node| (&node.record, node.reach))
     }
 
     /// The sessions by id.
-    pub fn sessions(&self) -> impl Iterator<Item = &SessionRecord> {
+    pub fn sessions(&self) -> impl Iterator<Item = &Arc<SessionRecord>> {
         self.sessions.values().map(|(session, _)| session)
     }
 
     /// A session and the revision of its entry.
-    pub fn session(&self, session: &SessionId) -> Option<(&SessionRecord, Revision)> {
+    pub fn session(&self, session: &SessionId) -> Option<(&Arc<SessionRecord>, Revision)> {
         self.sessions.get(session).map(|(record, revision)| (record, *revision))
     }
 

@@ -1,10 +1,9 @@
-//! What a fleet needs of an engine: a directory with revisions, an archive that refuses what does not follow, and requests.
+//! What a fleet needs of an engine: a directory with revisions, and an archive that refuses what does not follow.
 
 use crate::archive::{Piece, Position};
 use crate::name::NodeName;
 use crate::record::{Epoch, NodeRecord, SessionRecord};
 use acpd_record::SessionId;
-use bytes::Bytes;
 use std::fmt::Debug;
 use std::pin::Pin;
 use thiserror::Error;
@@ -32,9 +31,6 @@ pub enum EngineError {
     /// Something else is there than was expected: another node was first. Nothing was written.
     #[error("another node was first")]
     Conflict,
-    /// No node of that name answers requests.
-    #[error("node {0} answers no requests")]
-    NoSuchNode(NodeName),
     /// It cannot be said whether it was done.
     #[error("the engine does not answer: {0}")]
     Unavailable(String),
@@ -62,15 +58,6 @@ pub enum Change {
 
 /// Changes of the directory as they come. Its end: the engine cannot be watched any more.
 pub type Changes = mpsc::Receiver<Change>;
-
-/// A request of another node.
-#[derive(Debug)]
-pub struct Asked {
-    /// What it asks.
-    pub body: Bytes,
-    /// Where the answer goes.
-    pub answer: tokio::sync::oneshot::Sender<Bytes>,
-}
 
 /// The engine of a fleet. Each call ends within the engine's patience, with an error if need be.
 ///
@@ -137,12 +124,6 @@ pub trait Engine: Debug + Send + Sync {
         &'a self,
         session: &'a SessionId,
     ) -> Pending<'a, Result<Option<(Piece, Position)>, EngineError>>;
-
-    /// Asks a node, and waits for its answer.
-    fn call<'a>(&'a self, node: &'a NodeName, body: Bytes) -> Pending<'a, Result<Bytes, EngineError>>;
-
-    /// Answers what this node is asked, until the receiver is dropped.
-    fn serve<'a>(&'a self, node: &'a NodeName) -> Pending<'a, Result<mpsc::Receiver<Asked>, EngineError>>;
 }
 
 /// The epoch of an entry: that of its claim.

@@ -1,6 +1,6 @@
 //! Many machines, one list of sessions: what the nodes of a fleet tell one another, over an engine that is not acpd's own.
 //!
-//! The engine is directory, archive and router, never the truth: the truth of a session is the log of its node. Everything that a
+//! The engine is directory and archive, never the truth: the truth of a session is the log of its node. Everything that a
 //! node decides from it is a pure function here ([`Directory`], [`Lease`]); [`Engine`] is what it does, with an
 //! implementation in memory. Not here: what a session is, and who may see it.
 
@@ -15,11 +15,12 @@ mod name;
 mod placing;
 mod published;
 mod record;
+mod told;
 
 pub use acpd_record::Partition;
 pub use archive::{Assembly, GoesOn, MOST_BYTES, Piece, Position, Run, goes_on};
 pub use directory::{Directory, Reach};
-pub use engine::{Asked, Change, Changes, Engine, EngineError, Expected, Pending, Revision, epoch_of};
+pub use engine::{Change, Changes, Engine, EngineError, Expected, Pending, Revision, epoch_of};
 pub use history::History;
 pub use lease::{Lease, Standing};
 pub use member::{Fence, Local, Member, Owned, Sight};
@@ -28,3 +29,4 @@ pub use name::{NodeName, NodeNameError};
 pub use placing::{Refused, Wanted};
 pub use published::Row;
 pub use record::{Creator, Epoch, NodeId, NodeRecord, SessionRecord};
+pub use told::{Told, ToldMetadata};

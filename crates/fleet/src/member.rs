@@ -22,7 +22,7 @@ use crate::published::{Published, Row};
 use crate::record::{NodeRecord, SessionRecord};
 use acpd_record::SessionId;
 use parking_lot::{Mutex, RwLock};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,14 +34,11 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The sessions of this node.
 pub trait Local: Debug + Send + Sync {
-    /// Those that have changed since this moment, in milliseconds since 1970.
+    /// Those that have changed since this moment, in milliseconds since 1970; with the least number there is, all.
     fn changed(&self, since_ms: i64) -> Pending<'_, Result<Vec<Row>, String>>;
 
     /// How many more there is room for.
     fn room(&self) -> u32;
-
-    /// All there are.
-    fn all(&self) -> Pending<'_, Result<BTreeSet<SessionId>, String>>;
 
     /// The next events of one of them, behind this one; about as many as a piece of the archive holds. None: there are none, or the
     /// session is gone.
@@ -126,9 +123,9 @@ pub struct Sight {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Owned {
     /// Its entry.
-    pub session: SessionRecord,
+    pub session: Arc<SessionRecord>,
     /// Its node, if that was ever heard of.
-    pub node: Option<NodeRecord>,
+    pub node: Option<Arc<NodeRecord>>,
     /// For how long its node has not been there; None while it is.
     pub gone_for: Option<Duration>,
 }
@@ -191,10 +188,10 @@ impl Member {
             let (all, live) = counts.entry(&session.node_id).or_default();
             (*all, *live) = (*all + 1, *live + usize::from(!session.ended));
         }
-        let sight = |(record, reach): (&NodeRecord, Reach)| {
+        let sight = |(record, reach): (&Arc<NodeRecord>, Reach)| {
             let (sessions, live) = counts.get(&record.id).copied().unwrap_or_default();
             Sight {
-                record: record.clone(),
+                record: NodeRecord::clone(record),
                 gone_for: gone_for(reach.gone_since(now, lease), now),
                 sessions,
                 live,
@@ -262,7 +259,8 @@ impl Member {
         let watched = self.shared.directory.read();
         let (now, lease) = (self.now(), self.judging());
         let names = place(&watched.directory, wanted, &me, |reach| reach.gone_since(now, lease).is_some())?;
-        let node = |name: &NodeName| watched.directory.node(name).map(|(record, _)| record.clone());
+        let node =
+            |name: &NodeName| watched.directory.node(name).map(|(record, _)| NodeRecord::clone(record));
         Ok(names.iter().filter_map(node).collect())
     }
 
@@ -321,8 +319,13 @@ fn gone_for(since: Option<Duration>, now: Duration) -> Option<Duration> {
     since.map(|since| now.saturating_sub(since))
 }
 
-fn owned(directory: &Directory, session: &SessionRecord, now: Duration, lease: Option<Duration>) -> Owned {
+fn owned(
+    directory: &Directory,
+    session: &Arc<SessionRecord>,
+    now: Duration,
+    lease: Option<Duration>,
+) -> Owned {
     let node = directory.node(&session.node).filter(|(node, _)| node.id == session.node_id);
     let gone_for = gone_for(directory.unreachable_since(session, now, lease), now);
-    Owned { session: session.clone(), node: node.map(|(node, _)| node.clone()), gone_for }
+    Owned { session: Arc::clone(session), node: node.map(|(node, _)| Arc::clone(node)), gone_for }
 }

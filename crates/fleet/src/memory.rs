@@ -1,20 +1,19 @@
 //! An engine in memory, for tests of what stands on an engine: each node has a link of its own to it, which can be cut.
 
 use crate::archive::{Piece, Position};
-use crate::engine::{Asked, Change, Changes, Engine, EngineError, Expected, Pending, Revision};
+use crate::engine::{Change, Changes, Engine, EngineError, Expected, Pending, Revision};
 use crate::name::NodeName;
 use crate::record::{NodeRecord, SessionRecord};
 use acpd_record::SessionId;
-use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Changes that wait for one that watches, and requests for one that serves.
+/// Changes that wait for one that watches.
 const WAITING: usize = 100_000;
 
 /// A link to an engine in memory.
@@ -32,7 +31,6 @@ struct State {
     sessions: BTreeMap<SessionId, (SessionRecord, Revision)>,
     archive: BTreeMap<SessionId, Vec<Piece>>,
     watchers: Vec<mpsc::Sender<Change>>,
-    servers: BTreeMap<NodeName, mpsc::Sender<Asked>>,
 }
 
 #[derive(Debug)]
@@ -229,26 +227,6 @@ impl Engine for Memory {
         self.with(move |state, _| {
             let pieces = state.archive.get(session).map(Vec::as_slice).unwrap_or_default();
             Ok(pieces.last().map(|piece| (piece.clone(), Position(pieces.len() as u64))))
-        })
-    }
-
-    fn call<'a>(&'a self, node: &'a NodeName, body: Bytes) -> Pending<'a, Result<Bytes, EngineError>> {
-        Box::pin(async move {
-            self.check()?;
-            let server = self.state.lock().servers.get(node).cloned();
-            let unanswered = || EngineError::NoSuchNode(node.clone());
-            let server = server.ok_or_else(unanswered)?;
-            let (answer, answered) = oneshot::channel();
-            server.try_send(Asked { body, answer }).map_err(|_| unanswered())?;
-            answered.await.map_err(|_| unanswered())
-        })
-    }
-
-    fn serve<'a>(&'a self, node: &'a NodeName) -> Pending<'a, Result<mpsc::Receiver<Asked>, EngineError>> {
-        self.with(move |state, _| {
-            let (sender, asked) = mpsc::channel(WAITING);
-            state.servers.insert(node.clone(), sender);
-            Ok(asked)
         })
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Published {
     /// All sessions that there were at the beginning are known.
     is_learned: bool,
     sessions: BTreeMap<SessionId, Own>,
+    /// Those of which the directory may not have what is so.
+    open: BTreeSet<SessionId>,
 }
 
 #[derive(Debug)]
@@ -101,12 +103,14 @@ impl Published {
     /// A session is so now.
     pub(crate) fn is_now(&mut self, row: Row) {
         match self.sessions.get_mut(&row.session) {
-            Some(own) => own.row = row,
+            Some(own) if own.row == row => return,
+            Some(own) => own.row = row.clone(),
             None => {
-                let own = Own { row, entry: None, others: None, archive: Filed::default() };
-                self.sessions.insert(own.row.session.clone(), own);
+                let own = Own { row: row.clone(), entry: None, others: None, archive: Filed::default() };
+                self.sessions.insert(row.session.clone(), own);
             }
         }
+        self.open.insert(row.session);
     }
 
     /// Whether the directory's entry of a session is known here.
@@ -123,6 +127,7 @@ impl Published {
             record.epoch = Some(epoch_of(&record, revision));
             own.entry = own.others.is_none().then_some(Entry { record, revision, at: Duration::ZERO });
             own.archive = Filed { last: own.archive.last, ..Filed::default() };
+            self.open.insert(own.row.session.clone());
         }
     }
 
@@ -130,31 +135,32 @@ impl Published {
     pub(crate) fn missing(&mut self, session: &SessionId) {
         if let Some(own) = self.sessions.get_mut(session) {
             (own.entry, own.others) = (None, None);
+            self.open.insert(session.clone());
         }
     }
 
     /// What is to be written at `now`, and what has to be there.
     pub(crate) fn due(
-        &self,
+        &mut self,
         me: &NodeRecord,
         now: Duration,
         heartbeat: Duration,
     ) -> Vec<(SessionRecord, Expected)> {
-        let due = |own: &Own| {
-            if own.others.is_some() {
-                return None;
+        let mut due = Vec::new();
+        self.open.retain(|session| {
+            let own = self.sessions.get(session).filter(|own| own.others.is_none());
+            let Some((record, entry)) = own.map(|own| (own.record(me), &own.entry)) else { return false };
+            let Some(entry) = entry else {
+                due.push((record, Expected::Nothing));
+                return true;
+            };
+            let is_open = entry.record != record;
+            if is_open && (is_news(&entry.record, &record) || now.saturating_sub(entry.at) >= heartbeat) {
+                due.push((record, Expected::Unchanged(entry.revision)));
             }
-            let mut record = SessionRecord::new(own.row.session.clone(), me, own.row.info.clone());
-            (record.creator, record.partition) = (own.row.creator.clone(), own.row.partition);
-            (record.seq, record.ended) = (own.row.seq, own.row.ended);
-            (record.created_ms, record.changed_ms) = (own.row.created_ms, own.row.changed_ms);
-            let Some(entry) = &own.entry else { return Some((record, Expected::Nothing)) };
-            (record.epoch, record.archived) = (entry.record.epoch, own.filed());
-            let is_due = is_news(&entry.record, &record)
-                || (entry.record != record && now.saturating_sub(entry.at) >= heartbeat);
-            is_due.then_some((record, Expected::Unchanged(entry.revision)))
-        };
-        self.sessions.values().filter_map(due).collect()
+            is_open
+        });
+        due
     }
 
     /// That was written.
@@ -181,6 +187,7 @@ impl Published {
     pub(crate) fn filed(&mut self, session: &SessionId, last: u64, behind: Position) {
         if let Some(own) = self.sessions.get_mut(session) {
             own.archive = Filed { last, behind: Some(behind), trouble: None };
+            self.open.insert(session.clone());
         }
     }
 
@@ -235,6 +242,19 @@ impl Published {
 }
 
 impl Own {
+    /// What the directory is to have of it.
+    fn record(&self, me: &NodeRecord) -> SessionRecord {
+        let Row { session, info, .. } = &self.row;
+        let mut record = SessionRecord::new(session.clone(), me, info.clone());
+        (record.creator, record.partition) = (self.row.creator.clone(), self.row.partition);
+        (record.seq, record.ended) = (self.row.seq, self.row.ended);
+        (record.created_ms, record.changed_ms) = (self.row.created_ms, self.row.changed_ms);
+        if let Some(entry) = &self.entry {
+            (record.epoch, record.archived) = (entry.record.epoch, self.filed());
+        }
+        record
+    }
+
     /// The last event that is in the archive.
     fn filed(&self) -> u64 {
         let told = self.entry.as_ref().map_or(0, |entry| entry.record.archived);

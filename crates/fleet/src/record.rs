@@ -110,7 +110,7 @@ pub struct SessionRecord {
     pub changed_ms: i64,
     /// Its last event that is in the archive.
     pub archived: u64,
-    /// What REST says of it, as its owner wrote it (contract 1.3); opaque here.
+    /// What REST says of it, as its owner wrote it (contract 1.3).
     pub info: serde_json::Value,
 }
 

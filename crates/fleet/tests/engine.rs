@@ -58,13 +58,6 @@ async fn a_watch_tells_all() {
     battery::a_watch_tells_all(&one, &other).await;
 }
 
-// design fleet, requests: each is answered, or fails with what is missing
-#[tokio::test]
-async fn a_node_answers_what_it_is_asked() {
-    let (one, other) = links();
-    battery::a_node_answers_what_it_is_asked(&one, &other).await;
-}
-
 // design fleet, nodes: an entry that is not renewed leaves by its lease
 #[tokio::test(start_paused = true)]
 async fn a_node_that_says_nothing_is_gone() {

@@ -7,7 +7,7 @@ use acpd_fleet::{
 use acpd_record::SessionId;
 use parking_lot::Mutex;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl Sessions {
 
     fn put_as(&self, session: &str, state: &str, changed_ms: i64, partition: Partition) {
         let id = id(session);
-        let info = json!({"sessionId": session, "state": state, "updatedAt": changed_ms});
+        let info = json!({"sessionId": session, "agent": "example", "state": state, "updatedAt": changed_ms});
         let seq = changed_ms.unsigned_abs();
         let row = Row {
             session: id.clone(),
@@ -65,11 +65,6 @@ impl Local for Sessions {
 
     fn room(&self) -> u32 {
         10 - u32::try_from(self.0.lock().len()).expect("few")
-    }
-
-    fn all(&self) -> Pending<'_, Result<BTreeSet<SessionId>, String>> {
-        let all = self.0.lock().keys().cloned().collect();
-        Box::pin(async move { Ok(all) })
     }
 
     fn run<'a>(&'a self, session: &'a SessionId, after: u64) -> Pending<'a, Result<Option<Run>, String>> {
@@ -170,7 +165,7 @@ fn node_on(link: Arc<Memory>, called: &str, node_id: &str, run: &str, sessions: 
     // What an earlier life was told says nothing of this one.
     sessions.1.lock().fence = None;
     let mut record = NodeRecord::new(name(called), NodeId(node_id.to_owned()), "1");
-    record.run = run.to_owned();
+    (record.run, record.agents) = (run.to_owned(), vec!["example".to_owned()]);
     let lease = Lease::new(HEARTBEAT, LEASE).expect("it is long enough");
     let engine: Arc<dyn Engine> = Arc::clone(&link) as _;
     let member = Member::new(engine, record, lease);
@@ -242,6 +237,18 @@ async fn a_session_is_known_everywhere() {
     a.sessions.0.lock().clear();
     until("it is deleted", || b.member.elsewhere(&id("s")).is_none().then_some(())).await;
     assert!(!a.member.is_stale() && !b.member.is_stale());
+}
+
+// design fleet: one list: a session of which the log says late what it did long before is known as well
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_read_late_is_told() {
+    let memory = Memory::new(LEASE);
+    let (of_a, of_b) = (Arc::default(), Arc::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    a.sessions.put("s", "idle", 100_000);
+    until("b knows the session", || b.member.elsewhere(&id("s"))).await;
+    a.sessions.put("late", "idle", 1);
+    until("b knows the other one", || b.member.elsewhere(&id("late"))).await;
 }
 
 // design fleet: a node that leaves, and one that is lost, are shown as gone, with since when; its sessions stay in the list
@@ -486,7 +493,7 @@ async fn a_session_of_a_lost_node_is_taken_up_once() {
     assert_eq!(until("it learns it", superseded).await, [(id("s"), name("b"))]);
     until("its other sessions may run", || again.may_run().then_some(())).await;
     assert!(is_whole(&archived(&c.member, "s", 0).await, 200), "it has added nothing");
-    assert_eq!(again.member.elsewhere(&id("s")).map(|owned| owned.session.node), Some(name("b")));
+    assert_eq!(again.member.elsewhere(&id("s")).map(|owned| owned.session.node.clone()), Some(name("b")));
     assert!(again.member.elsewhere(&id("t")).is_none(), "that is its own");
 }
 

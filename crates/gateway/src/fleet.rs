@@ -127,7 +127,7 @@ mod tests {
             SessionRecord::new(SessionId::parse("s").expect("an id"), &node, serde_json::Value::Null);
         session.creator =
             creator.map(|(name, secret)| Creator { name: name.to_owned(), fingerprint: print(secret) });
-        Owned { session, node: Some(node), gone_for: None }
+        Owned { session: session.into(), node: Some(node.into()), gone_for: None }
     }
 
     // design fleet, access: `ci` of one node is not `ci` of another, and an admin of one is nothing on another

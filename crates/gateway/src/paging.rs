@@ -10,6 +10,7 @@ use acpd_host::{Host, HostError, Matching, SessionState};
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 
 /// What is wrong with a cursor that is none of a list.
 pub(crate) const WRONG_CURSOR: &str = "cursor: it is not one of this list; begin again without a cursor";
@@ -18,6 +19,13 @@ pub(crate) const WRONG_CURSOR: &str = "cursor: it is not one of this list; begin
 pub(crate) trait ListFilter: Clone + PartialEq + Serialize + DeserializeOwned {
     /// A place in it.
     type Position: Serialize + DeserializeOwned;
+}
+
+/// Where a session is in a list: the latest change first, and those of one moment by id, as in the log.
+pub(crate) type Order<'a> = (Reverse<i64>, &'a str);
+
+pub(crate) fn order(changed_ms: i64, id: &str) -> Order<'_> {
+    (Reverse(changed_ms), id)
 }
 
 /// Which sessions a list has.

@@ -24,7 +24,6 @@ use bytes::Bytes;
 use core::{Owner, RelayCore, Said, UpstreamId};
 use http::HeaderValue;
 use parking_lot::{Mutex, MutexGuard};
-use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -65,13 +64,6 @@ pub(crate) fn serve(
         let here = host.clone();
         tokio::join!(relay.run(|| here.is_closing()), connection::serve(host, options, io));
     })
-}
-
-/// Of what a node says of a session.
-#[derive(Default, Deserialize)]
-struct Info {
-    /// The name of its agent.
-    agent: String,
 }
 
 /// The relay of one client.
@@ -188,9 +180,9 @@ impl Relay {
         let owned = member.elsewhere(session).filter(|owned| exists_for(owned, &self.identity))?;
         let gone_since = of_node(&owned).unreachable_since;
         let Owned { session, node, .. } = owned;
-        let agent = Info::deserialize(&session.info).unwrap_or_default().agent;
-        let address = node.and_then(|node| node.address);
-        Some(Owner { node: session.node, id: session.node_id, address, agent, gone_since })
+        let address = node.and_then(|node| node.address.clone());
+        let (node, id, agent) = (session.node.clone(), session.node_id.clone(), session.told().agent);
+        Some(Owner { node, id, address, agent, gone_since })
     }
 }
 

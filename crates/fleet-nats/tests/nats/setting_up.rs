@@ -2,10 +2,9 @@
 
 use crate::battery::{directory, node, piece, session};
 use crate::server::{LIMIT, Server, Used, place, soon};
-use acpd_fleet::{Engine, EngineError, Expected, Position};
+use acpd_fleet::{Engine, Expected, Position};
 use acpd_fleet_nats::{Nats, NatsError, NatsSettings, Tls};
 use async_nats::jetstream;
-use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use nkeys::KeyPair as Key;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -23,19 +22,16 @@ async fn two_fleets_share_a_server() {
     let two = Nats::connect(NatsSettings { prefix: "one_two".to_owned(), ..server.settings() }).await;
     let two = two.expect("it can be used");
     let (of, mine) = (node("a"), session("s", &node("a")));
-    let mut asked = one.serve(&of.name).await.expect("it answers");
     one.put_node(&of, Expected::Nothing).await.expect("it is new");
     one.put_session(&mine, Expected::Nothing).await.expect("it is new");
     one.append(&mine.session, &piece(1, 1, 1), Position::default()).await.expect("it is the first");
     assert_eq!(two.node(&of.name).await, Ok(None));
     assert_eq!(two.session(&mine.session).await, Ok(None));
     assert_eq!(two.last(&mine.session).await, Ok(None));
-    assert_eq!(two.call(&of.name, Bytes::new()).await, Err(EngineError::NoSuchNode(of.name.clone())));
     let known = directory(&mut two.watch().await.expect("it answers")).await;
     assert_eq!((known.nodes().count(), known.sessions().count()), (0, 0));
     two.put_node(&of, Expected::Nothing).await.expect("it is new there");
     two.append(&mine.session, &piece(1, 1, 1), Position::default()).await.expect("it is the first there");
-    assert!(asked.try_recv().is_err(), "it was not asked");
     for prefix in ["", "a.b", "a b", "a*", "ä"] {
         let settings = NatsSettings { prefix: prefix.to_owned(), ..server.settings() };
         let error = Nats::connect(settings).await.expect_err("it cannot stand in a subject");

@@ -7,13 +7,14 @@ use crate::record::SessionRecord;
 use acpd_record::SessionId;
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a node looks which of its sessions have changed.
 const PACE: Duration = Duration::from_millis(250);
 /// How far back it looks: a row learns of its last change a moment late.
 const OVERLAP_MS: i64 = 1_000;
-/// Heartbeats after which it looks which are not there any more: for that all are read.
+/// Heartbeats after which it reads all: which are not there any more, and which changed long before that could be read.
 const LOOK_EVERY: u32 = 4;
 /// Entries that are written at a time.
 const AT_ONCE: usize = 32;
@@ -28,23 +29,28 @@ impl Member {
             if !self.shared.directory.read().was_told {
                 continue;
             }
-            match local.changed(since_ms).await {
-                Err(reason) => tracing::warn!(reason, "the fleet does not learn what sessions do"),
-                Ok(rows) => {
-                    let latest = rows.iter().map(|row| row.changed_ms).max();
-                    since_ms = latest.map_or(since_ms, |latest| since_ms.max(latest - OVERLAP_MS));
-                    rows.into_iter().for_each(|row| self.learn(row));
-                    self.shared.published.lock().learned();
+            let pause = self.shared.lease.heartbeat() * LOOK_EVERY;
+            let is_look = looked.is_none_or(|looked| self.now().saturating_sub(looked) >= pause);
+            let rows = match local.changed(if is_look { i64::MIN } else { since_ms }).await {
+                Ok(rows) => rows,
+                Err(reason) => {
+                    tracing::warn!(reason, "the fleet does not learn what sessions do");
+                    continue;
                 }
-            }
+            };
+            let latest = rows.iter().map(|row| row.changed_ms).max();
+            since_ms = latest.map_or(since_ms, |latest| since_ms.max(latest - OVERLAP_MS));
+            let there: Option<BTreeSet<SessionId>> =
+                is_look.then(|| rows.iter().map(|row| row.session.clone()).collect());
+            rows.into_iter().for_each(|row| self.learn(row));
+            self.shared.published.lock().learned();
+            looked = if is_look { Some(self.now()) } else { looked };
             if self.is_stale() {
                 continue;
             }
             self.write().await;
-            let pause = self.shared.lease.heartbeat() * LOOK_EVERY;
-            if looked.is_none_or(|looked| self.now().saturating_sub(looked) >= pause) {
-                looked = Some(self.now());
-                self.remove(local).await;
+            if let Some(there) = there {
+                self.remove(&there).await;
             }
         }
     }
@@ -94,14 +100,13 @@ impl Member {
         }
     }
 
-    /// Removes the entries of sessions that were deleted.
-    async fn remove(&self, local: &dyn Local) {
-        let Ok(there) = local.all().await else { return };
-        let mut gone = self.shared.published.lock().only(&there);
+    /// Removes the entries of sessions that were deleted: those that are not among all that are there.
+    async fn remove(&self, there: &BTreeSet<SessionId>) {
+        let mut gone = self.shared.published.lock().only(there);
         let me = self.me();
         {
             let watched = self.shared.directory.read();
-            let is_own = |session: &&SessionRecord| session.node_id == me.id && !session.taking_up;
+            let is_own = |session: &&Arc<SessionRecord>| session.node_id == me.id && !session.taking_up;
             let of_earlier_lives = watched.directory.sessions().filter(is_own);
             let of_earlier_lives = of_earlier_lives.filter(|session| !there.contains(&session.session));
             let entry =

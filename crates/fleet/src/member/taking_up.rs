@@ -9,19 +9,12 @@ use crate::engine::{Change, EngineError, Expected, epoch_of};
 use crate::placing::Wanted;
 use crate::record::{Epoch, SessionRecord};
 use acpd_record::{Partition, SessionId};
-use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a claim is opened in the archive anew: an owner that was not heard may still add to it, until it learns of the claim.
 const OPENINGS: usize = 20;
-
-/// What is to be known of a session before it is claimed.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Told {
-    agent: Option<String>,
-}
 
 impl Member {
     /// Takes up the sessions of lost nodes that this node is the best place for.
@@ -39,7 +32,7 @@ impl Member {
                 if failed.contains_key(&record.session) {
                     continue;
                 }
-                let SessionRecord { session, node, .. } = &record;
+                let SessionRecord { session, node, .. } = &*record;
                 match self.take_up_one(local, &record).await {
                     Ok(false) => {}
                     Ok(true) => {
@@ -47,7 +40,7 @@ impl Member {
                     }
                     Err(reason) => {
                         tracing::warn!(%session, from = %node, reason, "a session of a lost node cannot be taken up");
-                        failed.insert(record.session, self.now() + self.shared.lease.lease());
+                        failed.insert(session.clone(), self.now() + self.shared.lease.lease());
                     }
                 }
             }
@@ -55,7 +48,7 @@ impl Member {
     }
 
     /// Sessions of lost nodes for which this node is the best place, and those it has begun with.
-    fn to_take_up(&self) -> Vec<SessionRecord> {
+    fn to_take_up(&self) -> Vec<Arc<SessionRecord>> {
         let (me, now, lease) = (self.me(), self.now(), self.shared.lease);
         let after = lease.lease() + lease.margin();
         let lost = self.sessions_elsewhere(|owned| {
@@ -66,10 +59,10 @@ impl Member {
         let lost: Vec<_> = lost.into_iter().map(|owned| (silent(&owned.session), owned.session)).collect();
         let begun =
             watched.directory.sessions().filter(|session| session.node_id == me.id && session.taking_up);
-        let mut found: Vec<SessionRecord> = begun.cloned().collect();
+        let mut found: Vec<Arc<SessionRecord>> = begun.cloned().collect();
         drop(watched);
         for (silent, session) in lost {
-            let Told { agent } = Told::deserialize(&session.info).unwrap_or_default();
+            let agent = Some(session.told().agent);
             let Ok(places) = self.place(&Wanted { agent, ..Wanted::default() }) else {
                 continue;
             };

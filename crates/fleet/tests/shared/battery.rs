@@ -4,8 +4,8 @@
 //! Not here: what becomes of entries with the time, and of calls that are not answered, which each engine shows in its own way.
 
 use acpd_fleet::{
-    Asked, Change, Changes, Directory, Engine, EngineError, Epoch, Expected, NodeId, NodeName, NodeRecord,
-    Piece, Position, Run, SessionRecord, epoch_of,
+    Change, Changes, Directory, Engine, EngineError, Epoch, Expected, NodeId, NodeName, NodeRecord, Piece,
+    Position, Run, SessionRecord, epoch_of,
 };
 use acpd_record::SessionId;
 use bytes::Bytes;
@@ -174,57 +174,4 @@ pub(crate) async fn a_watch_tells_all(one: &dyn Engine, other: &dyn Engine) {
     one.remove_node(&of.name).await.expect("it leaves");
     assert_eq!(changes.recv().await, Some(Change::NodeGone(of.name.clone())));
     assert_eq!(other.node(&of.name).await, Ok(None));
-}
-
-// design fleet, requests: each is answered, or fails with what is missing
-pub(crate) async fn a_node_answers_what_it_is_asked(one: &dyn Engine, other: &dyn Engine) {
-    let of = node("a");
-    let body = Bytes::from_static(b"hello");
-    assert_eq!(other.call(&of.name, body.clone()).await, Err(EngineError::NoSuchNode(of.name.clone())));
-    let mut asked = one.serve(&of.name).await.expect("it answers");
-    let serve = async {
-        let Asked { body, answer } = asked.recv().await.expect("it is asked");
-        answer.send(Bytes::from([&body[..], b" back"].concat())).expect("it waits");
-        // A request that is not answered.
-        drop(asked.recv().await.expect("it is asked again"));
-    };
-    let ask = async {
-        assert_eq!(other.call(&of.name, body.clone()).await, Ok(Bytes::from_static(b"hello back")));
-        assert_eq!(other.call(&of.name, body.clone()).await, Err(EngineError::NoSuchNode(of.name.clone())));
-    };
-    tokio::join!(serve, ask);
-    drop(asked);
-    let unheard = Err(EngineError::NoSuchNode(of.name.clone()));
-    assert_eq!(call_around_a_change(other, &of.name, &body, &unheard).await, unheard);
-    let mut asked = one.serve(&of.name).await.expect("it answers");
-    let serve = async {
-        while let Some(Asked { body, answer }) = asked.recv().await {
-            answer.send(body).expect("it waits");
-        }
-    };
-    let back = Ok(body.clone());
-    tokio::select! {
-        answer = call_around_a_change(other, &of.name, &body, &back) => assert_eq!(answer, back, "it listens again"),
-        () = serve => panic!("nobody has ended it"),
-    }
-}
-
-/// What is under way while a node begins or ceases to listen may be lost, but no more than that.
-async fn call_around_a_change(
-    engine: &dyn Engine,
-    node: &NodeName,
-    body: &Bytes,
-    wanted: &Result<Bytes, EngineError>,
-) -> Result<Bytes, EngineError> {
-    for _ in 0..2 {
-        let answer = engine.call(node, body.clone()).await;
-        if answer == *wanted {
-            return answer;
-        }
-        assert!(
-            matches!(answer, Err(EngineError::NoSuchNode(_) | EngineError::Unavailable(_))),
-            "{answer:?}"
-        );
-    }
-    engine.call(node, body.clone()).await
 }

@@ -2,11 +2,11 @@
 
 use super::{Fleet, exists_for, of_node};
 use crate::identity::Identity;
-use crate::paging::Filter;
+use crate::paging::{Filter, Order, order};
 use acpd_eventlog::RowText;
 use acpd_fleet::Owned;
-use acpd_host::{SessionState, SessionSummary, is_known_by};
-use serde::{Deserialize, Serialize};
+use acpd_host::{SessionSummary, is_known_by};
+use serde::Serialize;
 use serde_json::Value;
 
 /// A session in a list.
@@ -33,6 +33,14 @@ impl Listed {
         }
     }
 
+    fn order(&self) -> Order<'_> {
+        let (changed_ms, id) = match self {
+            Self::Own(summary) => &summary.position,
+            Self::Other { position, .. } => position,
+        };
+        order(*changed_ms, id)
+    }
+
     /// As its node has said it, with where it is.
     pub(crate) fn of(owned: &Owned) -> Self {
         let mut info = owned.session.info.clone();
@@ -41,12 +49,8 @@ impl Listed {
         {
             members.extend(more);
         }
-        Self::Other { info, position: position(owned) }
+        Self::Other { info, position: (owned.session.changed_ms, owned.session.session.to_string()) }
     }
-}
-
-fn position(owned: &Owned) -> (i64, String) {
-    (owned.session.changed_ms, owned.session.session.to_string())
 }
 
 impl Fleet {
@@ -57,54 +61,82 @@ impl Fleet {
         (filter, after, needed): (&Filter, Option<&(i64, String)>, u32),
         identity: &Identity,
     ) -> Vec<Listed> {
+        let needed = usize::try_from(needed).unwrap_or(usize::MAX);
+        let after = after.map(|(changed_ms, id)| order(*changed_ms, id));
         let is_meant = |owned: &Owned| {
-            let is_behind = after.is_none_or(|after| position(owned) < *after);
+            let is_behind = after.is_none_or(|after| order_of(owned) > after);
             is_behind && exists_for(owned, identity) && is_in(filter, owned)
         };
-        let mut all: Vec<Listed> = self.member.sessions_elsewhere(is_meant).iter().map(Listed::of).collect();
+        let mut others = self.member.sessions_elsewhere(is_meant);
+        others.sort_unstable_by(|a, b| order_of(a).cmp(&order_of(b)));
+        // Only those of the page are written out.
+        others.truncate(needed);
         let here = self.here();
-        all.extend(own.into_iter().map(|mut summary| {
+        let own = own.into_iter().map(|mut summary| {
             summary.history.node = Some(here.clone());
             Listed::Own(Box::new(summary))
-        }));
-        all.sort_by_cached_key(|listed| std::cmp::Reverse(listed.position()));
-        all.truncate(usize::try_from(needed).unwrap_or(usize::MAX));
-        all
+        });
+        page(others.iter().map(Listed::of).chain(own).collect(), needed)
     }
 }
 
-/// What is looked at of what a node says of a session.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Told {
-    agent: String,
-    cwd: String,
-    ended: bool,
-    state: String,
+/// The first ones.
+fn page(mut all: Vec<Listed>, needed: usize) -> Vec<Listed> {
+    all.sort_by(|a, b| a.order().cmp(&b.order()));
+    all.truncate(needed);
+    all
+}
+
+fn order_of(owned: &Owned) -> Order<'_> {
+    order(owned.session.changed_ms, owned.session.session.as_str())
 }
 
 /// What a session is known by, as its row has it.
-#[derive(Default, Deserialize, Serialize)]
-#[serde(default)]
-struct KnownAs {
-    title: Option<String>,
+#[derive(Serialize)]
+struct KnownAs<'a> {
+    title: Option<&'a str>,
 }
 
 /// Whether a session of another node is among those that are asked for.
 fn is_in(filter: &Filter, owned: &Owned) -> bool {
     let Filter { agent, cwd, ended, q, state, node } = filter;
-    let told = Told::deserialize(&owned.session.info).unwrap_or_default();
-    let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+    let told = |name: &str| owned.session.info.get(name).and_then(Value::as_str);
+    let is = |wanted: &Option<String>, found: Option<&str>| wanted.is_none() || wanted.as_deref() == found;
     let is_known = |words: &String| {
-        let known_as = KnownAs::deserialize(&owned.session.info).unwrap_or_default();
-        let info = serde_json::to_vec(&known_as).unwrap_or_default();
-        let id = owned.session.session.as_str();
-        is_known_by(words, RowText { id, agent: &told.agent, cwd: &told.cwd, info: &info })
+        let info = serde_json::to_vec(&KnownAs { title: told("title") }).unwrap_or_default();
+        let (agent, cwd) = (told("agent").unwrap_or_default(), told("cwd").unwrap_or_default());
+        is_known_by(words, RowText { id: owned.session.session.as_str(), agent, cwd, info: &info })
     };
-    is(node, owned.session.node.as_str())
-        && is(agent, &told.agent)
-        && is(cwd, &told.cwd)
-        && ended.is_none_or(|ended| told.ended == ended)
-        && state.is_none_or(|state| told.state == SessionState::as_str(state))
+    is(node, Some(owned.session.node.as_str()))
+        && is(agent, told("agent"))
+        && is(cwd, told("cwd"))
+        && ended.is_none_or(|ended| owned.session.ended == ended)
+        && state.is_none_or(|state| told("state") == Some(state.as_str()))
         && q.as_ref().is_none_or(is_known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // contract 7.3, SE-12: sessions that changed in the same moment are in the order of the log, so that no page leaves one out
+    #[test]
+    fn what_changed_at_once_is_on_one_page_each() {
+        let places = [(7, "c"), (8, "b"), (7, "a"), (7, "b"), (6, "d"), (8, "c")];
+        let listed = |after: Option<(i64, &str)>| {
+            let behind = places
+                .iter()
+                .filter(|(at, id)| after.is_none_or(|(after, last)| order(*at, id) > order(after, last)));
+            let listed =
+                behind.map(|(at, id)| Listed::Other { info: Value::Null, position: (*at, (*id).to_owned()) });
+            page(listed.collect(), 1).first().map(Listed::position)
+        };
+        let (mut all, mut after) = (Vec::new(), None);
+        while let Some((at, id)) = listed(after.as_ref().map(|(at, id): &(i64, String)| (*at, id.as_str()))) {
+            all.push(format!("{at}{id}"));
+            after = Some((at, id));
+        }
+        // ORDER BY updated_ms DESC, id
+        assert_eq!(all, ["8b", "8c", "7a", "7b", "7c", "6d"]);
+    }
 }

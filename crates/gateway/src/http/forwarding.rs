@@ -127,7 +127,8 @@ fn elsewhere(
             let owned = fleet.member.elsewhere(id).filter(|owned| exists_for(owned, identity))?;
             let since = crate::fleet::of_node(&owned).unreachable_since;
             lost = Some(Lost(Box::new(owned.clone()))).filter(|_| is_in_archive(parts));
-            (owned.session.node, owned.node, since, Some(id.as_str()))
+            let node = owned.node.map(Arc::unwrap_or_clone);
+            (owned.session.node.clone(), node, since, Some(id.as_str()))
         }
         Target::Node(name) if *name == fleet.member.me().name => return None,
         Target::Node(name) => {

@@ -12,7 +12,7 @@ use acpd_fleet::{EngineError, History, Run};
 use acpd_host::{ExportForm, HostError, SessionExport};
 use acpd_record::ExportHead;
 use futures_util::stream::{self, StreamExt};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -52,7 +52,7 @@ impl Lost {
     /// The same as a file.
     pub(super) async fn export(self, shared: &Shared, form: ExportForm) -> Result<SessionExport, Problem> {
         let session = self.0.session.clone();
-        let told = Told::deserialize(&session.info).unwrap_or_default();
+        let told = session.told();
         let mut archived = self.events(shared, 0).await?;
         let Some(first) = archived.next().await? else {
             return Err(archived.lost.problem("the archive has nothing of it"));
@@ -63,7 +63,7 @@ impl Lost {
             return Err(archived.lost.problem(&detail));
         }
         let head = ExportHead {
-            session_id: session.session,
+            session_id: session.session.clone(),
             agent: told.agent,
             cwd: told.cwd,
             created_ms: session.created_ms,
@@ -159,20 +159,4 @@ struct Info {
 struct Nothing {
     open_tool_calls: [(); 0],
     open_permission_requests: [(); 0],
-}
-
-/// What is looked at of what a node says of a session.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Told {
-    agent: String,
-    cwd: String,
-    title: Option<String>,
-    metadata: ToldMetadata,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ToldMetadata {
-    forked_from: Option<acpd_record::SessionId>,
 }

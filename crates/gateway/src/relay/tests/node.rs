@@ -7,7 +7,6 @@ use acpd_fleet::{
     Engine, Expected, Fence, History, Lease, Local, Member, Memory, NodeId, NodeRecord, Row, Run,
 };
 use acpd_host::Pending;
-use std::collections::BTreeSet;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -63,10 +62,6 @@ impl Local for Nothing {
 
     fn changed(&self, _: i64) -> Pending<'_, Result<Vec<Row>, String>> {
         Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn all(&self) -> Pending<'_, Result<BTreeSet<SessionId>, String>> {
-        Box::pin(async { Ok(BTreeSet::new()) })
     }
 
     fn run<'a>(&'a self, _: &'a SessionId, _: u64) -> Pending<'a, Result<Option<Run>, String>> {
