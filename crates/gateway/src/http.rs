@@ -9,6 +9,7 @@ mod body;
 mod codes;
 mod exchange;
 mod farewell;
+mod forwarded_stream;
 mod forwarding;
 mod guard;
 mod health;

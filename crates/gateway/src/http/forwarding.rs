@@ -4,6 +4,7 @@
 //! from what does not exist; a node that does not answer is said so within seconds, however long an answer may take of one that
 //! lives. Not here: what exists for whom (`fleet.rs`).
 
+use super::forwarded_stream::forwarded;
 use super::guard::token_in_protocol;
 use super::problem::{Kind, Problem};
 use super::rest::check_scope;
@@ -18,7 +19,6 @@ use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use std::sync::Arc;
@@ -249,14 +249,14 @@ fn request(me: &NodeName, parts: Parts, body: Body) -> Request {
     let mut request = Request::new(body);
     *request.method_mut() = parts.method;
     *request.uri_mut() = path.map(Uri::from).unwrap_or_default();
-    *request.headers_mut() = forwarded(parts.headers);
+    *request.headers_mut() = passed_on(parts.headers);
     if let Ok(me) = HeaderValue::from_str(me.as_str()) {
         request.headers_mut().insert(FORWARDED_BY, me);
     }
     request
 }
 
-fn forwarded(mut headers: HeaderMap) -> HeaderMap {
+fn passed_on(mut headers: HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -286,10 +286,10 @@ async fn answered(peers: &PeerClient, address: &str, request: Request) -> Result
     }
 }
 
-/// What goes back. A stream ends when its node is gone, so that the caller comes again.
+/// What goes back. A stream ends when its node is lost, so that the caller comes again.
 fn response(fleet: &Fleet, node: NodeName, answer: Response) -> Response {
     let (mut parts, body) = answer.into_parts();
-    parts.headers = forwarded(parts.headers);
+    parts.headers = passed_on(parts.headers);
     if let Ok(name) = HeaderValue::from_str(node.as_str()) {
         parts.headers.insert(NODE, name);
     }
@@ -297,6 +297,7 @@ fn response(fleet: &Fleet, node: NodeName, answer: Response) -> Response {
     if !is_stream {
         return Response::from_parts(parts, body);
     }
+    let reason = format!("node {node}, which has it, has broken off; come again with Last-Event-ID");
     let member = fleet.member.clone();
     let gone = async move {
         let mut look = tokio::time::interval(LOOK);
@@ -307,5 +308,5 @@ fn response(fleet: &Fleet, node: NodeName, answer: Response) -> Response {
             }
         }
     };
-    Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(Box::pin(gone))))
+    Response::from_parts(parts, Body::from_stream(forwarded(body.into_data_stream(), gone, reason)))
 }
