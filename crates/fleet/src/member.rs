@@ -26,9 +26,11 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+/// How long after its start a node that was told nothing yet holds up what may be for others.
+const BEGINNING: Duration = Duration::from_secs(2);
 /// How long a node that leaves waits for the engine.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -84,6 +86,8 @@ struct Shared {
     changed: Notify,
     directory: RwLock<Watched>,
     published: Mutex<Published>,
+    /// Whether all that is there was told once.
+    was_told: watch::Sender<bool>,
     origin: Instant,
 }
 
@@ -102,8 +106,6 @@ struct Watched {
     directory: Directory,
     /// Whether changes are told as they come.
     is_told: bool,
-    /// Whether all that is there was told once.
-    was_told: bool,
 }
 
 /// A node as another one sees it.
@@ -134,7 +136,7 @@ impl Member {
     /// A node that has said nothing yet.
     pub fn new(engine: Arc<dyn Engine>, record: NodeRecord, lease: Lease) -> Self {
         let me = Me { record, revision: None, heard: None, trouble: None };
-        let directory = Watched { directory: Directory::new(), is_told: false, was_told: false };
+        let directory = Watched { directory: Directory::new(), is_told: false };
         let shared = Shared {
             engine,
             lease,
@@ -142,6 +144,7 @@ impl Member {
             changed: Notify::new(),
             directory: RwLock::new(directory),
             published: Mutex::default(),
+            was_told: watch::Sender::new(false),
             origin: Instant::now(),
         };
         Self { shared: Arc::new(shared) }
@@ -226,7 +229,21 @@ impl Member {
 
     /// Whether this node was not told yet what there is: of a session that it does not know nothing can be said.
     pub fn is_new(&self) -> bool {
-        !self.shared.directory.read().was_told
+        !*self.shared.was_told.borrow()
+    }
+
+    /// Waits for that at the beginning of a node's life, which takes moments where the engine answers; at once later.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn told(&self) {
+        if !self.is_new() {
+            return;
+        }
+        let mut was_told = self.shared.was_told.subscribe();
+        let told = was_told.wait_for(|was_told| *was_told);
+        // Late, what is known by then has to do.
+        let _late = tokio::time::timeout_at(self.shared.origin + BEGINNING, told).await;
     }
 
     /// A session that this node has claimed from a lost one, and may not have taken up yet.

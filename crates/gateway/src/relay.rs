@@ -142,6 +142,8 @@ impl Relay {
 
     async fn take(&mut self, arrival: Arrival) {
         let Arrival::Line(line) = arrival else { return self.pass(arrival).await };
+        // Whose session it is may not be known yet.
+        self.shared.access.fleet.member.told().await;
         // An upstream that nothing needed may end just now: then there is another one.
         for _ in 0..2 {
             let said = self.shared.core().said(&line, |session| self.owner(session));

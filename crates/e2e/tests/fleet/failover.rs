@@ -51,7 +51,7 @@ fn taker<'a>(others: [&'a Node; 2], session: &str) -> (&'a Node, &'a Node) {
 }
 
 /// The text of all that the agent has said.
-fn said(events: &[Value]) -> String {
+pub(crate) fn said(events: &[Value]) -> String {
     let chunk =
         |event: &Value| event["message"]["params"]["update"]["content"]["text"].as_str().map(str::to_owned);
     events.iter().filter(|event| event["kind"] == "update").filter_map(chunk).collect()

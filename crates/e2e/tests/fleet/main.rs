@@ -8,3 +8,4 @@ mod failover;
 mod losing;
 mod nodes;
 mod placing;
+mod upgrading;

@@ -23,8 +23,7 @@ impl Member {
                 _ => {}
             }
             // At the beginning what the fleet has is told within moments.
-            let is_new = !self.shared.directory.read().was_told;
-            let pause = if is_new { SOON } else { self.shared.lease.heartbeat() };
+            let pause = if self.is_new() { SOON } else { self.shared.lease.heartbeat() };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = self.shared.changed.notified() => {}
@@ -87,7 +86,7 @@ impl Member {
         if was_heard {
             return Ok(true);
         }
-        if !self.shared.directory.read().was_told {
+        if self.is_new() {
             return self.shared.engine.node(&me.name).await.map(|_| false).map_err(|error| error.to_string());
         }
         let watched = self.shared.directory.read();

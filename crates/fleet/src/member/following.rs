@@ -20,7 +20,9 @@ impl Member {
                     let mut watched = self.shared.directory.write();
                     watched.directory.apply(change, self.now());
                     watched.is_told = watched.directory.is_complete();
-                    watched.was_told |= watched.is_told;
+                    if watched.is_told {
+                        self.shared.was_told.send_if_modified(|was_told| !std::mem::replace(was_told, true));
+                    }
                 }
             }
             self.shared.directory.write().is_told = false;

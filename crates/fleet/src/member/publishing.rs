@@ -26,7 +26,7 @@ impl Member {
         loop {
             tokio::time::sleep(PACE).await;
             // Before that it is not known which entries are those of an earlier life.
-            if !self.shared.directory.read().was_told {
+            if self.is_new() {
                 continue;
             }
             let pause = self.shared.lease.heartbeat() * LOOK_EVERY;

@@ -51,6 +51,9 @@ impl Acp {
     /// Whether a session is there for a caller.
     async fn exists(&self, session: &SessionId, identity: &Identity) -> bool {
         let fleet = self.shared.fleet();
+        if let Some(fleet) = fleet {
+            fleet.member.told().await;
+        }
         let elsewhere = fleet.and_then(|fleet| fleet.member.elsewhere(session));
         elsewhere.is_some_and(|owned| exists_for(&owned, identity))
             || self.shared.host.find(session, |creator| identity.sees(creator)).await.is_ok()

@@ -72,12 +72,13 @@ pub(super) async fn forward(State(shared): State<Arc<Shared>>, request: Request,
     let Some(fleet) = shared.fleet() else { return next.run(request).await };
     let (mut parts, body) = request.into_parts();
     let asked = target(&mut parts).await.zip(parts.extensions.get::<Identity>().cloned());
+    let is_new = is_new(&shared, fleet, asked.as_ref()).await;
     let sent = asked.as_ref().and_then(|(target, identity)| elsewhere(fleet, identity, &parts, target));
     match sent {
         None => {
             let answer = next.run(Request::from_parts(parts, body)).await;
             let is_unknown = answer.extensions().get() == Some(&Kind::SessionNotFound);
-            match asked.filter(|_| is_unknown).and_then(|asked| not_yet_here(fleet, &asked)) {
+            match asked.filter(|_| is_unknown).and_then(|asked| not_yet_here(fleet, is_new, &asked)) {
                 Some(problem) => problem.into_response(),
                 None => answer,
             }
@@ -165,10 +166,22 @@ fn elsewhere(
     node.map(|node| Ok(Way::Node(node)))
 }
 
+/// Whether this node was not told yet what there is, as it is when the request is judged. One for a session that it does not have
+/// waits for a moment.
+async fn is_new(shared: &Shared, fleet: &Fleet, asked: Option<&(Target, Identity)>) -> bool {
+    if fleet.member.is_new()
+        && let Some((Target::Session(id), identity)) = asked
+        && shared.host.find(id, |creator| identity.sees(creator)).await.is_err()
+    {
+        fleet.member.told().await;
+    }
+    fleet.member.is_new()
+}
+
 /// Why a session that this node does not have may be one all the same: who hears of none gives it up for good.
-fn not_yet_here(fleet: &Fleet, (target, identity): &(Target, Identity)) -> Option<Problem> {
+fn not_yet_here(fleet: &Fleet, is_new: bool, (target, identity): &(Target, Identity)) -> Option<Problem> {
     let Target::Session(id) = target else { return None };
-    if fleet.member.is_new() {
+    if is_new {
         let detail = "it is not on this node, which does not know yet what its fleet has; nothing was done";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NoFleet, detail);
         return Some(problem.with(header::RETRY_AFTER, HeaderValue::from_static("5")).about(id.as_str()));
