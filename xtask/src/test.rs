@@ -70,6 +70,9 @@ const HEAD: Style = AnsiColor::Cyan.on_default().bold();
 const CLIPPY: &str = "cargo clippy --workspace --all-targets --features acpd/nats --locked -- -D warnings";
 /// With examples, which have what tests have: without, tests would build runtime, HTTP and most of our crates anew.
 const BUILD: &str = "cargo build --workspace --bins --examples --features acpd/nats --locked";
+/// With examples and fleets too: without, lints have looked at other builds of what it stands on.
+const DOC: &str =
+    "cargo doc --workspace --no-deps --lib --bin xtask --examples --features acpd/nats --locked";
 const TEST: &str = "cargo test --workspace --locked --no-fail-fast";
 
 impl Step {
@@ -83,7 +86,7 @@ impl Step {
             Self::Fmt => run::line("cargo fmt --all --check", root),
             Self::Clippy => run::line(CLIPPY, root),
             Self::Build => run::line(BUILD, root),
-            Self::Doc => run::line("cargo doc --workspace --no-deps --locked", root),
+            Self::Doc => run::line(DOC, root),
             // Of this program.
             Self::Tidy | Self::Test | Self::Packages | Self::Rest | Self::Book => return Vec::new(),
             Self::Interop => return peers(root).iter().flat_map(|dir| peer_commands(dir, root)).collect(),
