@@ -8,7 +8,6 @@ mod acp;
 mod body;
 mod codes;
 mod exchange;
-mod farewell;
 mod forwarded_stream;
 mod forwarding;
 mod guard;

@@ -11,6 +11,7 @@ mod access;
 mod agent_list;
 mod capabilities;
 mod connection;
+mod farewell;
 mod fleet;
 mod http;
 mod identity;

@@ -13,6 +13,7 @@ mod refusal;
 mod upstream;
 
 use crate::connection::{self, Arrival, ConnectionIo, ConnectionOptions};
+use crate::farewell::Farewell;
 use crate::fleet::{Fleet, exists_for, of_node};
 use crate::identity::Identity;
 use crate::outbox::Outbox;
@@ -48,6 +49,8 @@ pub(crate) struct FleetAccess {
     pub(crate) token: Option<HeaderValue>,
     /// It came by another node.
     pub(crate) is_forwarded: bool,
+    /// Why this node ends, when it does.
+    pub(crate) farewell: Farewell,
 }
 
 /// Serves a client until it is gone, with a relay if there are other nodes.
@@ -57,12 +60,16 @@ pub(crate) fn serve(
     io: ConnectionIo,
 ) -> Pending<'static, ()> {
     let Some(access) = access else { return connection::serve(host, options, io) };
+    let farewell = access.farewell.clone();
     let has_agent = host.agents().known(&options.agent).is_ok();
     let caller = (options.identity.clone(), has_agent);
     let (relay, io) = Relay::before(io, host.scope().clone(), caller, access);
     Box::pin(async move {
         let here = host.clone();
-        tokio::join!(relay.run(|| here.is_closing()), connection::serve(host, options, io));
+        tokio::join!(
+            relay.run(|| here.is_closing() && !farewell.hands_over()),
+            connection::serve(host, options, io)
+        );
     })
 }
 
@@ -113,7 +120,8 @@ impl Relay {
         (Self { arrivals, here, gone, scope, identity, shared, upstreams }, io)
     }
 
-    /// Relays until the client is gone, or its connection is over. What is owed then is answered only if this node `ends`.
+    /// Relays until the client is gone, or its connection is over. What is owed then is answered only if this node `ends`:
+    /// by the next image the client asks it again.
     async fn run(mut self, ends: impl Fn() -> bool) {
         let _upstreams_end = self.shared.over.clone().drop_guard();
         let (gone, here) = (self.gone.clone(), self.here.clone());

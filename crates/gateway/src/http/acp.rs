@@ -74,6 +74,7 @@ impl Acp {
             fleet: fleet.cloned(),
         };
         let access = fleet.map(|fleet| FleetAccess {
+            farewell: self.shared.daemon.farewell.clone(),
             fleet: fleet.clone(),
             token: token_for_others(&head.headers),
             is_forwarded: head.headers.contains_key(FORWARDED_BY),

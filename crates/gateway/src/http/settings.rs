@@ -2,13 +2,13 @@
 
 use super::body::BodyBudget;
 use super::codes::Codes;
-use super::farewell::Farewell;
 use super::journal::Refusals;
 use super::metrics::Measurements;
 use super::pulse::Pulse;
 use super::rest::{ASKED_WAITING, Asked};
 use super::tokens::Tokens;
 use crate::agent_list::AgentSight;
+use crate::farewell::Farewell;
 use crate::fleet::Fleet;
 use crate::identity::{Allowance, Identity};
 use acpd_host::{Host, Keep};

@@ -47,6 +47,7 @@ impl Client {
             fleet: node.fleet(),
             token: token.map(HeaderValue::from_static),
             is_forwarded: false,
+            farewell: Farewell::default(),
         };
         let io = ConnectionIo { arrivals, gone: gone.clone(), outbox };
         let scope = TaskScope::default();

@@ -8,7 +8,6 @@ mod life;
 mod reading;
 mod writing;
 
-use super::super::farewell::Farewell;
 use super::super::guard::BEARER_PROTOCOL;
 use super::super::metrics::ViewerCount;
 use super::super::problem::{Kind, Problem};
@@ -16,6 +15,7 @@ use super::super::pulse::Pulse;
 use super::headers::CONNECTION;
 use super::{ARRIVALS, Acp, connections, initialize};
 use crate::connection::ConnectionIo;
+use crate::farewell::Farewell;
 use crate::identity::Identity;
 use crate::outbox::outbox;
 use crate::relay::serve;

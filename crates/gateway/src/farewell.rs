@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What clients are told; known before the first stream ends.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Farewell(Arc<AtomicBool>);
+pub(crate) struct Farewell(Arc<AtomicBool>);
 
 impl Farewell {
     /// The next image goes on.
-    pub(super) fn hand_over(&self) {
+    pub(crate) fn hand_over(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    pub(super) fn hands_over(&self) -> bool {
+    pub(crate) fn hands_over(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
-    pub(super) fn closing(&self) -> Closing {
+    pub(crate) fn closing(&self) -> Closing {
         if self.hands_over() { Closing::Handover } else { Closing::Shutdown }
     }
 }
