@@ -2036,6 +2036,10 @@ class SessionsPage(Model):
     """
     Whether what it has of other nodes may be old, because the fleet's engine does not answer; not there without a fleet.
     """
+    here: str | None = None
+    """
+    The name of the node that has answered, for `node`; not there without a fleet.
+    """
 
 
 class StalledEvent(Model):

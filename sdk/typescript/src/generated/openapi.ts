@@ -1607,6 +1607,8 @@ export interface components {
             readonly nextCursor?: string;
             /** @description Whether what it has of other nodes may be old, because the fleet's engine does not answer; not there without a fleet. */
             readonly stale?: boolean;
+            /** @description The name of the node that has answered, for `node`; not there without a fleet. */
+            readonly here?: string;
         };
         /** @description A snapshot as clients see it: the latest of what the agent said of its state, and what is open. */
         readonly Snapshot: {

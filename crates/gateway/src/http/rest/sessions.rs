@@ -64,6 +64,9 @@ pub(super) struct SessionsPage {
     /// Whether what it has of other nodes may be old, because the fleet's engine does not answer; not there without a fleet.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<bool>,
+    /// The name of the node that has answered, for `node`; not there without a fleet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    here: Option<String>,
 }
 
 /// `GET /v1/sessions`: those that exist for the caller.
@@ -99,7 +102,8 @@ pub(super) async fn list(
     let request = request.ok_or_else(|| Problem::bad_request(WRONG_CURSOR))?;
     let page = request.read(&shared.host, fleet, &identity).await?;
     let stale = fleet.map(|fleet| fleet.member.is_stale());
-    Ok(Json(SessionsPage { sessions: page.entries, next_cursor: page.next_cursor, stale }))
+    let here = fleet.map(|fleet| fleet.member.me().name.to_string());
+    Ok(Json(SessionsPage { sessions: page.entries, next_cursor: page.next_cursor, stale, here }))
 }
 
 /// `GET /v1/sessions/{id}`: one, with its snapshot. Of a session whose node is gone: what that last said of it, with an empty one.
