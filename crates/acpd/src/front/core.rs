@@ -2,6 +2,7 @@
 //!
 //! Owned by its shell. Not here: when a link is tried, and how long.
 
+mod other_node;
 mod relinking;
 
 use super::editing::{own, text, with, with_id, without};
@@ -11,6 +12,7 @@ use super::sessions::{Position, Session, Sessions};
 use acpd_host::{META, method};
 use acpd_wire::{Message, OwnedId, RawId, codes, member, write_error, write_notification};
 use bytes::{Bytes, BytesMut};
+use other_node::lost_node;
 use relinking::Own;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -61,6 +63,8 @@ pub(super) struct FrontCore {
     questions: Questions,
     /// What the front end itself has asked on this link.
     own: HashMap<String, Own>,
+    /// The node that has the client's session was lost, and not reached since.
+    node_is_lost: bool,
 }
 
 impl FrontCore {
@@ -77,6 +81,7 @@ impl FrontCore {
             open: Vec::new(),
             questions: Questions::default(),
             own: HashMap::new(),
+            node_is_lost: false,
         }
     }
 
@@ -98,8 +103,16 @@ impl FrontCore {
                 let session = text(params, "sessionId");
                 let line = self.prepared(kind, params, line.clone(), key);
                 self.opens(kind, session.as_deref());
-                let (is_withdrawn, is_again) = (false, false);
-                self.open.push(Open { id, kind, session, line: line.clone(), is_withdrawn, is_again });
+                let (is_withdrawn, is_again, losses) = (false, false, 0);
+                self.open.push(Open {
+                    id,
+                    kind,
+                    session,
+                    line: line.clone(),
+                    is_withdrawn,
+                    is_again,
+                    losses,
+                });
                 out.to_daemon.push(line);
                 return;
             }
@@ -165,7 +178,7 @@ impl FrontCore {
                 let id = id.to_owned();
                 match own_id(&id).and_then(|own| self.own.remove(&own)) {
                     Some(own) => self.own_answered(own, outcome, out),
-                    None => self.answered(&id, outcome.ok(), line.clone(), out),
+                    None => self.answered(&id, outcome, line.clone(), out),
                 }
             }
             Ok(Message::Request { id, params, .. }) => self.asked(id.as_u64(), params, &line, out),
@@ -175,8 +188,16 @@ impl FrontCore {
     }
 
     /// A request of the client is answered.
-    fn answered(&mut self, id: &OwnedId, result: Option<&RawValue>, line: Bytes, out: &mut Out) {
+    fn answered(&mut self, id: &OwnedId, outcome: Result<&RawValue, &RawValue>, line: Bytes, out: &mut Out) {
         let place = self.open.iter().position(|open| open.id == *id);
+        let lost_node = outcome.err().and_then(lost_node);
+        if let (Some(place), Some(why)) = (place, lost_node)
+            && self.asks_node_again(place)
+        {
+            out.lost = Some(Loss { why, retry: None });
+            return;
+        }
+        let result = outcome.ok();
         let Some(open) = place.map(|place| self.open.remove(place)) else {
             return out.to_client.push(line);
         };
@@ -271,7 +292,16 @@ impl FrontCore {
             out.lost = Some(Loss { why, retry: retry.map(Duration::from_millis) });
             return;
         }
-        if let Some(session) = text(params, "sessionId") {
+        let session = text(params, "sessionId");
+        if text(params, "reason").as_deref() == Some("unreachable")
+            && session.as_deref().is_some_and(|session| self.waits_for_node(session))
+        {
+            let why = text(params, "detail").unwrap_or_default();
+            self.node_is_lost = true;
+            out.lost = Some(Loss { why, retry: None });
+            return;
+        }
+        if let Some(session) = session {
             self.sessions.remove(&session);
         }
         out.to_client.push(line.clone());

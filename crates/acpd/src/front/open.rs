@@ -64,6 +64,8 @@ pub(super) struct Open {
     pub(super) is_withdrawn: bool,
     /// It was sent on an earlier link.
     pub(super) is_again: bool,
+    /// How often it was answered that the node of its session was lost.
+    pub(super) losses: u32,
 }
 
 /// What a client is told of a request that is not sent again.

@@ -1,5 +1,6 @@
 //! What is to be done when the link is lost, when there is a new one, and when it is given up.
 
+use super::other_node::lost_node;
 use super::{CLOSED, FrontCore, Loss, Out, number};
 use crate::front::editing::{own, text, with};
 use crate::front::open::{Kind, NOT_AGAIN, Open};
@@ -76,12 +77,13 @@ impl FrontCore {
     /// The answer to what the front end has asked.
     pub(super) fn own_answered(&mut self, asked: Own, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
         match (asked, outcome) {
-            (Own::Initialize, Ok(_)) => out.is_back = true,
+            (Own::Initialize, Ok(_)) => out.is_back = !self.node_is_lost,
             (Own::Initialize, Err(error)) => {
                 let why = text(Some(error), "message").unwrap_or_default();
                 out.lost = Some(Loss { why, retry: None });
             }
             (Own::Attach(session), Ok(result)) => {
+                out.is_back = std::mem::take(&mut self.node_is_lost);
                 let open = own(Some(result), "openQuestions");
                 let open: Vec<u64> =
                     open.and_then(|open| serde_json::from_str(open.get()).ok()).unwrap_or_default();
@@ -95,7 +97,14 @@ impl FrontCore {
                     }
                 }
             }
+            (Own::Attach(session), Err(error))
+                if let Some(why) = lost_node(error).filter(|_| self.waits_for_node(&session)) =>
+            {
+                self.node_is_lost = true;
+                out.lost = Some(Loss { why, retry: None });
+            }
             (Own::Attach(session), Err(error)) => {
+                self.node_is_lost = false;
                 self.over(&session, &[], out);
                 self.sessions.remove(&session);
                 let leaves =
