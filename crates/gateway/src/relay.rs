@@ -67,7 +67,7 @@ pub(crate) fn serve(
     Box::pin(async move {
         let here = host.clone();
         tokio::join!(
-            relay.run(|| here.is_closing() && !farewell.hands_over()),
+            relay.run(|| here.is_closing() && !farewell.hands_over(), Some(&here)),
             connection::serve(host, options, io)
         );
     })
@@ -122,7 +122,7 @@ impl Relay {
 
     /// Relays until the client is gone, or its connection is over. What is owed then is answered only if this node `ends`:
     /// by the next image the client asks it again.
-    async fn run(mut self, ends: impl Fn() -> bool) {
+    async fn run(mut self, ends: impl Fn() -> bool, host: Option<&Host>) {
         let _upstreams_end = self.shared.over.clone().drop_guard();
         let (gone, here) = (self.gone.clone(), self.here.clone());
         loop {
@@ -137,7 +137,7 @@ impl Relay {
                 biased;
                 () = gone.cancelled() => break,
                 () = here.closed() => break,
-                () = self.take(arrival) => {}
+                () = self.take(arrival, host) => {}
             }
         }
         if ends() {
@@ -148,7 +148,7 @@ impl Relay {
         }
     }
 
-    async fn take(&mut self, arrival: Arrival) {
+    async fn take(&mut self, arrival: Arrival, host: Option<&Host>) {
         let Arrival::Line(line) = arrival else { return self.pass(arrival).await };
         // Whose session it is may not be known yet.
         self.shared.access.fleet.member.told().await;
@@ -156,7 +156,14 @@ impl Relay {
         for _ in 0..2 {
             let said = self.shared.core().said(&line, |session| self.owner(session));
             match said {
-                Said::Here => return self.pass(Arrival::Line(line)).await,
+                Said::Here => {
+                    return match self.not_known_yet(&line, host).await {
+                        Some((session, answer)) => {
+                            let _gone = self.shared.outbox.about(&session).send(answer).await;
+                        }
+                        None => self.pass(Arrival::Line(line)).await,
+                    };
+                }
                 Said::Answered { session, line } => {
                     let _gone = self.shared.outbox.about(&session).send(line).await;
                     return;
@@ -179,6 +186,18 @@ impl Relay {
                 }
             }
         }
+    }
+
+    /// What a request is answered for a session that is not here, while this node was not told yet what there is elsewhere: who
+    /// hears of none gives it up for good.
+    async fn not_known_yet(&self, line: &Bytes, host: Option<&Host>) -> Option<(SessionId, Bytes)> {
+        let member = &self.shared.access.fleet.member;
+        let host = host.filter(|_| member.is_new())?;
+        let (id, session) = self.shared.core().request_for(line)?;
+        let found = host.find(&session, |_| true).await;
+        let is_here = !matches!(found, Err(HostError::UnknownSession { .. }));
+        let line = refusal::not_known_yet(&member.me().name, &session).to_line(&id);
+        (!is_here).then_some((session, line))
     }
 
     async fn pass(&self, arrival: Arrival) {

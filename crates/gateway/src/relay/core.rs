@@ -183,6 +183,13 @@ impl RelayCore {
         }
     }
 
+    /// The id of a request that may be for a session of another node, and that session.
+    pub(super) fn request_for(&self, line: &Bytes) -> Option<(OwnedId, SessionId)> {
+        let Ok(Message::Request { id, method, params }) = Message::parse(line) else { return None };
+        let method = methods::find(&method);
+        Some((id.to_owned(), self.session_of(method.needs, method, params)?))
+    }
+
     /// The session that a message is for, if it may be one of another node. What the client may not do is refused here.
     fn session_of(&self, needs: Needs, method: &Method, params: Option<&RawValue>) -> Option<SessionId> {
         let may = self.introduction.is_some()

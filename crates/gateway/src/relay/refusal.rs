@@ -100,6 +100,13 @@ pub(super) fn misplaced(node: &NodeName, session: &SessionId) -> WireError {
     about(error_code::NOT_FOUND, message, (node, session), None)
 }
 
+/// A request is for a session that this node does not have, and which may be one of another node all the same.
+pub(super) fn not_known_yet(here: &NodeName, session: &SessionId) -> WireError {
+    let message =
+        format!("it is not on node {here}, which does not know yet what its fleet has; nothing was done");
+    about(codes::INTERNAL_ERROR, message, (here, session), None)
+}
+
 fn about(
     code: i64,
     message: String,

@@ -53,7 +53,7 @@ impl Client {
         let scope = TaskScope::default();
         let identity = Identity::local(Allowance::UNLIMITED);
         let (relay, io) = Relay::before(io, scope.clone(), (identity, has_agent), access);
-        let relaying = scope.spawn("relay", relay.run(|| false));
+        let relaying = scope.spawn("relay", relay.run(|| false, None));
         Self { lines, written, here: io.arrivals, node, gone, relaying }
     }
 
