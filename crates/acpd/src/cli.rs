@@ -24,7 +24,7 @@ pub use completions::{Completions, Shell};
 pub use config::ConfigCommand;
 pub use daemon::{Connect, Events, List, One, Search, Sessions, State, Top, Which};
 pub use installed::{Add, AgentPlace, Installing, Outdated, Remove, Update};
-pub use nodes::{NodeAct, Nodes};
+pub use nodes::{Drain, NodeAct, Nodes};
 pub use operate::{Doctor, Open, Operate};
 pub use run::{CommandLine, OptionValue, Prompt, Run, RunFormat, SessionChoice};
 pub use sessions::{Answer, Export, Fork, Import, Prune, SessionPrompt, Several};

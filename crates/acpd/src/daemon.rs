@@ -11,7 +11,9 @@ mod error;
 mod events;
 mod follow;
 mod link;
+mod listing;
 mod locate;
+mod nodes;
 mod process;
 mod pruning;
 mod request;
@@ -30,10 +32,14 @@ pub(crate) use error::Problem;
 pub(crate) use events::Event;
 pub(crate) use follow::{Followed, Follower};
 pub(crate) use link::{Frame, Heard, Link, Socket, Trouble, WsError, hear, lost};
-pub(crate) use locate::{Chosen, Looked, choose, find_daemon, look_for, need_daemon, no_daemon};
+pub(crate) use listing::{Listing, SessionFilter};
+pub(crate) use locate::{
+    Chosen, Looked, choose, find_daemon, look_for, need_daemon, need_daemon_to_change, no_daemon,
+};
+pub(crate) use nodes::{Node, Nodes};
 pub(crate) use pruning::{Pruned, pruned};
 pub(crate) use request::Daemon;
 pub(crate) use search::{Hit, Hits};
 pub(crate) use sending::Download;
-pub(crate) use sessions::{End, FindError, ForkSetup, LastTurn, Prompted, Session, SessionFilter, meant};
+pub(crate) use sessions::{End, FindError, ForkSetup, LastTurn, Prompted, Session, meant};
 pub(crate) use version::difference;

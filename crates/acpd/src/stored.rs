@@ -46,7 +46,8 @@ impl Stored {
         whole: bool,
     ) -> Result<(Vec<Session>, bool), Failure> {
         let Some(archive) = &self.0 else { return Ok((Vec::new(), false)) };
-        let SessionFilter { agent, cwd, ended, state, text } = filter;
+        // A log has the sessions of one node.
+        let SessionFilter { agent, cwd, ended, state, text, node: _ } = filter;
         // What a dead host left has not ended in its row, and has in the list.
         let limit = u32::try_from(most.saturating_add(1)).ok().filter(|_| ended.is_none());
         let query = ListQuery { agent, cwd, limit, ..ListQuery::default() };

@@ -83,6 +83,7 @@ pub(crate) fn of_error(error: &(dyn Error + 'static)) -> Code {
 fn of_daemon(error: &DaemonError) -> Code {
     match error {
         DaemonError::Absent { .. } | DaemonError::Connect { .. } => Code::Missing,
+        DaemonError::Undone { error } => of_daemon(error),
         DaemonError::Refused { problem } => match problem.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Code::Denied,
             StatusCode::NOT_FOUND => Code::Missing,
@@ -93,6 +94,7 @@ fn of_daemon(error: &DaemonError) -> Code {
         DaemonError::NotOurs(_)
         | DaemonError::Slow { .. }
         | DaemonError::Lost { .. }
+        | DaemonError::GivenUp { .. }
         | DaemonError::NotHttp { .. }
         | DaemonError::NotTls { .. }
         | DaemonError::Untrusted { .. }

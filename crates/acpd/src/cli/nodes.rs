@@ -30,14 +30,7 @@ waiting alone. On another node it needs a token of that node in ACPD_TOKEN.
 Examples:
   acpd nodes drain build-1
   acpd nodes drain build-1 --no-wait && acpd handover    before an upgrade that ends nothing")]
-    Drain {
-        /// Which one.
-        #[command(flatten)]
-        node: NodeAct,
-        /// Do not wait
-        #[arg(long)]
-        no_wait: bool,
-    },
+    Drain(Drain),
     /// Have a node take new sessions again
     #[command(after_help = "\
 Examples:
@@ -45,12 +38,24 @@ Examples:
     Undrain(NodeAct),
 }
 
+/// `acpd nodes drain`
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Drain {
+    /// Which one.
+    #[command(flatten)]
+    pub node: NodeAct,
+
+    /// Do not wait
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
 /// One node of a fleet.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct NodeAct {
-    /// The node's name
+    /// The node's name; without one the names of all are told
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
-    pub name: String,
+    pub name: Option<String>,
 
     /// Print JSON
     #[arg(long)]

@@ -62,11 +62,13 @@ pub(crate) async fn doctor(args: Doctor) -> Result<(), Failure> {
     checks.push(judge::limits(facts::open_files()));
     checks.push(judge::containment(facts::containment()));
     checks.extend(facts::units().iter().flat_map(judge::unit));
-    let daemon = judge::daemon(&find(&args).await, env!("CARGO_PKG_VERSION"));
+    let found = find(&args).await;
+    let daemon = judge::daemon(&found, env!("CARGO_PKG_VERSION"));
     // Without a configuration it cannot be told where a daemon is: that is told once.
     if checks.iter().all(|check| check.ok || check.says != daemon.says) {
         checks.push(daemon);
     }
+    checks.extend(judge::fleet(&found, Timestamp::now()));
     let ok = checks.iter().all(|check| check.ok);
     let told = Told { ok, version: env!("CARGO_PKG_VERSION"), checks };
     print(&if args.json { serde_json::to_string(&told)? } else { lines(&told).join("\n") })?;
@@ -169,6 +171,8 @@ async fn look(daemon: &Daemon) -> DaemonFacts {
             format!("{}{}", line(&health.status, 20), reason.unwrap_or_default())
         }),
         stale: config.and_then(|config| config.stale()),
+        // What is in none, or does not tell this caller, has nothing to judge.
+        fleet: daemon.nodes().await.ok(),
     }
 }
 

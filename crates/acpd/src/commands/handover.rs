@@ -4,7 +4,7 @@ use super::stop::{MOST, ended};
 use crate::clean::line;
 use crate::cli::Operate;
 use crate::commands::sessions::print_remark;
-use crate::daemon::{Daemon, DaemonError, Session, SessionFilter, need_daemon};
+use crate::daemon::{Daemon, DaemonError, Session, SessionFilter, need_daemon_to_change};
 use crate::exit::{Code, Failure};
 use crate::signals::StopSignals;
 use crate::stdout::print;
@@ -41,10 +41,10 @@ struct HandingOver {
 }
 
 pub(crate) async fn handover(args: Operate) -> Result<(), Failure> {
-    let daemon = need_daemon(args.which).await?;
+    let daemon = need_daemon_to_change(args.which).await?;
     let filter = SessionFilter { ended: Some(false), ..SessionFilter::default() };
     // One that cannot tell hands over all the same.
-    let live = daemon.sessions(&filter, MOST).await.ok();
+    let live = daemon.own_sessions(&filter, MOST).await.ok();
     let before: Health = daemon.get("/v1/health").await?;
     let mut signals = StopSignals::listen()?;
     let begun = Instant::now();
@@ -59,7 +59,7 @@ pub(crate) async fn handover(args: Operate) -> Result<(), Failure> {
     let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let pid = daemon.process().await.ok().flatten().map(|process| process.as_raw_nonzero().get());
     let (from, to) = (line(&before.version, 40), line(&after.version, 40));
-    let now = daemon.sessions(&filter, MOST).await.ok();
+    let now = daemon.own_sessions(&filter, MOST).await.ok();
     let live = live.zip(now).map(|((before, more), (now, _))| Live::of(&before, &now, more));
     if args.json {
         let (sessions, went_on) = (live.map(|live| live.went_on + live.ended), live.map(|live| live.went_on));

@@ -2,58 +2,63 @@
 
 use crate::address::encoded;
 use crate::clean::line;
-use crate::cli::{NodeAct, Nodes, Which};
+use crate::cli::{Drain, NodeAct, Nodes, Which};
 use crate::commands::sessions::{print_remark, screen_of_stdout};
-use crate::daemon::{Daemon, need_daemon};
-use crate::exit::Failure;
-use crate::moment::Moment;
+use crate::commands::shown;
+use crate::daemon::{Daemon, DaemonError, Node, Nodes as Known, need_daemon, need_daemon_to_change};
+use crate::exit::{Code, Failure};
+use crate::nearest::nearest;
+use crate::signals::StopSignals;
 use crate::stdout::{print, window};
 use crate::view::{Cell, Column, Cut, Paint, Tone, age, table};
+use acpd_host::chain;
 use http::Method;
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How often it is looked whether a node still has live sessions.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// What a daemon says of its fleet.
-#[derive(Deserialize)]
-struct Known {
-    nodes: Vec<Node>,
-    #[serde(default)]
-    stale: bool,
-    reason: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Node {
-    name: String,
-    here: bool,
-    address: Option<String>,
-    version: String,
-    labels: Vec<String>,
-    draining: bool,
-    sessions: u64,
-    live: u64,
-    reachable: bool,
-    unreachable_since: Option<Moment>,
-}
+/// How long a daemon that is away is waited for meanwhile: longer than a hand-over takes.
+const AWAY: Duration = Duration::from_secs(60);
 
 pub(crate) async fn nodes(args: Nodes) -> Result<(), Failure> {
     match args {
         Nodes::List { json, which } => list(json, which).await,
-        Nodes::Drain { node, no_wait } => drain(node, no_wait).await,
+        Nodes::Drain(drain) => drained(drain).await,
         Nodes::Undrain(node) => {
-            let NodeAct { name, json, which } = node;
-            let daemon = need_daemon(which).await?;
+            let (daemon, name, json) = chosen(node).await?;
             let told = act(&daemon, &name, "undrain").await?;
             let text = format!("{} takes new sessions", line(&name, 64));
             print(if json { told.get() } else { &text }).map(drop)
         }
     }
+}
+
+/// The daemon that is asked, and the node that is meant.
+async fn chosen(node: NodeAct) -> Result<(Daemon, String, bool), Failure> {
+    let NodeAct { name, json, which } = node;
+    let daemon = need_daemon_to_change(which).await?;
+    match name {
+        Some(name) => Ok((daemon, name, json)),
+        None => Err(Failure::Usage(format!("NAME is missing: which node? {}", has(&daemon.nodes().await?)))),
+    }
+}
+
+/// What the fleet has instead.
+fn has(known: &Known) -> String {
+    match known.nodes.is_empty() {
+        true => "the fleet has none that this node knows of".to_owned(),
+        false => format!("the fleet has {}", known.names()),
+    }
+}
+
+fn no_such_node(name: &str, known: &Known) -> Failure {
+    let names = known.nodes.iter().map(|node| node.name.as_str());
+    let meant = nearest(name, names).map(|meant| format!("; did you mean {}?", line(meant, 64)));
+    let (name, has) = (line(name, 64), has(known));
+    Failure::missing(format!("no node is called {name}; {has}{}", meant.unwrap_or_default()))
 }
 
 const COLUMNS: [Column; 7] = [
@@ -68,21 +73,16 @@ const COLUMNS: [Column; 7] = [
 
 async fn list(json: bool, which: Which) -> Result<(), Failure> {
     let daemon = need_daemon(which).await?;
-    let raw: Box<RawValue> = daemon.get("/v1/nodes").await?;
+    let known = daemon.nodes().await?;
     if json {
-        return print(raw.get()).map(drop);
+        return print(known.raw.as_deref().map_or("{}", RawValue::get)).map(drop);
     }
-    let known: Known = serde_json::from_str(raw.get())?;
     let now = Timestamp::now();
     let cells: Vec<[Cell; 7]> = known.nodes.iter().map(|node| cells(node, now)).collect();
     let width = window().map(|(columns, _)| columns);
     let read = print(&table(&COLUMNS, &cells, width, Paint::new(screen_of_stdout().colour)).join("\n"))?;
-    match known.reason {
-        Some(reason) => {
-            print_remark(&format!("the fleet does not know of this node: {}", line(&reason, 300)))
-        }
-        None if known.stale => print_remark("the engine of the fleet does not answer; this may be old"),
-        None => {}
+    if let Some(trouble) = known.trouble() {
+        print_remark(&if known.reason.is_some() { trouble } else { format!("{trouble}; this may be old") });
     }
     let _read_to_its_end = read;
     Ok(())
@@ -109,32 +109,84 @@ fn cells(node: &Node, now: Timestamp) -> [Cell; 7] {
 }
 
 async fn act(daemon: &Daemon, name: &str, what: &str) -> Result<Box<RawValue>, Failure> {
-    Ok(daemon.ask(Method::POST, &format!("/v1/nodes/{}/{what}", encoded(name))).await?)
+    match daemon.ask(Method::POST, &format!("/v1/nodes/{}/{what}", encoded(name))).await {
+        // Where the list is not told either, that says most.
+        Err(error) if error.is_not_found() => match daemon.nodes().await {
+            Ok(known) => Err(no_such_node(name, &known)),
+            Err(_) => Err(error.into()),
+        },
+        done => Ok(done?),
+    }
 }
 
 /// Has a node take no new sessions, and waits until those that it has are over.
-async fn drain(node: NodeAct, no_wait: bool) -> Result<(), Failure> {
-    let NodeAct { name, json, which } = node;
-    let daemon = need_daemon(which).await?;
+async fn drained(args: Drain) -> Result<(), Failure> {
+    let Drain { node, no_wait } = args;
+    let (daemon, name, json) = chosen(node).await?;
+    let mut signals = StopSignals::listen()?;
     let mut told = act(&daemon, &name, "drain").await?;
-    let mut was_said = None;
+    let mut waiting = Waiting { name, was_said: None };
     loop {
         let now: Node = serde_json::from_str(told.get())?;
         if no_wait || now.live == 0 {
-            let rest = match now.live {
-                0 => String::new(),
-                1 => "; 1 live session goes on".to_owned(),
-                more => format!("; {} go on", live(more)),
-            };
-            let text = format!("{} takes no new sessions{rest}", line(&name, 64));
+            let text = if now.live == 0 { waiting.empty() } else { waiting.goes_on(now.live) };
             return print(if json { told.get() } else { &text }).map(drop);
         }
-        if was_said != Some(now.live) {
-            was_said = Some(now.live);
-            print_remark(&format!("waiting for {}; Ctrl-C leaves the node as it is now", live(now.live)));
+        if let Some(remark) = waiting.remark(&now, Timestamp::now()) {
+            print_remark(&remark);
         }
-        tokio::time::sleep(LOOK).await;
-        told = find(&daemon, &name).await?;
+        tokio::select! {
+            found = find(&daemon, &waiting) => told = found?,
+            () = signals.next() => {
+                print_remark(&waiting.left());
+                return Err(Failure::Told(Code::Interrupted));
+            }
+        }
+    }
+}
+
+/// What a person who waits is told.
+#[derive(Debug)]
+struct Waiting {
+    /// Of the node.
+    name: String,
+    /// What was told last: how many are live, and whether the node is there.
+    was_said: Option<(u64, bool)>,
+}
+
+impl Waiting {
+    /// How many are left, where that is news.
+    fn remark(&mut self, now: &Node, time: Timestamp) -> Option<String> {
+        let news = (now.live, now.reachable);
+        if self.was_said.replace(news) == Some(news) {
+            return None;
+        }
+        let (name, left) = (line(&self.name, 64), live(now.live));
+        if now.reachable {
+            return Some(format!("{left} left; Ctrl-C stops the waiting, and {name} stays drained"));
+        }
+        let since = now.unreachable_since.map(|since| format!(" for {}", age(since, time)));
+        let since = since.unwrap_or_default();
+        Some(format!(
+            "{name} cannot be reached{since}, and had {left}; Ctrl-C stops the waiting, and {name} stays drained"
+        ))
+    }
+
+    fn undo(&self) -> String {
+        format!("`acpd nodes undrain {}` has it take new ones again", shown(&self.name))
+    }
+
+    fn empty(&self) -> String {
+        format!("{} takes no new sessions, and none is live there; {}", line(&self.name, 64), self.undo())
+    }
+
+    fn goes_on(&self, count: u64) -> String {
+        let goes_on = if count == 1 { "1 live session goes on" } else { &format!("{} go on", live(count)) };
+        format!("{} takes no new sessions; {goes_on}; {}", line(&self.name, 64), self.undo())
+    }
+
+    fn left(&self) -> String {
+        format!("{} stays drained; {}", line(&self.name, 64), self.undo())
     }
 }
 
@@ -142,15 +194,42 @@ fn live(count: u64) -> String {
     if count == 1 { "1 live session".to_owned() } else { format!("{count} live sessions") }
 }
 
-async fn find(daemon: &Daemon, name: &str) -> Result<Box<RawValue>, Failure> {
-    #[derive(Deserialize)]
-    struct All {
-        nodes: Vec<Box<RawValue>>,
+/// The node, a moment later. A daemon that is away, as while it hands over, is waited for.
+async fn find(daemon: &Daemon, waiting: &Waiting) -> Result<Box<RawValue>, Failure> {
+    let begun = Instant::now();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        match daemon.nodes().await {
+            Ok(known) => {
+                let is_it = |raw: &&RawValue| {
+                    serde_json::from_str::<Node>(raw.get()).is_ok_and(|node| node.name == waiting.name)
+                };
+                let gone = || Failure::missing(format!("{} has left the fleet", line(&waiting.name, 64)));
+                return each(&known)?.into_iter().find(is_it).map(ToOwned::to_owned).ok_or_else(gone);
+            }
+            Err(error) if error.may_pass() && begun.elapsed() < AWAY => {}
+            Err(error) => return Err(given_up(waiting, &error)),
+        }
     }
-    let All { nodes } = daemon.get("/v1/nodes").await?;
-    let is_it = |raw: &RawValue| serde_json::from_str::<Node>(raw.get()).is_ok_and(|node| node.name == name);
-    let gone = || Failure::missing(format!("{} has left the fleet", line(name, 64)));
-    nodes.into_iter().find(|raw| is_it(raw)).ok_or_else(gone)
+}
+
+/// The nodes, each as the daemon wrote it.
+fn each(known: &Known) -> Result<Vec<&RawValue>, Failure> {
+    #[derive(serde::Deserialize)]
+    struct All<'a> {
+        #[serde(borrow)]
+        nodes: Vec<&'a RawValue>,
+    }
+    let All { nodes } = serde_json::from_str(known.raw.as_deref().map_or("{}", RawValue::get))?;
+    Ok(nodes)
+}
+
+fn given_up(waiting: &Waiting, error: &DaemonError) -> Failure {
+    Failure::Failed(format!(
+        "{}; it is not known whether sessions are live there: {}",
+        waiting.left(),
+        chain(error)
+    ))
 }
 
 #[cfg(test)]
@@ -184,5 +263,44 @@ mod tests {
                 "c         draining               0         0  1                 https://c:1",
             ]
         );
+    }
+
+    // contract 7.1: acpd nodes drain: what is left, how to leave, and how to undo it; nothing is said twice
+    #[test]
+    fn who_waits_is_told_what_is_left() {
+        let mut waiting = Waiting { name: "a".to_owned(), was_said: None };
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().expect("a time");
+        let node = |live| Node { live, reachable: true, ..Node::default() };
+        assert_eq!(
+            waiting.remark(&node(2), now).as_deref(),
+            Some("2 live sessions left; Ctrl-C stops the waiting, and a stays drained")
+        );
+        assert_eq!(waiting.remark(&node(2), now), None);
+        let told = waiting.remark(&node(1), now).expect("there is one less");
+        assert!(told.starts_with("1 live session left; "), "{told}");
+        let since = Some("2026-11-21T11:58:00Z".into());
+        let gone = Node { unreachable_since: since, reachable: false, ..node(1) };
+        let told = waiting.remark(&gone, now).expect("it is gone");
+        assert!(told.starts_with("a cannot be reached for 2m, and had 1 live session; "), "{told}");
+        assert_eq!(
+            waiting.empty(),
+            "a takes no new sessions, and none is live there; `acpd nodes undrain a` has it take new ones again"
+        );
+        assert!(waiting.goes_on(1).starts_with("a takes no new sessions; 1 live session goes on; "));
+        assert!(waiting.goes_on(2).starts_with("a takes no new sessions; 2 live sessions go on; "));
+    }
+
+    // contract 7.1: a node that is not there is told with those that are
+    #[test]
+    fn an_unknown_node_is_told_with_the_others() {
+        let node = |name: &str| Node { name: name.to_owned(), ..Node::default() };
+        let known =
+            Known { nodes: ["build-1", "build-2", "c\u{1b}[2J"].map(node).to_vec(), ..Known::default() };
+        assert_eq!(
+            no_such_node("x", &known).to_string(),
+            "no node is called x; the fleet has build-1, build-2, c␛[2J"
+        );
+        let near = no_such_node("biuld-2", &known).to_string();
+        assert!(near.ends_with("; did you mean build-2?"), "{near}");
     }
 }

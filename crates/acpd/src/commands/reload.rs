@@ -4,7 +4,7 @@ use crate::address::Address;
 use crate::clean::line;
 use crate::cli::Operate;
 use crate::commands::sessions::print_remark;
-use crate::daemon::{Daemon, DaemonError, need_daemon};
+use crate::daemon::{Daemon, DaemonError, need_daemon_to_change};
 use crate::daemon_config::DaemonConfig;
 use crate::exit::Failure;
 use crate::stdout::print;
@@ -23,7 +23,7 @@ pub(crate) struct Reloaded {
 
 pub(crate) async fn reload(args: Operate) -> Result<(), Failure> {
     let given = args.which.config.clone();
-    let daemon = need_daemon(args.which).await?;
+    let daemon = need_daemon_to_change(args.which).await?;
     let reloaded = read_anew(&daemon).await?;
     if args.json {
         return print(&serde_json::to_string(&reloaded)?).map(drop);

@@ -11,7 +11,7 @@ mod search;
 mod transfer;
 
 use crate::cli::{List, One, Sessions, State};
-use crate::daemon::{End, Looked, SessionFilter, look_for};
+use crate::daemon::{End, Listing, Looked, SessionFilter, look_for};
 use crate::exit::Failure;
 use crate::stdout::{print, window};
 use crate::stored::Stored;
@@ -43,6 +43,9 @@ pub(crate) async fn sessions(args: Sessions) -> Result<(), Failure> {
     }
 }
 
+/// What is said of a list that has the sessions of other nodes as they were.
+const STALE: &str = "the engine of the fleet does not answer; what is listed of other nodes may be old, and some may be missing";
+
 /// What it calls itself to a host inside, as it is called over the socket of a daemon.
 const CLIENT: &str = "command line";
 
@@ -72,11 +75,12 @@ async fn listed(args: List) -> Result<(), Failure> {
         },
         state: args.state.map(state),
         text: args.query,
+        node: None,
     };
     let most = args.limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     let mut waiting = Waiting::default();
-    let (sessions, more) = match found {
-        Looked::Found(daemon) => daemon.sessions(&filter, most).await?,
+    let Listing { sessions, more, stale, .. } = match found {
+        Looked::Found(daemon) => daemon.listing(&filter, most).await?,
         Looked::Unserved(config) => {
             let stored = Stored::open(&config)?;
             let sessions = stored.sessions(filter, most, args.json).await;
@@ -84,7 +88,8 @@ async fn listed(args: List) -> Result<(), Failure> {
                 waiting = Waiting::of(sessions);
             }
             stored.close().await;
-            sessions?
+            let (sessions, more) = sessions?;
+            Listing { sessions, more, ..Listing::default() }
         }
     };
     if args.json {
@@ -93,6 +98,9 @@ async fn listed(args: List) -> Result<(), Failure> {
     }
     if sessions.is_empty() {
         print_remark("no sessions");
+        if stale {
+            print_remark(STALE);
+        }
         return Ok(());
     }
     let width = window().map(|(columns, _)| columns);
@@ -100,6 +108,9 @@ async fn listed(args: List) -> Result<(), Failure> {
     print(&table.join("\n"))?;
     if more {
         print_remark("there are more");
+    }
+    if stale {
+        print_remark(STALE);
     }
     if let Some(told) = waiting.told(Timestamp::now()) {
         print_remark(&told);

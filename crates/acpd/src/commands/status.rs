@@ -1,5 +1,6 @@
 //! `acpd status`: whether there is a daemon, and how it stands.
 
+mod fleet;
 mod room;
 
 use crate::address::Address;
@@ -7,7 +8,9 @@ use crate::clean::line;
 use crate::cli::Operate;
 use crate::commands::sessions::print_remark;
 use crate::commands::top::count_by_state;
-use crate::daemon::{Chosen, Daemon, DaemonError, SessionFilter, choose, difference, find_daemon, no_daemon};
+use crate::daemon::{
+    Chosen, Daemon, DaemonError, Listing, SessionFilter, choose, difference, find_daemon, no_daemon,
+};
 use crate::daemon_address;
 use crate::daemon_config::DaemonConfig;
 use crate::exit::Failure;
@@ -15,6 +18,7 @@ use crate::stdout::print;
 use crate::stored::waiting_in;
 use crate::view::{byte_count, date_and_time, span};
 use crate::waiting::Waiting;
+use fleet::FleetState;
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use room::Room;
@@ -74,6 +78,9 @@ struct Report {
     agents: Option<Vec<Agent>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     storage: Option<Room>,
+    /// Not there without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fleet: Option<FleetState>,
 }
 
 #[derive(Serialize)]
@@ -149,7 +156,7 @@ fn absent(address: String, failure: Failure, waiting: Waiting, json: bool) -> Re
 async fn look(daemon: &Daemon) -> Result<Report, DaemonError> {
     let health: Health = daemon.get("/v1/health").await?;
     let filter = SessionFilter { ended: Some(false), ..SessionFilter::default() };
-    let (live, more) = daemon.sessions(&filter, MOST).await?;
+    let Listing { sessions: live, more, here, .. } = daemon.own_listing(&filter, MOST).await?;
     let mut sessions = BTreeMap::new();
     for session in &live {
         *sessions.entry(line(&session.state, 20)).or_insert(0) += 1;
@@ -181,6 +188,7 @@ async fn look(daemon: &Daemon) -> Result<Report, DaemonError> {
             Address::Local(dir) => Some(Room::of(dir)),
             _ => None,
         },
+        fleet: FleetState::of(daemon, here).await?,
     })
 }
 
@@ -209,6 +217,7 @@ fn lines(report: &Report, config: Option<&DaemonConfig>) -> Vec<String> {
         let free = room.free_bytes.map(|free| format!(", {} free", byte_count(free))).unwrap_or_default();
         format!("  storage   {} in {}{free}", byte_count(room.bytes), room.path)
     }));
+    lines.extend(report.fleet.as_ref().map(|fleet| format!("  fleet     {}", fleet.told())));
     lines
 }
 
@@ -246,6 +255,7 @@ mod tests {
             sessions_words: "1 live, 1 idle".to_owned(),
             agents: Some(vec![agent("a", "running", 2), agent("b", "stopped", 0)]),
             storage: Some(Room { path: "/s".to_owned(), bytes: 3 << 20, free_bytes: Some(5 << 30) }),
+            fleet: None,
         };
         assert_eq!(
             lines(&report, None),

@@ -28,7 +28,7 @@ pub(crate) async fn stop(args: Operate) -> Result<(), Failure> {
     let process = stoppable(&daemon).await?;
     let filter = SessionFilter { ended: Some(false), ..SessionFilter::default() };
     // One that cannot tell is stopped all the same.
-    let live = daemon.sessions(&filter, MOST).await.ok().map(|(sessions, more)| (sessions.len(), more));
+    let live = daemon.own_sessions(&filter, MOST).await.ok().map(|(sessions, more)| (sessions.len(), more));
     let mut signals = StopSignals::listen()?;
     ask(process)?;
     until_gone(process, &mut signals).await?;

@@ -9,7 +9,7 @@ mod window;
 use crate::clean;
 use crate::cli::Top;
 use crate::commands::sessions::screen_of_stdout;
-use crate::daemon::{Daemon, DaemonError, Session, SessionFilter, need_daemon};
+use crate::daemon::{Daemon, DaemonError, Listing, Session, SessionFilter, need_daemon};
 use crate::exit::Failure;
 use crate::keyboard::{Key, Keyboard, Typed};
 use crate::runtime::if_any;
@@ -48,19 +48,21 @@ struct Look {
     sessions: Vec<Session>,
     /// There are more live ones than were looked at.
     more: bool,
+    /// What it has of other nodes of a fleet may be old.
+    stale: bool,
     at: Instant,
 }
 
 async fn look(daemon: &Daemon) -> Result<Look, DaemonError> {
     let health = daemon.get("/v1/health").await?;
     let filter = |ended| SessionFilter { ended: Some(ended), ..SessionFilter::default() };
-    let (mut sessions, more) = daemon.sessions(&filter(false), LIVE).await?;
+    let Listing { mut sessions, more, stale, .. } = daemon.listing(&filter(false), LIVE).await?;
     sessions.sort_by_key(urgency);
     let (ended, _) = daemon.sessions(&filter(true), ENDED).await?;
     // One may have ended between the two questions.
     let known: std::collections::HashSet<String> = sessions.iter().map(|s| s.session_id.clone()).collect();
     sessions.extend(ended.into_iter().filter(|session| !known.contains(&session.session_id)));
-    Ok(Look { health, sessions, more, at: Instant::now() })
+    Ok(Look { health, sessions, more, stale, at: Instant::now() })
 }
 
 /// Sessions that wait for a person come first; in each state, the latest change.
@@ -173,7 +175,8 @@ fn lines(look: &Look, rates: &Rates, width: Option<usize>, screen: Screen) -> Ve
 fn head(look: &Look) -> String {
     let version = clean::line(&look.health.version, 40);
     let uptime = span(i64::try_from(look.health.uptime_ms / 1_000).unwrap_or(i64::MAX));
-    format!("acpd {version}  up {uptime}  sessions: {}", count_by_state(&look.sessions, look.more))
+    let stale = if look.stale { "  the engine of the fleet does not answer: others may be old" } else { "" };
+    format!("acpd {version}  up {uptime}  sessions: {}{stale}", count_by_state(&look.sessions, look.more))
 }
 
 /// How many are live, in all and in each state; `more`: there are more.
@@ -212,9 +215,15 @@ mod tests {
             health: Health { version: "0.1.0\u{1b}[2J".to_owned(), uptime_ms: 61_000 },
             sessions: states.map(|state| session(state, state)).to_vec(),
             more: true,
+            stale: true,
             at: Instant::now(),
         };
-        assert_eq!(head(&look), "acpd 0.1.0␛[2J  up 1m  sessions: 4+ live, 2 running, 1 waiting, 1 idle");
+        assert_eq!(
+            head(&look),
+            "acpd 0.1.0␛[2J  up 1m  sessions: 4+ live, 2 running, 1 waiting, 1 idle  the engine of the fleet does not answer: others may be old"
+        );
+        let look = Look { stale: false, ..look };
+        assert!(!head(&look).contains("fleet"));
         let screen = Screen::default();
         let lines = drawn(&look, &Rates::default(), Some("the daemon is away"), 20, screen);
         assert_eq!(lines[1], "the daemon is away;…".chars().take(20).collect::<String>());

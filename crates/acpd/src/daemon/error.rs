@@ -2,6 +2,7 @@
 
 use crate::clean::line;
 use acpd_gateway::ConnectError;
+use acpd_host::chain;
 use http::StatusCode;
 use serde::Deserialize;
 use std::io;
@@ -21,6 +22,9 @@ pub(crate) enum DaemonError {
         #[source]
         source: io::Error,
     },
+    /// It was not reached, and nothing was asked of it that would have changed something.
+    #[error("nothing was done: {}", chain(error))]
+    Undone { error: Box<DaemonError> },
     #[error("cannot connect to the daemon at {at}")]
     Connect {
         at: String,
@@ -54,6 +58,8 @@ pub(crate) enum DaemonError {
         #[source]
         source: io::Error,
     },
+    #[error("{why}; it was tried again for {within:?}, without success")]
+    GivenUp { why: String, within: Duration },
     #[error("{problem}")]
     Refused { problem: Problem },
     #[error("the daemon at {at} answered what acpd cannot read: {detail}")]
@@ -79,12 +85,24 @@ impl DaemonError {
 
     /// Whether the daemon was not reached, or gave no answer: what was asked may have been done or not.
     pub(crate) fn is_away(&self) -> bool {
-        matches!(self, Self::Absent { .. } | Self::Connect { .. } | Self::Slow { .. } | Self::Lost { .. })
+        matches!(
+            self,
+            Self::Undone { .. }
+                | Self::Absent { .. }
+                | Self::Connect { .. }
+                | Self::Slow { .. }
+                | Self::Lost { .. }
+        )
     }
 
     /// Whether a daemon was there, though it is no more: it took a connection and was gone before it had answered.
     pub(crate) fn was_there(&self) -> bool {
         matches!(self, Self::Lost { .. })
+    }
+
+    /// Whether the daemon says that the node which has the session does not answer.
+    pub(crate) fn is_of_node(&self) -> bool {
+        matches!(self, Self::Refused { problem } if problem.name == "node_unreachable")
     }
 
     /// Whether the daemon says that the agent cannot do it.

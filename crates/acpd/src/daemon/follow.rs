@@ -2,7 +2,7 @@
 //!
 //! Owned by the command that shows them. Invariants: events come in order, each once, without a hole, or there is an
 //! error; once the daemon was there, if only to take a request, whatever may pass is waited out, with a bounded backoff and
-//! without end; one that never was is an error at once.
+//! for as long as a lost daemon is tried again; one that never was is an error at once.
 //! It is over when the session has ended and all of its events were given.
 
 use super::error::DaemonError;
@@ -44,10 +44,25 @@ pub(crate) enum Followed {
         why: String,
         wait: Duration,
     },
+    /// The node that has the session cannot be reached, and the fleet has no more events of it; it is tried again after a
+    /// wait.
+    Unreachable {
+        why: String,
+    },
     /// It is there again.
     Back,
     /// The session has ended, and there is nothing more.
     Over,
+}
+
+impl Followed {
+    /// The same where it is the node of the session that was lost.
+    fn of_node(self) -> Self {
+        match self {
+            Self::Lost { why, .. } => Self::Unreachable { why },
+            other => other,
+        }
+    }
 }
 
 /// Follows one session.
@@ -62,6 +77,8 @@ pub(crate) struct Follower {
     stream: Option<Stream>,
     backoff: ExponentialBackoff,
     not_before: Option<Instant>,
+    /// When it was lost, while it is.
+    since: Option<Instant>,
     /// The daemon was there once: from then on it is waited for.
     known: bool,
     /// That the daemon was lost was said.
@@ -89,6 +106,7 @@ impl Follower {
             stream: None,
             backoff: BACKOFF.build(),
             not_before: None,
+            since: None,
             known,
             away: false,
             gaps: 0,
@@ -106,10 +124,14 @@ impl Follower {
                 }
                 match self.open().await {
                     Ok(stream) => self.stream = Some(stream),
-                    Err(FindError::Daemon(error)) => return self.lost_or(error),
+                    Err(FindError::Daemon(error)) => {
+                        let is_gone = error.is_of_node() && self.is_unreachable().await;
+                        let lost = self.lost_or(error)?;
+                        return Ok(if is_gone { lost.of_node() } else { lost });
+                    }
                     Err(other) => return Err(other),
                 }
-                self.known = true;
+                (self.known, self.since) = (true, None);
                 if std::mem::take(&mut self.away) {
                     return Ok(Followed::Back);
                 }
@@ -167,7 +189,11 @@ impl Follower {
                 let text = |key: &str| line(told[key].as_str().unwrap_or_default(), 100);
                 let words = [text("reason"), text("detail")].into_iter().filter(|text| !text.is_empty());
                 let why = format!("the daemon closed the stream: {}", words.collect::<Vec<_>>().join(", "));
-                return Ok(Some(self.lost(&why)));
+                let lost = self.lost(&why);
+                return Ok(Some(match told["reason"].as_str() {
+                    Some("unreachable") => Followed::Unreachable { why: text("detail") },
+                    _ => lost,
+                }));
             }
             return Ok(None);
         }
@@ -190,6 +216,12 @@ impl Follower {
         Ok(Some(Followed::Event(event)))
     }
 
+    /// Whether the fleet has given up the node of the session for now: it may be a moment that it does not answer.
+    async fn is_unreachable(&self) -> bool {
+        let session = self.daemon.session_facts(self.id.as_deref().unwrap_or(&self.named)).await;
+        session.is_ok_and(|session| session.unreachable_since.is_some())
+    }
+
     /// Whether the session has ended, and all its events were given.
     async fn is_over(&self) -> Result<bool, DaemonError> {
         let session = self.daemon.session_facts(self.id.as_deref().unwrap_or(&self.named)).await?;
@@ -198,6 +230,10 @@ impl Follower {
 
     fn lost_or(&mut self, error: DaemonError) -> Result<Followed, FindError> {
         self.known |= error.was_there();
+        let within = self.daemon.reconnect();
+        if self.known && error.may_pass() && self.since.get_or_insert_with(Instant::now).elapsed() >= within {
+            return Err(DaemonError::GivenUp { why: chain(&error), within }.into());
+        }
         match self.known && error.may_pass() {
             true => Ok(self.lost(&chain(&error))),
             false => Err(error.into()),
@@ -207,6 +243,7 @@ impl Follower {
     fn lost(&mut self, why: &str) -> Followed {
         self.stream = None;
         self.away = true;
+        self.since.get_or_insert_with(Instant::now);
         let wait = self.backoff.next().unwrap_or(LONGEST);
         self.not_before = Some(Instant::now() + wait);
         Followed::Lost { why: line(why, 300), wait }

@@ -16,6 +16,8 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long a daemon may take to begin an answer that needs nothing but a look.
@@ -48,6 +50,8 @@ pub(crate) struct Daemon {
     setting: Option<Box<Setting>>,
     /// How long it is tried again when it was lost.
     reconnect: Wait,
+    /// Something is to be changed there; whether that was asked for.
+    changing: Option<Arc<AtomicBool>>,
     /// Connections are driven in it.
     scope: TaskScope,
 }
@@ -61,13 +65,28 @@ impl Daemon {
         let reconnect = Client::default().reconnect;
         let scope = TaskScope::default();
         let tokens = Box::new(Tokens { here: authorization, elsewhere: None });
-        Self { address, tokens, ca, setting: None, reconnect, scope }
+        Self { address, tokens, ca, setting: None, reconnect, changing: None, scope }
     }
 
     /// The same, with a token for other nodes of its fleet, to which it sends requests on.
     pub(super) fn with_token_elsewhere(mut self, elsewhere: Option<HeaderValue>) -> Self {
         self.tokens.elsewhere = elsewhere;
         self
+    }
+
+    /// The same, for a command that changes something: where it is not reached, errors say that nothing was done.
+    pub(crate) fn to_change(self) -> Self {
+        Self { changing: Some(Arc::default()), ..self }
+    }
+
+    /// Why it is not reached.
+    fn unreached(&self, error: DaemonError) -> DaemonError {
+        match &self.changing {
+            Some(asked) if !asked.load(Ordering::Relaxed) && error.is_away() => {
+                DaemonError::Undone { error: Box::new(error) }
+            }
+            _ => error,
+        }
     }
 
     /// The same, with what named it.
@@ -184,7 +203,11 @@ impl Daemon {
         headers: Vec<(HeaderName, HeaderValue)>,
         body: Body,
     ) -> Result<Response<Incoming>, DaemonError> {
-        let stream = connect(&self.address, &self.place(), self.ca.as_deref()).await?;
+        let stream = connect(&self.address, &self.place(), self.ca.as_deref()).await;
+        let stream = stream.map_err(|error| self.unreached(error))?;
+        if let Some(asked) = self.changing.as_ref().filter(|_| method != Method::GET) {
+            asked.store(true, Ordering::Relaxed);
+        }
         let mut request = Request::builder()
             .method(method)
             .uri(self.address.path(path))
@@ -268,6 +291,27 @@ pub(super) fn token_in(file: &Path) -> std::io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use acpd_host::chain;
+
+    // contract 7.1: where no daemon is reached, a command that changes something says that nothing was done; not one that looks, and
+    // not behind a request that was sent
+    #[tokio::test]
+    async fn what_was_not_asked_was_not_done() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let daemon = || Daemon::new(Address::Local(dir.path().to_owned()), None, None);
+        let told = async |daemon: &Daemon| {
+            chain(&daemon.act(Method::POST, "/v1/reload").await.expect_err("there is none")).to_string()
+        };
+        assert!(told(&daemon()).await.starts_with("no daemon answers at "));
+        let changing = daemon().to_change();
+        let text = told(&changing).await;
+        assert!(text.starts_with("nothing was done: no daemon answers at "), "{text}");
+        assert_eq!(text.matches("No such file").count(), 1, "{text}");
+        if let Some(asked) = &changing.changing {
+            asked.store(true, Ordering::Relaxed);
+        }
+        assert!(told(&changing).await.starts_with("no daemon answers at "));
+    }
 
     // contract 1.7: a token is in no text that is made for people
     #[test]

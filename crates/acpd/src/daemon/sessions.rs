@@ -1,12 +1,13 @@
 //! The sessions of a daemon: finding them, and ending them.
 
 use super::error::DaemonError;
+use super::listing::SessionFilter;
 use super::request::Daemon;
 use super::sending::Download;
 use crate::address::encoded;
 use crate::clean::line;
 use crate::moment::Moment;
-use acpd_host::{ExportForm, PermissionMode, SessionState, ShownUsage};
+use acpd_host::{ExportForm, PermissionMode, ShownUsage};
 use backon::{ExponentialBuilder, Retryable};
 use bytes::Bytes;
 use futures_util::Stream;
@@ -18,8 +19,6 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Sessions a page: as many as a daemon gives at once.
-const PAGE: usize = 500;
 /// How long it is waited before what was lost is sent again, the first time; twice as long each time after.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// How often it is sent again: for some ten seconds, in which a daemon has started anew.
@@ -99,53 +98,7 @@ impl Session {
     }
 }
 
-/// Which sessions are looked for.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SessionFilter {
-    pub(crate) agent: Option<String>,
-    pub(crate) cwd: Option<String>,
-    pub(crate) ended: Option<bool>,
-    pub(crate) state: Option<SessionState>,
-    /// Words of what they are known by.
-    pub(crate) text: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page {
-    sessions: Vec<Box<RawValue>>,
-    next_cursor: Option<Value>,
-}
-
 impl Daemon {
-    /// At most `most` sessions, the latest change first, and whether there are more.
-    pub(crate) async fn sessions(
-        &self,
-        filter: &SessionFilter,
-        most: usize,
-    ) -> Result<(Vec<Session>, bool), DaemonError> {
-        let mut sessions = Vec::new();
-        let mut cursor: Option<String> = None;
-        loop {
-            let limit = PAGE.min(most.saturating_sub(sessions.len())).max(1);
-            let page: Page = self.get(&query(filter, cursor.as_deref(), limit)).await?;
-            let came = page.sessions.len();
-            for raw in page.sessions {
-                sessions.push(Session::read(raw).map_err(|error| self.unreadable(&error))?);
-            }
-            let next = page.next_cursor.as_ref().and_then(plain);
-            let over = sessions.len() > most || (sessions.len() == most && next.is_some());
-            if over || next.is_none() {
-                sessions.truncate(most);
-                return Ok((sessions, over));
-            }
-            if came == 0 || next == cursor {
-                return Err(self.unreadable(&"a list of sessions that does not go on"));
-            }
-            cursor = next;
-        }
-    }
-
     /// One session, by its id or by an end or beginning of it that no other one has.
     pub(crate) async fn session(&self, id: &str) -> Result<Session, FindError> {
         match self.session_facts(id).await {
@@ -304,24 +257,6 @@ fn listed(candidates: &[Session]) -> String {
     candidates.iter().take(LISTED).map(one).chain(more).collect()
 }
 
-fn query(filter: &SessionFilter, cursor: Option<&str>, limit: usize) -> String {
-    let mut path = format!("/v1/sessions?limit={limit}");
-    let ended = filter.ended.map(|ended| ended.to_string());
-    for (name, value) in [
-        ("agent", filter.agent.as_deref()),
-        ("cwd", filter.cwd.as_deref()),
-        ("ended", ended.as_deref()),
-        ("state", filter.state.map(SessionState::as_str)),
-        ("q", filter.text.as_deref()),
-        ("cursor", cursor),
-    ] {
-        if let Some(value) = value {
-            path.push_str(&format!("&{name}={}", encoded(value)));
-        }
-    }
-    path
-}
-
 /// A cursor as text, however it is written.
 pub(super) fn plain(cursor: &Value) -> Option<String> {
     match cursor {
@@ -334,23 +269,6 @@ pub(super) fn plain(cursor: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // contract 1.3: the query of the list
-    #[test]
-    fn filters_go_into_the_query() {
-        let filter = SessionFilter {
-            agent: Some("a b".into()),
-            cwd: Some("/src/x&y".into()),
-            ended: Some(false),
-            state: Some(SessionState::Idle),
-            text: Some("ä b".into()),
-        };
-        assert_eq!(
-            query(&filter, Some("1+2="), 7),
-            "/v1/sessions?limit=7&agent=a%20b&cwd=%2Fsrc%2Fx%26y&ended=false&state=idle&q=%C3%A4%20b&cursor=1%2B2%3D"
-        );
-        assert_eq!(query(&SessionFilter::default(), None, 1), "/v1/sessions?limit=1");
-    }
 
     // contract 1.3: what is not known, or not there, is no error
     #[test]

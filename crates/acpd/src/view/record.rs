@@ -47,6 +47,7 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
     fact("session", text(&session.session_id));
     fact("state", Some(state(session).text));
     fact("detached", session.detached_since.map(|since| detached(since, session.detached_until, now)));
+    fact("node", session.node.as_deref().map(|node| on_node(node, session, now)));
     fact("agent", text(&session.agent));
     fact("title", of(&session.title));
     fact("first prompt", of(&session.first_prompt).filter(|_| session.title.is_none()));
@@ -70,6 +71,18 @@ pub(crate) fn session_record(session: &Session, now: Timestamp, screen: Screen) 
         lines.extend(termination(info, &session.agent, paint));
     }
     lines
+}
+
+/// Its node, and since when that cannot be reached: what is told of the session is then what was known of it.
+fn on_node(node: &str, session: &Session, now: Timestamp) -> String {
+    let node = line(node, 64);
+    match session.unreachable_since {
+        Some(since) => {
+            let (at, ago) = (date_and_time(since), age(since, now));
+            format!("{node}, which cannot be reached since {at} UTC ({ago} ago); this is what it said last")
+        }
+        None => node,
+    }
 }
 
 /// For how long its agent has had no daemon, and how long it waits for the next one.
@@ -242,6 +255,14 @@ mod tests {
             "{text}"
         );
         (session.detached_since, session.detached_until) = (None, None);
+        assert!(!text.contains("node "), "{text}");
+        (session.node, session.unreachable_since) = (Some("b".to_owned()), None);
+        let text = session_record(&session, now, Screen::default()).join("\n");
+        assert!(text.contains("\nnode        b\n"), "{text}");
+        session.unreachable_since = Some("2026-11-21T11:58:00Z".into());
+        let text = session_record(&session, now, Screen::default()).join("\n");
+        let away = "node        b, which cannot be reached since 2026-11-21 11:58:00 UTC (2m ago); ";
+        assert!(text.contains(away), "{text}");
         if let Some(turn) = &mut session.last_turn {
             turn.stop_reason = None;
         }

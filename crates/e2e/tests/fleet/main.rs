@@ -3,6 +3,7 @@
 mod access;
 mod acp;
 mod archive;
+mod commands;
 mod doors;
 mod failover;
 mod losing;

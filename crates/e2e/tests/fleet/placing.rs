@@ -78,10 +78,17 @@ fn a_node_that_drains_takes_none() {
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let (code, said) = run(&["nodes", "drain", "a", "--no-wait"]);
-    assert_eq!((code, said.as_str()), (Some(0), "a takes no new sessions; 1 live session goes on\n"));
+    assert_eq!(
+        (code, said.as_str()),
+        (
+            Some(0),
+            "a takes no new sessions; 1 live session goes on; `acpd nodes undrain a` has it take new ones again\n"
+        )
+    );
     assert_eq!(a.ask("POST", &format!("/v1/sessions/{kept}/close"), &json!({})).status, 204);
     let (code, said) = run(&["nodes", "drain", "a"]);
-    assert_eq!((code, said.as_str()), (Some(0), "a takes no new sessions\n"));
+    let empty = "a takes no new sessions, and none is live there; `acpd nodes undrain a` has it take new ones again\n";
+    assert_eq!((code, said.as_str()), (Some(0), empty));
     assert_eq!(run(&["nodes", "undrain", "a"]), (Some(0), "a takes new sessions\n".to_owned()));
     let here = a.ask("POST", "/v1/sessions", &a.wanted(&json!({})));
     assert_eq!((here.status, &here.json()["node"]), (201, &json!("a")), "{here:?}");

@@ -1,14 +1,17 @@
 //! Whether what was found is well, and what to do where it is not. Pure.
 
+mod fleet;
 mod place;
 
 use crate::absent::install;
 use crate::checks::{Check, finding, fine};
 use crate::clean::line;
 use crate::commands::shown;
+use crate::daemon::Nodes;
 use acpd_eventlog::OpenError;
 use acpd_host::{AgentCheck, chain};
 use acpd_supervisor::Containment;
+pub(super) use fleet::fleet;
 pub(crate) use place::hindrances;
 pub(super) use place::{Below, Place, State, is_own, is_private, state};
 use std::path::{Path, PathBuf};
@@ -218,6 +221,8 @@ pub(super) enum DaemonFacts {
         unwell: Option<String>,
         /// Its configuration, where that has changed since it was read.
         stale: Option<String>,
+        /// Its fleet, if it is in one.
+        fleet: Option<Nodes>,
     },
 }
 

@@ -70,7 +70,10 @@ async fn follow(mut follower: Follower, events: mpsc::Sender<Event>) {
                     return;
                 }
             }
-            Ok(Followed::Lost { why, .. }) => tracing::info!(%why, "the events of the session were lost"),
+            // The front end says what becomes of that.
+            Ok(Followed::Lost { why, .. } | Followed::Unreachable { why }) => {
+                tracing::info!(%why, "the events of the session were lost")
+            }
             Ok(Followed::Back) => {}
             Ok(Followed::Over) => return,
             Err(error) => {

@@ -52,6 +52,7 @@ impl Conversation {
         }
         self.client.hang_up();
         let trouble = self.client_trouble().await;
+        let taken = !self.turn.is_to_come();
         match (&trouble, &self.outcome) {
             // The person left.
             (None, None) => {
@@ -62,9 +63,10 @@ impl Conversation {
                 self.outcome = Some(Err(failure));
             }
             (Some(trouble), None) => {
-                self.outcome = Some(Err(Failure::Failed(format!("{trouble}; {}", lost(&shown, &reach)))));
+                self.outcome =
+                    Some(Err(Failure::Failed(format!("{trouble}; {}", lost(&shown, &reach, taken)))));
             }
-            (Some(_), Some(Err(_))) => self.say(&lost(&shown, &reach))?,
+            (Some(_), Some(Err(_))) => self.say(&lost(&shown, &reach, taken))?,
             _ => {}
         }
         Ok(())
@@ -151,9 +153,16 @@ fn lives_on(session: &str, reach: &str) -> String {
     )
 }
 
-/// The daemon is not there to say whether it lives.
-fn lost(session: &str, reach: &str) -> String {
-    format!("`acpd sessions show {session}{reach}` tells what became of the session, once the daemon is back")
+/// The daemon, or the node that has the session, is not there to say whether it lives.
+fn lost(session: &str, reach: &str, taken: bool) -> String {
+    let prompt = match taken {
+        true => "the prompt was taken, and its turn may go on",
+        false => "the prompt may have been taken",
+    };
+    format!(
+        "{prompt}: once it is back, `acpd sessions show {session}{reach}` tells what became of the session, \
+         and `acpd sessions events {session} --follow{reach}` shows it"
+    )
 }
 
 #[cfg(test)]
@@ -174,6 +183,8 @@ mod tests {
             spoken_end(Some(&json!({"cause": "client_terminate"})), "acpd run"),
             "was terminated by another client"
         );
+        assert!(lost("s", "", true).starts_with("the prompt was taken, and its turn may go on: "));
+        assert!(lost("s", " -x", false).contains("`acpd sessions events s --follow -x`"));
         // A daemon that stops may say no more.
         assert_eq!(spoken_end(None, "acpd run"), "has ended");
     }

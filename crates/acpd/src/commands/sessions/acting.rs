@@ -33,10 +33,13 @@ impl Deed {
 
 pub(super) async fn act(args: Several, deed: Deed) -> Result<(), Failure> {
     match look_for(args.which).await? {
-        Looked::Found(daemon) => each(&args.ids, async |id| act_on(&daemon, id, deed, args.json).await).await,
+        Looked::Found(daemon) => {
+            let daemon = daemon.to_change();
+            each(&args.ids, async |id| act_on(&daemon, id, deed, args.json).await).await
+        }
         Looked::Unserved(config) => match deed {
             Deed::End(end) => each(&args.ids, async |id| end_here(&config, id, end, args.json).await).await,
-            Deed::Cancel => Err(no_daemon(&config.storage.path)),
+            Deed::Cancel => Err(no_daemon(&config.storage.path).within("nothing was done")),
         },
     }
 }

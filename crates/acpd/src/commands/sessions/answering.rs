@@ -3,12 +3,12 @@
 use super::{print_remark, screen_of_stdout};
 use crate::clean::line;
 use crate::cli::Answer;
-use crate::daemon::{Session, need_daemon};
+use crate::daemon::{Session, need_daemon_to_change};
 use crate::exit::Failure;
 use crate::form::Form;
 use crate::nearest::unlisted;
 use crate::stdout::print;
-use crate::view::{Question, Screen, asked, short_id};
+use crate::view::{Question, Screen, asked, date_and_time, short_id};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
@@ -42,8 +42,13 @@ impl Given {
 }
 
 pub(super) async fn answer(args: Answer) -> Result<(), Failure> {
-    let daemon = need_daemon(args.one.which).await?;
+    let daemon = need_daemon_to_change(args.one.which).await?;
     let session = daemon.session(&args.one.id).await?;
+    if let Some(away) = away(&session) {
+        return Err(Failure::Failed(format!(
+            "what its agent asks is not known, and cannot be answered: {away}"
+        )));
+    }
     let open = open_questions(&session);
     let Some(given) = Given::of(args.option, args.fields, args.decline) else {
         let chosen = open.iter().filter(|open| args.question.is_none_or(|number| open.request == number));
@@ -62,6 +67,12 @@ pub(super) async fn answer(args: Answer) -> Result<(), Failure> {
         return print(&body.to_string()).map(drop);
     }
     print(&format!("question {} is answered", open.request)).map(drop)
+}
+
+/// That the node of a session cannot be reached, so that all that is known of it is what that said last.
+fn away(session: &Session) -> Option<String> {
+    let (node, since) = (session.node.as_deref()?, date_and_time(session.unreachable_since?));
+    Some(format!("node {}, which has the session, cannot be reached since {since} UTC", line(node, 64)))
 }
 
 fn open_questions(session: &Session) -> Vec<Open> {

@@ -2,6 +2,7 @@
 
 use super::{print_remark, screen_of_stdout};
 use crate::cli::Events;
+use crate::commands::shown;
 use crate::daemon::{Event, Followed, Follower, Looked, look_for};
 use crate::exit::Failure;
 use crate::stdout::{Reader, print, window};
@@ -31,13 +32,22 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
         }
         return Ok(());
     }
+    let (id, mut last) = (args.one.id.clone(), args.after);
     let mut follower = Follower::new(daemon, args.one.id, args.after, known);
     // Each is said once for each absence, which is over with the next event: some come back only to be lost again.
     let (mut away, mut back) = (false, false);
     loop {
-        match follower.next().await? {
+        let followed = follower.next().await.inspect_err(|_| {
+            if away {
+                let id = shown(&id);
+                print_remark(&format!(
+                    "`acpd sessions events {id} --follow --after {last}` goes on behind the last event"
+                ));
+            }
+        });
+        match followed? {
             Followed::Event(event) => {
-                (away, back) = (false, false);
+                (away, back, last) = (false, false, event.seq);
                 if printer.print(&[event])? == Reader::Gone {
                     return Ok(());
                 }
@@ -53,6 +63,10 @@ pub(super) async fn events(args: Events) -> Result<(), Failure> {
             Followed::Back => {
                 back = true;
                 print_remark("connected again");
+            }
+            Followed::Unreachable { why } => {
+                let goes_on = format!("`acpd sessions events {} --follow --after {last}`", shown(&id));
+                return Err(Failure::Failed(format!("{why}; {goes_on} goes on once it can be reached")));
             }
             Followed::Over => return Ok(()),
         }

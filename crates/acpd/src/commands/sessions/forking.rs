@@ -3,14 +3,14 @@
 use crate::clean::line;
 use crate::cli::Fork;
 use crate::commands::working_directory;
-use crate::daemon::{ForkSetup, Session, need_daemon};
+use crate::daemon::{ForkSetup, Session, need_daemon_to_change};
 use crate::exit::Failure;
 use crate::stdout::print;
 use crate::view::short_id;
 use serde_json::json;
 
 pub(super) async fn fork(args: Fork) -> Result<(), Failure> {
-    let daemon = need_daemon(args.one.which).await?;
+    let daemon = need_daemon_to_change(args.one.which).await?;
     let cwd = args.cwd.map(|cwd| working_directory(Some(cwd), daemon.address().is_here())).transpose()?;
     let setup = ForkSetup { cwd, permission_mode: args.permission_mode };
     let source = daemon.session(&args.one.id).await?;

@@ -2,7 +2,7 @@
 
 use crate::cli::{HostLocation, Prompt, Run, RunFormat, SessionChoice, SessionPrompt};
 use crate::commands::{clap_failure, run, standard_input};
-use crate::daemon::{Prompted, Session, need_daemon};
+use crate::daemon::{Prompted, Session, need_daemon_to_change};
 use crate::exit::Failure;
 use crate::stdout::print;
 use crate::view::short_id;
@@ -11,7 +11,7 @@ use std::io::IsTerminal;
 pub(super) async fn prompt(args: SessionPrompt) -> Result<(), Failure> {
     let given = Prompt::of(&args.prompt, std::io::stdin().is_terminal(), &["sessions", "prompt"]);
     let given = given.map_err(clap_failure)?;
-    let daemon = need_daemon(args.one.which.clone()).await?;
+    let daemon = need_daemon_to_change(args.one.which.clone()).await?;
     let session = daemon.session(&args.one.id).await?;
     if session.ended {
         return Err(ended(&session));

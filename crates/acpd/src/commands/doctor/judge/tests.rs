@@ -177,6 +177,7 @@ fn a_daemon_is_judged() {
         version: version.to_owned(),
         unwell: unwell.map(str::to_owned),
         stale: stale.map(str::to_owned),
+        fleet: None,
     };
     for (found, expected) in [
         (DaemonFacts::None("/s".to_owned(), None), None),

@@ -107,6 +107,14 @@ impl Watching {
                     self.view.announce("connected again")?;
                     continue;
                 }
+                Followed::Unreachable { why } => {
+                    self.show_past(past.take(), &shown)?;
+                    self.view.interrupted()?;
+                    let again = format!("acpd attach {shown}{}", self.reach);
+                    return Err(Failure::Failed(format!(
+                        "{why}; to go on watching when it is back: {again}"
+                    )));
+                }
                 Followed::Over => break,
             };
             let fact = match &mut past {
