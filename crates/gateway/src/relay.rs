@@ -151,13 +151,15 @@ impl Relay {
     async fn take(&mut self, arrival: Arrival, host: Option<&Host>) {
         let Arrival::Line(line) = arrival else { return self.pass(arrival).await };
         // Whose session it is may not be known yet.
-        self.shared.access.fleet.member.told().await;
+        let member = &self.shared.access.fleet.member;
+        member.told().await;
+        let new = host.filter(|_| member.is_new());
         // An upstream that nothing needed may end just now: then there is another one.
         for _ in 0..2 {
             let said = self.shared.core().said(&line, |session| self.owner(session));
             match said {
                 Said::Here => {
-                    return match self.not_known_yet(&line, host).await {
+                    return match self.not_known_yet(&line, new).await {
                         Some((session, answer)) => {
                             let _gone = self.shared.outbox.about(&session).send(answer).await;
                         }
@@ -188,15 +190,14 @@ impl Relay {
         }
     }
 
-    /// What a request is answered for a session that is not here, while this node was not told yet what there is elsewhere: who
-    /// hears of none gives it up for good.
-    async fn not_known_yet(&self, line: &Bytes, host: Option<&Host>) -> Option<(SessionId, Bytes)> {
-        let member = &self.shared.access.fleet.member;
-        let host = host.filter(|_| member.is_new())?;
+    /// What a request is answered for a session that is not here, where this node was not told yet what there is elsewhere when it
+    /// was looked for: who hears of none gives it up for good.
+    async fn not_known_yet(&self, line: &Bytes, new: Option<&Host>) -> Option<(SessionId, Bytes)> {
+        let (host, here) = (new?, self.shared.access.fleet.member.me().name);
         let (id, session) = self.shared.core().request_for(line)?;
         let found = host.find(&session, |_| true).await;
         let is_here = !matches!(found, Err(HostError::UnknownSession { .. }));
-        let line = refusal::not_known_yet(&member.me().name, &session).to_line(&id);
+        let line = refusal::not_known_yet(&here, &session).to_line(&id);
         (!is_here).then_some((session, line))
     }
 

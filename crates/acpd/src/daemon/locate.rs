@@ -81,7 +81,7 @@ pub(crate) async fn need_daemon(which: Which) -> Result<Daemon, Failure> {
 /// The same for a command that changes something there.
 pub(crate) async fn need_daemon_to_change(which: Which) -> Result<Daemon, Failure> {
     match look_for(which).await? {
-        Looked::Found(daemon) => Ok(daemon.to_change()),
+        Looked::Found(daemon) => Ok(daemon.for_a_change()),
         Looked::Unserved(config) => Err(no_daemon(&config.storage.path).within("nothing was done")),
     }
 }

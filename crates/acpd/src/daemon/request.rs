@@ -75,7 +75,7 @@ impl Daemon {
     }
 
     /// The same, for a command that changes something: where it is not reached, errors say that nothing was done.
-    pub(crate) fn to_change(self) -> Self {
+    pub(crate) fn for_a_change(self) -> Self {
         Self { changing: Some(Arc::default()), ..self }
     }
 
@@ -303,7 +303,7 @@ mod tests {
             chain(&daemon.act(Method::POST, "/v1/reload").await.expect_err("there is none")).to_string()
         };
         assert!(told(&daemon()).await.starts_with("no daemon answers at "));
-        let changing = daemon().to_change();
+        let changing = daemon().for_a_change();
         let text = told(&changing).await;
         assert!(text.starts_with("nothing was done: no daemon answers at "), "{text}");
         assert_eq!(text.matches("No such file").count(), 1, "{text}");

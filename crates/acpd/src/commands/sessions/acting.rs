@@ -34,7 +34,7 @@ impl Deed {
 pub(super) async fn act(args: Several, deed: Deed) -> Result<(), Failure> {
     match look_for(args.which).await? {
         Looked::Found(daemon) => {
-            let daemon = daemon.to_change();
+            let daemon = daemon.for_a_change();
             each(&args.ids, async |id| act_on(&daemon, id, deed, args.json).await).await
         }
         Looked::Unserved(config) => match deed {

@@ -26,7 +26,7 @@ pub(super) async fn prune(args: Prune) -> Result<(), Failure> {
     let what = if dry_run { "looking at sessions" } else { "removing sessions" };
     let sessions = waiting(what, !json, async {
         match found {
-            Looked::Found(daemon) => Ok(daemon.to_change().prune(given, dry_run).await?),
+            Looked::Found(daemon) => Ok(daemon.for_a_change().prune(given, dry_run).await?),
             Looked::Unserved(config) => prune_here(&config, given, dry_run).await,
         }
     });

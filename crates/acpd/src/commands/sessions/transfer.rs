@@ -58,7 +58,9 @@ async fn export_one(
 
 pub(super) async fn import(args: Import) -> Result<(), Failure> {
     match look_for(args.which).await? {
-        Looked::Found(daemon) => import_all(&Taker::Daemon(daemon.to_change()), &args.file, args.json).await,
+        Looked::Found(daemon) => {
+            import_all(&Taker::Daemon(daemon.for_a_change()), &args.file, args.json).await
+        }
         Looked::Unserved(config) => {
             LocalHost::hosting(&config, CLIENT, async |local| {
                 import_all(&Taker::Here(local), &args.file, args.json).await
