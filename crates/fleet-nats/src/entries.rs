@@ -82,6 +82,16 @@ impl Bucket {
         Ok(Found::Entry(stored.payload, Revision(stored.sequence)))
     }
 
+    /// The number of the last message that the stream's leader has; 0: none.
+    ///
+    /// # Cancel safety
+    /// It only reads.
+    pub(crate) async fn last(&self) -> Result<u64, EngineError> {
+        let which = Which::Last { last_by_subj: &format!("{}>", self.root()) };
+        let last = self.link.message(&self.stream(), &which).await?;
+        Ok(last.map_or(0, |stored| stored.sequence))
+    }
+
     /// Writes an entry.
     ///
     /// # Cancel safety

@@ -1,8 +1,9 @@
 //! The watch of the directory: all entries of both buckets, then what becomes of them.
 //!
 //! Each bucket has a consumer on the server that numbers what it sends, and says every second what its last number was. A number
-//! that is missing, silence, or a connection that was lost end the consumers; what is there is then told anew. Invariant: between
-//! two `Again` nothing is left out. Not here: what is made of it; that is the directory's fold.
+//! that is missing, silence, or a connection that was lost end the consumers; what is there is then told anew. A consumer is on one
+//! server, which may be behind the leader: all is told when it has come as far as the leader was. Invariant: between two `Again`
+//! nothing is left out. Not here: what is made of it; that is the directory's fold.
 
 mod count;
 
@@ -95,7 +96,7 @@ impl Watched {
         if *self.link.is_lost.borrow() {
             return Err(EngineError::Unavailable("there is no connection".to_owned()));
         }
-        let root = bucket.root();
+        let (root, last) = (bucket.root(), bucket.last().await?);
         let inbox = self.link.client.new_inbox();
         let subscriber = self.link.client.subscribe(inbox.clone()).await;
         let subscriber = subscriber.map_err(|error| EngineError::Unavailable(error.to_string()))?;
@@ -117,7 +118,7 @@ impl Watched {
         let silent_at = Instant::now() + SILENCE;
         // What the consumer has sent by now is not counted here, but then its messages say what is behind them.
         let info = consumer.cached_info();
-        let count = Count::new(info.num_pending == 0 && info.delivered.consumer_sequence == 0);
+        let count = Count::new(info.num_pending == 0 && info.delivered.consumer_sequence == 0, last);
         Ok(Feed { subscriber, context: self.context.clone(), root, read, count, silent_at })
     }
 
@@ -228,7 +229,7 @@ impl Feed {
     fn entry(&mut self, message: Message) -> Result<Told, Lost> {
         let message = Delivered { message, context: self.context.clone() };
         let info = message.info().map_err(|_| Lost("a message has no number"))?;
-        self.count.entry(info.consumer_sequence, info.pending)?;
+        self.count.entry(info.consumer_sequence, info.pending, info.stream_sequence)?;
         let revision = Revision(info.stream_sequence);
         let name = message.subject.strip_prefix(&self.root).and_then(key::decode);
         let name = name.ok_or_else(|| format!("{} is no key of a fleet", message.subject));
