@@ -290,3 +290,55 @@ fn what_the_client_wants_to_know_is_left() {
     stage.client(request(&json!(0), "initialize", &json!({"clientCapabilities": capabilities})));
     assert_eq!(stage.daemon(update(3)), ["< update event={seq:3} 3"]);
 }
+
+/// The node that has the session is lost, as a daemon says it.
+fn node_lost(id: &Value) -> Bytes {
+    let data = json!({"node": "b", "sessionId": "s"});
+    line(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": "gone", "data": data}}))
+}
+
+// contract 7.3: the node of the only session is waited for, and what was open is asked again under its key; that the daemon answers
+// is no sign that the node does
+#[test]
+fn the_node_of_the_only_session_is_waited_for() {
+    let mut stage = Stage::new();
+    stage.prompts("p");
+    assert_eq!(stage.daemon(node_lost(&json!("p"))), ["lost gone None"]);
+    let again = ["> f-1 initialize joins=s", "> f-2 load after=3", "> p prompt idempotencyKey=k"];
+    assert_eq!(stage.relink(), again);
+    let mut out = Out::default();
+    stage.0.daemon_said(result(&json!("f-1"), &json!({})), &mut out);
+    assert!(!out.is_back);
+    assert_eq!(stage.daemon(node_lost(&json!("f-2"))), ["lost gone None"]);
+    stage.relink();
+    stage.daemon(result(&json!("f-3"), &json!({})));
+    let mut out = Out::default();
+    stage.0.daemon_said(result(&json!("f-4"), &json!({})), &mut out);
+    assert!(out.is_back);
+    assert_eq!(stage.daemon(result(&json!("p"), &json!({}))), ["< p result"]);
+    let closed = notification(CLOSED, &json!({"reason": "unreachable", "detail": "gone", "sessionId": "s"}));
+    assert_eq!(stage.daemon(closed.clone()), ["lost gone None"]);
+    // One with other sessions is told.
+    stage.client(request(&json!("t"), "session/new", &json!({"cwd": "/"})));
+    stage.daemon(result(&json!("t"), &json!({"sessionId": "t", "_meta": {META: {"seq": 0}}})));
+    stage.prompts("q");
+    assert_eq!(stage.daemon(node_lost(&json!("q"))), ["< q error"]);
+    assert_eq!(stage.daemon(closed), ["< closed unreachable"]);
+}
+
+// UP-2: an agent whose answer looks like the loss of a node is asked again a few times, and not without end
+#[test]
+fn what_looks_like_a_lost_node_is_believed_a_few_times() {
+    let mut stage = Stage::new();
+    stage.prompts("p");
+    let mut asked = 1;
+    while stage.daemon(node_lost(&json!("p"))) == ["lost gone None"] {
+        asked += 1;
+        assert!(asked < 100);
+        stage.relink();
+        let own = 2 * (asked - 1);
+        stage.daemon(result(&json!(format!("f-{}", own - 1)), &json!({})));
+        stage.daemon(result(&json!(format!("f-{own}")), &json!({})));
+    }
+    assert_eq!(asked, 9);
+}
