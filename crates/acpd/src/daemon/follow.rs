@@ -190,8 +190,10 @@ impl Follower {
                 let words = [text("reason"), text("detail")].into_iter().filter(|text| !text.is_empty());
                 let why = format!("the daemon closed the stream: {}", words.collect::<Vec<_>>().join(", "));
                 let lost = self.lost(&why);
+                // One that only broke off may be there again at once.
+                let is_for_now = told["retryMs"].is_number();
                 return Ok(Some(match told["reason"].as_str() {
-                    Some("unreachable") => Followed::Unreachable { why: text("detail") },
+                    Some("unreachable") if !is_for_now => Followed::Unreachable { why: text("detail") },
                     _ => lost,
                 }));
             }

@@ -35,7 +35,8 @@ fn a_node_that_was_killed_is_shown_and_comes_back() {
     assert!(listed["unreachableSince"].is_string() && listed["node"] == "a", "{listed}");
     assert_eq!(fleet.nodes[1].knows("a")["reachable"], false);
     let closed = events.until("its end", |event| event.event.as_deref() == Some("closed")).json();
-    assert_eq!(closed["reason"], "unreachable", "its reader comes again: {closed}");
+    assert_eq!(closed["reason"], "unreachable");
+    assert!(closed["retryMs"].is_number(), "its reader comes again: {closed}");
     assert!(events.next_event().is_none());
     for (method, rest) in [("POST", "/prompt"), ("POST", "/resume"), ("POST", "/cancel"), ("DELETE", "")] {
         let (status, problem) = answered(&fleet.nodes[1], method, &format!("{path}{rest}"));

@@ -44,7 +44,9 @@ where
             () = &mut state.gone => Ok(()),
         };
         match lost {
-            _ if state.tail == BLANK_LINE => Some((Ok(Sse::closed("unreachable", &state.reason)), None)),
+            _ if state.tail == BLANK_LINE => {
+                Some((Ok(Sse::closed_for_now("unreachable", &state.reason)), None))
+            }
             Ok(()) => None,
             Err(error) => Some((Err(error), None)),
         }
@@ -93,8 +95,11 @@ mod tests {
     #[tokio::test]
     async fn the_reason_stands_between_events() {
         let is_closed = |end: &Result<String, &str>| {
-            end.as_ref()
-                .is_ok_and(|end| end.starts_with("event: closed\ndata: ") && end.contains(r#""unreachable""#))
+            end.as_ref().is_ok_and(|end| {
+                end.starts_with("event: closed\ndata: ")
+                    && end.contains(r#""unreachable""#)
+                    && end.contains("retryMs")
+            })
         };
         let whole = [Ok("id: 1\ndata: {}\n"), Ok("\n")];
         assert_eq!(

@@ -44,6 +44,11 @@ impl Sse {
         Self::last(&Closed { reason, detail, retry_ms: None })
     }
 
+    /// The same where it goes on when the reader comes again.
+    pub(super) fn closed_for_now(reason: &str, detail: &str) -> Bytes {
+        Self::last(&Closed { reason, detail, retry_ms: Some(AGAIN_MS) })
+    }
+
     /// The same when it ends with acpd.
     pub(super) fn ended(why: Closing) -> Bytes {
         let detail = match why {
@@ -60,6 +65,9 @@ impl Sse {
         out.freeze()
     }
 }
+
+/// After how long a reader comes again.
+const AGAIN_MS: u32 = 250;
 
 /// Why a stream ends.
 #[derive(Serialize)]
