@@ -247,7 +247,8 @@ async fn a_killed_process_has_renamed_or_not() {
         let rows = log.list(Default::default()).await.unwrap();
         let [row] = &rows[..] else { panic!("one session, and not {rows:?}") };
         let there: u64 = row.id.strip_prefix("id-").and_then(|number| number.parse().ok()).unwrap();
-        assert!(there == reported || there == reported + 1, "{there} of {reported} names");
+        // The last number that was said does not count, and behind it there can be a name that was not said.
+        assert!((reported..=reported + 2).contains(&there), "{there} of {reported} names");
         assert_eq!((&row.info[..], row.updated_ms), (there.to_string().as_bytes(), there as i64));
         assert_eq!(check(&log, &row.id).await, 40);
         log.close().await;

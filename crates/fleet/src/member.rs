@@ -13,7 +13,7 @@ mod taking_up;
 
 use crate::archive::Run;
 use crate::directory::{Directory, Reach};
-use crate::engine::{Engine, EngineError, Pending, Revision};
+use crate::engine::{Change, Engine, EngineError, Pending, Revision};
 use crate::history::History;
 use crate::lease::{Lease, Standing};
 use crate::name::NodeName;
@@ -319,6 +319,14 @@ impl Member {
         if !matches!(removed, Ok(Ok(()))) {
             tracing::debug!("the fleet learns by the lease that this node is gone");
         }
+    }
+
+    /// The directory has this of an own session, as was read just now. The watch may tell it later: until then this node would take the
+    /// session for its own, and not have it any more.
+    fn found(&self, record: &SessionRecord, revision: Revision) {
+        let read = Change::Session(Box::new(record.clone()), revision);
+        self.shared.directory.write().directory.apply(read, self.now());
+        self.shared.published.lock().found(record, revision, &self.me());
     }
 
     fn now(&self) -> Duration {

@@ -78,7 +78,7 @@ impl Member {
             }
             GoesOn::Behind(epoch) => match engine.session(session).await.map_err(error)? {
                 Some((found, revision)) if found.node_id != self.me().id => {
-                    self.shared.published.lock().found(&found, revision, &self.me());
+                    self.found(&found, revision);
                     return Ok(None);
                 }
                 _ => format!(

@@ -55,9 +55,8 @@ impl Member {
         let movable = self.shared.published.lock().movable();
         let read = async |session: SessionId| {
             let found = self.shared.engine.session(&session).await?;
-            let (mut published, me) = (self.shared.published.lock(), self.me());
             if let Some((record, revision)) = found {
-                published.found(&record, revision, &me);
+                self.found(&record, revision);
             }
             Ok::<(), EngineError>(())
         };

@@ -81,16 +81,15 @@ impl Member {
         let due = self.shared.published.lock().due(&me, self.now(), self.shared.lease.heartbeat());
         let mut writing = std::pin::pin!(stream::iter(due).map(put).buffer_unordered(AT_ONCE));
         while let Some((record, put, found)) = writing.next().await {
-            let mut published = self.shared.published.lock();
             match (put, found) {
-                (Ok(revision), _) => published.wrote(record, revision, self.now()),
+                (Ok(revision), _) => self.shared.published.lock().wrote(record, revision, self.now()),
                 (_, Some(Ok(Some((found, revision))))) => {
                     if found.node_id != me.id {
                         tracing::warn!(session = %record.session, node = %found.node, "another node owns this session");
                     }
-                    published.found(&found, revision, &me);
+                    self.found(&found, revision);
                 }
-                (_, Some(Ok(None))) => published.missing(&record.session),
+                (_, Some(Ok(None))) => self.shared.published.lock().missing(&record.session),
                 // The engine does not answer: it is tried again when this node is heard again.
                 (Err(error), _) => {
                     tracing::debug!(session = %record.session, %error, "the directory is behind");
