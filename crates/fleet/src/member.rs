@@ -324,9 +324,14 @@ impl Member {
     /// The directory has this of an own session, as was read just now. The watch may tell it later: until then this node would take the
     /// session for its own, and not have it any more.
     fn found(&self, record: &SessionRecord, revision: Revision) {
-        let read = Change::Session(Box::new(record.clone()), revision);
-        self.shared.directory.write().directory.apply(read, self.now());
+        self.knows(record, revision);
         self.shared.published.lock().found(record, revision, &self.me());
+    }
+
+    /// The directory has this of a session, before the watch tells it: what is told of it until then is older.
+    fn knows(&self, record: &SessionRecord, revision: Revision) {
+        let change = Change::Session(Box::new(record.clone()), revision);
+        self.shared.directory.write().directory.apply(change, self.now());
     }
 
     fn now(&self) -> Duration {

@@ -5,7 +5,7 @@
 
 use super::{Local, Member};
 use crate::archive::{GoesOn, Piece, goes_on};
-use crate::engine::{Change, EngineError, Expected, epoch_of};
+use crate::engine::{EngineError, Expected, epoch_of};
 use crate::placing::Wanted;
 use crate::record::{Epoch, SessionRecord};
 use acpd_record::{Partition, SessionId};
@@ -105,9 +105,7 @@ impl Member {
             (record.epoch, record.taking_up) = (None, true);
             match engine.put_session(&record, Expected::Unchanged(revision)).await {
                 Ok(revision) => {
-                    // Before the watch tells it: what is told of it until then is older.
-                    let claimed = Change::Session(Box::new(record.clone()), revision);
-                    self.shared.directory.write().directory.apply(claimed, self.now());
+                    self.knows(&record, revision);
                     (record, Epoch(revision.0))
                 }
                 Err(EngineError::Conflict) => return Ok(false),
