@@ -187,8 +187,8 @@ test("the daemon", async () => {
   expect(await client.checkAgent("example")).toMatchObject({ ok: true });
   expect(await client.reload()).toMatchObject({ agents: 1 });
   // One of its own is in no fleet.
-  for (const asked of [client.listNodes(), client.drainNode("a"), client.undrainNode("a")]) {
-    await expect(asked).rejects.toMatchObject({ code: "no_fleet", status: 409 });
+  for (const ask of [() => client.listNodes(), () => client.drainNode("a"), () => client.undrainNode("a")]) {
+    await expect(ask()).rejects.toMatchObject({ code: "no_fleet", status: 409 });
   }
   expect(await client.prune({ olderThanMs: 3_600_000, dryRun: true })).toEqual({ sessions: [] });
 });
