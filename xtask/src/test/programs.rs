@@ -4,7 +4,7 @@
 //! machine for themselves. What measures time runs behind the others, alone. Invariant: all that cargo has built is run, also behind one that fails. Not here: tests in documentation,
 //! which cargo runs itself.
 
-use super::{HEAD, nats};
+use super::{HEAD, linted, nats};
 use crate::run::{self, Counts};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub(super) fn run(root: &Path, counts: &mut Counts) -> Result<()> {
     for (programs, at_once) in [(others, AT_ONCE), (alone, 1)] {
         failures.extend(run_all(programs, at_once, around, counts));
     }
-    if let Err(error) = run::run(run::line(DOCUMENTED, root), counts) {
+    if let Err(error) = run::run(linted(DOCUMENTED, root), counts) {
         failures.push(format!("{error:#}"));
     }
     match failures.is_empty() {
@@ -103,7 +103,7 @@ fn run_one(program: &Program, around: Around<'_>, counts: &mut Counts) -> Result
 
 /// Builds them, and gives them in the order of their packages.
 fn build(root: &Path) -> Result<Vec<Program>> {
-    let mut command = run::line(BUILD, root);
+    let mut command = linted(BUILD, root);
     let output =
         command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     ensure!(output.status.success(), "{BUILD} ended with {}", output.status);
