@@ -56,6 +56,12 @@ impl Attempts {
         Arc::clone(&slot.turn).lock_owned().await
     }
 
+    /// Waits until none tries who tries now, and stops none; those who come later wait until this is dropped.
+    pub(crate) async fn turn(&self, id: &SessionId) -> OwnedMutexGuard<()> {
+        let turn = Arc::clone(&self.slot(id).turn);
+        turn.lock_owned().await
+    }
+
     /// Keeps all out who would try, if none does; they wait until this is dropped.
     pub(crate) fn none(&self, id: &SessionId) -> Option<OwnedMutexGuard<()>> {
         let slot = self.slot(id);
@@ -174,6 +180,22 @@ mod tests {
         assert!(futures_poll(std::pin::pin!(late.wait_for_turn())).await.is_none(), "it waits");
         drop(none);
         late.wait_for_turn().await;
+    }
+
+    // contract 7.3: a request at a session whose run begins waits for that, and is in nobody's way
+    #[tokio::test]
+    async fn a_turn_comes_behind_what_is_tried_and_stops_nothing() {
+        let attempts = Attempts::default();
+        let s = id("s");
+        let mut first = attempts.begin(&s);
+        first.wait_for_turn().await;
+        let turn = attempts.turn(&s);
+        tokio::pin!(turn);
+        assert!(futures_poll(turn.as_mut()).await.is_none());
+        assert!(!first.is_stopped());
+        drop(first);
+        drop(turn.await);
+        assert!(attempts.none(&s).is_some(), "nothing is left of it");
     }
 
     /// Polls once.

@@ -144,11 +144,11 @@ impl Host {
     /// A session that is live; None when it may be activated.
     ///
     /// # Errors
-    /// When it was terminated, another process has it, or it may not run now.
+    /// When there is none of that id, it was terminated, another process has it, or it may not run now.
     pub async fn find_live(&self, id: &SessionId) -> Result<Option<Joined>, HostError> {
-        match self.session(id).await {
+        match self.session_now(id).await {
             // Else it has ended just now.
-            Ok(live) => {
+            Ok(Some(live)) => {
                 live.pass_fence()?;
                 Ok(live.attach().await.ok().map(|attached| {
                     let until = attached.seq;
@@ -159,9 +159,8 @@ impl Host {
             Err(HostError::SessionEnded { id, info }) if info.reason == Reason::Terminated => {
                 Err(HostError::Terminated { id, info })
             }
-            // Or its next run is recorded, and live in a moment: who takes it up as well waits for that. That there is none is found out
-            // before a process is started.
-            Err(HostError::SessionEnded { .. } | HostError::UnknownSession { .. }) => Ok(None),
+            // Or its next run is recorded, and live in a moment: what takes it up as well waits for that.
+            Ok(None) | Err(HostError::SessionEnded { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -8,6 +8,10 @@ use crate::session::{EndOutcome, EndRequest, SessionHandle};
 use acpd_eventlog::{SessionRow, WriteError};
 use acpd_record::SessionId;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a request waits for a run that begins.
+const BEGINS: Duration = Duration::from_secs(2);
 
 /// A session that was found.
 #[derive(Debug)]
@@ -24,16 +28,26 @@ impl Host {
     /// # Errors
     /// When it has ended, with how, and when there is none.
     pub async fn session(&self, id: &SessionId) -> Result<SessionHandle, HostError> {
-        if let Some(session) = self.shared.sessions.live.get(id) {
+        if let Some(session) = self.session_now(id).await? {
             return Ok(session);
+        }
+        // Its run is recorded, which clients see already, and is live in a moment.
+        let begun = self.shared.sessions.attempts.turn(id);
+        drop(tokio::time::timeout(BEGINS, begun).await);
+        self.session_now(id).await?.ok_or_else(|| HostError::UnknownSession { id: id.to_string() })
+    }
+
+    /// The same, also within an attempt. None between the record of a run and the run itself.
+    pub(crate) async fn session_now(&self, id: &SessionId) -> Result<Option<SessionHandle>, HostError> {
+        if let Some(session) = self.shared.sessions.live.get(id) {
+            return Ok(Some(session));
         }
         let row = self.shared.recovery.recovered(id).await?;
         match &row.owner {
             Some(owner) if owner != self.shared.store.host_file.id() => {
                 return Err(self.live_elsewhere(owner, &row).await);
             }
-            // It is just being created, and no client knows its id yet.
-            Some(_) if !row.ended => return Err(HostError::UnknownSession { id: id.to_string() }),
+            Some(_) if !row.ended => return Ok(None),
             _ => {}
         }
         let info = self.shared.store.whole_meta(id, &row).await.termination();
@@ -108,9 +122,10 @@ impl Host {
             return Ok(session.end(request, client.into()).await);
         }
         let _no_attempt = self.shared.sessions.attempts.stop(id).await;
-        match self.session(id).await {
+        match self.session_now(id).await {
             // It was activated a moment before.
-            Ok(session) => Ok(session.end(request, client.into()).await),
+            Ok(Some(session)) => Ok(session.end(request, client.into()).await),
+            Ok(None) => Err(HostError::UnknownSession { id: id.to_string() }),
             Err(HostError::SessionEnded { info, .. }) => {
                 Ok(EndOutcome { after: info.seq(), already: true, info })
             }

@@ -141,12 +141,7 @@ impl Asker<'_> {
         }
         let is_up = || !self.board.was_down(door, begun, self.board.now());
         let late = Cell::default();
-        let ask = || ask_measured(self.doors[door], method, &path, &body, (GIVEN_UP, &is_up, &late));
-        let mut reply = ask();
-        // A prompt in the moment between the record of a run and the run is told that there is no session; that was nothing, so it is sent again.
-        if what == "prompt" && reply.as_ref().is_ok_and(|reply| reply.status == 404) {
-            reply = ask();
-        }
+        let reply = ask_measured(self.doors[door], method, &path, &body, (GIVEN_UP, &is_up, &late));
         let (ended, judged) =
             (self.board.now(), reply.as_ref().map_err(Clone::clone).and_then(Reply::judged));
         if self.board.was_down(door, begun, ended) {

@@ -204,6 +204,35 @@ while take; do case $line in *session/load*) {}; answer '{{}}' ;; *) answer '{{"
     daemon.stop();
 }
 
+// contract 7.3: a session is over until its next run begins, and there from then on: in no moment between is there none
+#[test]
+fn a_session_whose_run_begins_is_over_or_there() {
+    let scratch = scratch();
+    let mut daemon = scratch.serve();
+    let session = create(&daemon, &scratch, "plain");
+    let (address, token) = (daemon.address(), bearer("c"));
+    let (resume, prompt) = (path(&session, "resume"), path(&session, "prompt"));
+    let (headers, hello) = ([("Authorization", &*token), JSON], json!({"prompt": "hello"}).to_string());
+    for round in 0..20 {
+        close(&daemon, &session);
+        let mut prompts = Http::on(connect(address));
+        std::thread::scope(|scope| {
+            let resumed =
+                scope.spawn(|| Http::on(connect(address)).request("POST", &resume, &headers[..1], ""));
+            loop {
+                prompts.send("POST", &prompt, &headers, &hello);
+                let prompted = prompts.answer();
+                if prompted.status == 202 {
+                    break;
+                }
+                assert_eq!(prompted.problem(), "session_ended", "{round}: {}", prompted.json());
+            }
+            assert_eq!(resumed.join().expect("it is answered").status, 200);
+        });
+    }
+    daemon.stop();
+}
+
 // contract 7.3: the check of `acpd agents check`, of a daemon; it needs admin
 #[test]
 fn an_agent_is_checked() {
