@@ -2,6 +2,7 @@
 //!
 //! Not here: what a node does (`crates/fleet`), and what its door shows of the others (`crates/gateway`, `fleet.rs`).
 
+mod beginnings;
 mod engine;
 mod identity;
 mod sessions;
@@ -13,11 +14,13 @@ use crate::exit::Failure;
 use acpd_fleet::{Member, NodeRecord};
 use acpd_gateway::{Dial, Fleet, PeerStream, fingerprint};
 use acpd_host::{Host, Pending, TaskScope, fresh_id};
+use beginnings::FleetBeginnings;
 use sessions::{Fingerprints, OwnSessions};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tokio_util::sync::CancellationToken;
 
 /// A daemon as a node of a fleet.
 pub(crate) struct Joined {
@@ -27,6 +30,13 @@ pub(crate) struct Joined {
     most: Arc<AtomicU32>,
     state_dir: PathBuf,
     dial: Arc<Peers>,
+    over: CancellationToken,
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.over.cancel();
+    }
 }
 
 impl Joined {
@@ -46,19 +56,21 @@ impl Joined {
         let member = Member::new(engine, record, lease);
         let dial = Arc::new(Peers { ca: config.fleet.peer_ca.clone() });
         let (fingerprints, most) = Default::default();
-        let joined = Self { member, fingerprints, most, state_dir, dial };
+        let joined = Self { member, fingerprints, most, state_dir, dial, over: CancellationToken::new() };
         joined.set(config, host);
         host.drain(joined.member.me().draining);
+        let (member, fingerprints) = (joined.member.clone(), Arc::clone(&joined.fingerprints));
+        host.ask_fleet(Arc::new(FleetBeginnings { member, fingerprints }));
         // Until it is known whose they are.
         host.fence_new();
         Ok(Some(joined))
     }
 
-    /// Does a node's part until the scope ends.
+    /// Does a node's part until this is dropped: also while sessions end, so that the others learn how.
     pub(crate) fn run(&self, host: &Host, scope: &TaskScope) {
         let (fingerprints, most) = (Arc::clone(&self.fingerprints), Arc::clone(&self.most));
         let own = OwnSessions { host: host.clone(), fingerprints, most };
-        let (member, ended) = (self.member.clone(), scope.token().clone());
+        let (member, ended) = (self.member.clone(), self.over.clone());
         scope.spawn("fleet", async move {
             let _ended = ended.run_until_cancelled(member.run(&own)).await;
         });
@@ -93,7 +105,7 @@ impl Joined {
         Ok(())
     }
 
-    /// Leaves the fleet, which shows this node as gone at once.
+    /// Leaves the fleet, which shows this node as gone at once, and how its sessions ended.
     pub(crate) async fn leave(&self) {
         self.member.leave().await;
     }

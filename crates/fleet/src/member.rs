@@ -6,10 +6,13 @@
 
 mod archiving;
 mod beating;
+mod claiming;
 mod fencing;
 mod following;
 mod publishing;
 mod taking_up;
+
+pub use claiming::{Claim, Claimed};
 
 use crate::archive::Run;
 use crate::directory::{Directory, Reach};
@@ -21,10 +24,12 @@ use crate::placing::{Refused, Wanted, place};
 use crate::published::{Published, Row};
 use crate::record::{NodeRecord, SessionRecord};
 use acpd_record::SessionId;
+use claiming::Claims;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -86,6 +91,14 @@ struct Shared {
     changed: Notify,
     directory: RwLock<Watched>,
     published: Mutex<Published>,
+    /// Sessions that are to begin here.
+    claims: Mutex<Claims>,
+    /// Told when own sessions are to be written at once.
+    news: Notify,
+    /// How often they were looked at and written.
+    passes: watch::Sender<u64>,
+    /// Whether this node leaves, and all is to be written that there is.
+    is_leaving: AtomicBool,
     /// Whether all that is there was told once.
     was_told: watch::Sender<bool>,
     origin: Instant,
@@ -144,6 +157,10 @@ impl Member {
             changed: Notify::new(),
             directory: RwLock::new(directory),
             published: Mutex::default(),
+            claims: Mutex::default(),
+            news: Notify::new(),
+            passes: watch::Sender::new(0),
+            is_leaving: AtomicBool::new(false),
             was_told: watch::Sender::new(false),
             origin: Instant::now(),
         };
@@ -187,7 +204,7 @@ impl Member {
         let watched = self.shared.directory.read();
         let directory = &watched.directory;
         let mut counts: HashMap<_, (usize, usize)> = HashMap::new();
-        for session in directory.sessions() {
+        for session in directory.sessions().filter(|session| !session.is_claim()) {
             let (all, live) = counts.entry(&session.node_id).or_default();
             (*all, *live) = (*all + 1, *live + usize::from(!session.ended));
         }
@@ -260,7 +277,8 @@ impl Member {
         let me = self.shared.me.lock().record.id.clone();
         let (now, lease) = (self.now(), self.judging());
         let watched = self.shared.directory.read();
-        let others = watched.directory.sessions().filter(|session| session.node_id != me);
+        let others = watched.directory.sessions();
+        let others = others.filter(|session| session.node_id != me && !session.is_claim());
         others
             .map(|session| owned(&watched.directory, session, now, lease))
             .filter(|owned| is_meant(owned))
@@ -312,8 +330,9 @@ impl Member {
         );
     }
 
-    /// Leaves the fleet: its sessions are shown as those of a node that is gone.
+    /// Leaves the fleet: its sessions are shown as those of a node that is gone. How they ended is told before.
     pub async fn leave(&self) {
+        self.tell_all().await;
         let name = self.me().name;
         let removed = tokio::time::timeout(FAREWELL, self.shared.engine.remove_node(&name)).await;
         if !matches!(removed, Ok(Ok(()))) {

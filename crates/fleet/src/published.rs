@@ -52,8 +52,16 @@ struct Own {
     /// What the directory has.
     entry: Option<Entry>,
     /// Another node owns it.
-    others: Option<NodeName>,
+    others: Option<Other>,
     archive: Filed,
+}
+
+/// The owner of a session that is not this node.
+#[derive(Debug)]
+struct Other {
+    node: NodeName,
+    /// What it has under this id is another session, created under the same key while the nodes did not hear of one another.
+    has_another: bool,
 }
 
 /// What the archive has of a session, as far as this process knows.
@@ -113,6 +121,16 @@ impl Published {
         self.open.insert(row.session);
     }
 
+    /// Whether a session is there.
+    pub(crate) fn has(&self, session: &SessionId) -> bool {
+        self.sessions.contains_key(session)
+    }
+
+    /// Whether directory and archive have all that there is, as far as they can.
+    pub(crate) fn is_told(&self) -> bool {
+        self.open.is_empty() && self.unfiled().is_empty()
+    }
+
     /// Whether the directory's entry of a session is known here.
     pub(crate) fn knows_entry(&self, session: &SessionId) -> bool {
         self.sessions.get(session).is_some_and(|own| own.entry.is_some() || own.others.is_some())
@@ -122,7 +140,8 @@ impl Published {
     pub(crate) fn found(&mut self, record: &SessionRecord, revision: Revision, me: &NodeRecord) {
         let is_new = |own: &Own| own.entry.as_ref().is_none_or(|entry| entry.revision < revision);
         if let Some(own) = self.sessions.get_mut(&record.session).filter(|own| is_new(own)) {
-            own.others = (record.node_id != me.id).then(|| record.node.clone());
+            let has_another = record.created_ms != 0 && record.created_ms != own.row.created_ms;
+            own.others = (record.node_id != me.id).then(|| Other { node: record.node.clone(), has_another });
             let mut record = record.clone();
             record.epoch = Some(epoch_of(&record, revision));
             own.entry = own.others.is_none().then_some(Entry { record, revision, at: Duration::ZERO });
@@ -211,11 +230,14 @@ impl Published {
         self.sessions.values().filter(movable).map(|own| own.row.session.clone()).collect()
     }
 
-    /// Those of them that other nodes have taken up, and which.
+    /// Those of them that other nodes have taken up, and those whose id is that of another session of another node; with the node.
     pub(crate) fn superseded(&self) -> Vec<(SessionId, NodeName)> {
-        let movable = |own: &&Own| own.row.partition == Partition::Failover;
-        let by = |own: &Own| Some((own.row.session.clone(), own.others.clone()?));
-        self.sessions.values().filter(movable).filter_map(by).collect()
+        let by = |own: &Own| {
+            let is_movable = own.row.partition == Partition::Failover;
+            let other = own.others.as_ref().filter(|other| is_movable || other.has_another)?;
+            Some((own.row.session.clone(), other.node.clone()))
+        };
+        self.sessions.values().filter_map(by).collect()
     }
 
     /// A session is not there any more.

@@ -115,6 +115,11 @@ pub struct SessionRecord {
 }
 
 impl SessionRecord {
+    /// Whether it says no more than whose the id is: the session is still to begin.
+    pub fn is_claim(&self) -> bool {
+        self.info.is_null()
+    }
+
     /// A session that `node` owns.
     pub fn new(session: SessionId, node: &NodeRecord, info: serde_json::Value) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! Nodes of a fleet and what each knows of the others, over an engine in memory whose links can be cut.
 
 use acpd_fleet::{
-    Engine, Expected, Fence, History, Lease, Local, Member, Memory, NodeId, NodeName, NodeRecord, Owned,
-    Partition, Pending, Piece, Row, Run, SessionRecord, epoch_of,
+    Claim, Engine, Expected, Fence, History, Lease, Local, Member, Memory, NodeId, NodeName, NodeRecord,
+    Owned, Partition, Pending, Piece, Row, Run, SessionRecord, epoch_of,
 };
 use acpd_record::SessionId;
 use parking_lot::Mutex;
@@ -559,4 +559,66 @@ async fn a_node_that_is_back_in_time_keeps_its_sessions() {
     // tidy: allow sleep, on a clock that is paused nothing marks that nothing is done
     tokio::time::sleep(LEASE * 3).await;
     assert_eq!((b.taken_up(), of_a.1.lock().superseded.clone()), (vec![], vec![]));
+}
+
+// contract 7.3: the id of a session that is to begin is one node's; it is free again when none came of it
+#[tokio::test(start_paused = true)]
+async fn an_id_is_claimed_before_its_session_begins() {
+    let memory = Memory::new(LEASE);
+    let (of_a, of_b) = (Arc::default(), Arc::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    for of in [&a, &b] {
+        until("it is told", || (!of.member.is_stale()).then_some(())).await;
+    }
+    let is_other = |claim: &Claim| matches!(claim, Claim::Other(owned) if owned.session.node == name("a"));
+    let claim = a.member.claim(&id("s"), None).await;
+    assert!(matches!(claim, Claim::Own(_)));
+    // The same request under way twice.
+    let again = a.member.claim(&id("s"), None).await;
+    assert!(matches!(again, Claim::Own(_)));
+    assert!(is_other(&b.member.claim(&id("s"), None).await), "at once");
+    assert_eq!(b.member.sessions_elsewhere(|_| true), [], "it is no session");
+    drop(claim);
+    // tidy: allow sleep, on a clock that is paused nothing marks that nothing happens
+    tokio::time::sleep(LEASE * 2).await;
+    assert!(is_other(&b.member.claim(&id("s"), None).await), "the other request is under way");
+    drop(again);
+    let free = until("it is free", || b.member.elsewhere(&id("s")).is_none().then_some(()));
+    free.await;
+    let claim = b.member.claim(&id("s"), None).await;
+    assert!(matches!(claim, Claim::Own(_)));
+    b.sessions.put("s", "idle", 1);
+    drop(claim);
+    b.member.tell(&id("s")).await;
+    assert_eq!(a.member.look(&id("s")).await.map(|at| at.is_some()), Ok(true));
+    let owned = a.member.elsewhere(&id("s")).expect("it is told");
+    assert_eq!((owned.session.node.clone(), state(&owned)), (name("b"), "idle"));
+    // tidy: allow sleep, on a clock that is paused nothing marks that nothing happens
+    tokio::time::sleep(LEASE * 2).await;
+    assert!(a.member.elsewhere(&id("s")).is_some_and(|owned| state(&owned) == "idle"), "it stays");
+    a.link.cut(true);
+    until("it is said", || a.member.is_stale().then_some(())).await;
+    assert!(matches!(a.member.claim(&id("t"), None).await, Claim::Unknown));
+    assert!(matches!(a.member.claim(&id("s"), None).await, Claim::Other(_)), "what is known is known");
+}
+
+// design fleet: what has become of its sessions is told by a node before it leaves
+#[tokio::test(start_paused = true)]
+async fn a_node_that_leaves_has_told_all() {
+    let memory = Memory::new(LEASE);
+    let (of_a, of_b) = (Arc::default(), Arc::default());
+    let (a, b) = (node(&memory, "a", "1", "x", &of_a), node(&memory, "b", "2", "x", &of_b));
+    a.sessions.put("s", "idle", 1);
+    until("b knows the session", || b.member.elsewhere(&id("s"))).await;
+    a.sessions.put("s", "ended", 20);
+    a.member.leave().await;
+    assert!(b.member.look(&id("s")).await.is_ok());
+    let owned = b.member.elsewhere(&id("s")).expect("it is known");
+    assert_eq!((state(&owned), owned.session.seq, owned.session.archived), ("ended", 20, 20));
+    assert!(is_whole(&archived(&b.member, "s", 0).await, 20));
+    // Without an engine it goes all the same.
+    b.link.cut(true);
+    let begun = tokio::time::Instant::now();
+    b.member.leave().await;
+    assert!(begun.elapsed() < HEARTBEAT, "{:?}", begun.elapsed());
 }

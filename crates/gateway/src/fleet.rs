@@ -10,9 +10,11 @@ mod rows;
 pub(crate) use peers::{ASK_AFTER, FORWARDED_BY, PeerClient};
 pub(crate) use rows::Listed;
 
+use crate::http::{fingerprint, hash_token};
 use crate::identity::Identity;
 use acpd_fleet::{Member, Owned, Sight};
-use acpd_host::{OfNode, Pending, iso8601, now_ms};
+use acpd_host::{Host, OfNode, Pending, iso8601, now_ms};
+use acpd_record::SessionId;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,6 +66,16 @@ impl Fleet {
         metrics::gauge!(LAG).set(self.member.lag() as f64);
     }
 
+    /// Finds out whether a session that is not here for a caller is another node's; whether that is known then.
+    pub(crate) async fn is_sure(&self, host: &Host, session: &SessionId, identity: &Identity) -> bool {
+        let is_elsewhere = || self.member.elsewhere(session).is_some();
+        if is_elsewhere() || host.find(session, |creator| identity.sees(creator)).await.is_ok() {
+            return true;
+        }
+        self.member.told().await;
+        is_elsewhere() || (!self.member.is_stale() && self.member.look(session).await.is_ok())
+    }
+
     /// Why what is known of other nodes may be old.
     pub(crate) fn trouble(&self) -> Option<String> {
         let is_stale = self.member.is_stale();
@@ -88,6 +100,13 @@ pub(crate) fn exists_for(owned: &Owned, identity: &Identity) -> bool {
         || owned.node.as_ref().is_some_and(|node| node.seers.iter().any(|seer| seer == fingerprint))
 }
 
+/// Whether a session of another node exists for a token that is meant for that node, whatever it is called there.
+pub(crate) fn exists_for_token(owned: &Owned, token: &str) -> bool {
+    let print = fingerprint(&hash_token(token));
+    owned.session.creator.as_ref().is_some_and(|creator| creator.fingerprint == print)
+        || owned.node.as_ref().is_some_and(|node| node.seers.contains(&print))
+}
+
 /// Where a session of another node is.
 pub(crate) fn of_node(owned: &Owned) -> OfNode {
     OfNode {
@@ -109,10 +128,8 @@ fn since(gone_for: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::{fingerprint, hash_token};
     use crate::identity::{Allowance, Scope};
     use acpd_fleet::{Creator, NodeId, NodeName, NodeRecord, SessionRecord};
-    use acpd_record::SessionId;
 
     fn caller(name: &str, secret: &str, scope: Scope) -> Identity {
         Identity::of_token(name, scope, true, Allowance::UNLIMITED).of_hash(&hash_token(secret))
@@ -143,6 +160,10 @@ mod tests {
         ] {
             let callers = [&ci, &other_ci, &root, &renamed, &local];
             assert_eq!(callers.map(|caller| exists_for(&session, caller)), exists, "{what}");
+            // Which tokens are meant for that node.
+            let by_token = ["one", "two", "three"].map(|token| exists_for_token(&session, token));
+            let [one, two, three, _, _] = exists;
+            assert_eq!(by_token, [one, two, three], "{what}");
         }
     }
 }

@@ -150,16 +150,18 @@ impl Relay {
 
     async fn take(&mut self, arrival: Arrival, host: Option<&Host>) {
         let Arrival::Line(line) = arrival else { return self.pass(arrival).await };
+        self.shared.access.fleet.member.told().await;
         // Whose session it is may not be known yet.
-        let member = &self.shared.access.fleet.member;
-        member.told().await;
-        let new = host.filter(|_| member.is_new());
+        let unknown = match host {
+            Some(host) => self.not_known(&line, host).await,
+            None => None,
+        };
         // An upstream that nothing needed may end just now: then there is another one.
         for _ in 0..2 {
             let said = self.shared.core().said(&line, |session| self.owner(session));
             match said {
                 Said::Here => {
-                    return match self.not_known_yet(&line, new).await {
+                    return match unknown {
                         Some((session, answer)) => {
                             let _gone = self.shared.outbox.about(&session).send(answer).await;
                         }
@@ -190,15 +192,16 @@ impl Relay {
         }
     }
 
-    /// What a request is answered for a session that is not here, where this node was not told yet what there is elsewhere when it
-    /// was looked for: who hears of none gives it up for good.
-    async fn not_known_yet(&self, line: &Bytes, new: Option<&Host>) -> Option<(SessionId, Bytes)> {
-        let (host, here) = (new?, self.shared.access.fleet.member.me().name);
+    /// Finds out whose the session of a request is that is not here. What it is answered where that cannot be said: a client that hears
+    /// of none gives it up for good.
+    async fn not_known(&self, line: &Bytes, host: &Host) -> Option<(SessionId, Bytes)> {
+        let fleet = &self.shared.access.fleet;
         let (id, session) = self.shared.core().request_for(line)?;
-        let found = host.find(&session, |_| true).await;
-        let is_here = !matches!(found, Err(HostError::UnknownSession { .. }));
-        let line = refusal::not_known_yet(&here, &session).to_line(&id);
-        (!is_here).then_some((session, line))
+        if fleet.is_sure(host, &session, &self.identity).await {
+            return None;
+        }
+        let line = refusal::not_known_yet(&fleet.member.me().name, &session).to_line(&id);
+        Some((session, line))
     }
 
     async fn pass(&self, arrival: Arrival) {

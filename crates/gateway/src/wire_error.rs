@@ -91,6 +91,7 @@ pub(crate) fn wire_error(error: &HostError) -> WireError {
         | HostError::Broken
         | HostError::Draining
         | HostError::Fenced
+        | HostError::OnNode { .. }
         | HostError::ShuttingDown => codes::INTERNAL_ERROR,
     };
     WireError::Own { code, message: one_line(error), data: data(error).map(Box::new) }
@@ -100,6 +101,7 @@ fn data(error: &HostError) -> Option<ErrorData> {
     let of = |id: &str| ErrorData { session_id: Some(id.to_owned()), ..ErrorData::default() };
     Some(match error {
         HostError::UnknownSession { id } | HostError::NotAttached { id } => of(id),
+        HostError::OnNode { id, node } => ErrorData { node: Some(node.clone()), ..of(id) },
         HostError::SessionEnded { id, info } => ErrorData { termination_info: Some(info.clone()), ..of(id) },
         HostError::Start { agent, info, .. } => {
             let (agent, termination_info) = (Some(agent.clone()), Some(info.clone()));

@@ -91,6 +91,9 @@ impl Host {
                 None => self.new_session(&agent, params, creator).await,
                 Some(source) => self.fork_session(source, &agent, params, creator).await,
             };
+            if let Ok(created) = &created {
+                self.shared.fleet.begun(created.session.id()).await;
+            }
             created.map_err(|error| (error, Some(agent)))
         })
     }

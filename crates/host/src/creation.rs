@@ -102,6 +102,10 @@ impl Host {
             Ok(Some(_)) => return Ok(Created::Before(id, place.spare.take())),
             Err(error) => return Err((error, place.spare.take())),
         }
+        let _claimed = match self.shared.fleet.claim(&id, &creator).await {
+            Ok(claimed) => claimed,
+            Err(error) => return Err((error, place.spare.take())),
+        };
         let beginning = Beginning { source: None, params, prompt: None, creator };
         match self.begin(place, beginning).await {
             // Another process was faster.
@@ -130,6 +134,7 @@ impl Host {
         if let Some(agent) = self.created_before(&id, &creation.creator).await? {
             return self.go_on_with(&id, agent, attempt, creation).await;
         }
+        let _claimed = self.shared.fleet.claim(&id, &creation.creator).await?;
         match self.create_now(creation).await {
             // Another process was faster.
             Err(HostError::Log(WriteError::Exists { .. })) => {

@@ -205,6 +205,14 @@ pub enum HostError {
          at another node"
     )]
     Fenced,
+    /// The session of a key is another node's.
+    #[error("a session was created under this key on node {node}; nothing was done: ask there")]
+    OnNode {
+        /// Its id.
+        id: String,
+        /// That node.
+        node: String,
+    },
     /// The host is shutting down.
     #[error("server shutting down; reload sessions after restart")]
     ShuttingDown,

@@ -1,18 +1,34 @@
-//! What a host is told by the fleet that it is in: the policy of sessions that name none, and that it is fenced.
+//! What a host is told by the fleet that it is in: the policy of sessions that name none, that it is fenced, and whose a session is that
+//! is to begin.
 //!
 //! Which session that concerns is decided here; when a node is fenced, and who takes sessions up, is decided in the fleet.
 //! Without a fleet every session is local and nothing is fenced.
 
 use crate::agent::Deadlines;
+use crate::creation::Held;
 use crate::error::HostError;
-use acpd_record::Partition;
+use crate::setup::Creator;
+use acpd_record::{Partition, SessionId};
+use acpd_supervisor::Pending;
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// What a fleet is asked and told of sessions that begin.
+pub trait Beginnings: Debug + Send + Sync {
+    /// Claims the id of a session that is to begin under a key of the token of this name; what is given is held until it has begun,
+    /// or will not. The error is the node that has claimed it.
+    fn claim<'a>(&'a self, id: &'a SessionId, token: Option<&'a str>) -> Pending<'a, Result<Held, String>>;
+
+    /// A session has begun. Other nodes know of it when this is done, unless that takes long.
+    fn begun<'a>(&'a self, id: &'a SessionId) -> Pending<'a, ()>;
+}
 
 /// What a host is told by its fleet.
 #[derive(Debug, Default)]
 pub(crate) struct FleetPart {
+    beginnings: OnceLock<Arc<dyn Beginnings>>,
     policies: Mutex<Option<Policies>>,
     pub(crate) fence: Fence,
     pub(crate) deadlines: Deadlines,
@@ -31,6 +47,28 @@ impl FleetPart {
     /// There is a fleet, in which sessions that name no policy have this one.
     pub(crate) fn set(&self, default: Partition, no_failover: Option<String>) {
         *self.policies.lock() = Some(Policies { default, no_failover });
+    }
+
+    /// It is asked and told of sessions that begin, from now on.
+    pub(crate) fn ask(&self, beginnings: Arc<dyn Beginnings>) {
+        let _was_asked_before = self.beginnings.set(beginnings);
+    }
+
+    /// Claims the id of a session that is to begin under a key.
+    ///
+    /// # Errors
+    /// When another node has it.
+    pub(crate) async fn claim(&self, id: &SessionId, creator: &Creator) -> Result<Option<Held>, HostError> {
+        let Some(beginnings) = self.beginnings.get() else { return Ok(None) };
+        let claimed = beginnings.claim(id, creator.token.as_deref()).await;
+        claimed.map(Some).map_err(|node| HostError::OnNode { id: id.to_string(), node })
+    }
+
+    /// A session has begun.
+    pub(crate) async fn begun(&self, id: &SessionId) {
+        if let Some(beginnings) = self.beginnings.get() {
+            beginnings.begun(id).await;
+        }
     }
 
     /// The policy of sessions that name none.

@@ -2,7 +2,7 @@
 
 use crate::agent::{AgentFinder, AgentStarter, Agents, MethodMemory};
 use crate::continuity::Continuity;
-use crate::fleet_part::FleetPart;
+use crate::fleet_part::{Beginnings, FleetPart};
 use crate::host_file::HostFile;
 use crate::recovery::Recovery;
 use crate::search::keep_indexing;
@@ -112,6 +112,12 @@ impl Host {
     /// if none can.
     pub fn in_fleet(&self, default: Partition, no_failover: Option<String>) {
         self.shared.fleet.set(default, no_failover);
+    }
+
+    /// Its fleet is asked whose a session under a key is before it begins, and told of each that has begun; said once, before there
+    /// are clients.
+    pub fn ask_fleet(&self, beginnings: Arc<dyn Beginnings>) {
+        self.shared.fleet.ask(beginnings);
     }
 
     /// The fleet may have given this node up, or has not: while it may, no session that another node may take up runs here. Those

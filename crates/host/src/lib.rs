@@ -93,6 +93,7 @@ pub use ends::Found;
 pub use error::{HostError, told_by_agent};
 pub use export::{ExportForm, SessionExport};
 pub use files::{FileError, FileRules, FileSlots, Files, FilesSpec};
+pub use fleet_part::Beginnings;
 pub use history_summary::{HistorySummary, LastTurnSummary, OfNode};
 pub use host::{Host, HostOptions};
 pub use host_file::{HostFile, HostFileError, KEEPERS};

@@ -26,7 +26,7 @@ pub struct Creator {
 impl Creator {
     /// The id of the session that it creates. Under a key it follows from the token and the key: the id is the claim, here
     /// and in every process of the state directory.
-    pub(crate) fn session_id(&self) -> SessionId {
+    pub fn session_id(&self) -> SessionId {
         match &self.key {
             Some(key) => crate::ids::keyed_session_id(self.token.as_deref(), key.as_str()),
             None => crate::ids::fresh_session_id(),

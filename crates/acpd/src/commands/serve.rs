@@ -200,7 +200,9 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         }
     }
     let may_leave = leaving == Leaving::HandOver || keeps_on_stop;
-    if let Some(fleet) = fleet.filter(|_| !may_leave) {
+    if let Some(fleet) = fleet
+        && !may_leave
+    {
         fleet.leave().await;
     }
     let agents = local.end_or_leave(may_leave, INITIATOR, &mut stops).await;

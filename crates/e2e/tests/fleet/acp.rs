@@ -5,7 +5,7 @@ use acpd_e2e::{Client, Message, until};
 use serde_json::json;
 
 /// An editor on `acpd stdio` of a node, with a token for the others.
-fn editor(node: &Node) -> Client {
+pub(crate) fn editor(node: &Node) -> Client {
     let mut command = node.scratch.command(acpd_e2e::acpd());
     command.args(["stdio", "--agent", "example", "--state-dir"]).arg(node.scratch.state());
     command.arg("--config").arg(node.scratch.config_file()).env("ACPD_TOKEN", ROOT);

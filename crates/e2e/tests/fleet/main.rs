@@ -6,6 +6,7 @@ mod archive;
 mod commands;
 mod doors;
 mod failover;
+mod keys;
 mod losing;
 mod nodes;
 mod placing;

@@ -8,6 +8,7 @@ use acpd_record::SessionId;
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often a node looks which of its sessions have changed.
@@ -16,6 +17,8 @@ const PACE: Duration = Duration::from_millis(250);
 const OVERLAP_MS: i64 = 1_000;
 /// Heartbeats after which it reads all: which are not there any more, and which changed long before that could be read.
 const LOOK_EVERY: u32 = 4;
+/// How long a node that leaves tells what has become of its sessions.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Entries that are written at a time.
 const AT_ONCE: usize = 32;
 
@@ -24,13 +27,15 @@ impl Member {
     pub(super) async fn publish(&self, local: &dyn Local) -> ! {
         let (mut since_ms, mut looked) = (0, None);
         loop {
-            tokio::time::sleep(PACE).await;
+            self.shared.passes.send_modify(|passes| *passes += 1);
+            let _hurried = tokio::time::timeout(PACE, self.shared.news.notified()).await;
             // Before that it is not known which entries are those of an earlier life.
             if self.is_new() {
                 continue;
             }
             let pause = self.shared.lease.heartbeat() * LOOK_EVERY;
             let is_look = looked.is_none_or(|looked| self.now().saturating_sub(looked) >= pause);
+            let over = self.claims_that_are_over();
             let rows = match local.changed(if is_look { i64::MIN } else { since_ms }).await {
                 Ok(rows) => rows,
                 Err(reason) => {
@@ -49,6 +54,7 @@ impl Member {
                 continue;
             }
             self.write().await;
+            self.settle(over).await;
             if let Some(there) = there {
                 self.remove(&there).await;
             }
@@ -68,6 +74,25 @@ impl Member {
         }
     }
 
+    /// Waits until the fleet knows of the own sessions what there is now, as far as the engine lets it within moments.
+    pub(super) async fn tell_all(&self) {
+        let mut passes = self.shared.passes.subscribe();
+        self.shared.is_leaving.store(true, Ordering::Relaxed);
+        let told = async {
+            // What is looked at now may have been looked at before the last change.
+            for _ in 0..2 {
+                self.shared.news.notify_one();
+                let _passed = passes.changed().await;
+            }
+            while !self.shared.published.lock().is_told() && !self.is_stale() {
+                let _passed = passes.changed().await;
+            }
+        };
+        if tokio::time::timeout(LAST_WORDS, told).await.is_err() {
+            tracing::debug!("the fleet was not told all of the sessions of this node");
+        }
+    }
+
     async fn write(&self) {
         let (me, engine) = (self.me(), &self.shared.engine);
         let put = |(record, expected): (SessionRecord, Expected)| async move {
@@ -78,7 +103,9 @@ impl Member {
             };
             (record, put, found)
         };
-        let due = self.shared.published.lock().due(&me, self.now(), self.shared.lease.heartbeat());
+        let is_leaving = self.shared.is_leaving.load(Ordering::Relaxed);
+        let heartbeat = if is_leaving { Duration::ZERO } else { self.shared.lease.heartbeat() };
+        let due = self.shared.published.lock().due(&me, self.now(), heartbeat);
         let mut writing = std::pin::pin!(stream::iter(due).map(put).buffer_unordered(AT_ONCE));
         while let Some((record, put, found)) = writing.next().await {
             match (put, found) {
@@ -105,7 +132,10 @@ impl Member {
         let me = self.me();
         {
             let watched = self.shared.directory.read();
-            let is_own = |session: &&Arc<SessionRecord>| session.node_id == me.id && !session.taking_up;
+            let claims = self.shared.claims.lock();
+            let is_own = |session: &&Arc<SessionRecord>| {
+                session.node_id == me.id && !session.taking_up && !claims.contains_key(&session.session)
+            };
             let of_earlier_lives = watched.directory.sessions().filter(is_own);
             let of_earlier_lives = of_earlier_lives.filter(|session| !there.contains(&session.session));
             let entry =

@@ -52,7 +52,7 @@ impl Acp {
     async fn exists(&self, session: &SessionId, identity: &Identity) -> bool {
         let fleet = self.shared.fleet();
         if let Some(fleet) = fleet {
-            fleet.member.told().await;
+            let _is_sure = fleet.is_sure(&self.shared.host, session, identity).await;
         }
         let elsewhere = fleet.and_then(|fleet| fleet.member.elsewhere(session));
         elsewhere.is_some_and(|owned| exists_for(&owned, identity))

@@ -10,7 +10,7 @@ use super::problem::{Kind, Problem};
 use super::rest::check_scope;
 use super::settings::Shared;
 use super::sse::Sse;
-use crate::fleet::{ASK_AFTER, FORWARDED_BY, Fleet, PeerClient, exists_for};
+use crate::fleet::{ASK_AFTER, FORWARDED_BY, Fleet, PeerClient, exists_for, exists_for_token};
 use crate::identity::{Identity, Scope};
 use acpd_fleet::{NodeName, NodeRecord, Owned};
 use acpd_record::SessionId;
@@ -30,7 +30,7 @@ const THERE: HeaderName = HeaderName::from_static("acpd-authorization");
 /// The node that has answered.
 const NODE: HeaderName = HeaderName::from_static("acpd-node");
 /// What is between two neighbours only, or was judged by this door: the page that called, and what it may read.
-const NOT_FORWARDED: [HeaderName; 10] = [
+const NOT_FORWARDED: [HeaderName; 11] = [
     header::CONNECTION,
     header::HOST,
     header::ORIGIN,
@@ -41,6 +41,7 @@ const NOT_FORWARDED: [HeaderName; 10] = [
     header::TRAILER,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
+    header::VARY,
 ];
 const KEEP_ALIVE: &str = "keep-alive";
 const OF_PAGES: &str = "access-control-";
@@ -72,13 +73,16 @@ pub(super) async fn forward(State(shared): State<Arc<Shared>>, request: Request,
     let Some(fleet) = shared.fleet() else { return next.run(request).await };
     let (mut parts, body) = request.into_parts();
     let asked = target(&mut parts).await.zip(parts.extensions.get::<Identity>().cloned());
-    let is_new = is_new(&shared, fleet, asked.as_ref()).await;
+    let is_sure = match &asked {
+        Some((Target::Session(id), identity)) => fleet.is_sure(&shared.host, id, identity).await,
+        _ => true,
+    };
     let sent = asked.as_ref().and_then(|(target, identity)| elsewhere(fleet, identity, &parts, target));
     match sent {
         None => {
             let answer = next.run(Request::from_parts(parts, body)).await;
             let is_unknown = answer.extensions().get() == Some(&Kind::SessionNotFound);
-            match asked.filter(|_| is_unknown).and_then(|asked| not_yet_here(fleet, is_new, &asked)) {
+            match asked.filter(|_| is_unknown).and_then(|asked| not_yet_here(fleet, is_sure, &asked)) {
                 Some(problem) => problem.into_response(),
                 None => answer,
             }
@@ -125,9 +129,11 @@ fn elsewhere(
     let mut lost = None;
     let (name, node, gone_since, session) = match target {
         Target::Session(id) => {
-            let owned = fleet.member.elsewhere(id).filter(|owned| exists_for(owned, identity))?;
+            let exists = |owned: &Owned| exists_for(owned, identity) || exists_there(owned, &parts.headers);
+            let owned = fleet.member.elsewhere(id).filter(exists)?;
             let since = crate::fleet::of_node(&owned).unreachable_since;
-            lost = Some(Lost(Box::new(owned.clone()))).filter(|_| is_in_archive(parts));
+            let is_read = is_in_archive(parts) && !owned.session.is_claim();
+            lost = is_read.then(|| Lost(Box::new(owned.clone())));
             let node = owned.node.map(Arc::unwrap_or_clone);
             (owned.session.node.clone(), node, since, Some(id.as_str()))
         }
@@ -166,23 +172,11 @@ fn elsewhere(
     node.map(|node| Ok(Way::Node(node)))
 }
 
-/// Whether this node was not told yet what there is, as it is when the request is judged. One for a session that it does not have
-/// waits for a moment.
-async fn is_new(shared: &Shared, fleet: &Fleet, asked: Option<&(Target, Identity)>) -> bool {
-    if fleet.member.is_new()
-        && let Some((Target::Session(id), identity)) = asked
-        && shared.host.find(id, |creator| identity.sees(creator)).await.is_err()
-    {
-        fleet.member.told().await;
-    }
-    fleet.member.is_new()
-}
-
 /// Why a session that this node does not have may be one all the same: who hears of none gives it up for good.
-fn not_yet_here(fleet: &Fleet, is_new: bool, (target, identity): &(Target, Identity)) -> Option<Problem> {
+fn not_yet_here(fleet: &Fleet, is_sure: bool, (target, identity): &(Target, Identity)) -> Option<Problem> {
     let Target::Session(id) = target else { return None };
-    if is_new {
-        let detail = "it is not on this node, which does not know yet what its fleet has; nothing was done";
+    if !is_sure {
+        let detail = "it is not on this node, which does not know now what its fleet has; nothing was done";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NoFleet, detail);
         return Some(problem.with(header::RETRY_AFTER, HeaderValue::from_static("5")).about(id.as_str()));
     }
@@ -190,6 +184,12 @@ fn not_yet_here(fleet: &Fleet, is_new: bool, (target, identity): &(Target, Ident
     let detail =
         "this node takes it up from one that is lost, and does not have all of it yet; nothing was done";
     Some(Problem::busy(detail).about(id.as_str()).on(&owned.session.node))
+}
+
+/// Whether a session exists for the token that the caller has for its node.
+fn exists_there(owned: &Owned, headers: &HeaderMap) -> bool {
+    let token = headers.get(THERE).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    token.is_some_and(|token| exists_for_token(owned, token))
 }
 
 /// Whether what a request is for can be read from the archive.
@@ -228,18 +228,17 @@ async fn send(fleet: &Fleet, node: NodeRecord, mut parts: Parts, body: Body) -> 
     if let Some(token) = parts.headers.remove(THERE) {
         parts.headers.insert(header::AUTHORIZATION, token);
     }
+    let only_reads = matches!(parts.method, Method::GET | Method::HEAD);
     let has_token = parts.headers.contains_key(header::AUTHORIZATION);
     let request = request(&fleet.member.me().name, parts, body);
     let answer = answered(&fleet.peers, &address, request).await.map_err(|reason| {
-        let detail = format!(
-            "node {} does not answer ({reason}); whether the request was done there is not known",
-            node.name
-        );
+        let done = if only_reads { "" } else { "; whether the request was done there is not known" };
+        let detail = format!("node {} does not answer ({reason}){done}", node.name);
         unreachable(&node.name, detail)
     })?;
     if answer.status() == StatusCode::UNAUTHORIZED && !has_token {
         let detail = format!(
-            "it is on node {}, where a token of that node is needed: set ACPD_TOKEN, or Authorization: Bearer TOKEN",
+            "it is on node {}, where a token of that node is needed: set ACPD_TOKEN, or Acpd-Authorization: Bearer TOKEN",
             node.name
         );
         return Err(Problem::new(StatusCode::UNAUTHORIZED, Kind::Unauthorized, detail).on(&node.name));

@@ -340,6 +340,10 @@ impl Problem {
             HostError::SearchOff => Self::new(StatusCode::CONFLICT, Kind::SearchOff, detail),
             HostError::Fenced => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::Fenced, detail)
                 .with(header::RETRY_AFTER, HeaderValue::from_static("5")),
+            HostError::OnNode { id, node } => {
+                let problem = Self::new(StatusCode::MISDIRECTED_REQUEST, Kind::NotHere, detail);
+                Self { node: Some(node.as_str().into()), ..problem }.about(id)
+            }
             HostError::Draining => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::Draining, detail),
             HostError::ShuttingDown => Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::ShuttingDown, detail),
             _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Internal, detail),

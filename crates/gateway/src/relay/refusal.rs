@@ -103,7 +103,7 @@ pub(super) fn misplaced(node: &NodeName, session: &SessionId) -> WireError {
 /// A request is for a session that this node does not have, and which may be one of another node all the same.
 pub(super) fn not_known_yet(here: &NodeName, session: &SessionId) -> WireError {
     let message =
-        format!("it is not on node {here}, which does not know yet what its fleet has; nothing was done");
+        format!("it is not on node {here}, which does not know now what its fleet has; nothing was done");
     about(codes::INTERNAL_ERROR, message, (here, session), None)
 }
 

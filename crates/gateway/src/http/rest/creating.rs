@@ -245,13 +245,20 @@ pub(super) async fn create(
     let key = body::key(&headers)?;
     let body = body::read(&shared, &headers, body).await?;
     let wanted: CreateBody<'_> = body::parse(&body)?;
-    let agent = wanted.agent.as_deref();
-    let asked = placing::Asked { agent, node: wanted.node.as_deref(), labels: wanted.labels.as_deref() };
-    if let Some(elsewhere) = placing::elsewhere(&shared, &headers, &asked, &body).await {
-        return elsewhere;
-    }
     let key = key.and_then(|key| RequestKey::new(key, serde_json::from_slice(&body).ok()?));
     let client = caller(&identity, &headers);
+    let creator = Creator { client: client.name.clone(), token: identity.name().cloned(), key };
+    let agent = wanted.agent.as_deref();
+    let asked = placing::Asked { agent, node: wanted.node.as_deref(), labels: wanted.labels.as_deref() };
+    match placing::created_before(&shared, &identity, &headers, &creator, &body).await {
+        placing::Keyed::There(answer) => return answer,
+        placing::Keyed::Here => {}
+        placing::Keyed::New => {
+            if let Some(elsewhere) = placing::elsewhere(&shared, &headers, &asked, &body).await {
+                return elsewhere;
+            }
+        }
+    }
     let agent = wanted.agent.clone().unwrap_or_else(|| shared.settings().default_agent.clone());
     let params = wanted.params()?;
     let begins = Some(Begins { params: &params, unless_live: false });
@@ -260,7 +267,7 @@ pub(super) async fn create(
         agent: agent.clone(),
         cwd: directory(&wanted.cwd),
         params,
-        creator: Creator { client: client.name.clone(), token: identity.name().cloned(), key },
+        creator,
         prompt: wanted.prompt.map(|prompt| prompt_content(prompt).into_owned()),
         client,
         admit: {

@@ -3,8 +3,10 @@
 use super::super::forwarding;
 use super::super::problem::{Kind, Problem};
 use super::super::settings::Shared;
-use crate::fleet::FORWARDED_BY;
-use acpd_fleet::{NodeName, Wanted};
+use crate::fleet::{FORWARDED_BY, exists_for, of_node};
+use crate::identity::Identity;
+use acpd_fleet::{NodeName, NodeRecord, Wanted};
+use acpd_host::{Creator, HostError, OfNode};
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -14,6 +16,53 @@ pub(super) struct Asked<'a> {
     pub(super) agent: Option<&'a str>,
     pub(super) node: Option<&'a str>,
     pub(super) labels: Option<&'a [String]>,
+}
+
+/// Whose the session is that a request creates under its key.
+pub(super) enum Keyed {
+    /// Of no node that this one knows of.
+    New,
+    /// Of this one: it was created before.
+    Here,
+    /// Of another one, whose answer this is.
+    There(Result<Response, Problem>),
+}
+
+/// Finds the session that the same request has created before. A request that another node has sent here is judged there.
+pub(super) async fn created_before(
+    shared: &Shared,
+    identity: &Identity,
+    headers: &HeaderMap,
+    creator: &Creator,
+    body: &Bytes,
+) -> Keyed {
+    let (Some(fleet), Some(key)) = (shared.fleet(), &creator.key) else { return Keyed::New };
+    if headers.contains_key(&FORWARDED_BY) {
+        return Keyed::New;
+    }
+    let id = creator.session_id();
+    // Where that cannot be found out, the fleet is asked once more when the session begins.
+    let _is_sure = fleet.is_sure(&shared.host, &id, identity).await;
+    let Some(owned) = fleet.member.elsewhere(&id) else {
+        let is_here = shared.host.find(&id, |_| true).await.is_ok();
+        return if is_here { Keyed::Here } else { Keyed::New };
+    };
+    if !exists_for(&owned, identity) {
+        return Keyed::There(Err(Problem::of_host(&HostError::KeyReused { key: key.as_str().to_owned() })));
+    }
+    let OfNode { node, unreachable_since, .. } = of_node(&owned);
+    Keyed::There(match (owned.node, unreachable_since) {
+        (Some(node), None) => {
+            forwarding::create(fleet, NodeRecord::clone(&node), headers, body.clone()).await
+        }
+        (_, since) => {
+            let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
+            let detail = format!(
+                "this was asked of node {node} under this key, and that cannot be reached{since}; nothing was done"
+            );
+            Err(forwarding::unreachable(&owned.session.node, detail).about(id.as_str()))
+        }
+    })
 }
 
 /// The answer of another node, if one is to create the session. A node that refuses is followed by the next; one that does not
@@ -29,6 +78,7 @@ pub(super) async fn elsewhere(
         let detail = "node, labels: this daemon is in no fleet; leave them out";
         return is_placed.then(|| Err(Problem::bad_request(detail)));
     };
+    fleet.member.told().await;
     let me = fleet.member.me();
     // Another node has chosen this one.
     if headers.contains_key(&FORWARDED_BY) || !(is_placed || me.draining) {
