@@ -200,7 +200,7 @@ impl Member {
 
     /// All nodes by name, this one too.
     pub fn nodes(&self) -> Vec<Sight> {
-        let (now, lease) = (self.now(), self.judging());
+        let (now, lease, me) = (self.now(), self.judging(), self.me());
         let watched = self.shared.directory.read();
         let directory = &watched.directory;
         let mut counts: HashMap<_, (usize, usize)> = HashMap::new();
@@ -210,6 +210,8 @@ impl Member {
         }
         let sight = |(record, reach): (&Arc<NodeRecord>, Reach)| {
             let (sessions, live) = counts.get(&record.id).copied().unwrap_or_default();
+            // What is so here may not have been told yet.
+            let record = if record.id == me.id { &me } else { record };
             Sight {
                 record: NodeRecord::clone(record),
                 gone_for: gone_for(reach.gone_since(now, lease), now),

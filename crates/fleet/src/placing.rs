@@ -15,21 +15,28 @@ pub struct Wanted {
     pub node: Option<NodeName>,
 }
 
-/// Why no node takes a session; each node and why.
+/// Why no node takes a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused(pub Vec<(NodeName, &'static str)>);
+pub enum Refused {
+    /// Each node that was asked for, and why.
+    Each(Vec<(NodeName, &'static str)>),
+    /// No node has the name that is wanted; those that there are.
+    NoSuchNode(NodeName, Vec<NodeName>),
+}
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(nodes) = self;
-        if nodes.is_empty() {
-            return f.write_str("the fleet has no nodes");
+        match self {
+            Self::Each(nodes) if nodes.is_empty() => f.write_str("the fleet has no nodes"),
+            Self::Each(nodes) => {
+                let each = nodes.iter().map(|(node, why)| format!("{node} {why}"));
+                f.write_str(&each.collect::<Vec<_>>().join(", "))
+            }
+            Self::NoSuchNode(wanted, nodes) => {
+                let names: Vec<&str> = nodes.iter().map(NodeName::as_str).collect();
+                write!(f, "no node is called {wanted}; the fleet has {}", names.join(", "))
+            }
         }
-        for (number, (node, why)) in nodes.iter().enumerate() {
-            let comma = if number == 0 { "" } else { ", " };
-            write!(f, "{comma}{node} {why}")?;
-        }
-        Ok(())
     }
 }
 
@@ -45,10 +52,9 @@ pub(crate) fn place(
     is_gone: impl Fn(Reach) -> bool,
 ) -> Result<Vec<NodeName>, Refused> {
     let (mut nodes, mut refused) = (Vec::new(), Vec::new());
-    for (node, reach) in directory.nodes() {
-        let why = if wanted.node.as_ref().is_some_and(|name| *name != node.name) {
-            "is not the one that is wanted"
-        } else if is_gone(reach) {
+    let is_meant = |name: &NodeName| wanted.node.as_ref().is_none_or(|wanted| wanted == name);
+    for (node, reach) in directory.nodes().filter(|(node, _)| is_meant(&node.name)) {
+        let why = if is_gone(reach) {
             "cannot be reached"
         } else if node.draining {
             "takes no new sessions"
@@ -65,9 +71,13 @@ pub(crate) fn place(
         refused.push((node.name.clone(), why));
     }
     nodes.sort_by_key(|node| (std::cmp::Reverse(node.room), node.name != *asked, node.name.clone()));
-    match nodes.is_empty() {
-        true => Err(Refused(refused)),
-        false => Ok(nodes.into_iter().map(|node| node.name.clone()).collect()),
+    match (&wanted.node, nodes.is_empty()) {
+        (_, false) => Ok(nodes.into_iter().map(|node| node.name.clone()).collect()),
+        (Some(name), true) if refused.is_empty() => {
+            let there = directory.nodes().map(|(node, _)| node.name.clone());
+            Err(Refused::NoSuchNode(name.clone(), there.collect()))
+        }
+        (_, true) => Err(Refused::Each(refused)),
     }
 }
 
@@ -124,7 +134,8 @@ mod tests {
              e cannot be reached, f has no room"
         );
         let none = place(&Directory::new(), &Wanted::default(), &name("a"), is_gone);
-        assert_eq!(none, Err(Refused(Vec::new())));
-        assert_eq!(Refused(Vec::new()).to_string(), "the fleet has no nodes");
+        assert_eq!(none.map_err(|why| why.to_string()), Err("the fleet has no nodes".to_owned()));
+        assert_eq!(of(&wanted("", &[], Some("x"))), "no node is called x; the fleet has a, b, c, d, e, f");
+        assert_eq!(of(&wanted("", &[], Some("d"))), "d takes no new sessions");
     }
 }

@@ -25,9 +25,10 @@ fn sessions_go_where_they_are_wanted() {
     });
     let (status, most) = of(json!({"labels": []}));
     assert_eq!((status, &most["node"]), (201, &json!("a")), "{most}");
-    for (wanted, why) in
-        [(json!({"labels": ["gpu"]}), "has not all the labels"), (json!({"node": "x"}), "is not the one")]
-    {
+    for (wanted, why) in [
+        (json!({"labels": ["gpu"]}), "has not all the labels"),
+        (json!({"node": "x"}), "no node is called x; the fleet has a, b"),
+    ] {
         let (status, refused) = of(wanted);
         let detail = refused["detail"].as_str().expect("why");
         assert!(status == 503 && detail.contains(why), "{refused}");
