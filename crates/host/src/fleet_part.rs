@@ -17,8 +17,8 @@ use std::sync::{Arc, OnceLock};
 
 /// What a fleet is asked and told of sessions that begin.
 pub trait Beginnings: Debug + Send + Sync {
-    /// Claims the id of a session that is to begin under a key of the token of this name; what is given is held until it has begun,
-    /// or will not. The error is the node that has claimed it.
+    /// Claims the id of a session that is to begin under a key of the token of this name; what it returns is held until the
+    /// session has begun, or will not. The error is the node that has claimed it.
     fn claim<'a>(&'a self, id: &'a SessionId, token: Option<&'a str>) -> Pending<'a, Result<Held, String>>;
 
     /// A session has begun. Other nodes know of it when this is done, unless that takes long.

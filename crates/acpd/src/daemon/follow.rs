@@ -186,7 +186,7 @@ impl Follower {
         if event.id.is_none() {
             if event.kind == "closed" {
                 let told: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
-                let text = |key: &str| line(told[key].as_str().unwrap_or_default(), 100);
+                let text = |key: &str| line(told[key].as_str().unwrap_or_default(), 300);
                 let words = [text("reason"), text("detail")].into_iter().filter(|text| !text.is_empty());
                 let why = format!("the daemon closed the stream: {}", words.collect::<Vec<_>>().join(", "));
                 let lost = self.lost(&why);

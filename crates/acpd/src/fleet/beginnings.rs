@@ -5,7 +5,7 @@ use acpd_fleet::{Claim, Creator, Member};
 use acpd_host::{Beginnings, Held, Pending};
 use acpd_record::SessionId;
 
-/// Who asks for this node.
+/// What the fleet is asked with.
 #[derive(Debug)]
 pub(super) struct FleetBeginnings {
     pub(super) member: Member,

@@ -47,7 +47,7 @@ impl Drop for Claimed {
 }
 
 impl Member {
-    /// Claims the id of a session that is to begin here, for who creates it.
+    /// Claims the id of a session that is to begin here, created by a token or without one.
     pub async fn claim(&self, session: &SessionId, creator: Option<Creator>) -> Claim {
         self.told().await;
         if self.is_stale() {
