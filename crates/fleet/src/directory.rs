@@ -60,6 +60,10 @@ impl Directory {
                 if let Some((nodes, _)) = &mut self.told {
                     nodes.insert(record.name.clone());
                 }
+                if record.removed {
+                    self.nodes.remove(&record.name);
+                    return;
+                }
                 let known = self.nodes.get(&record.name).map(|node| node.revision);
                 if known.is_none_or(|known| known < revision) {
                     let node =
@@ -144,15 +148,6 @@ impl Directory {
         let node = self.nodes.get(&session.node).filter(|node| node.record.id == session.node_id);
         node.map_or(Duration::ZERO, |node| node.heard)
     }
-
-    /// Forgets a node that is gone and owns nothing any more.
-    pub fn forget(&mut self, name: &NodeName) {
-        let owns = self.sessions.values().any(|(session, _)| session.node == *name);
-        let is_gone = self.nodes.get(name).is_some_and(|node| matches!(node.reach, Reach::Gone(_)));
-        if is_gone && !owns {
-            self.nodes.remove(name);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -232,8 +227,9 @@ mod tests {
             "the newer one stays"
         );
         assert_eq!(directory.node(&two.name).map(|(_, reach)| reach), Some(Reach::Gone(seconds(4))));
-        directory.forget(&two.name);
-        directory.forget(&one.name);
+        let removed = NodeRecord { removed: true, ..two.clone() };
+        directory.apply(told(&removed, 9), seconds(5));
+        directory.apply(Change::NodeGone(two.name.clone()), seconds(6));
         assert_eq!(directory.nodes().map(|(node, _)| node.name.as_str()).collect::<Vec<_>>(), ["a"]);
     }
 }

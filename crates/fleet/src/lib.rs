@@ -23,7 +23,7 @@ pub use directory::{Directory, Reach};
 pub use engine::{Change, Changes, Engine, EngineError, Expected, Pending, Revision, epoch_of};
 pub use history::History;
 pub use lease::{Lease, Standing};
-pub use member::{Claim, Claimed, Fence, Local, Member, Owned, Sight};
+pub use member::{Claim, Claimed, Fence, Local, Member, NotRemoved, Owned, Removed, Sight};
 pub use memory::Memory;
 pub use name::{NodeName, NodeNameError};
 pub use placing::{Refused, Wanted};

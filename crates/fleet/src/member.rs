@@ -10,9 +10,11 @@ mod claiming;
 mod fencing;
 mod following;
 mod publishing;
+mod removing;
 mod taking_up;
 
 pub use claiming::{Claim, Claimed};
+pub use removing::{NotRemoved, Removed};
 
 use crate::archive::Run;
 use crate::directory::{Directory, Reach};

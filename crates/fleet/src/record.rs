@@ -42,6 +42,9 @@ pub struct NodeRecord {
     /// It takes no new sessions.
     #[serde(default)]
     pub draining: bool,
+    /// It is gone for good: an operator has removed it, and all nodes forget it.
+    #[serde(default)]
+    pub removed: bool,
     /// Fingerprints of the tokens that see all its sessions, also while it is gone.
     #[serde(default)]
     pub seers: Vec<String>,
@@ -60,6 +63,7 @@ impl NodeRecord {
             agents: Vec::new(),
             room: 0,
             draining: false,
+            removed: false,
             seers: Vec::new(),
         }
     }

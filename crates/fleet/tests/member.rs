@@ -2,7 +2,7 @@
 
 use acpd_fleet::{
     Claim, Engine, Expected, Fence, History, Lease, Local, Member, Memory, NodeId, NodeName, NodeRecord,
-    Owned, Partition, Pending, Piece, Row, Run, SessionRecord, epoch_of,
+    NotRemoved, Owned, Partition, Pending, Piece, Removed, Row, Run, SessionRecord, epoch_of,
 };
 use acpd_record::SessionId;
 use parking_lot::Mutex;
@@ -621,4 +621,45 @@ async fn a_node_that_leaves_has_told_all() {
     let begun = tokio::time::Instant::now();
     b.member.leave().await;
     assert!(begun.elapsed() < HEARTBEAT, "{:?}", begun.elapsed());
+}
+
+// design fleet: a node that is gone for good is removed with its sessions, at every node; one that is there is not
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_gone_for_good_is_removed() {
+    let memory = Memory::new(LEASE);
+    let (of_a, of_b, of_c) = (Arc::default(), Arc::default(), Arc::default());
+    let a = node(&memory, "a", "1", "x", &of_a);
+    let (b, c) = (node(&memory, "b", "2", "x", &of_b), node(&memory, "c", "3", "x", &of_c));
+    for session in ["s", "t"] {
+        a.sessions.put(session, "idle", 9);
+        until("it is known", || c.member.elsewhere(&id(session))).await;
+    }
+    until("it is archived", || (a.member.lag() == 0).then_some(())).await;
+    let remove = async |called: &str| b.member.remove_node(&name(called)).await;
+    assert_eq!(remove("a").await, Err(NotRemoved::There));
+    assert_eq!(remove("b").await, Err(NotRemoved::There), "it is itself");
+    assert_eq!(remove("x").await, Err(NotRemoved::Unknown));
+    a.kill();
+    until("it is lost", || b.member.gone_for(&name("a"))).await;
+    assert_eq!(remove("a").await, Ok(Removed { sessions: 2, left: 0 }));
+    for of in [&b, &c] {
+        until("it is forgotten", || of.member.node(&name("a")).is_none().then_some(())).await;
+        until("so are its sessions", || of.member.sessions_elsewhere(|_| true).is_empty().then_some(()))
+            .await;
+    }
+    assert_eq!(archived(&c.member, "s", 0).await, []);
+    assert_eq!(remove("a").await, Err(NotRemoved::Unknown));
+    // It comes back all the same.
+    let of_a = Arc::clone(&a.sessions);
+    drop(a);
+    let again = node(&memory, "a", "1", "y", &of_a);
+    until("it is there", || b.member.elsewhere(&id("s")).filter(|owned| owned.gone_for.is_none())).await;
+    again.kill();
+    until("it is lost", || b.member.gone_for(&name("a"))).await;
+    // Another one has its name.
+    let other = node(&memory, "a", "4", "x", &Arc::default());
+    until("it is there", || b.member.gone_for(&name("a")).is_none().then_some(())).await;
+    assert_eq!(remove("a").await, Ok(Removed { sessions: 2, left: 0 }));
+    assert_eq!(b.member.gone_for(&name("a")), None, "it stays");
+    drop(other);
 }

@@ -10,7 +10,6 @@ mod rows;
 pub(crate) use peers::{ASK_AFTER, FORWARDED_BY, PeerClient};
 pub(crate) use rows::Listed;
 
-use crate::http::{fingerprint, hash_token};
 use crate::identity::Identity;
 use acpd_fleet::{Member, Owned, Sight};
 use acpd_host::{Host, OfNode, Pending, iso8601, now_ms};
@@ -100,11 +99,10 @@ pub(crate) fn exists_for(owned: &Owned, identity: &Identity) -> bool {
         || owned.node.as_ref().is_some_and(|node| node.seers.iter().any(|seer| seer == fingerprint))
 }
 
-/// Whether a session of another node exists for a token that is meant for that node, whatever it is called there.
-pub(crate) fn exists_for_token(owned: &Owned, token: &str) -> bool {
-    let print = fingerprint(&hash_token(token));
-    owned.session.creator.as_ref().is_some_and(|creator| creator.fingerprint == print)
-        || owned.node.as_ref().is_some_and(|node| node.seers.contains(&print))
+/// Whether a session of another node exists for the token of this fingerprint, which is meant for that node, whatever it is called there.
+pub(crate) fn exists_for_token(owned: &Owned, fingerprint: &str) -> bool {
+    owned.session.creator.as_ref().is_some_and(|creator| creator.fingerprint == fingerprint)
+        || owned.node.as_ref().is_some_and(|node| node.seers.iter().any(|seer| seer == fingerprint))
 }
 
 /// Where a session of another node is.
@@ -128,6 +126,7 @@ fn since(gone_for: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::{fingerprint, hash_token};
     use crate::identity::{Allowance, Scope};
     use acpd_fleet::{Creator, NodeId, NodeName, NodeRecord, SessionRecord};
 
@@ -161,7 +160,8 @@ mod tests {
             let callers = [&ci, &other_ci, &root, &renamed, &local];
             assert_eq!(callers.map(|caller| exists_for(&session, caller)), exists, "{what}");
             // Which tokens are meant for that node.
-            let by_token = ["one", "two", "three"].map(|token| exists_for_token(&session, token));
+            let by_token = ["one", "two", "three"]
+                .map(|token| exists_for_token(&session, &fingerprint(&hash_token(token))));
             let [one, two, three, _, _] = exists;
             assert_eq!(by_token, [one, two, three], "{what}");
         }

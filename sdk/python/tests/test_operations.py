@@ -228,7 +228,7 @@ async def test_the_daemon_tells_of_itself(client: AcpdClient) -> None:
 
 # contract 7.3: a daemon of its own is in no fleet, and says so
 async def test_a_daemon_of_its_own_has_no_nodes(client: AcpdClient) -> None:
-    for asked in (client.nodes(), client.drain_node("a"), client.undrain_node("a")):
+    for asked in (client.nodes(), client.drain_node("a"), client.undrain_node("a"), client.remove_node("a")):
         with pytest.raises(ProblemError) as refused:
             await asked
         assert (refused.value.status, refused.value.name) == (409, "no_fleet")

@@ -305,6 +305,15 @@ export class AcpdClient {
     return this.#http.json({ method: "POST", path, signal: options.signal });
   }
 
+  /**
+   * Removes a node of the fleet that is gone for good, with its sessions and their archive. Where sessions are `left`, the next call goes on.
+   * Fails with `node_reachable` when it is there.
+   */
+  removeNode(name: string, options: CallOptions = {}): Promise<types.RemovedNode> {
+    const path = `/v1/nodes/${encodeURIComponent(name)}`;
+    return this.#http.json({ method: "DELETE", path, signal: options.signal });
+  }
+
   /** The last hour of the daemon, and what is there now. */
   stats(options: CallOptions = {}): Promise<types.Stats> {
     return this.#get("/v1/stats", options);

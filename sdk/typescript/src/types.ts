@@ -34,6 +34,7 @@ export type {
   Ready,
   Reason,
   Reloaded,
+  RemovedNode,
   Scope,
   SearchHit,
   SearchPage,

@@ -187,7 +187,7 @@ test("the daemon", async () => {
   expect(await client.checkAgent("example")).toMatchObject({ ok: true });
   expect(await client.reload()).toMatchObject({ agents: 1 });
   // One of its own is in no fleet.
-  for (const ask of [() => client.listNodes(), () => client.drainNode("a"), () => client.undrainNode("a")]) {
+  for (const ask of [() => client.listNodes(), () => client.drainNode("a"), () => client.undrainNode("a"), () => client.removeNode("a")]) {
     await expect(ask()).rejects.toMatchObject({ code: "no_fleet", status: 409 });
   }
   expect(await client.prune({ olderThanMs: 3_600_000, dryRun: true })).toEqual({ sessions: [] });

@@ -27,11 +27,12 @@ const MILD_OPERATIONS: &str = "--include-method GET --include-operation-id promp
 /// Nothing tells which event of a session asks something, and the first to cancel a turn closes it; no lines that are made up
 /// are an export; a code is given to the owner at the Unix socket; a text that is made up has no word; directories and agents
 /// that are made up are not there; a hand-over turns others away for a moment; and this daemon is in no fleet. Tests of acpd's own show these operations.
-const NOT_MADE_UP: [&str; 12] = [
+const NOT_MADE_UP: [&str; 13] = [
     "POST /v1/handover",
     "POST /v1/codes",
     "POST /v1/open",
     "GET /v1/nodes",
+    "DELETE /v1/nodes/{name}",
     "POST /v1/nodes/{name}/drain",
     "POST /v1/nodes/{name}/undrain",
     "POST /v1/prune",

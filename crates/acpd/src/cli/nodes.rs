@@ -36,6 +36,15 @@ Examples:
 Examples:
   acpd nodes undrain build-1")]
     Undrain(NodeAct),
+    /// Remove a node that is gone for good, with its sessions and their history in the archive
+    #[command(after_help = "\
+Only one that cannot be reached. What is to be kept is exported before (acpd sessions export ID). It needs a token in ACPD_TOKEN \
+that is admin on that node, or sees all of its sessions there. A node that comes back all the same is in the fleet again.
+
+Examples:
+  acpd sessions list --json | jq -r '.sessions[] | select(.node == \"build-1\") | .sessionId'
+  acpd nodes remove build-1")]
+    Remove(NodeAct),
 }
 
 /// `acpd nodes drain`

@@ -14,6 +14,7 @@ use crate::view::{Cell, Column, Cut, Paint, Tone, age, table};
 use acpd_host::chain;
 use http::Method;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -27,6 +28,7 @@ pub(crate) async fn nodes(args: Nodes) -> Result<(), Failure> {
     match args {
         Nodes::List { json, which } => list(json, which).await,
         Nodes::Drain(drain) => drained(drain).await,
+        Nodes::Remove(node) => removed(node).await,
         Nodes::Undrain(node) => {
             let (daemon, name, json) = chosen(node).await?;
             let told = act(&daemon, &name, "undrain").await?;
@@ -109,7 +111,17 @@ fn cells(node: &Node, now: Timestamp) -> [Cell; 7] {
 }
 
 async fn act(daemon: &Daemon, name: &str, what: &str) -> Result<Box<RawValue>, Failure> {
-    match daemon.ask(Method::POST, &format!("/v1/nodes/{}/{what}", encoded(name))).await {
+    known_node(daemon, name, Method::POST, &format!("/v1/nodes/{}/{what}", encoded(name))).await
+}
+
+/// What is asked of a node; one that is not there is told with those that are.
+async fn known_node<T: DeserializeOwned>(
+    daemon: &Daemon,
+    name: &str,
+    method: Method,
+    path: &str,
+) -> Result<T, Failure> {
+    match daemon.ask(method, path).await {
         // Where the list is not told either, that says most.
         Err(error) if error.is_not_found() => match daemon.nodes().await {
             Ok(known) => Err(no_such_node(name, &known)),
@@ -117,6 +129,39 @@ async fn act(daemon: &Daemon, name: &str, what: &str) -> Result<Box<RawValue>, F
         },
         done => Ok(done?),
     }
+}
+
+/// What was removed with a node.
+#[derive(serde::Deserialize)]
+struct Removed {
+    sessions: u64,
+    left: u64,
+}
+
+/// Removes a node that is gone for good. Each request removes what it can within seconds.
+async fn removed(node: NodeAct) -> Result<(), Failure> {
+    let (daemon, name, json) = chosen(node).await?;
+    let path = format!("/v1/nodes/{}", encoded(&name));
+    let mut sessions = 0;
+    loop {
+        let done: Removed = known_node(&daemon, &name, Method::DELETE, &path).await?;
+        sessions += done.sessions;
+        if done.left == 0 {
+            break;
+        }
+        if done.sessions == 0 {
+            let left = done.left;
+            return Err(Failure::Failed(format!("{left} sessions could not be removed; try again")));
+        }
+        print_remark(&format!("{} sessions left", done.left));
+    }
+    let text = format!("{} is removed, with {}", line(&name, 64), counted(sessions));
+    let told = serde_json::json!({"sessions": sessions, "left": 0}).to_string();
+    print(if json { &told } else { &text }).map(drop)
+}
+
+fn counted(sessions: u64) -> String {
+    if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") }
 }
 
 /// Has a node take no new sessions, and waits until those that it has are over.

@@ -1,6 +1,6 @@
 //! Nodes and servers that are lost: what is said, how soon, and what goes on.
 
-use crate::nodes::{Fleet, LEASE_MS, Node, ROOT};
+use crate::nodes::{Fleet, LEASE_MS, Node, ROOT, token};
 use acpd_e2e::{Deadline, Http, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -48,6 +48,36 @@ fn a_node_that_was_killed_is_shown_and_comes_back() {
     node.daemon = node.scratch.serve();
     fleet.nodes[1].sees(&session, "it is back", |listed| listed["reachable"] == true);
     until("it answers", || (fleet.nodes[1].get(&path).status == 200).then_some(()));
+}
+
+// design fleet: a node that is gone for good is removed, by a token with rights there; it takes its sessions and their history along
+#[test]
+fn a_node_that_is_gone_for_good_is_removed() {
+    let more = token("guest", "admin-of-b-only", "admin");
+    let mut fleet = Fleet::start(&[("a", ""), ("b", &more), ("c", "")]);
+    let session = fleet.nodes[0].create(&json!({"prompt": "hello"}));
+    fleet.nodes[1].sees(&session, "its turn has ended", |listed| listed["state"] == "idle");
+    let remove = |node: &Node, token: &str, name: &str| {
+        let answer = node.ask_as(token, "DELETE", &format!("/v1/nodes/{name}"), &Value::Null);
+        (answer.status, answer.json())
+    };
+    let (status, there) = remove(&fleet.nodes[1], ROOT, "a");
+    assert_eq!((status, there["type"].as_str()), (409, Some("urn:sandbox-agent:error:node_reachable")));
+    assert_eq!(remove(&fleet.nodes[1], ROOT, "x").0, 404);
+    fleet.nodes[0].daemon.kill();
+    let [_, b, c] = &fleet.nodes[..] else { panic!("there are three") };
+    until("it is lost", || (b.knows("a")["reachable"] == false).then_some(()));
+    assert_eq!(remove(b, "admin-of-b-only", "a").0, 403, "no right is gained");
+    let mut command = b.scratch.command(acpd_e2e::acpd());
+    command.args(["nodes", "remove", "a", "--config"]).arg(b.scratch.config_file());
+    command.arg("--state-dir").arg(b.scratch.state()).env("ACPD_TOKEN", ROOT);
+    let removed = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&removed.stdout);
+    assert_eq!(said, "a is removed, with 1 session\n", "{}", String::from_utf8_lossy(&removed.stderr));
+    for node in [b, c] {
+        until("it is forgotten", || (node.known().len() == 2 && node.lists("").is_empty()).then_some(()));
+        assert_eq!(node.get(&format!("/v1/sessions/{session}/events")).status, 404);
+    }
 }
 
 // design fleet: a node that is stopped takes connections and says nothing; what asks for it is answered all the same

@@ -56,6 +56,7 @@ impl Member {
             let found = engine.node(&record.name).await.map_err(|error| error.to_string())?;
             let revision = match found {
                 None => None,
+                Some((found, revision)) if found.removed => Some(revision),
                 Some((found, _)) if found.id != record.id => {
                     let at = found.address.as_deref().unwrap_or("an unknown address");
                     return Err(format!(

@@ -10,6 +10,7 @@ use super::problem::{Kind, Problem};
 use super::rest::check_scope;
 use super::settings::Shared;
 use super::sse::Sse;
+use super::tokens::{fingerprint, hash_token};
 use crate::fleet::{ASK_AFTER, FORWARDED_BY, Fleet, PeerClient, exists_for, exists_for_token};
 use crate::identity::{Identity, Scope};
 use acpd_fleet::{NodeName, NodeRecord, Owned};
@@ -188,8 +189,13 @@ fn not_yet_here(fleet: &Fleet, is_sure: bool, (target, identity): &(Target, Iden
 
 /// Whether a session exists for the token that the caller has for its node.
 fn exists_there(owned: &Owned, headers: &HeaderMap) -> bool {
+    fingerprint_there(headers).is_some_and(|fingerprint| exists_for_token(owned, &fingerprint))
+}
+
+/// The fingerprint of the caller's token for other nodes, if that is not the one for this door.
+pub(super) fn fingerprint_there(headers: &HeaderMap) -> Option<String> {
     let token = headers.get(THERE).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    token.is_some_and(|token| exists_for_token(owned, token))
+    token.map(|token| fingerprint(&hash_token(token)))
 }
 
 /// Whether what a request is for can be read from the archive.

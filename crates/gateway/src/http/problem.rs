@@ -100,6 +100,7 @@ kinds! {
     NoFleet = "no_fleet",
     /// No node of the fleet takes it.
     NoNode = "no_node",
+    NodeReachable = "node_reachable",
     /// The node that has it does not answer.
     NodeUnreachable = "node_unreachable",
     /// Nothing that the client takes can be given.

@@ -52,7 +52,7 @@ const VERSIONS: [&str; 2] = ["/v1", "/v2"];
 type Route = (MethodFilter, &'static str, fn(MethodFilter) -> MethodRouter<Arc<Shared>>);
 
 /// What needs a token. `tests/operations.rs` has what each is for.
-const ROUTES: [Route; 27] = [
+const ROUTES: [Route; 28] = [
     (MethodFilter::GET, "/sessions", |method| on(method, sessions::list)),
     (MethodFilter::POST, "/sessions", |method| on(method, creating::create)),
     (MethodFilter::GET, "/sessions/{id}", |method| on(method, sessions::show)),
@@ -71,6 +71,7 @@ const ROUTES: [Route; 27] = [
     (MethodFilter::GET, "/search", |method| on(method, search::search)),
     (MethodFilter::GET, "/agents", |method| on(method, agents::list)),
     (MethodFilter::GET, "/nodes", |method| on(method, nodes::list)),
+    (MethodFilter::DELETE, "/nodes/{name}", |method| on(method, nodes::remove)),
     (MethodFilter::POST, "/nodes/{name}/drain", |method| on(method, nodes::drain)),
     (MethodFilter::POST, "/nodes/{name}/undrain", |method| on(method, nodes::undrain)),
     (MethodFilter::POST, "/codes", |method| on(method, opening::issue)),

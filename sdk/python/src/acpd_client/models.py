@@ -78,6 +78,7 @@ __all__ = [
     "Reason",
     "ReattachedEvent",
     "Reloaded",
+    "RemovedNode",
     "RunStartedEvent",
     "Scope",
     "SearchHit",
@@ -645,6 +646,7 @@ ProblemType = TypeAliasType(
             "urn:sandbox-agent:error:method_not_allowed",
             "urn:sandbox-agent:error:no_fleet",
             "urn:sandbox-agent:error:no_node",
+            "urn:sandbox-agent:error:node_reachable",
             "urn:sandbox-agent:error:node_unreachable",
             "urn:sandbox-agent:error:not_acceptable",
             "urn:sandbox-agent:error:not_found",
@@ -794,6 +796,21 @@ class Reloaded(Model):
     agents: Annotated[int, Field(ge=0)]
     """
     How many agents there are.
+    """
+
+
+class RemovedNode(Model):
+    """
+    What was removed with a node.
+    """
+
+    sessions: Annotated[int, Field(ge=0)]
+    """
+    Its sessions that were.
+    """
+    left: Annotated[int, Field(ge=0)]
+    """
+    Those that are still to be: the next request goes on.
     """
 
 

@@ -132,6 +132,23 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/v1/nodes/{name}": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        readonly post?: never;
+        /** `DELETE /v1/nodes/{name}`: removes a node that is gone for good, with its sessions and their archive. */
+        readonly delete: operations["removeNode"];
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/v1/nodes/{name}/drain": {
         readonly parameters: {
             readonly query?: never;
@@ -1222,7 +1239,7 @@ export interface components {
          * @description What an error is: these and no others.
          * @enum {string}
          */
-        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:draining" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:fenced" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:handover_refused" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:no_fleet" | "urn:sandbox-agent:error:no_node" | "urn:sandbox-agent:error:node_unreachable" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_here" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
+        readonly ProblemType: "urn:sandbox-agent:error:all_kept" | "urn:sandbox-agent:error:agent_process" | "urn:sandbox-agent:error:agent_failed" | "urn:sandbox-agent:error:agent_not_found" | "urn:sandbox-agent:error:authentication_required" | "urn:sandbox-agent:error:bad_request" | "urn:sandbox-agent:error:busy" | "urn:sandbox-agent:error:configuration_invalid" | "urn:sandbox-agent:error:connection_id_missing" | "urn:sandbox-agent:error:connection_not_found" | "urn:sandbox-agent:error:cursor_in_the_future" | "urn:sandbox-agent:error:cursor_of_another_session" | "urn:sandbox-agent:error:cursor_of_another_stream" | "urn:sandbox-agent:error:cursor_too_old" | "urn:sandbox-agent:error:cursor_unreadable" | "urn:sandbox-agent:error:draining" | "urn:sandbox-agent:error:forbidden" | "urn:sandbox-agent:error:fenced" | "urn:sandbox-agent:error:foreign_host" | "urn:sandbox-agent:error:foreign_origin" | "urn:sandbox-agent:error:foreign_user" | "urn:sandbox-agent:error:handover_refused" | "urn:sandbox-agent:error:history_unreadable" | "urn:sandbox-agent:error:idempotency_key_reused" | "urn:sandbox-agent:error:internal" | "urn:sandbox-agent:error:method_not_allowed" | "urn:sandbox-agent:error:no_fleet" | "urn:sandbox-agent:error:no_node" | "urn:sandbox-agent:error:node_reachable" | "urn:sandbox-agent:error:node_unreachable" | "urn:sandbox-agent:error:not_acceptable" | "urn:sandbox-agent:error:not_found" | "urn:sandbox-agent:error:not_here" | "urn:sandbox-agent:error:not_initialized" | "urn:sandbox-agent:error:not_supported" | "urn:sandbox-agent:error:not_resumable" | "urn:sandbox-agent:error:not_offered" | "urn:sandbox-agent:error:prompt_over" | "urn:sandbox-agent:error:question_closed" | "urn:sandbox-agent:error:queue_full" | "urn:sandbox-agent:error:request_timeout" | "urn:sandbox-agent:error:search_off" | "urn:sandbox-agent:error:session_ended" | "urn:sandbox-agent:error:session_id" | "urn:sandbox-agent:error:session_exists" | "urn:sandbox-agent:error:session_live_elsewhere" | "urn:sandbox-agent:error:session_not_found" | "urn:sandbox-agent:error:shutting_down" | "urn:sandbox-agent:error:token_expired" | "urn:sandbox-agent:error:token_limit" | "urn:sandbox-agent:error:too_large" | "urn:sandbox-agent:error:too_many_connections" | "urn:sandbox-agent:error:too_many_requests" | "urn:sandbox-agent:error:too_many_sessions" | "urn:sandbox-agent:error:too_many_streams" | "urn:sandbox-agent:error:unauthorized" | "urn:sandbox-agent:error:unsupported_media_type" | "urn:sandbox-agent:error:websocket_version";
         /** @description Where a prompt is. */
         readonly PromptAccepted: {
             /** @description Its turn, which has begun. */
@@ -1344,6 +1361,19 @@ export interface components {
              * @description How many agents there are.
              */
             readonly agents: number;
+        };
+        /** @description What was removed with a node. */
+        readonly RemovedNode: {
+            /**
+             * Format: int64
+             * @description Its sessions that were.
+             */
+            readonly sessions: number;
+            /**
+             * Format: int64
+             * @description Those that are still to be: the next request goes on.
+             */
+            readonly left: number;
         };
         /** @description An agent process goes on with the session. */
         readonly RunStartedEvent: {
@@ -2130,6 +2160,7 @@ export type Ready = components['schemas']['Ready'];
 export type Reason = components['schemas']['Reason'];
 export type ReattachedEvent = components['schemas']['ReattachedEvent'];
 export type Reloaded = components['schemas']['Reloaded'];
+export type RemovedNode = components['schemas']['RemovedNode'];
 export type RunStartedEvent = components['schemas']['RunStartedEvent'];
 export type Scope = components['schemas']['Scope'];
 export type SearchHit = components['schemas']['SearchHit'];
@@ -2519,6 +2550,83 @@ export interface operations {
             };
             /** @description more requests or connections than the token may have */
             readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    readonly removeNode: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path: {
+                /** @description The node's name. */
+                readonly name: string;
+            };
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description what was removed */
+            readonly 200: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/json": components["schemas"]["RemovedNode"];
+                };
+            };
+            /** @description no token, an unknown one, or one that has expired */
+            readonly 401: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the scope of the token does not include this, or a limit of the token does not */
+            readonly 403: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description no such node */
+            readonly 404: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the node is there, or the daemon is in no fleet */
+            readonly 409: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description more requests or connections than the token may have */
+            readonly 429: {
+                headers: {
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    readonly "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description the fleet does not answer */
+            readonly 503: {
                 headers: {
                     readonly [name: string]: unknown;
                 };

@@ -1,14 +1,15 @@
 //! The nodes of a fleet: who is there, and which take new sessions (contract 7.3).
 
+use super::super::forwarding::fingerprint_there;
 use super::super::problem::{Kind, Problem};
 use super::super::settings::Shared;
 use super::daemon::{Asked, ask};
 use crate::fleet::{Fleet, gone_since};
 use crate::identity::{Identity, Scope};
-use acpd_fleet::{NodeName, Sight};
+use acpd_fleet::{NodeName, NotRemoved, Owned, Removed, Sight};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use http::StatusCode;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -58,6 +59,16 @@ pub(super) struct Node {
     unreachable_since: Option<String>,
 }
 
+/// What was removed with a node.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct RemovedNode {
+    /// Its sessions that were.
+    sessions: usize,
+    /// Those that are still to be: the next request goes on.
+    left: usize,
+}
+
 /// `GET /v1/nodes`: the nodes of the fleet.
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
@@ -89,14 +100,67 @@ pub(super) async fn undrain(
     set(&shared, &identity, &name, false).await
 }
 
+/// `DELETE /v1/nodes/{name}`: removes a node that is gone for good, with its sessions and their archive.
+pub(super) async fn remove(
+    State(shared): State<Arc<Shared>>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+) -> Result<Json<RemovedNode>, Problem> {
+    super::check_scope(&identity, Scope::Admin)?;
+    let fleet = fleet(&shared)?;
+    let Ok(name) = NodeName::try_from(name) else { return Err(unknown()) };
+    if !may_remove(fleet, &name, &identity, &headers) {
+        let detail = format!(
+            "node {name} has not said that this token sees all of its sessions; use one that is admin there, or has sees = \"all\": \
+             set ACPD_TOKEN, or Acpd-Authorization: Bearer TOKEN"
+        );
+        return Err(Problem::new(StatusCode::FORBIDDEN, Kind::Forbidden, detail).on(&name));
+    }
+    match fleet.member.remove_node(&name).await {
+        Ok(Removed { sessions, left }) => {
+            let by = identity.name().map(|name| &**name);
+            tracing::info!(node = %name, by, sessions, left, "a node was removed from the fleet");
+            Ok(Json(RemovedNode { sessions, left }))
+        }
+        Err(NotRemoved::Unknown) => Err(unknown()),
+        Err(NotRemoved::There) => {
+            let detail = format!("node {name} is there; stop it, and wait until it is unreachable");
+            Err(Problem::new(StatusCode::CONFLICT, Kind::NodeReachable, detail).on(&name))
+        }
+        Err(NotRemoved::Engine(reason)) => {
+            let detail = format!("the fleet does not answer: {reason}");
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, Kind::NoFleet, detail)
+                .with(header::RETRY_AFTER, HeaderValue::from_static("5")))
+        }
+    }
+}
+
+/// Whether the caller has a right at a node that cannot say so itself: none of this node is one there.
+fn may_remove(fleet: &Fleet, name: &NodeName, identity: &Identity, headers: &HeaderMap) -> bool {
+    let seers = fleet.member.node(name).map(|sight| sight.record.seers).unwrap_or_default();
+    let there = fingerprint_there(headers);
+    let print = there.as_deref().or(identity.fingerprint());
+    if print.is_some_and(|print| seers.iter().any(|seer| seer == print)) {
+        return true;
+    }
+    // It has no tokens.
+    let is_a_token_s = |owned: &Owned| owned.session.node == *name && owned.session.creator.is_some();
+    seers.is_empty() && fleet.member.sessions_elsewhere(is_a_token_s).is_empty()
+}
+
+fn unknown() -> Problem {
+    let detail = "there is no node of that name; GET /v1/nodes lists them";
+    Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, detail)
+}
+
 /// Those of other nodes do not come here: they are sent on.
 async fn set(shared: &Shared, identity: &Identity, name: &str, drains: bool) -> Result<Json<Node>, Problem> {
     super::check_scope(identity, Scope::Admin)?;
     let fleet = fleet(shared)?;
     let me = fleet.member.me();
     if me.name.as_str() != name {
-        let detail = "there is no node of that name; GET /v1/nodes lists them";
-        return Err(Problem::new(StatusCode::NOT_FOUND, Kind::NotFound, detail));
+        return Err(unknown());
     }
     let failed = |reason| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Internal, reason);
     ask(shared, |answer| Asked::Drain(drains, answer)).await?.map_err(failed)?;

@@ -1,12 +1,14 @@
 //! The nodes of a fleet.
 
 use super::{Answer, FORBIDDEN, Operation, TOO_MANY, UNAUTHORIZED, of, problem};
-use crate::http::rest::nodes::{Node, Nodes};
+use crate::http::rest::nodes::{Node, Nodes, RemovedNode};
 use http::Method;
 use serde_json::{Value, json};
 
 const NO_FLEET: Answer = problem(409, "the daemon is in no fleet");
 const UNKNOWN: Answer = problem(404, "no such node");
+const THERE: Answer = problem(409, "the node is there, or the daemon is in no fleet");
+const NO_ANSWER: Answer = problem(503, "the fleet does not answer");
 const GONE: Answer = problem(503, "the node cannot be reached");
 
 /// All of them, in the order of their paths.
@@ -21,6 +23,26 @@ pub(super) const OPERATIONS: &[Operation] = &[
         parameters: Vec::new,
         request: None,
         answers: &[of::<Nodes>(200, "all nodes"), FORBIDDEN, UNAUTHORIZED, TOO_MANY, NO_FLEET],
+        is_open: false,
+    },
+    Operation {
+        method: Method::DELETE,
+        path: "/v1/nodes/{name}",
+        id: "removeNode",
+        tag: "operation",
+        summary: "`DELETE /v1/nodes/{name}`: removes a node that is gone for good, with its sessions and their archive.",
+        description: None,
+        parameters: node,
+        request: None,
+        answers: &[
+            of::<RemovedNode>(200, "what was removed"),
+            FORBIDDEN,
+            UNAUTHORIZED,
+            TOO_MANY,
+            THERE,
+            UNKNOWN,
+            NO_ANSWER,
+        ],
         is_open: false,
     },
     Operation {
