@@ -67,9 +67,7 @@ const HEAD: Style = AnsiColor::Cyan.on_default().bold();
 /// What steps build: with fleets, as packages have them.
 /// With examples, which have what tests have: without, tests would build runtime, HTTP and most of our crates anew.
 const BUILD: &str = "cargo build --workspace --bins --examples --features acpd/nats --locked";
-/// With examples and fleets too: without, what it stands on is looked at once more.
-const DOC: &str =
-    "cargo doc --workspace --no-deps --lib --bin xtask --examples --features acpd/nats --locked";
+const DOC: &str = "cargo doc --workspace --no-deps --lib --bin xtask --features acpd/nats --locked";
 const TEST: &str = "cargo test --workspace --locked --no-fail-fast";
 
 /// A build by cargo in which clippy compiles what is ours, as `cargo clippy` has it look at that: lints and code come of one pass, where

@@ -302,8 +302,10 @@ class Operations:
         return self._transport.read(act("nodes", name, "undrain", repeatable=True), models.Node)
 
     def remove_node(self, name: str) -> models.RemovedNode:
-        """Removes a node of the fleet that is gone for good, with its sessions and their archive. Where sessions are `left`, the next
-        call goes on. `node_reachable` when it is there."""
+        """Removes a node of the fleet that is gone for good, with its sessions and their archive.
+
+        Where sessions are `left`, the next call goes on. `node_reachable` when it is there.
+        """
         return self._transport.read(
             Call("DELETE", path("nodes", name), repeatable=True, quick=False), models.RemovedNode
         )
