@@ -1,7 +1,7 @@
 //! The step `rest`: the description of REST is valid, and schemathesis makes up requests from it and checks the answers.
 //!
 //! The daemon is the real one, with sessions that wait, run, are idle and have crashed. First only what ends nothing is called:
-//! what reads, and prompts to a session that is idle; then everything, since that soon leaves no session. Invariant: a pass means that every operation but some was
+//! what reads, and prompts to a session that is idle and their cancels; then everything, since that soon leaves no session. Invariant: a pass means that every operation but some was
 //! answered with success at least once, that the daemon ended well, that the description is the one that is checked in and valid
 //! OpenAPI, and that operators are told what each metric is.
 
@@ -22,7 +22,8 @@ use std::process::Command;
 /// Seconds for what ends nothing, and for everything.
 const MILD: u32 = 16;
 const ALL: u32 = 20;
-const MILD_OPERATIONS: &str = "--include-method GET --include-operation-id promptSession";
+const MILD_OPERATIONS: &str =
+    "--include-method GET --include-operation-id promptSession --include-operation-id cancelTurn";
 
 /// Nothing tells which event of a session asks something, and the first to cancel a turn closes it; no lines that are made up
 /// are an export; a code is given to the owner at the Unix socket; a text that is made up has no word; directories and agents
@@ -94,10 +95,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let check = Check { schemathesis: programs.join("schemathesis"), place, served: &served };
     let made = sessions::make(&served)?;
     let idle = made.first().context("no session")?;
-    let to_idle = format!(
-        "\n[[operations]]\ninclude-operation-id = \"promptSession\"\nparameters = {{ id = \"{idle}\" }}\n"
-    );
-    let mut accepted = check.run("mild", &format!("--max-time {MILD} {MILD_OPERATIONS}"), &to_idle)?;
+    let to_idle = ["promptSession", "cancelTurn"].map(|operation| {
+        format!(
+            "\n[[operations]]\ninclude-operation-id = \"{operation}\"\nparameters = {{ id = \"{idle}\" }}\n"
+        )
+    });
+    let mut accepted =
+        check.run("mild", &format!("--max-time {MILD} {MILD_OPERATIONS}"), &to_idle.concat())?;
     // They end and go one after the other now; there should be some when the last operation has its turn.
     for _ in 0..3 {
         sessions::make(&served)?;
