@@ -38,6 +38,8 @@ use tokio::time::Instant;
 
 /// How long after its start a node that was told nothing yet holds up what may be for others.
 const BEGINNING: Duration = Duration::from_secs(2);
+/// Heartbeats in which all nodes find that the engine answers again, and tell what they have.
+const AFTERWARDS: u32 = 2;
 /// How long a node that leaves waits for the engine.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -121,6 +123,8 @@ struct Watched {
     directory: Directory,
     /// Whether changes are told as they come.
     is_told: bool,
+    /// When what was known may have been old for the last time, after it had not been.
+    stale_at: Option<Duration>,
 }
 
 /// A node as another one sees it.
@@ -151,7 +155,7 @@ impl Member {
     /// A node that has said nothing yet.
     pub fn new(engine: Arc<dyn Engine>, record: NodeRecord, lease: Lease) -> Self {
         let me = Me { record, revision: None, heard: None, trouble: None };
-        let directory = Watched { directory: Directory::new(), is_told: false };
+        let directory = Watched { directory: Directory::new(), is_told: false, stale_at: None };
         let shared = Shared {
             engine,
             lease,
@@ -192,6 +196,13 @@ impl Member {
     /// Whether what is known of the fleet may be old, because the engine does not answer.
     pub fn is_stale(&self) -> bool {
         !self.shared.directory.read().is_told || self.standing() != Standing::Held
+    }
+
+    /// Whether other nodes may still be telling what became of their sessions while the engine did not answer.
+    pub fn is_behind(&self) -> bool {
+        let pause = self.shared.lease.heartbeat() * AFTERWARDS;
+        let stale_at = self.shared.directory.read().stale_at;
+        self.is_stale() || stale_at.is_some_and(|at| self.now().saturating_sub(at) < pause)
     }
 
     /// How this node stands with the engine.

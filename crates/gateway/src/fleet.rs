@@ -72,7 +72,10 @@ impl Fleet {
             return true;
         }
         self.member.told().await;
-        is_elsewhere() || (!self.member.is_stale() && self.member.look(session).await.is_ok())
+        is_elsewhere()
+            || (!self.member.is_stale()
+                && self.member.look(session).await.is_ok()
+                && (is_elsewhere() || !self.member.is_behind()))
     }
 
     /// Why what is known of other nodes may be old.

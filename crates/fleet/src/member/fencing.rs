@@ -16,9 +16,14 @@ const AT_ONCE: usize = 32;
 impl Member {
     /// Raises the fence, and lowers it.
     pub(super) async fn fence(&self, local: &dyn Local) -> ! {
-        let (mut fence, begun) = (Fence::ForNew, self.now());
+        let (mut fence, begun, mut was_whole) = (Fence::ForNew, self.now(), false);
         local.fence(fence);
         loop {
+            let is_stale = self.is_stale();
+            was_whole |= !is_stale;
+            if is_stale && was_whole {
+                self.shared.directory.write().stale_at = Some(self.now());
+            }
             let is_over = fence != Fence::ForNew || self.now() - begun >= self.shared.lease.to_begin();
             if self.standing() == Standing::Fenced {
                 if is_over && fence != Fence::ForAll {

@@ -263,6 +263,7 @@ pub(super) async fn create(
     let params = wanted.params()?;
     let begins = Some(Begins { params: &params, unless_live: false });
     check_limits(&shared, &identity, Wanted { agent: &agent, session: None, begins }).await?;
+    let by = creator.clone();
     let creation = Creation {
         agent: agent.clone(),
         cwd: directory(&wanted.cwd),
@@ -275,7 +276,15 @@ pub(super) async fn create(
             Box::new(move || admit(&host, &identity).map(|permit| Box::new(permit) as Held))
         },
     };
-    let id = shared.host.create(creation).await.map_err(|error| problem(&shared, &agent, &error))?;
+    let begun = shared.host.create(creation).await;
+    // The same request came to another node at the same time.
+    if let Err(HostError::OnNode { .. }) = &begun
+        && let placing::Keyed::There(answer) =
+            placing::created_before(&shared, &identity, &headers, &by, &body).await
+    {
+        return answer;
+    }
+    let id = begun.map_err(|error| problem(&shared, &agent, &error))?;
     created(&shared, &identity, &id).await
 }
 

@@ -101,7 +101,7 @@ pub(super) async fn list(
     let request = PageRequest::new(filter, cursor.as_deref(), limit);
     let request = request.ok_or_else(|| Problem::bad_request(WRONG_CURSOR))?;
     let page = request.read(&shared.host, fleet, &identity).await?;
-    let stale = fleet.map(|fleet| fleet.member.is_stale());
+    let stale = fleet.map(|fleet| fleet.member.is_behind());
     let here = fleet.map(|fleet| fleet.member.me().name.to_string());
     Ok(Json(SessionsPage { sessions: page.entries, next_cursor: page.next_cursor, stale, here }))
 }
