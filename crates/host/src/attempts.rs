@@ -182,7 +182,7 @@ mod tests {
         late.wait_for_turn().await;
     }
 
-    // contract 7.3: a request at a session whose run begins waits for that, and is in nobody's way
+    // contract 7.3: a request at a session whose run begins waits for that, and holds nothing up
     #[tokio::test]
     async fn a_turn_comes_behind_what_is_tried_and_stops_nothing() {
         let attempts = Attempts::default();

@@ -1,7 +1,7 @@
 //! Sessions that begin on this node, as the fleet is asked and told of them.
 
-use super::sessions::Fingerprints;
-use acpd_fleet::{Claim, Creator, Member};
+use super::sessions::{Fingerprints, creator};
+use acpd_fleet::{Claim, Member};
 use acpd_host::{Beginnings, Held, Pending};
 use acpd_record::SessionId;
 
@@ -15,10 +15,7 @@ pub(super) struct FleetBeginnings {
 impl Beginnings for FleetBeginnings {
     fn claim<'a>(&'a self, id: &'a SessionId, token: Option<&'a str>) -> Pending<'a, Result<Held, String>> {
         Box::pin(async move {
-            let creator = token.and_then(|name| {
-                let fingerprint = self.fingerprints.read().get(name)?.clone();
-                Some(Creator { name: name.to_owned(), fingerprint })
-            });
+            let creator = token.and_then(|name| creator(&self.fingerprints, name));
             match self.member.claim(id, creator).await {
                 Claim::Own(claimed) => Ok(Box::new(claimed) as Held),
                 Claim::Other(owned) => Err(owned.session.node.to_string()),

@@ -84,10 +84,7 @@ impl OwnSessions {
     }
 
     fn row(&self, summary: &SessionSummary) -> Option<Row> {
-        let creator = summary.created_by.clone().and_then(|name| {
-            let fingerprint = self.fingerprints.read().get(&name)?.clone();
-            Some(Creator { name, fingerprint })
-        });
+        let creator = summary.created_by.as_deref().and_then(|name| creator(&self.fingerprints, name));
         Some(Row {
             session: SessionId::parse(&summary.id)?,
             creator,
@@ -157,6 +154,12 @@ impl Local for OwnSessions {
             }
         })
     }
+}
+
+/// The token of this name, as other nodes know it.
+pub(super) fn creator(fingerprints: &Fingerprints, name: &str) -> Option<Creator> {
+    let fingerprint = fingerprints.read().get(name)?.clone();
+    Some(Creator { name: name.to_owned(), fingerprint })
 }
 
 /// What a session is made of again, out of what its node said of it.
