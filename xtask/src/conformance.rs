@@ -1,14 +1,17 @@
-//! `cargo xtask conformance`: writes `docs/conformance.md` from the marks above tests; `cargo xtask tidy`
-//! checks that it is true.
+//! `cargo xtask conformance`: writes `docs/conformance.md` and `docs/quirks.md` from the marks above tests;
+//! `cargo xtask tidy` checks that they are true.
 //!
-//! A mark names what the test below it shows: `// contract 1.2, SU-2: text; PR-4: more text`. So the page cannot claim
-//! what no test names. Invariant: as a part of `cargo xtask tidy` it only reads. Not here: running the tests, or judging
-//! whether a test shows what its mark says.
+//! A mark names what the test below it shows: `// contract 1.2, SU-2: text; PR-4: more text`, or a quirk of a peer, as
+//! [`quirks`] reads it. So the pages cannot claim what no test names. Invariant: as a part of `cargo xtask tidy` it only
+//! reads. Not here: running the tests, or judging whether a test shows what its mark says.
 
+mod marked_tests;
 mod page;
+mod quirks;
 
 use crate::tree::{Tree, pattern};
 use anyhow::{Context, Result};
+use marked_tests::marked_tests;
 use page::{Group, groups};
 use regex_lite::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +22,6 @@ const TABLE: &str = "xtask/src/conformance/requirements.toml";
 /// The sections of the contract and of the architecture that there are.
 const SECTIONS: &str =
     r"contract (?:1(?:\.[1-7])?|2(?:\.[1-3])?|3(?:\.[12])?|[456]|7(?:\.[1-4])?)|architecture [1-5]";
-/// A test with the comments and attributes right above it.
-const TEST: &str = r"(?m)((?:^ *(?://|#\[).*\n)*) *#\[(?:tokio::)?test\b.*\n(?:.*\n)*?.*?\bfn (\w+)";
-/// Where tests of acpd are, and the name of their crate.
-const TESTED: &str = r"^(?:crates|interop)/(?:[\w-]+/)*?([\w-]+)/(?:src|tests)/";
-/// Its tests show the agent that acpd is tested with, so they are no evidence about acpd.
-const TEST_PEER: &str = "crates/example-agent/";
 
 /// By requirement: the tests that show it, as `crate::test`.
 type Shown = BTreeMap<String, BTreeSet<String>>;
@@ -32,8 +29,10 @@ type Shown = BTreeMap<String, BTreeSet<String>>;
 /// Runs the command; what is still open is for the check to refuse.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let groups = groups();
-    let (shown, _) = shown(&Tree::load(root)?, &groups);
+    let tree = Tree::load(root)?;
+    let (shown, _) = shown(&tree, &groups);
     std::fs::write(root.join(PAGE), page::page(&groups, &shown)).context(PAGE)?;
+    std::fs::write(root.join(quirks::PAGE), quirks::page(&tree)).context(quirks::PAGE)?;
     let all = groups.iter().flat_map(|group| &group.requirements);
     let tested = all.clone().filter(|one| one.state(&shown) == "tested").count();
     anstream::println!("{PAGE}: {tested} of {} requirements tested", all.count());
@@ -48,30 +47,25 @@ pub(crate) fn check(tree: &Tree) -> Vec<String> {
     if tree.text(PAGE) != page::page(&groups, &shown) {
         findings.push(format!("{PAGE}:1: stale; run `cargo xtask conformance`"));
     }
+    findings.extend(quirks::check(tree));
     findings
 }
 
 /// The tests that show each requirement, and the marks that name nothing: a search for a requirement's tests would miss
 /// them.
 fn shown(tree: &Tree, groups: &[Group]) -> (Shown, Vec<String>) {
-    let (test, tested, [good, bad]) = (pattern(TEST), pattern(TESTED), marks(groups));
+    let [good, bad] = marks(groups);
     let (mut shown, mut findings) = (Shown::new(), Vec::new());
-    for file in tree.files.iter().filter(|file| file.path.ends_with(".rs")) {
-        let place = tested.captures(&file.path).filter(|_| !file.path.starts_with(TEST_PEER));
-        for found in test.captures_iter(&file.text) {
-            let comments = found[1].lines().filter_map(|line| line.trim_start().strip_prefix("//"));
-            for comment in comments {
-                let parts = comment.trim_start_matches('/').trim().split("; ");
-                for part in parts.filter(|part| bad.is_match(part)) {
-                    if comment.starts_with('/') || !good.is_match(part) {
-                        let fix = "write `// contract 1.2, SU-2: text`, with numbers that exist";
-                        findings
-                            .push(format!("{}:1: {} has no mark in `{part}`; {fix}", file.path, &found[2]));
-                    } else if let Some(place) = &place {
-                        for name in part.split(':').next().unwrap_or_default().split(", ") {
-                            let test = format!("{}::{}", &place[1], &found[2]);
-                            shown.entry(name.to_owned()).or_default().insert(test);
-                        }
+    for test in marked_tests(tree).iter().filter(|test| test.path.ends_with(".rs")) {
+        for comment in &test.comments {
+            let parts = comment.trim_start_matches('/').trim().split("; ");
+            for part in parts.filter(|part| bad.is_match(part)) {
+                if comment.starts_with('/') || !good.is_match(part) {
+                    let fix = "write `// contract 1.2, SU-2: text`, with numbers that exist";
+                    findings.push(format!("{}:1: {} has no mark in `{part}`; {fix}", test.path, test.name));
+                } else if let Some(evidence) = &test.evidence {
+                    for name in part.split(':').next().unwrap_or_default().split(", ") {
+                        shown.entry(name.to_owned()).or_default().insert(evidence.clone());
                     }
                 }
             }

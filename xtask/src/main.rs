@@ -35,7 +35,7 @@ enum Command {
     Test(test::Options),
     /// Check the house rules that no compiler or lint checks
     Tidy,
-    /// Write docs/conformance.md: which tests show each requirement
+    /// Write docs/conformance.md and docs/quirks.md: the tests of each requirement and of each quirk of a peer
     Conformance,
     /// Write docs/openapi.json, docs/schema and docs/reference as the code says
     Openapi,
