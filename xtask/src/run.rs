@@ -2,10 +2,10 @@
 //!
 //! stdout and stderr of the command share one pipe, so that their order stays. Invariant: [`run`] returns soon
 //! after the command has ended, also when something it left behind holds the pipe open; that is then a failure,
-//! because here a process that outlives its test is a bug. What does not end is killed, and what ran then is shown. Not here:
-//! which commands, and in what order.
+//! because here a process that outlives its test is a bug. What does not end is killed, and what ran then is shown; so is what
+//! a test program has left behind, by its marks. Not here: which commands, and in what order.
 
-use acpd_testkit::running;
+use acpd_testkit::{end_left_behind, running};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::ffi::OsStr;
@@ -130,6 +130,7 @@ fn run_within(
     });
     let watch = limits.command.map(|limit| Watch::over(&child, limit)).transpose()?;
     let status = child.wait()?;
+    let left = end_left_behind(child.id());
     let running = watch.and_then(Watch::running_at_limit);
     let left_behind =
         || format!("{shown} ended, but a process that it left behind still holds its output open");
@@ -141,7 +142,13 @@ fn run_within(
         bail!("{shown} did not end in {seconds} s, and was killed while there ran:\n{slow}{running}");
     }
     *counts = all.with_context(left_behind)?.0;
-    ensure!(status.success(), "{shown} ended with {status}");
+    let left: Vec<String> = left.iter().map(|one| format!("\n{} {}", one.pid, one.command)).collect();
+    let left = if left.is_empty() {
+        String::new()
+    } else {
+        format!("; it left these, which were killed:{}", left.concat())
+    };
+    ensure!(status.success() && left.is_empty(), "{shown} ended with {status}{left}");
     Ok(())
 }
 
@@ -238,6 +245,19 @@ mod tests {
         kill.current_dir(dir.path());
         assert!(answer(kill).is_some());
         assert!(result.expect_err("it is left").to_string().contains("left behind"));
+    }
+
+    #[test]
+    fn what_a_test_program_leaves_behind_is_killed_and_shown() {
+        let script = "E2E_RUN=$$.0 sleep 1000 </dev/null >/dev/null 2>&1 & :";
+        let error = run(shell(script), &mut Counts::default()).expect_err("something is left");
+        let error = error.to_string();
+        assert!(error.contains("exit status: 0; it left these, which were killed:\n"), "{error}");
+        assert!(error.contains("sleep 1000"), "{error}");
+        let left = error.lines().last().and_then(|line| line.split(' ').next()).expect("a process id");
+        // Gone, or not yet reaped by whoever got it.
+        let command_line = std::fs::read(Path::new("/proc").join(left).join("cmdline"));
+        assert_eq!(command_line.unwrap_or_default(), b"", "it has ended");
     }
 
     #[test]

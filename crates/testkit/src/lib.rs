@@ -59,7 +59,7 @@ pub use process::{Exit, ReadTimeout, anonymous_memory, exit_of, families, open_f
 pub use process::{processor_time, resident_memory, running, thread_names, zombie_children};
 pub use pseudo_terminal::{OnTerminal, PseudoTerminal};
 pub use record::{containment_here, timeless};
-pub use run_mark::{Marked, RunMark};
+pub use run_mark::{Marked, RunMark, end_left_behind};
 pub use scratch::{GRACES, Scratch};
 pub use shell_agent::{shell_agent, taking_shell_agent};
 pub use started::Started;

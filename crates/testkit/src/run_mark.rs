@@ -46,19 +46,7 @@ impl RunMark {
     /// All live processes of the test.
     pub fn processes(&self) -> Vec<Marked> {
         let entry = format!("{VARIABLE}={}", self.value);
-        let all = fs::read_dir("/proc").expect("Linux has /proc").flatten();
-        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let has_mark = |pid: &u32| {
-            let environment = started_with(*pid, "environ");
-            let is_here =
-                || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&self.dir));
-            environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes()) || is_here()
-        };
-        let marked = |pid| {
-            let command = started_with(pid, "cmdline");
-            Marked { pid, command: String::from_utf8_lossy(&command).replace('\0', " ") }
-        };
-        pids.filter(has_mark).map(marked).collect()
+        marked(|value| value == entry.as_bytes(), |dir| dir.starts_with(&self.dir))
     }
 
     /// Live processes whose command line contains `part`.
@@ -84,11 +72,59 @@ impl RunMark {
 
     /// Kills what lives; for tests that have failed already.
     pub(crate) fn kill_all(&self) {
-        for process in self.processes() {
+        kill_until_none(|| self.processes());
+    }
+}
+
+/// The beginning of the names of scratch directories of a test program.
+pub(crate) fn scratch_prefix(program: u32) -> String {
+    format!("acpd-test-{program}-")
+}
+
+/// Kills what a test program has left behind, which has ended: its processes by their marks, or by the scratch directory that
+/// they were started in. A test that fails beside a thread that holds its scratch does not get so far by itself.
+pub fn end_left_behind(program: u32) -> Vec<Marked> {
+    let entry = format!("{VARIABLE}={program}.");
+    let prefix = scratch_prefix(program);
+    let is_scratch = |dir: &Path| {
+        let mut names = dir.components().map(|part| part.as_os_str().to_string_lossy());
+        names.any(|name| name.starts_with(&prefix))
+    };
+    kill_until_none(|| marked(|value| value.starts_with(entry.as_bytes()), is_scratch))
+}
+
+/// Kills what `living` finds, until it finds nothing: what is found may start something before it dies. What was found at first.
+fn kill_until_none(living: impl Fn() -> Vec<Marked>) -> Vec<Marked> {
+    let deadline = Deadline::after(Duration::from_secs(10));
+    let first = living();
+    let mut left = first.clone();
+    while !left.is_empty() && !deadline.is_over() {
+        for process in &left {
             if let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) {
                 // One that is gone meanwhile is as good as killed.
                 let _gone = kill_process(pid, Signal::KILL);
             }
         }
+        for process in &left {
+            ends_within(process.pid, deadline.left());
+        }
+        left = living();
     }
+    first
+}
+
+/// The live processes with a variable in their environment, or a working directory, of which these are true.
+fn marked(has_variable: impl Fn(&[u8]) -> bool, has_directory: impl Fn(&Path) -> bool) -> Vec<Marked> {
+    let all = fs::read_dir("/proc").expect("Linux has /proc").flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let has_mark = |pid: &u32| {
+        let environment = started_with(*pid, "environ");
+        let is_here = || fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| has_directory(&cwd));
+        environment.split(|byte| *byte == 0).any(&has_variable) || is_here()
+    };
+    let marked = |pid| {
+        let command = started_with(pid, "cmdline");
+        Marked { pid, command: String::from_utf8_lossy(&command).replace('\0', " ") }
+    };
+    pids.filter(has_mark).map(marked).collect()
 }

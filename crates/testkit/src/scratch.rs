@@ -5,7 +5,7 @@
 use crate::binary::acpd;
 use crate::client::Client;
 use crate::process::{Exit, exit_of};
-use crate::run_mark::RunMark;
+use crate::run_mark::{RunMark, scratch_prefix};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,8 @@ impl Scratch {
     /// # Panics
     /// When no directory can be made.
     pub fn with_default_graces() -> Self {
-        Self::in_directory(tempfile::tempdir().expect("a scratch directory"))
+        let prefix = scratch_prefix(std::process::id());
+        Self::in_directory(tempfile::Builder::new().prefix(&prefix).tempdir().expect("a scratch directory"))
     }
 
     /// The same in a directory that is there, which goes with it.
