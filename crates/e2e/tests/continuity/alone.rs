@@ -119,6 +119,7 @@ fn a_killed_keeper_leaves_an_ended_session() {
     let session = Session::begin(&daemon, &scratch, "example", "hang");
     in_a_turn(&daemon, &session);
     let pid = session.pid(&daemon);
+    until("it listens", || (left(&scratch).len() == 1).then_some(()));
     daemon.kill();
     kill_keeper(&scratch);
     gone(pid);

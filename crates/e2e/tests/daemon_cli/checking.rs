@@ -126,14 +126,13 @@ fn what_cannot_start_is_told_with_what_to_do() {
         .expect("writable");
     refused(&[], &["unknown key \"listenn\"", "config.toml:", "unknown key \"none\"", "acpd config check"]);
     std::fs::write(&config, &text).expect("writable");
-    let log = scratch.state().join("acpd.db");
-    let whole = std::fs::read(&log).expect("a log");
-    let mut newer = whole.clone();
-    // Where SQLite keeps user_version.
-    newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
-    std::fs::write(&log, newer).expect("writable");
+    // By SQLite, since the header may also be in a WAL.
+    let log = rusqlite::Connection::open(scratch.state().join("acpd.db")).expect("a log");
+    let format: u32 = log.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a number");
+    log.pragma_update(None, "user_version", 99).expect("writable");
     refused(&[], &["has format 99", "run the newer acpd"]);
-    std::fs::write(&log, whole).expect("writable");
+    log.pragma_update(None, "user_version", format).expect("writable");
+    drop(log);
     assert_eq!(run(&scratch, &["serve", "--check"]).0, Exit::Code(0));
     let (exit, _, err) = run(&scratch, &["serve", "--json"]);
     assert!(exit == Exit::Code(2) && err.contains("--check"), "{err}");

@@ -120,9 +120,10 @@ fn a_turn_that_was_cancelled_by_the_end_is_told() {
 // contract 1.2: a session in which something happens is not idle
 #[test]
 fn a_turn_is_not_idleness() {
-    let scratch = Scratch::new().timeout("idle", "300ms");
+    // Long enough for the prompt to come in time on a busy machine.
+    let scratch = Scratch::new().timeout("idle", "2s");
     let (mut client, session) = scratch.session("example");
-    let asked = client.prompt(&session, "begun\nsleep 900\ndone");
+    let asked = client.prompt(&session, "begun\nsleep 2500\ndone");
     assert_eq!(client.result(&asked)["stopReason"], "end_turn");
     assert_eq!(client.text_since(&asked, &session), "begun\ndone");
     assert_eq!(
