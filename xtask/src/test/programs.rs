@@ -1,8 +1,9 @@
-//! Every test of the workspace: cargo builds the programs, and two of them run at a time.
+//! Every test of the workspace: cargo builds the programs, and some of them run at a time.
 //!
 //! cargo would run one after the other, and the last tests of each, which wait for a timer more often than not, would have the
-//! machine for themselves. What measures time runs behind the others, alone. Invariant: all that cargo has built is run, also behind one that fails. Not here: tests in documentation,
-//! which cargo runs itself.
+//! machine for themselves. The tests together compute for a quarter of the time that they take one by one, so several times as
+//! many as there are processors run at a time, the longest programs first. What measures time runs after the others, alone.
+//! Invariant: all that cargo has built is run, also after one that fails. Not here: tests in documentation, which cargo runs itself.
 
 use super::{HEAD, linted, nats};
 use crate::run::{self, Counts};
@@ -16,13 +17,30 @@ use std::time::Duration;
 const BUILD: &str =
     "cargo test --workspace --features acpd/nats --locked --no-run --message-format json-render-diagnostics";
 const DOCUMENTED: &str = "cargo test --workspace --features acpd/nats --locked --no-fail-fast --doc";
-const AT_ONCE: usize = 2;
+/// Programs that run at a time.
+const AT_ONCE: usize = 3;
+/// Tests that a program runs at a time: nearly all wait for processes, sockets and timers.
+const THREADS: usize = 3;
 
 /// How long a program may take: four times what the longest takes on a slow machine.
 const LIMIT: Duration = Duration::from_mins(8);
 
 /// Programs whose tests measure time.
 const ALONE: [&str; 1] = ["promptness"];
+
+/// The programs that take longest, by the time of all their tests: begun last, they would run by themselves at the end.
+const LONGEST: [&str; 10] = [
+    "daemon_cli",
+    "e2e",
+    "lifecycle",
+    "gate",
+    "services",
+    "fleet",
+    "golden",
+    "fleet_schedules",
+    "endure",
+    "crash",
+];
 
 /// One program of tests.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +52,13 @@ struct Program {
     file: PathBuf,
 }
 
+impl Program {
+    /// Its place in the order of starts.
+    fn rank(&self) -> usize {
+        LONGEST.iter().position(|name| *name == self.name).unwrap_or(LONGEST.len())
+    }
+}
+
 /// What the programs run beside.
 #[derive(Clone, Copy)]
 struct Around<'a> {
@@ -43,7 +68,8 @@ struct Around<'a> {
 }
 
 pub(super) fn run(root: &Path, counts: &mut Counts) -> Result<()> {
-    let programs = build(root)?;
+    let mut programs = build(root)?;
+    programs.sort_by_key(Program::rank);
     let around = Around { root, server: &nats::server(root)? };
     ensure!(!programs.is_empty(), "cargo has built no test");
     let (alone, others): (Vec<_>, Vec<_>) =
@@ -93,9 +119,7 @@ fn run_one(program: &Program, around: Around<'_>, counts: &mut Counts) -> Result
     // As cargo does it.
     command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
     command.env(nats::VARIABLE, around.server);
-    // With another program beside it; more than there are processors, because many wait for processes and timers.
-    let threads = std::thread::available_parallelism().map_or(1, |count| count.get()) + 2;
-    command.env("RUST_TEST_THREADS", threads.div_ceil(AT_ONCE).to_string());
+    command.env("RUST_TEST_THREADS", THREADS.to_string());
     let package = program.package.strip_prefix(around.root).unwrap_or(&program.package);
     let head = format!("\n{HEAD}[test]{HEAD:#} {}: {}", package.display(), program.name);
     run::run_apart(command, Some(LIMIT), &head, counts)
@@ -131,6 +155,15 @@ fn built(message: &str) -> Option<Program> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_programs_begin_first_and_others_stay_in_order() {
+        let program = |name: &str| Program { package: "/p".into(), name: name.to_owned(), file: "/t".into() };
+        let mut programs: Vec<Program> = ["acpd", "e2e", "wire", "daemon_cli"].map(program).into();
+        programs.sort_by_key(Program::rank);
+        let names: Vec<&str> = programs.iter().map(|program| &*program.name).collect();
+        assert_eq!(names, ["daemon_cli", "e2e", "acpd", "wire"]);
+    }
 
     #[test]
     fn programs_of_tests_are_found_among_what_cargo_tells() {

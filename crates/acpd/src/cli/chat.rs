@@ -46,7 +46,7 @@ pub struct Chat {
 Shows the end of the history, then what happens, from all clients; lines are prompts, as in \"acpd chat\". \
 What the agent asks can be answered here too. Ctrl-D leaves, and the session lives on. A token with the \
 scope observe only watches. For a session that has ended its end is shown; \"acpd chat --session ID\" goes \
-on with it.
+on with it. It needs a terminal; \"acpd sessions events ID --follow\" is for scripts.
 
 Examples:
   acpd attach 5f0c9e                           the end of an id is enough, or its beginning
