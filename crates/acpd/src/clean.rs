@@ -107,6 +107,7 @@ mod tests {
     use super::*;
 
     // contract 6: the terminal view; a hostile agent cannot drive the terminal
+    // quirk terminal-control
     #[test]
     fn no_control_character_survives() {
         let hostile: String = ('\0'..='\u{a0}').chain('\u{2000}'..='\u{2070}').collect();

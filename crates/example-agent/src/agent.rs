@@ -181,9 +181,15 @@ impl Agent {
 
     /// Sends a request to the client; the answer goes to `turn`. Ids count from 0 and overlap the client's.
     pub(crate) fn call(&self, turn: &Arc<TurnSignal>, method: &str, params: &Value) -> u64 {
+        let id = self.expect_answer(turn);
+        self.output.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// A new id whose answer goes to `turn`.
+    pub(crate) fn expect_answer(&self, turn: &Arc<TurnSignal>) -> u64 {
         let id = self.next_call.fetch_add(1, Ordering::SeqCst);
         self.calls.lock().expect("no holder panics").insert(id, Arc::clone(turn));
-        self.output.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         id
     }
 

@@ -179,13 +179,13 @@ fn exit_status(status: &Value) -> String {
     }
 }
 
-fn outcome(reply: &Reply) -> String {
+pub(crate) fn outcome(reply: &Reply) -> String {
     let outcome = reply.as_ref().map_or(&Value::Null, |result| &result["outcome"]);
     let words = [&outcome["outcome"], &outcome["optionId"]];
     words.into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
 }
 
-fn failed(what: &str, error: &Value) -> String {
+pub(crate) fn failed(what: &str, error: &Value) -> String {
     let message = error["message"].as_str().unwrap_or("no message");
     format!("{what} failed: {} {message}", error["code"])
 }

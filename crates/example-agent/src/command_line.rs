@@ -257,6 +257,7 @@ Each line of a prompt is a directive:
   big BYTES                       a chunk whose line has BYTES bytes
   badutf8                         a chunk with an invalid byte
   env NAME | cwd                  report a variable | the directory
+  quirk [NAME]                    behave as some real agents do; without a name: list the quirks
 Any other text is echoed word by word.
 
 Directives for tests of a host:

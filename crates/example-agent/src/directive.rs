@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::quirks::{Quirk, quirk};
+
 /// A directive that was given wrongly.
 #[derive(Debug, PartialEq, thiserror::Error)]
-#[error("bad arguments of {name}: usage is `{usage}`")]
-pub(crate) struct DirectiveError {
-    name: String,
-    usage: &'static str,
+pub(crate) enum DirectiveError {
+    #[error("bad arguments of {name}: usage is `{usage}`")]
+    Arguments { name: String, usage: &'static str },
+    #[error("unknown quirk {name}; `quirk` lists them")]
+    Quirk { name: String },
 }
 
 /// One thing to do in a turn.
@@ -47,6 +50,8 @@ pub(crate) enum Directive {
     CloseStdout,
     Flood(u64),
     FloodStderr(u64),
+    Quirk(Quirk),
+    ListQuirks,
     Ask(ClientRequest),
     Echo(String),
 }
@@ -61,7 +66,7 @@ pub(crate) enum ClientRequest {
     Elicit(String),
 }
 
-const USAGES: [&str; 34] = [
+const USAGES: [&str; 36] = [
     "exit N",
     "signal NAME",
     "stream N [BYTES]",
@@ -96,6 +101,8 @@ const USAGES: [&str; 34] = [
     "write PATH TEXT",
     "run CMD ARGS...",
     "elicit MESSAGE",
+    "quirk [NAME]",
+    "quirks",
 ];
 
 const RUN_TIMEOUT_USAGE: &str = "run-timeout MS CMD ARGS...";
@@ -124,7 +131,8 @@ fn name_of(block: &Value) -> String {
     format!("[{kind} {name}]")
 }
 
-fn parse(line: &str) -> Result<Directive, DirectiveError> {
+/// The directive of one line.
+pub(crate) fn parse(line: &str) -> Result<Directive, DirectiveError> {
     if line.contains("crash") {
         return Ok(Directive::Crash);
     }
@@ -132,7 +140,11 @@ fn parse(line: &str) -> Result<Directive, DirectiveError> {
     let usage = USAGES.iter().find(|usage| usage.split(' ').next() == Some(name)).copied();
     let usage = usage.or_else(|| (name == "run-timeout").then_some(RUN_TIMEOUT_USAGE));
     let Some(usage) = usage else { return Ok(Directive::Echo(line.to_owned())) };
-    known(name, rest.trim()).ok_or_else(|| DirectiveError { name: name.to_owned(), usage })
+    if name == "quirk" && !rest.trim().is_empty() {
+        let unknown = || DirectiveError::Quirk { name: rest.trim().to_owned() };
+        return quirk(rest.trim()).map(Directive::Quirk).ok_or_else(unknown);
+    }
+    known(name, rest.trim()).ok_or_else(|| DirectiveError::Arguments { name: name.to_owned(), usage })
 }
 
 fn known(name: &str, rest: &str) -> Option<Directive> {
@@ -189,6 +201,7 @@ fn known(name: &str, rest: &str) -> Option<Directive> {
         "close-stdout" => alone(Directive::CloseStdout)?,
         "flood" => Directive::Flood(rest.parse().ok()?),
         "flood-stderr" => Directive::FloodStderr(rest.parse().ok()?),
+        "quirk" | "quirks" => alone(Directive::ListQuirks)?,
         _ => Directive::Ask(client_request(name, rest)?),
     })
 }
@@ -332,6 +345,7 @@ mod tests {
             "elicit",
             "withdraw",
             "flood",
+            "quirks more",
         ] {
             let error = parse(line).expect_err(line).to_string();
             let name = line.split(' ').next().unwrap();

@@ -42,6 +42,11 @@ impl Failure {
         Self::new(-32000, "Authentication required")
     }
 
+    /// An error with a code of its own.
+    pub(crate) fn with_code(code: i64, message: impl Into<String>) -> Self {
+        Self::new(code, message)
+    }
+
     fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::filler::Filler;
 use crate::output::Output;
+use crate::quirk_steps::update_line;
 use crate::settings::Settings;
 
 /// One line of a session's history.
@@ -20,6 +21,8 @@ pub(crate) enum Record {
     /// The blocks of one prompt; each begins a turn.
     Prompt(Vec<Value>),
     Update(Value),
+    /// An update that was sent letter by letter, which need not be good JSON.
+    Verbatim(String),
     Filler(Filler, String),
     /// A config option set by the client, who got it as an answer and not as an update.
     Config {
@@ -37,6 +40,7 @@ impl Record {
             }
             Self::Prompt(blocks) => json!({"prompt": blocks}),
             Self::Update(update) => json!({"update": update}),
+            Self::Verbatim(update) => json!({"verbatim": update}),
             Self::Filler(filler, message) => json!({"filler": filler.to_json(message)}),
             Self::Config { id, value } => json!({"config": {"id": id, "value": value}}),
         };
@@ -48,6 +52,8 @@ impl Record {
         let mut take = |name: &str| members.remove(name);
         if let Some(update) = take("update") {
             Some(Self::Update(update))
+        } else if let Some(Value::String(update)) = take("verbatim") {
+            Some(Self::Verbatim(update))
         } else if let Some(filler) = take("filler") {
             Filler::from_json(&filler).map(|(filler, message)| Self::Filler(filler, message))
         } else if let Some(Value::Array(blocks)) = take("prompt") {
@@ -97,7 +103,7 @@ impl Past {
             Record::Config { id, value } => {
                 self.settings.set_option(id, value).ok();
             }
-            Record::Filler(..) => {}
+            Record::Filler(..) | Record::Verbatim(_) => {}
         }
         self.records.push(record);
     }
@@ -132,6 +138,7 @@ impl Past {
                     }
                 }
                 Record::Update(update) => output.update(session, update),
+                Record::Verbatim(update) => output.raw(update_line(session, update).as_bytes()),
                 Record::Filler(filler, message) => {
                     filler.write(output, session, message, || false);
                 }
@@ -164,6 +171,7 @@ mod tests {
             Record::Prompt(vec![json!({"type": "text", "text": "hello"})]),
             Record::Update(json!({"sessionUpdate": "current_mode_update", "currentModeId": "plan"})),
             Record::Update(json!({"sessionUpdate": "session_info_update", "title": "A title"})),
+            Record::Verbatim(r#"{"title":"\ud83d"}"#.into()),
             Record::Filler(Filler { count: 3, text_bytes: 9 }, "turn-1-agent".into()),
             Record::Config { id: "shout".into(), value: json!(true) },
         ];

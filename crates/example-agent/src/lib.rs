@@ -7,7 +7,7 @@
 //! turn and each replay has a thread of its own; all of them write whole lines through one output. What happened
 //! in a session is kept as one file of JSON lines in a state directory, so that another process can load it.
 //!
-//! Invariants: each request is answered exactly once, and a turn sends nothing after its answer.
+//! Invariants: each request is answered exactly once, and a turn sends nothing after its answer, but for a quirk.
 //! Boundary: shares no code with acpd's engine, on purpose: a mistake there must not hide here as well. It is a
 //! test instrument, not an example of good agent manners: several directives break the protocol deliberately.
 
@@ -25,6 +25,8 @@ mod login;
 mod output;
 mod perform;
 mod prompt;
+mod quirk_steps;
+mod quirks;
 mod run;
 mod session;
 mod settings;

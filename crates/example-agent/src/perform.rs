@@ -66,6 +66,8 @@ impl Turn {
             }
             Directive::Flood(bytes) => self.flood(*bytes),
             Directive::FloodStderr(bytes) => flood_stderr(*bytes),
+            Directive::Quirk(quirk) => self.play_quirk(*quirk)?,
+            Directive::ListQuirks => self.list_quirks(),
             Directive::Ask(request) => self.ask_client(request)?,
             Directive::Echo(line) => self.echo(line),
         }

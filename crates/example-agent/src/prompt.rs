@@ -1,7 +1,7 @@
 //! `session/prompt`: from the request to the turn's thread and its one answer.
 //!
-//! Invariants: one turn per session at a time; nothing of a turn is sent after its answer; a cancel that follows
-//! the prompt immediately finds it running.
+//! Invariants: one turn per session at a time; nothing of a turn is sent after its answer, but for a quirk; a cancel
+//! that follows the prompt immediately finds it running.
 //! Not the directives' work.
 
 use std::sync::Arc;
@@ -39,11 +39,11 @@ impl Agent {
     }
 
     /// Answers the prompt of the turn that just ended, and then whatever waited for that end.
-    fn turn_ended(&self, session: &Session, result: Value) {
+    fn turn_ended(&self, session: &Session, answer: Result<Value, Failure>) {
         // Answered under the lock: a close that comes in meanwhile must be answered after the prompt.
         let mut state = session.state();
         if let Some(running) = state.running.take() {
-            self.output.answer(Some(&running.prompt), Ok(result));
+            self.output.answer(Some(&running.prompt), answer);
         }
         for farewell in state.after_turn.drain(..) {
             self.end(&session.id, farewell.deletes);
@@ -55,7 +55,9 @@ impl Agent {
 impl Turn {
     fn play(mut self, directives: &[Directive]) {
         for directive in directives {
-            if self.signal.is_cancelled() || self.perform(directive).is_err() {
+            let expects_cancel = matches!(directive, Directive::Quirk(quirk) if quirk.expects_cancel());
+            let is_over = self.signal.is_cancelled() && !expects_cancel;
+            if is_over || self.perform(directive).is_err() {
                 break;
             }
         }
@@ -65,7 +67,9 @@ impl Turn {
         if !self.usage.is_empty() {
             result["usage"] = Value::Object(std::mem::take(&mut self.usage));
         }
-        self.agent.turn_ended(&self.session, result);
+        let answer = self.playing.answer.take().unwrap_or(Ok(result));
+        self.agent.turn_ended(&self.session, answer);
+        self.play_late_steps();
     }
 }
 

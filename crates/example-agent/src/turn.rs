@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::agent::Agent;
 use crate::filler::Filler;
 use crate::history::{Record, message_id};
+use crate::quirk_steps::Playing;
 use crate::session::Session;
 use crate::turn_signal::{Patience, TurnSignal, Waited};
 use crate::wire::Reply;
@@ -33,6 +34,7 @@ pub(crate) struct Turn {
     pub(crate) stop_reason: String,
     /// What it says at its end that it has used.
     pub(crate) usage: Map<String, Value>,
+    pub(crate) playing: Playing,
     number: u64,
     unkept: String,
     has_spoken: bool,
@@ -52,6 +54,7 @@ impl Turn {
             signal,
             stop_reason: "end_turn".to_owned(),
             usage: Map::new(),
+            playing: Playing::default(),
             number,
             unkept: String::new(),
             has_spoken: false,
@@ -149,7 +152,11 @@ impl Turn {
         }
     }
 
-    fn note(&mut self, record: &Record) {
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn note(&mut self, record: &Record) {
         self.unkept.push_str(&record.to_line());
         if self.unkept.len() >= KEEP_BYTES {
             self.keep();

@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
+use crate::quirk_steps::TEXT_ID;
 
 /// JSON as it stood in the line.
 pub(crate) type Raw = Box<RawValue>;
@@ -82,9 +83,10 @@ impl Incoming {
         }
     }
 
-    /// Our ids are integers; an answer to anything else answers nothing of ours.
+    /// Our ids are integers, or texts that end in one; an answer to anything else answers nothing of ours.
     fn response(id: &Raw, members: &BTreeMap<String, Raw>) -> Self {
-        let Ok(id) = id.get().parse() else { return Self::Ignored };
+        let number = id.get().trim_matches('"').trim_start_matches(TEXT_ID);
+        let Ok(id) = number.parse() else { return Self::Ignored };
         let value = |name: &str| members.get(name).and_then(|raw| serde_json::from_str(raw.get()).ok());
         let reply = match value("error") {
             Some(error) => Err(error),

@@ -158,6 +158,7 @@ mod tests {
     }
 
     // UP-6: mode and modes agree; what is not an object is left alone
+    // quirk mode-told-twice
     #[test]
     fn a_client_changes_mode_and_model() {
         let before = of(

@@ -62,11 +62,6 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
         };
         findings.extend(problem.map(|problem| format!("{PAGE}:1: {name} {problem} above {above}; {FORM}")));
     }
-    for (list, described) in [(PLAYED, &played), (UNPLAYED, &unplayed)] {
-        for name in described.keys().filter(|name| !quirks.contains_key(*name)) {
-            findings.push(format!("{list}:1: no test shows {name}; {FORM}"));
-        }
-    }
     for name in played.keys().filter(|name| unplayed.contains_key(*name)) {
         findings.push(format!("{UNPLAYED}:1: {name} is played by the example agent; take it out here"));
     }

@@ -97,6 +97,7 @@ mod tests {
     }
 
     // PE-4: a refusal is the agent's own, once before always, whatever the order; contract 2.1: what would allow it
+    // quirk always-first
     #[test]
     fn the_kind_of_an_option_decides() {
         for (kind, options, rejection, mode) in [

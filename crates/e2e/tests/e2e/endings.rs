@@ -49,6 +49,7 @@ fn a_crash_is_told_with_code_and_stderr() {
 }
 
 // contract 1.2
+// quirk ends-in-turn (agents whose launcher hides a failure): it is an error with the exit code 0, and no good end
 #[test]
 fn exit_codes_in_a_turn_are_errors_with_their_code() {
     for (code, message, cause) in [

@@ -123,6 +123,8 @@ fn exactly_what_is_listed_can_be_called() {
 }
 
 // IN-6: bounded, reaped, and the error says what the agent wrote
+// quirk silent-initialize (programs that do not speak ACP): the agent is ended after the time for a start, and the
+// error has its last words
 #[test]
 fn an_agent_that_never_answers_is_given_up() {
     let stubborn =

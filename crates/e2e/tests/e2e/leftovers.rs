@@ -95,6 +95,8 @@ fn after_the_agent_was_killed() {
 }
 
 // SU-2
+// quirk stop-ignored (agents with signal handlers of their own): it is killed after its graces, with everything below
+// it
 #[test]
 fn of_an_agent_that_ignores_sigterm() {
     cycles(|_, client, session| {
@@ -113,6 +115,7 @@ fn of_an_agent_that_forks() {
 }
 
 // SU-1: also not one in a session of its own
+// quirk tools-in-own-session (most agents): they are found wherever they went, and end with the agent
 #[test]
 fn of_an_agent_that_forks_with_setsid() {
     cycles(|scratch, client, session| {
@@ -131,6 +134,7 @@ fn after_acpd_was_killed() {
 }
 
 // SU-3, SU-2
+// quirk stop-ignored
 #[test]
 fn after_acpd_was_killed_with_a_stubborn_agent() {
     cycles(|_, client, session| {

@@ -54,6 +54,7 @@ fn a_line_of_a_gibibyte() {
 }
 
 // FR-6: the limit is configurable, and exact
+// quirk huge-line
 #[test]
 fn the_limit_of_a_line_can_be_set() {
     let scratch = Scratch::new().config("[limits]\nline_bytes = \"100 KiB\"");
@@ -65,6 +66,7 @@ fn the_limit_of_a_line_can_be_set() {
 }
 
 // FR-6: images and diffs travel as one line
+// quirk huge-line
 #[test]
 fn a_line_of_50_mib_passes() {
     let scratch = Scratch::new();
@@ -78,6 +80,7 @@ fn a_line_of_50_mib_passes() {
 }
 
 // SU-4: stderr is drained, whatever its amount
+// quirk chatter (most agents): standard error is read all the time, in bounded memory, and logged on request
 #[test]
 fn stderr_without_an_end() {
     let scratch = Scratch::new();
@@ -88,6 +91,7 @@ fn stderr_without_an_end() {
 }
 
 // SU-8
+// quirk closes-output (agents that lose their parent): the agent is stopped, and the record of the end names the pipe
 #[test]
 fn an_agent_that_closes_a_pipe_and_lives_is_stopped() {
     let scratch = Scratch::new()
@@ -107,6 +111,8 @@ fn an_agent_that_closes_a_pipe_and_lives_is_stopped() {
 }
 
 // FR-7
+// quirk banner (agents started by a wrapper): lines that are no message are skipped
+// quirk not-json
 #[test]
 fn noise_is_skipped() {
     let scratch = Scratch::new().example("chatty", &["--banner"]);
@@ -118,6 +124,7 @@ fn noise_is_skipped() {
 }
 
 // an invalid byte costs one character
+// quirk bad-utf8
 #[test]
 fn an_invalid_byte_becomes_a_replacement_character() {
     let scratch = Scratch::new();
@@ -129,6 +136,7 @@ fn an_invalid_byte_becomes_a_replacement_character() {
 }
 
 // IN-6: a hung `session/new` is bounded too
+// quirk silent-session-new (agents with a helper that is too old): the client gets an error after the time for a start
 #[test]
 fn an_agent_that_never_answers_session_new() {
     let scratch = Scratch::new()
@@ -162,6 +170,7 @@ fn broken_answers_reach_whoever_asked() {
 }
 
 // UP-7: what is said of sessions that nobody knows is dropped
+// quirk unknown-session-update
 #[test]
 fn updates_of_strange_sessions_are_dropped() {
     let strange = "take; printf '{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"other\",\"update\":{}}}\\n'; update mine; answer '{\"stopReason\":\"end_turn\"}'; take";
@@ -196,6 +205,8 @@ fn an_agent_that_dies_with_its_answer() {
 }
 
 // SU-1: exit means reaped; a grandchild that holds the pipes delays nothing and is told as leaked
+// quirk output-held-open (agents that are launchers or leave a daemon): the session ends with the process, whoever
+// holds its output, and what is left is ended
 #[test]
 fn a_grandchild_that_holds_the_pipes() {
     for fork in ["fork", "fork setsid"] {

@@ -156,6 +156,8 @@ fn a_prompt_of_another_shape_is_refused() {
 }
 
 // UP-7: what an agent says of a session before its `session/new` answer comes after that answer, complete
+// quirk updates-before-session (agents that prepare first): they are held, and follow the answer that names the
+// session
 #[test]
 fn early_updates_are_not_lost() {
     let scratch = Scratch::new().example("early", &["--early-updates"]);

@@ -50,6 +50,7 @@ fn cancel_ends_the_turn_and_nothing_else() {
 }
 
 // PR-6: an agent that ignores the cancel loses its say after a bound; turns never mix
+// quirk cancel-ignored
 #[test]
 fn a_cancel_that_is_ignored_is_bounded() {
     let scratch = Scratch::new().timeout("cancel", "300ms");
@@ -115,6 +116,8 @@ fn a_cancel_right_behind_its_prompt_is_not_lost() {
 }
 
 // PR-8: in order, each answered; the 17th that waits is refused; cancel clears the running one only
+// quirk second-prompt (agents that cancel, mix or forget one of two prompts): the agent is given one prompt at a time,
+// and the others wait in line
 #[test]
 fn prompts_wait_in_line() {
     let scratch = Scratch::new();
@@ -238,6 +241,7 @@ fn answers_stand_between_the_turns() {
 }
 
 // PR-1: also before what an agent says right behind its answer, and before the end
+// quirk late-text
 #[test]
 fn an_agent_that_speaks_behind_its_answer() {
     let body = "n=0; while [ $n -lt 20 ]; do take; n=$((n+1)); update in; answer '{\"stopReason\":\"end_turn\"}'; update behind; done";

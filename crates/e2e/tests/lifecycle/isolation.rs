@@ -71,6 +71,8 @@ fn a_session_that_hangs_is_given_up() {
 }
 
 // SE-21: a turn that never ends in one session, and one that floods, are nothing to another
+// quirk one-session-only (agents that mix their sessions): each session has a process of its own, unless
+// `share_process` says that it need not
 #[test]
 fn a_busy_session_holds_up_no_other() {
     for agent in ["example", "shared"] {

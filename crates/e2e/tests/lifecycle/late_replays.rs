@@ -83,6 +83,8 @@ const THREE: [&str; 3] = ["one", "two", "three"];
 const TOLD: &str = "user one; agent one; user two; agent two; user three; agent three";
 
 // SE-7: in time, early, in the middle; a take-up after a take-up adds nothing, and chunks may be cut anew
+// quirk late-replay (agents that replay in the background): what was recorded before is not recorded again, whenever
+// it comes
 #[test]
 fn a_replay_behind_the_answer_is_not_recorded() {
     for load in [
@@ -173,6 +175,7 @@ fn news_behind_the_answer_are_recorded() {
 
 // SE-7: tool calls by their ids; and what a replay shows as the user's words though the user never said it, as some
 // agents show what a tool gave, is no news: there was no prompt
+// quirk late-replay
 #[test]
 fn another_shape_of_the_same_is_a_replay() {
     let told =

@@ -89,6 +89,8 @@ fn a_session_that_cannot_be_taken_up_can_be_read() {
 }
 
 // SE-9, contract 1.4: an agent that does not know the session any more says so, and so does acpd
+// quirk unknown-session-codes (all agents, each with a code of its own): any error is taken as a refusal, and told in
+// its own words
 #[test]
 fn a_refusal_of_the_agent_is_told() {
     let scratch = Scratch::new().example("forgetful", &["--no-state"]);

@@ -80,6 +80,7 @@ fn what_the_agent_changed_is_in_the_next_answer() {
 }
 
 // contract 1.5: an agent that accepts a mode and sends no update for it
+// quirk mode-not-reported (agents that set a mode without a word): the mode that the agent accepted counts
 #[test]
 fn a_mode_that_was_accepted_counts() {
     let scratch = Scratch::new().shell(

@@ -50,6 +50,7 @@ fn stderr_is_logged_on_request() {
 }
 
 // SU-4: a chatty agent is neither slowed nor does it fill the disk; what was left out is said
+// quirk chatter
 #[test]
 fn the_log_is_bounded() {
     let scratch = Scratch::new().example("logged", &[]).config("stderr_log = true");

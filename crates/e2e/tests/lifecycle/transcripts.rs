@@ -138,6 +138,8 @@ fn each_run_is_given_all_that_was_before() {
 }
 
 // contract 1.4: also where an agent only says that it has the methods, and where it has them and refuses
+// quirk load-fails (agents that lose sessions): with `resume_with_transcript`, a new session of the agent is given the
+// history as text
 #[test]
 fn it_stands_in_where_the_agent_has_no_way() {
     let missing = r#"s/"method":"session\/\(load\|resume\)"/"method":"session\/none"/"#;
@@ -170,6 +172,7 @@ fn refusing(error: &str) -> Scratch {
 
 // contract 1.4, SE-9: why an agent does not take a session up is said in a sentence, under acpd's own id of the session;
 // one that wants a login has lost nothing yet, so nothing stands in for it
+// quirk unknown-session-codes
 #[test]
 fn a_refusal_is_told_in_words() {
     let lost =

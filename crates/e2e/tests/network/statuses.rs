@@ -101,6 +101,7 @@ fn batches_and_garbage_are_refused_whole() {
 }
 
 // HT-3: the session in the header, in the params, or in both; FR-1: a body of many rows is one message
+// quirk no-session-header (clients of the SDK for Python): the session is taken from the message itself
 #[test]
 fn a_session_is_named_in_the_header_or_the_params() {
     let scratch = Scratch::new();

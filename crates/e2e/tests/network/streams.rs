@@ -50,6 +50,8 @@ fn a_load_comes_behind_its_replay_on_the_sessions_stream() {
 }
 
 // HT-5: without a stream of the session both come on the connection's, in the same order
+// quirk session-stream-missing (clients of the SDK for Python): the messages of the session come on the stream of the
+// connection
 #[test]
 fn a_load_without_a_stream_comes_on_the_connections() {
     let scratch = Scratch::new();
@@ -69,6 +71,7 @@ fn a_load_without_a_stream_comes_on_the_connections() {
 }
 
 // HT-4: one who opens a session's stream only later gets what was before, and nobody waited for that
+// quirk session-stream-late (clients of the SDK for TypeScript): the messages of the session wait for its stream
 #[test]
 fn a_session_waits_for_its_stream_and_nothing_else_does() {
     let scratch = Scratch::new();

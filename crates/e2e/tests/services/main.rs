@@ -9,5 +9,6 @@ mod answering;
 mod elicitation;
 mod files;
 mod permissions;
+mod quirks;
 mod terminals;
 mod together;

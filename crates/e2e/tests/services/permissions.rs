@@ -151,6 +151,8 @@ fn an_end_withdraws_what_is_open() {
 }
 
 // PR-10: what the agent takes back is answered `cancelled`, and withdrawn
+// quirk question-withdrawn (agents that stop what they asked for): it is closed in every client, and answered
+// `cancelled`
 #[test]
 fn what_the_agent_takes_back_is_withdrawn() {
     let scratch = Scratch::new();
@@ -245,6 +247,7 @@ fn a_question_waits_for_somebody() {
 }
 
 // PR-5: a question ends with its turn, if the agent does not wait for it; a cancel settles one that has no turn
+// quirk question-between-turns
 #[test]
 fn a_question_does_not_outlive_its_turn() {
     let ask = |id: u32| {

@@ -5,4 +5,5 @@ mod lifecycle;
 mod peer;
 mod processes;
 mod protocol;
+mod quirks;
 mod services;

@@ -10,6 +10,7 @@ fn setup(params: &str) -> Result<(String, String), String> {
 }
 
 // real agents fail without mcpServers; what else the client said is untouched
+// quirk missing-mcp-servers (clients that leave it out, and agents that fail without): an empty list is put in
 #[test]
 fn mcp_servers_are_completed() {
     let given = r#"{"x":1,"cwd":"/","mcpServers":[{"name":"a"}]}"#;

@@ -115,6 +115,7 @@ fn batches() {
 }
 
 // FR-5, FR-7: damaged messages and noise are told apart
+// quirk not-json
 #[test]
 fn noise() {
     for (line, at, like_message) in [

@@ -67,6 +67,8 @@ fn termination() -> Value {
 }
 
 // contract 6: the terminal view; no escape sequence of an agent reaches the terminal, whatever field it is in
+// quirk terminal-control (agents that pass on the output of tools): no control character of an agent reaches a
+// terminal; clients and the log have it as it came
 #[test]
 fn control_characters_are_neutralised_in_every_field() {
     const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\r\u{8}\u{202e}x";

@@ -183,6 +183,7 @@ fn notices_and_compactions_are_remarks() {
 }
 
 // FR-8: an unknown update is not lost; the view names each once
+// quirk unknown-update
 #[test]
 fn an_unknown_update_is_named() {
     let unknown = json!({"sessionUpdate": "subagent_update", "sessionId": "s"});

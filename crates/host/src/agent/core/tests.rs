@@ -138,6 +138,7 @@ fn an_answer_to_a_caller_keeps_its_place() {
 }
 
 // UP-7: what is said of a session before it is known waits for it; a request is refused
+// quirk updates-before-session
 #[test]
 fn messages_wait_for_their_session() {
     let mut stage = Stage::new();
@@ -213,6 +214,8 @@ fn a_line_that_is_too_long_ends_the_connection() {
 }
 
 // FR-5, FR-7, contract 7.3: noise, broken messages, acpd's own namespace, updates of no session
+// quirk not-json
+// quirk unknown-session-update
 #[test]
 fn odd_lines_are_noted() {
     let mut stage = Stage::new();
