@@ -42,9 +42,11 @@ impl Failure {
         Self::new(-32000, "Authentication required")
     }
 
-    /// An error with a code of its own.
-    pub(crate) fn with_code(code: i64, message: impl Into<String>) -> Self {
-        Self::new(code, message)
+    /// An error that is written out.
+    pub(crate) fn from_json(error: &Value) -> Self {
+        let data = error.get("data").cloned();
+        let message = error["message"].as_str().unwrap_or_default();
+        Self { data, ..Self::new(error["code"].as_i64().unwrap_or_default(), message) }
     }
 
     fn new(code: i64, message: impl Into<String>) -> Self {

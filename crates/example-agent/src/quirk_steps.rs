@@ -70,8 +70,9 @@ impl Turn {
                 let result = serde_json::from_str(result).expect("the tests play every step");
                 self.playing.answer = Some(Ok(result));
             }
-            Step::Error { code, message } => {
-                self.playing.answer = Some(Err(Failure::with_code(*code, *message)));
+            Step::Error(error) => {
+                let error = serde_json::from_str(error).expect("the tests play every step");
+                self.playing.answer = Some(Err(Failure::from_json(&error)));
             }
             Step::Late => {}
             Step::Option(option) => {

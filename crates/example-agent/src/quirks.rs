@@ -31,8 +31,8 @@ pub(crate) enum Step<'a> {
     UntilCancelled,
     /// Answers the prompt with this result.
     Answer(&'a str),
-    /// Answers the prompt with an error.
-    Error { code: i64, message: &'a str },
+    /// Answers the prompt with this error.
+    Error(&'a str),
     /// Leaves the steps below it for the time after the answer to the prompt.
     Late,
     /// Is played by this option of the agent, from its start on.
@@ -97,10 +97,7 @@ impl<'a> Step<'a> {
             "unless-allowed" => Self::UnlessAllowed(Box::new(Self::parse(rest))),
             "until-cancelled" => Self::UntilCancelled,
             "answer" => Self::Answer(rest),
-            "error" => {
-                let (code, message) = words();
-                code.parse().map_or(Self::Directive(line), |code| Self::Error { code, message })
-            }
+            "error" => Self::Error(rest),
             "late" => Self::Late,
             "option" => Self::Option(rest),
             _ => Self::Directive(line),

@@ -140,6 +140,8 @@ mod tests {
     }
 
     // PE-1, FR-2: the request as it is, but for its id, which is the client's own
+    // quirk ids-from-zero (all agents): each client is asked under an id of its own, and the agent is answered under
+    // its own
     #[test]
     fn each_client_is_asked_under_an_id_of_its_own() {
         let questions = Questions::default();

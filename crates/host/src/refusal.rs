@@ -168,6 +168,7 @@ mod tests {
     }
 
     // contract 1.4: why a session is not resumable is said in a sentence
+    // quirk error-with-details
     #[test]
     fn an_error_becomes_a_sentence() {
         for (error, expected) in [

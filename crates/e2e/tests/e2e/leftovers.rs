@@ -84,6 +84,7 @@ fn after_a_crash() {
 }
 
 // SU-1, SU-6
+// quirk launcher-killed (agents that are launchers): what runs below the process that was killed ends with it
 #[test]
 fn after_the_agent_was_killed() {
     cycles(|_, client, session| {

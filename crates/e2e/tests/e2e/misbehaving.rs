@@ -91,7 +91,6 @@ fn stderr_without_an_end() {
 }
 
 // SU-8
-// quirk closes-output (agents that lose their parent): the agent is stopped, and the record of the end names the pipe
 #[test]
 fn an_agent_that_closes_a_pipe_and_lives_is_stopped() {
     let scratch = Scratch::new()

@@ -62,6 +62,8 @@ fn a_refusal_by_the_mode_has_its_code() {
 
 // contract 7.1: at the end of --timeout the turn is cancelled, that is said, and the code is 3; an agent that does not
 // even start is left
+// quirk silent-turn (agents that retry their model without a sign): nothing ends the turn but a cancel; `acpd run
+// --timeout` sends one
 #[test]
 fn a_turn_that_takes_too_long_is_cancelled() {
     let scratch = Scratch::new().shell("mute", &taking_shell_agent("take; take"));

@@ -22,6 +22,8 @@ fn session_ids_are_unique_across_agents_and_restarts() {
 }
 
 // SE-2, FR-10, contract 7.2
+// quirk relative-directory (clients that many agents accept): it is refused before an agent is asked, and the error
+// names the field
 #[test]
 fn a_bad_setup_is_refused_in_words() {
     let scratch = Scratch::new();

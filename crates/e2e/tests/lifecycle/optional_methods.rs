@@ -109,6 +109,7 @@ fn a_refusal_of_the_agent_is_told() {
 }
 
 // contract 1.4: a resume that the agent only says it has is tried once, ever; load stands in
+// quirk method-missing (agents that offer what they lack): it is asked for once, and `session/load` stands in
 #[test]
 fn a_missing_resume_is_asked_for_once() {
     let scratch = lacking(Scratch::new(), "liar", RESUME, "");

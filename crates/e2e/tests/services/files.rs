@@ -86,6 +86,8 @@ fn an_editor_may_serve_files() {
 }
 
 // contract 2.2: an agent that does not get along with files is not offered them
+// quirk file-unasked (agents that do not look at capabilities): with `files = false` it is answered with -32601, and
+// does no harm
 #[test]
 fn files_can_be_kept_from_an_agent() {
     let scratch = Scratch::new().example("without", &[]).config("files = false\nterminals = false");

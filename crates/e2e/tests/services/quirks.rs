@@ -27,7 +27,7 @@ fn text(client: &mut Client, session: &str, quirk: &str) -> String {
 
 // quirk kind-in-other-members (agents whose libraries sort members): the kind of an update is that of the update itself
 // quirk meta-first (agents with tracing): the update is found behind any amount of metadata
-// quirk line-ends-of-windows (agents in .NET): CR and empty lines are taken for what they are
+// quirk line-ends-of-windows (programs written for Windows): CR and empty lines are taken for what they are
 // quirk not-json (agents that log to standard output): the lines are skipped, and the messages between them are heard
 // quirk bad-utf8 (agents that cut bytes): the byte is replaced by U+FFFD, and the message is understood
 // quirk huge-line (agents that send whole files): a line of up to 64 MiB passes; the limit can be configured
@@ -131,7 +131,7 @@ fn a_mode_takes_what_holds_once_wherever_it_stands() {
     }
 }
 
-// quirk question-between-turns (agents that update themselves): it is asked like any other, and the next cancel settles it
+// quirk question-between-turns (agents that work in the background): it is asked like any other, and the next cancel settles it
 // quirk unknown-request (agents with extensions of their own): it is answered with -32601 at once, so that the agent goes on
 // quirk question-withdrawn
 #[test]
@@ -186,6 +186,7 @@ fn updates_count_whenever_they_come() {
 // quirk end-without-text (agents whose model failed): the turn ends as the agent says
 // quirk error-as-text (agents whose model failed): the text is shown, and the turn ends as the agent says
 // quirk error-code-of-http (agents that pass on their model's errors): the code reaches the client unchanged
+// quirk error-with-details (agents in TypeScript): clients get the error unchanged, and `acpd run` shows the details
 // quirk unknown-stop-reason (agents ahead of the protocol): the reason reaches the client unchanged, and is recorded
 // quirk cancel-ends-turn (agents that finish first): the answer of the agent is the answer
 // quirk cancel-fails (agents whose tool is torn off): a client that cancelled is answered `cancelled`, which is no error
@@ -201,6 +202,8 @@ fn a_turn_ends_once_whatever_its_answer_is() {
     let asked = client.prompt(&session, "quirk error-code-of-http");
     let error = client.error(&asked);
     assert_eq!((&error["code"], &error["message"]), (&json!(500), &json!("the model's server failed")));
+    let asked = client.prompt(&session, "quirk error-with-details");
+    assert_eq!(client.error(&asked)["data"]["details"], "429 Too Many Requests: retry in 20 s");
     let asked = client.prompt(&session, "quirk unknown-stop-reason");
     assert_eq!(client.result(&asked)["stopReason"], "example_reason");
     for quirk in ["cancel-ends-turn", "cancel-fails", "text-after-cancel", "cancel-ignored"] {
