@@ -73,7 +73,7 @@ pub struct KeepFor {
     pub keep: Duration,
     /// How much of its stdout is taken meanwhile; then it blocks.
     pub detached_bytes: u64,
-    /// The longest line, which is taken in addition.
+    /// The longest line: one that is longer than `detached_bytes` is taken up to its end, if it is the first.
     pub line_bytes: u64,
     /// Where its keeper listens. It is made if it is missing; only this user may enter it.
     pub directory: PathBuf,

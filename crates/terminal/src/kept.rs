@@ -171,7 +171,9 @@ impl Kept {
         let Keeping { keep, detached_bytes, directory, note } = keeping;
         let needed = terminal.kept.max(held);
         if note(&terminal.id(), Some(terminal)) {
-            let (line_bytes, key) = (needed as u64 + STEP, terminal.key.clone());
+            // What is needed is held in any case; there are no lines.
+            let detached_bytes = detached_bytes.saturating_add(needed as u64 + STEP);
+            let (line_bytes, key) = (0, terminal.key.clone());
             process.handle.keep(KeepFor { keep, detached_bytes, line_bytes, directory, key });
         }
         Self { needed: Needed::new(needed, Place::default()), note }

@@ -84,8 +84,8 @@ impl Machine {
     /// From now on a lost controller is waited for. Said again, it changes for how long, and how much is retained meanwhile, and
     /// nothing else; true the first time.
     pub(super) fn keep(&mut self, keep: Keep) -> bool {
-        let bound = keep.detached_bytes.saturating_add(keep.line_bytes);
-        self.output.bound_to(usize::try_from(bound).unwrap_or(usize::MAX));
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.output.bound_to(size(keep.detached_bytes), size(keep.line_bytes));
         match &mut self.keep {
             Some(before) => {
                 before.keep_ms = keep.keep_ms;

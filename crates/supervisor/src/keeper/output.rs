@@ -3,12 +3,16 @@
 //! Sans-IO. Positions are bytes of stdout since the start. Every byte is in exactly one of three places: in the pipe, from
 //! `consumed` on; retained here, below that; settled, below the retained ones. A controller reads the pipe without taking
 //! anything out of it and says how far it has read; nothing beyond that is consumed while it is there. Invariant: as much
-//! is retained as the bound allows, and `consumed <= read` as long as there is a controller.
+//! is retained as the bounds allow, and `consumed <= read` as long as there is a controller. Without one, a line may go
+//! beyond the first bound only if nothing but that line is retained; with one, whatever it has read may: it may have to
+//! read on before it can settle anything.
 
 use std::collections::VecDeque;
 
 /// Bytes in one piece of what is retained, at most.
 const PIECE: usize = 64 * 1024;
+/// Bytes taken at once beyond the bound: so much of the next line may come with the end of one.
+const BEYOND: usize = 4 * 1024;
 
 /// What is to be taken out of the pipe next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,10 @@ pub(super) struct Output {
     settled: usize,
     retained: usize,
     bound: usize,
+    /// Bytes beyond the bound.
+    line: usize,
+    /// Up to here whole lines were consumed.
+    lines: u64,
     /// Nothing more can come.
     is_over: bool,
 }
@@ -65,12 +73,29 @@ impl Output {
             settled: 0,
             retained: 0,
             bound,
+            line: 0,
+            lines: 0,
             is_over: false,
         }
     }
 
-    pub(super) fn bound_to(&mut self, bound: usize) {
-        self.bound = bound;
+    /// Retains at most `bound` bytes, and at most `line` beyond.
+    pub(super) fn bound_to(&mut self, bound: usize, line: usize) {
+        (self.bound, self.line) = (bound, line);
+    }
+
+    /// How much more may be retained.
+    fn free(&self) -> usize {
+        let all = self.bound.saturating_add(self.line).saturating_sub(self.retained);
+        if !self.is_detached() {
+            return all;
+        }
+        let has_line = self.lines > self.consumed - self.retained as u64;
+        match self.bound.saturating_sub(self.retained) {
+            0 if has_line => 0,
+            0 => all.min(BEYOND),
+            free => free,
+        }
     }
 
     /// A controller has read up to `read`, and nothing below `committed` is needed any more. What is to be consumed for it
@@ -103,7 +128,7 @@ impl Output {
 
     /// What is to be taken next, if anything.
     pub(super) fn next(&self) -> Option<Take> {
-        self.within(self.bound.saturating_sub(self.retained))
+        self.within(self.free())
     }
 
     /// The same without regard to the bound: the program has ended, and nothing but what fits into a pipe can come.
@@ -147,6 +172,10 @@ impl Output {
         self.consumed += bytes as u64;
         self.retained += bytes;
         if let Some(last) = self.pieces.back_mut() {
+            let new = &last.bytes[last.filled..last.filled + bytes];
+            if let Some(end) = new.iter().rposition(|byte| *byte == b'\n') {
+                self.lines = self.consumed - (bytes - end - 1) as u64;
+            }
             last.filled += bytes;
         }
     }

@@ -90,7 +90,7 @@ fn step() -> impl Strategy<Value = Step> {
 impl World {
     fn new() -> Self {
         let mut machine = Machine::new();
-        machine.output.bound_to(BOUND);
+        machine.output.bound_to(BOUND, 0);
         Self {
             machine,
             now: start(),
@@ -259,6 +259,45 @@ proptest! {
             prop_assert_eq!(world.stdin, world.accepted);
         }
     }
+}
+
+/// How much of what a program writes without end is retained without a controller, which has kept `before`.
+fn retained_of(line: usize, before: usize) -> usize {
+    let mut world = World::new();
+    world.machine.keep(keep_for());
+    let text = |position: usize| if position % line == line - 1 { b'\n' } else { b'.' };
+    let mut position = 0;
+    let mut take = |machine: &mut Machine, most: usize| {
+        let mut left = most;
+        while let Some(Take::Retain(wanted)) = machine.output.next().filter(|_| left > 0) {
+            let room = machine.output.room(wanted.min(left));
+            let taken = room.len();
+            room.iter_mut().zip(position..).for_each(|(to, at)| *to = text(at));
+            machine.output.retain(taken);
+            (position, left) = (position + taken, left - taken);
+        }
+    };
+    world.machine.progress(Progress { read: before as u64, committed: 0 }).expect("it makes sense");
+    take(&mut world.machine, before);
+    world.machine.lost(world.now);
+    take(&mut world.machine, usize::MAX);
+    world.machine.output.retained()
+}
+
+// contract 7.2: without a daemon a keeper holds `detached_bytes`, and beyond that nothing but one line that is longer
+#[test]
+fn small_lines_do_not_go_beyond_the_bound() {
+    let (detached, line) = (DETACHED as usize, LINE as usize);
+    for small in [1, 2, 7, detached - 1, detached] {
+        assert_eq!(retained_of(small, 0), detached, "{small}");
+    }
+    // Read in pieces: a part of the next line may come with the end of this one.
+    for long in [detached + 1, detached + line / 2, detached + line] {
+        assert!((long..=detached + line).contains(&retained_of(long, 0)), "{long}");
+    }
+    assert_eq!(retained_of(2 * (detached + line), 0), detached + line, "no line may be so long");
+    // With a controller more may wait to be committed; then nothing is added.
+    assert_eq!(retained_of(2, detached + line), detached + line);
 }
 
 // KEEP: when a lost controller is waited for, and for how long
