@@ -4,7 +4,8 @@
 //! Not here: how it is reached, which a command is told by a flag, a variable or the configuration.
 
 use crate::clean::line;
-use crate::daemon_config::leave;
+use crate::daemon_config::{NOTE_BYTES, leave};
+use acpd_supervisor::read_regular;
 use std::path::{Path, PathBuf};
 
 /// Characters of a URL that are shown.
@@ -26,8 +27,8 @@ pub(crate) fn forget(state_dir: &Path) {
 
 /// What the daemon of a state directory has noted.
 pub(crate) fn of(state_dir: &Path) -> Option<String> {
-    let read = std::fs::read_to_string(place(state_dir)).ok()?;
-    Some(line(read.trim(), SHOWN)).filter(|url| !url.is_empty())
+    let read = read_regular(&place(state_dir), NOTE_BYTES).ok()?;
+    Some(line(String::from_utf8(read).ok()?.trim(), SHOWN)).filter(|url| !url.is_empty())
 }
 
 #[cfg(test)]

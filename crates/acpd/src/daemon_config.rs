@@ -5,12 +5,16 @@
 //! what is in a configuration.
 
 use crate::commands::shown;
+use acpd_supervisor::{open_regular, read_regular};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// The longest note that is read, in bytes.
+pub(crate) const NOTE_BYTES: u64 = 64 << 10;
 
 fn place(state_dir: &Path) -> PathBuf {
     state_dir.join("daemon.config")
@@ -24,7 +28,8 @@ pub(crate) fn note(state_dir: &Path, file: Option<&Path>) {
 
 /// Leaves a note for commands of this user. The daemon works without.
 pub(crate) fn leave(place: &Path, note: &[u8]) {
-    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(place);
+    let mut options = OpenOptions::new();
+    let opened = open_regular(place, options.write(true).create(true).truncate(true).mode(0o600));
     if let Err(error) = opened.and_then(|mut file| file.write_all(note)) {
         tracing::debug!(%error, place = %place.display(), "cannot leave a note");
     }
@@ -46,7 +51,7 @@ pub(crate) struct DaemonConfig {
 impl DaemonConfig {
     /// What the daemon of a state directory has noted. None when it has not.
     pub(crate) fn of(state_dir: &Path) -> Option<Self> {
-        let read = std::fs::read(place(state_dir)).ok()?;
+        let read = read_regular(&place(state_dir), NOTE_BYTES).ok()?;
         let file = (!read.is_empty()).then(|| PathBuf::from(OsString::from_vec(read)));
         let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
         let changed = match &file {

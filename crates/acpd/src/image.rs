@@ -2,9 +2,10 @@
 //! and the same process id.
 //!
 //! Invariant: what is exec'd is given the sockets by LISTEN_FDS and nothing else; all other descriptors close with the old
-//! image. Not here: whether it is fit, which it is asked before.
+//! image. No request for another hand-over ends it on the way. Not here: whether it is fit, which it is asked before.
 
 use crate::passed::FIRST;
+use crate::signals::hold_requests;
 use acpd_gateway::LocalSocket;
 use command_fds::{CommandFdExt, FdMapping};
 use std::ffi::{OsStr, OsString};
@@ -85,7 +86,7 @@ impl Successor {
         command.env("LISTEN_PID", std::process::id().to_string());
         command.env("LISTEN_FDS", names.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
         let error = match command.fd_mappings(mappings) {
-            Ok(command) => command.exec(),
+            Ok(command) => hold_requests().map_or_else(|error| error, |()| command.exec()),
             Err(collision) => io::Error::other(collision),
         };
         drop((kept, local));

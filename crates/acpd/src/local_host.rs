@@ -67,8 +67,23 @@ pub(crate) struct LocalHost {
 
 impl LocalHost {
     /// Opens the state directory and makes a host of the configuration.
-    pub(crate) async fn open(config: &Config) -> Result<Self, Failure> {
-        Self::open_for(config, without_daemon(config), Vec::new()).await
+    ///
+    /// # Errors
+    /// When that fails, or a signal asks to stop before.
+    pub(crate) async fn open(config: &Config, stops: &mut StopSignals) -> Result<Self, Failure> {
+        Self::open_until(stops, config, without_daemon(config)).await
+    }
+
+    /// Another process may hold the log for as long as it likes.
+    async fn open_until(
+        stops: &mut StopSignals,
+        config: &Config,
+        continuity: Continuity,
+    ) -> Result<Self, Failure> {
+        tokio::select! {
+            opened = Self::open_for(config, continuity, Vec::new()) => opened,
+            () = stops.next() => Err(interrupted()),
+        }
     }
 
     /// The same; its agents may outlive it as `continuity` says, and what happens is noted for `subscribers`, from the first
@@ -150,10 +165,10 @@ impl LocalHost {
         work: impl AsyncFnOnce(&Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut stops = StopSignals::listen()?;
-        let local = Self::open_for(config, continuity, Vec::new()).await?;
+        let local = Self::open_until(&mut stops, config, continuity).await?;
         let done = tokio::select! {
             done = work(&local) => done,
-            () = stops.next() => Err(Failure::Of(Code::Interrupted, "interrupted".to_owned())),
+            () = stops.next() => Err(interrupted()),
         };
         local.host.clone().shutdown(initiator).await;
         local.close(&mut stops).await;
@@ -183,7 +198,11 @@ impl LocalHost {
     ) -> bool {
         let leaves = may_leave && self.host.leaves_agents();
         if leaves {
-            self.host.committed().await;
+            tokio::select! {
+                () = self.host.committed() => {}
+                // Another process may hold the log. What is not in it stays with the keepers.
+                () = stops.next() => tracing::warn!("asked to stop once more, leaving what is not recorded to keepers"),
+            }
             std::mem::forget(self);
         } else {
             self.host.clone().shutdown(initiator).await;
@@ -202,6 +221,10 @@ impl LocalHost {
     }
 }
 
+fn interrupted() -> Failure {
+    Failure::Of(Code::Interrupted, "interrupted".to_owned())
+}
+
 /// Waits for an end of the host; a signal meanwhile kills what has not ended.
 ///
 /// # Cancel safety
@@ -217,7 +240,7 @@ pub(crate) async fn kill_on_signal<T>(
             ended = &mut ending => return ended,
             () = stops.next() => {
                 tracing::warn!("asked to stop once more, killing what has not ended");
-                host.agents().kill_all();
+                host.hasten();
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::cli::{Cli, Command};
 use crate::commands::serve::Left;
 use crate::exit::Failure;
 use crate::passed::Passed;
+use crate::signals::survive_requests;
 use crate::{commands, completing, exit, logging, runtime};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -45,10 +46,10 @@ pub fn run_process() -> ExitCode {
         Command::Serve(serve) if !serve.check => Passed::take(),
         _ => Ok(Passed::default()),
     };
-    let log = logging::start(&cli);
     if let Err(error) = survive_signals(&cli) {
         return exit::exit_code(Err(error.into()));
     }
+    let log = logging::start(&cli);
     let runtime = match runtime::start(matches!(cli.command, Command::Serve(_))) {
         Ok(runtime) => runtime,
         Err(error) => return exit::exit_code(Err(error.into())),
@@ -91,6 +92,9 @@ pub fn run_process() -> ExitCode {
 
 /// Becomes the next image of a daemon that hands over.
 fn go_on(left: Left) -> Result<(), Failure> {
+    if let Some(failure) = left.failure {
+        return Err(failure);
+    }
     let Some(successor) = left.successor else { return Ok(()) };
     let program = successor.program().display().to_string();
     let error = successor.exec();
@@ -98,13 +102,13 @@ fn go_on(left: Left) -> Result<(), Failure> {
 }
 
 /// A file size limit (`ulimit -f`) is a full disk to the event log, which copes; by default the signal that comes
-/// with it kills the process. So does SIGUSR2, which may come to a daemon that begins: twice, say, for one hand-over.
-/// Handlers, because agents would inherit a signal that is ignored.
+/// with it kills the process. So do SIGUSR2 and SIGHUP, which may come to a daemon that begins: twice, say, for one
+/// hand-over.
 fn survive_signals(cli: &Cli) -> std::io::Result<()> {
-    let survive = |signal| signal_hook::flag::register(signal, Arc::default()).map(drop);
-    survive(signal_hook::consts::SIGXFSZ)?;
-    match cli.command {
-        Command::Serve(_) => survive(signal_hook::consts::SIGUSR2),
+    // A handler, because agents would inherit a signal that is ignored.
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
+    match &cli.command {
+        Command::Serve(serve) if !serve.check => survive_requests(),
         _ => Ok(()),
     }
 }

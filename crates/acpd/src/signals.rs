@@ -1,7 +1,8 @@
 //! SIGTERM, SIGINT and SIGHUP: the first asks to stop, the second kills what has not ended. SIGUSR2 asks a daemon to hand over.
 
 use crate::runtime::if_any;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use nix::sys::signal::{SigSet, Signal as Number};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::flag;
 use std::io;
 use std::sync::Arc;
@@ -75,6 +76,27 @@ impl StopSignals {
     pub(crate) fn have_come(&self) -> bool {
         self.came.load(Ordering::SeqCst)
     }
+}
+
+/// The signals that ask a daemon for something else than its end, and end a process that has no handler for them.
+fn requests() -> SigSet {
+    [Number::SIGUSR2, Number::SIGHUP].into_iter().collect()
+}
+
+/// Blocks them in this thread, and in the program that this process becomes by it: they wait there until it has handlers.
+pub(crate) fn hold_requests() -> io::Result<()> {
+    Ok(requests().thread_block()?)
+}
+
+/// Has them lead nowhere rather than to the end of this process until the daemon listens, and lets those in that have
+/// waited since the image before. To be called before there is a second thread: no agent inherits the block.
+pub(crate) fn survive_requests() -> io::Result<()> {
+    // Handlers, because agents would inherit a signal that is ignored.
+    flag::register(SIGUSR2, Arc::default())?;
+    if !hangup_is_ignored() {
+        flag::register(SIGHUP, Arc::default())?;
+    }
+    Ok(requests().thread_unblock()?)
 }
 
 /// SIGUSR2, which asks a daemon to hand over to the binary that is on disk now.

@@ -4,13 +4,18 @@
 use crate::name::{AgentName, Version};
 use crate::registry::Sha256;
 use crate::resolve::Kind;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Its name in the directory of a version.
 const FILE: &str = "receipt.json";
+/// The longest that is read, in bytes.
+const MOST: u64 = 16 << 20;
 
 /// What is said of a version.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -93,6 +98,11 @@ impl Receipt {
 
     /// Reads that of a directory; None where there is none, or none of this form.
     pub fn read(dir: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(dir.join(FILE)).ok()?).ok()
+        let mut options = OpenOptions::new();
+        let waits_for_nobody = OFlags::NONBLOCK.bits().cast_signed();
+        let file = options.read(true).custom_flags(waits_for_nobody).open(dir.join(FILE)).ok()?;
+        let mut text = Vec::new();
+        file.take(MOST + 1).read_to_end(&mut text).ok()?;
+        serde_json::from_slice(&text).ok()
     }
 }

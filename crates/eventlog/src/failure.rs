@@ -23,7 +23,7 @@ pub enum WriteError {
         #[source]
         source: Arc<SqliteFault>,
     },
-    /// Another process kept the file locked for longer than we wait.
+    /// Another process kept the file locked for longer than a log waits that is being closed.
     #[error("the event log stayed locked by another process")]
     Busy {
         /// What SQLite said.

@@ -21,6 +21,7 @@ use crate::damage::Damage;
 use crate::disk::DiskBudget;
 use crate::failure::WriteError;
 use crate::live::{Live, LiveSessions};
+use crate::lock_wait::{ForeignLock, LockWatch};
 use crate::metrics;
 use crate::outbox::Subscribers;
 use crate::presence::{Presence, Presences};
@@ -96,6 +97,7 @@ pub(crate) struct Shared {
     pub(crate) outbox_grown: Arc<Notify>,
     pub(crate) presences: Arc<Presences>,
     behind: AnyBehind,
+    pub(crate) locks: Arc<LockWatch>,
     thread: Mutex<Option<Thread>>,
 }
 
@@ -119,6 +121,7 @@ impl Shared {
 impl Drop for Shared {
     /// Without a join, which could be on the writer thread itself; it still commits what is queued.
     fn drop(&mut self) {
+        self.locks.bound();
         self.queue.close();
     }
 }
@@ -140,7 +143,8 @@ impl EventLog {
         let cache = Arc::new(Cache::new(options.cache_bytes));
         let damage = Arc::new(Damage::default());
         let no_thread = |source| OpenError::Thread { path: database.clone(), source };
-        let readers = Readers::start(&database, Arc::clone(&damage)).map_err(no_thread)?;
+        let locks = LockWatch::new(&database);
+        let readers = Readers::start(&database, Arc::clone(&damage), &locks).map_err(no_thread)?;
         let behind = AnyBehind::default();
         let checkpoints = Arc::<WaitingCheckpoints>::default();
         let pieces = Arc::<WaitingPieces>::default();
@@ -157,6 +161,7 @@ impl EventLog {
             checkpoints: Arc::clone(&checkpoints),
             pieces: Arc::clone(&pieces),
             subscribers: Subscribers::new(Arc::clone(&outbox_grown)),
+            locks: Arc::clone(&locks),
         };
         let writer = Writer::new(connection, budget, parts);
         let thread = Thread::start("event-log", move || writer.run()).map_err(no_thread)?;
@@ -173,6 +178,7 @@ impl EventLog {
             outbox_grown,
             presences: Arc::default(),
             behind,
+            locks,
             thread,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -180,6 +186,7 @@ impl EventLog {
 
     /// Commits what is queued, ends all appenders and cursors, and closes the file.
     pub async fn close(self) {
+        self.bound_waits();
         self.shared.queue.close();
         // Before the writer, which leaves the file in order when its connection is the last.
         self.shared.readers.close().await;
@@ -189,6 +196,17 @@ impl EventLog {
         {
             tracing::error!("the writer thread of the event log died");
         }
+    }
+
+    /// From now on a lock that another process holds is waited for no longer than about ten seconds; until then without
+    /// end. For the end of a host, which must not wait for ever.
+    pub fn bound_waits(&self) {
+        self.shared.locks.bound();
+    }
+
+    /// The lock of another process that keeps everything from being written, if the log has waited for one for a while.
+    pub fn foreign_lock(&self) -> Option<ForeignLock> {
+        self.shared.locks.lock()
     }
 
     /// Waits until what was appended before is committed.

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::damage::Damage;
 use crate::fault::SqliteFault;
 use crate::inspection;
+use crate::lock_wait::LockWatch;
 use crate::schema;
 use crate::thread::Thread;
 
@@ -64,7 +65,7 @@ struct Waiting {
 
 impl Readers {
     /// Starts the threads.
-    pub(crate) fn start(database: &Path, damage: Arc<Damage>) -> io::Result<Self> {
+    pub(crate) fn start(database: &Path, damage: Arc<Damage>, locks: &Arc<LockWatch>) -> io::Result<Self> {
         let turns = Arc::new(Semaphore::new(READERS));
         let (jobs, database) = (Arc::<Jobs>::default(), database.into());
         // From here on the threads end with it, also when not all of them can be had.
@@ -72,8 +73,11 @@ impl Readers {
         let (inspected, inspecting) = (AtomicBool::new(false), Arc::default());
         let readers = Self { jobs, turns, threads, damage, database, inspected, inspecting };
         for _ in 0..READERS {
-            let jobs = Arc::clone(&readers.jobs);
-            let thread = Thread::start("event-log-read", move || jobs.serve())?;
+            let (jobs, locks) = (Arc::clone(&readers.jobs), Arc::clone(locks));
+            let thread = Thread::start("event-log-read", move || {
+                locks.enter(false);
+                jobs.serve();
+            })?;
             readers.threads.lock().push(thread);
         }
         Ok(readers)

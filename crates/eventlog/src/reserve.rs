@@ -4,6 +4,7 @@
 //! Owned by the writer thread; a process that starts cuts it before there is one. Invariants: last words leave the
 //! part that a start needs; what was given is for those only, so nothing begins before it is whole again.
 
+use crate::regular_file::open_regular;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -107,12 +108,13 @@ fn length(path: &Path) -> u64 {
 }
 
 fn cut(path: &Path, bytes: u64) -> io::Result<()> {
-    OpenOptions::new().write(true).open(path)?.set_len(length(path).saturating_sub(bytes))
+    open_regular(path, OpenOptions::new().write(true))?.set_len(length(path).saturating_sub(bytes))
 }
 
 /// Appends what is missing; what does not fit is taken back, so that one that is there was whole once.
 fn grow(path: &Path, have: u64) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let mut options = OpenOptions::new();
+    let file = open_regular(path, options.write(true).create(true).truncate(false).mode(0o600))?;
     let written = write_from(&file, have);
     match written {
         Err(_) if have == 0 => fs::remove_file(path)?,

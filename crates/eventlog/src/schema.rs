@@ -8,13 +8,14 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::fault::SqliteFault;
+use crate::lock_wait::wait_for_lock;
 use crate::log::{Durability, Options};
+use crate::regular_file::open_regular;
 
 /// `acpd` in ASCII.
 const APPLICATION_ID: i32 = 0x6163_7064;
@@ -197,7 +198,8 @@ pub(crate) fn open_writer(dir: &Path, options: &Options) -> Result<(PathBuf, Con
         move |source| OpenError::Directory { path, source }
     };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(at(dir))?;
-    let _held = hold_open_lock(&dir.join("acpd.db-open")).map_err(at(dir))?;
+    let open_lock = dir.join("acpd.db-open");
+    let _held = hold_open_lock(&open_lock).map_err(at(&open_lock))?;
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
         Ok(_) => {}
         // Not opened again: closing any handle of the file would drop SQLite's locks in this process.
@@ -281,7 +283,8 @@ pub(crate) fn leave_as_it_is_at_close(connection: &Connection) -> rusqlite::Resu
 }
 
 fn hold_open_lock(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let mut options = OpenOptions::new();
+    let file = open_regular(path, options.write(true).create(true).truncate(false).mode(0o600))?;
     file.lock()?;
     Ok(file)
 }
@@ -384,15 +387,6 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_handler(Some(wait_for_lock))?;
     Ok(connection)
-}
-
-/// SQLite's own waits grow to 100 ms, in which a busy neighbour takes the lock many times: ours stay short.
-/// Gives up after about ten seconds.
-fn wait_for_lock(attempt: i32) -> bool {
-    let pause = if attempt < 20 { Duration::from_micros(100) } else { Duration::from_millis(2) };
-    #[expect(clippy::disallowed_methods, reason = "a lock of another process has no event to wait for")]
-    std::thread::sleep(pause);
-    attempt < 20 + 5_000
 }
 
 /// Puts the ordinary waiting for locks back after a shorter one was used.

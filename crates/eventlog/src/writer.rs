@@ -18,6 +18,7 @@ use crate::disk::DiskBudget;
 use crate::failure::WriteError;
 use crate::inspection;
 use crate::live::{Live, LiveSessions};
+use crate::lock_wait::LockWatch;
 use crate::log::NewSession;
 use crate::metrics;
 use crate::outbox::Subscribers;
@@ -44,6 +45,7 @@ pub(crate) struct Writer {
     checkpoints: Arc<WaitingCheckpoints>,
     pieces: Arc<WaitingPieces>,
     subscribers: Arc<Subscribers>,
+    locks: Arc<LockWatch>,
 }
 
 /// What the writer has in common with the log's handle.
@@ -56,11 +58,12 @@ pub(crate) struct Parts {
     pub(crate) checkpoints: Arc<WaitingCheckpoints>,
     pub(crate) pieces: Arc<WaitingPieces>,
     pub(crate) subscribers: Subscribers,
+    pub(crate) locks: Arc<LockWatch>,
 }
 
 impl Writer {
     pub(crate) fn new(connection: Connection, budget: DiskBudget, parts: Parts) -> Self {
-        let Parts { queue, cache, live, damage, behind, checkpoints, pieces, subscribers } = parts;
+        let Parts { queue, cache, live, damage, behind, checkpoints, pieces, subscribers, locks } = parts;
         Self {
             connection,
             budget,
@@ -74,11 +77,13 @@ impl Writer {
             checkpoints,
             pieces,
             subscribers: Arc::new(subscribers),
+            locks,
         }
     }
 
     /// Works until the queue is closed and empty.
     pub(crate) fn run(mut self) {
+        self.locks.enter(true);
         loop {
             let until_due = self.times.due().map(|due| due.saturating_duration_since(now()));
             // What is done when there is nothing else to do.
@@ -95,6 +100,7 @@ impl Writer {
             if self.times.due().is_some_and(|due| due <= now()) {
                 self.write_times();
             }
+            self.locks.clear();
             let (entries, bytes) = self.queue.depth();
             metrics::queue(entries, bytes);
         }
@@ -393,7 +399,7 @@ impl Writer {
         while let Some(mut part) = parts.next() {
             let written =
                 self.notes_or_not(&mut part, |writer, part| writer.attempt(std::slice::from_ref(part)));
-            // A lock that is held this long is held for the others too, and each would wait as long again.
+            // The log is being closed, and the lock is held for the others too: each would wait as long again.
             let hopeless =
                 written.as_ref().err().filter(|error| matches!(error, WriteError::Busy { .. })).cloned();
             self.settle(part, written);

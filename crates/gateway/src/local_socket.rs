@@ -3,6 +3,7 @@
 //! One daemon at a time: a lock beside the socket says so, however the last one ended. Only the owner of the directory
 //! can open the socket, and a client says nothing to what may be another user's.
 
+use acpd_host::{open_regular, read_regular};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use std::fs::{File, OpenOptions, Permissions};
@@ -49,6 +50,9 @@ pub fn local_socket_path(state_dir: &Path) -> PathBuf {
     state_dir.join("acpd.sock")
 }
 
+/// The longest text of a process id that is read, in bytes.
+const PID_BYTES: u64 = 32;
+
 fn lock_path(state_dir: &Path) -> PathBuf {
     state_dir.join("daemon.lock")
 }
@@ -57,7 +61,8 @@ fn lock_path(state_dir: &Path) -> PathBuf {
 /// daemon that starts meanwhile would find it taken. None where the operating system does not tell.
 pub fn local_holder(state_dir: &Path) -> Option<u32> {
     let path = lock_path(state_dir);
-    let pid: u32 = std::fs::read_to_string(&path).ok()?.trim().parse().ok()?;
+    let text = read_regular(&path, PID_BYTES).ok()?;
+    let pid: u32 = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
     let inode = path.metadata().ok()?.ino();
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     // The number of a process that was killed stays in the file.
@@ -119,21 +124,16 @@ impl LocalSocket {
             move |source| LocalSocketError::Failed { path, source }
         };
         let lock_path = lock_path(state_dir);
-        let mut lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&lock_path)
-            .map_err(failed(&lock_path))?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let lock = open_regular(&lock_path, options).map_err(failed(&lock_path))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let mut text = String::new();
-            let _unreadable = lock.read_to_string(&mut text);
+            let _unreadable = lock.take(PID_BYTES).read_to_string(&mut text);
             return Err(LocalSocketError::Taken { dir: state_dir.to_owned(), pid: text.trim().parse().ok() });
         }
         lock.set_len(0)
-            .and_then(|()| writeln!(lock, "{}", std::process::id()))
+            .and_then(|()| writeln!(&lock, "{}", std::process::id()))
             .map_err(failed(&lock_path))?;
         if let Some(PassedSocket { listener, is_ours }) = passed {
             if !is_ours {

@@ -1,6 +1,7 @@
 //! Finding sessions, and ending them.
 
 use crate::clock;
+use crate::continuity::TakesOver;
 use crate::error::HostError;
 use crate::host::Host;
 use crate::journal;
@@ -103,7 +104,11 @@ impl Host {
     pub(crate) async fn live_elsewhere(&self, owner: &str, row: &SessionRow) -> HostError {
         let id = row.id.clone();
         match self.shared.recovery.detached_of(row).await {
-            Some(detached) => HostError::Detached { id, left: detached.left(clock::now_ms()) },
+            Some(detached) => HostError::Detached {
+                id,
+                left: detached.left(clock::now_ms()),
+                is_ours: self.shared.agents.takes_over() == Some(&TakesOver::All),
+            },
             None => HostError::LiveElsewhere { id, pid: self.shared.store.host_file.pid_of(owner) },
         }
     }

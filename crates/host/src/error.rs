@@ -65,12 +65,14 @@ pub enum HostError {
         pid: Option<u32>,
     },
     /// The agent of the session has outlived its daemon, and is another one's to take over.
-    #[error("{}", of_one_that_waits(*left))]
+    #[error("{}", of_one_that_waits(*left, *is_ours))]
     Detached {
         /// The session.
         id: String,
         /// How much longer it waits.
         left: Duration,
+        /// This host is the one that adopts it, and has not been able to so far.
+        is_ours: bool,
     },
     /// The stored history cannot be read.
     #[error("{detail}")]
@@ -238,11 +240,16 @@ pub fn told_by_agent(error: &[u8]) -> (bool, String) {
 }
 
 /// An agent whose time is over is on its way down its ladder.
-fn of_one_that_waits(left: Duration) -> String {
+fn of_one_that_waits(left: Duration, is_ours: bool) -> String {
     if left.is_zero() {
         return "the session's agent is being ended, since no `acpd serve` came in time; try again in a moment".to_owned();
     }
     let seconds = left.as_secs().max(1);
+    if is_ours {
+        return format!(
+            "this daemon could not adopt the session's agent so far, which waits for {seconds} s more; the daemon's log says              why; try again: each request tries to adopt it"
+        );
+    }
     format!(
         "the session's agent waits for the next `acpd serve` on this state directory, for {seconds} s more; start that to go \
          on with it"
@@ -272,6 +279,24 @@ impl From<CursorError> for HostError {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    // contract 7.3: a daemon does not send its own clients to "the next `acpd serve`"
+    #[test]
+    fn a_daemon_names_itself_as_the_one_that_adopts() {
+        let text = |left, is_ours| {
+            let (id, left) = ("s".to_owned(), Duration::from_secs(left));
+            HostError::Detached { id, left, is_ours }.to_string()
+        };
+        assert!(
+            text(9, false).contains("waits for the next `acpd serve`") && text(9, false).contains("9 s more")
+        );
+        let ours = text(9, true);
+        assert!(
+            !ours.contains("acpd serve") && ours.contains("9 s more") && ours.contains("try again"),
+            "{ours}"
+        );
+        assert!(text(0, true).contains("is being ended"));
+    }
 
     // contract 1.2: what acpd has ended is not told as the agent's own end
     #[test]

@@ -173,6 +173,7 @@ impl Host {
     /// Ends every session and every agent in good order and closes the log. Bounded by the stop ladder.
     pub async fn shutdown(self, initiator: &str) {
         self.close();
+        self.shared.store.log.bound_waits();
         end_all(self.shared.sessions.live.all(), initiator).await;
         self.shared.scope.token().cancel();
     }
@@ -194,6 +195,12 @@ impl Host {
         live.iter().any(|session| session.ended_with().is_none() && session.agent().outlives_host())
     }
 
+    /// Has what ends end soon: kills every agent, and waits for no lock of another process without end.
+    pub fn hasten(&self) {
+        self.shared.store.log.bound_waits();
+        self.shared.agents.kill_all();
+    }
+
     /// Waits until what was said is in the log.
     pub async fn committed(&self) {
         // One that is closed has committed it.
@@ -212,6 +219,7 @@ impl Host {
     pub async fn finished(self) {
         self.shared.scope.finished().await;
         self.shared.store.log.clone().close().await;
+        self.shared.store.host_file.remove();
     }
 }
 

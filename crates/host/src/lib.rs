@@ -122,6 +122,6 @@ pub use acpd_record::{
     Cause, EventKind, Partition, PermissionMode, Reason, SessionId, ShownUsage, StderrInfo, TerminatedBy,
     TerminationInfo, update_kind,
 };
-pub use acpd_supervisor::{Graces, Pending, SPANS, TaskScope, queue};
+pub use acpd_supervisor::{Graces, Pending, SPANS, TaskScope, open_regular, queue, read_regular};
 pub use acpd_terminal::TerminalSettings;
 pub use spans::of_session as session_span;

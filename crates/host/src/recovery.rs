@@ -130,14 +130,10 @@ impl Recovery {
         // Those that are left at this moment are of hosts that are found dead below.
         let ends = self.ends_left().await;
         let mut is_all = true;
-        for dead in self.store.host_file.dead() {
-            is_all &= self.recover_host(dead).await;
-        }
-        // A host that could not record the end of a session when it left has left no file.
+        // The file of a host may have been removed, though its sessions still name it.
         let owners = self.store.log.owners().await.unwrap_or_default();
-        let file = &self.store.host_file;
-        for owner in owners.iter().filter(|owner| *owner != file.id() && file.pid_of(owner).is_none()) {
-            is_all &= self.record_lost(owner).await;
+        for dead in self.store.host_file.dead(&owners) {
+            is_all &= self.recover_host(dead).await;
         }
         self.forget_killed().await;
         if is_all && let Some(shared) = self.successor.get().and_then(Weak::upgrade) {
@@ -165,15 +161,8 @@ impl Recovery {
         let Some(owner) = self.store.other_owner(&row) else { return Ok(row) };
         {
             let _one_at_a_time = self.one_at_a_time.lock().await;
-            match self.store.host_file.dead_host(owner) {
-                Some(dead) => {
-                    self.recover_host(dead).await;
-                }
-                None if self.store.host_file.pid_of(owner).is_none() => {
-                    self.record_lost(owner).await;
-                }
-                None => return Ok(row),
-            }
+            let Some(dead) = self.store.host_file.dead_host(owner) else { return Ok(row) };
+            self.recover_host(dead).await;
         }
         self.store.row(id).await
     }
@@ -184,8 +173,7 @@ impl Recovery {
         let owner = self.store.other_owner(row).filter(|_| !row.ended)?;
         {
             let _one_at_a_time = self.one_at_a_time.lock().await;
-            let file = &self.store.host_file;
-            if !file.is_dead(owner) && file.pid_of(owner).is_some() {
+            if !self.store.host_file.is_dead(owner) {
                 return None;
             }
         }

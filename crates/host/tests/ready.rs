@@ -65,7 +65,7 @@ async fn a_host_that_cannot_record_says_so_within_a_second() {
     let other = rusqlite::Connection::open(state.path().join("acpd.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let locked = fresh(&host, Result::is_err).await;
-    assert!(matches!(locked, Err(Unready::Silent { .. })), "{locked:?}");
+    assert!(matches!(locked, Err(Unready::Locked { .. })), "{locked:?}");
     other.execute_batch("ROLLBACK").unwrap();
     fresh(&host, Result::is_ok).await.unwrap();
 

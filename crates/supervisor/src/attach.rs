@@ -15,6 +15,7 @@ use crate::metrics::KeeperRuns;
 use crate::pipes::{Stdin, StdinShared, Stdout};
 use crate::process::{self, Handling, Process};
 use crate::queue;
+use crate::regular_file::read_regular;
 use crate::spec::ProgramSpec;
 use crate::standing::{is_keeper_of, keeper_of};
 use crate::start::{Control, Supervisor};
@@ -43,6 +44,8 @@ use tracing::Span;
 const ANSWER_BOUND: Duration = Duration::from_secs(30);
 /// How often a keeper that lives is asked again that has dropped the question: others of this user may flood it with theirs.
 const QUESTIONS: usize = 100;
+/// Bytes of the file of an end beside the output that was held back: what the keeper knows, and what was in the pipe.
+const AROUND_END: u64 = 16 << 20;
 /// And after how long.
 const AGAIN: Duration = Duration::from_millis(20);
 
@@ -53,6 +56,8 @@ pub struct Adopting {
     pub label: Option<Arc<str>>,
     /// As in [`ProgramSpec`]; lines from now on.
     pub stderr_lines: Option<mpsc::Sender<StderrLine>>,
+    /// Bytes of output that are taken from the file of its end, at most. None: as many as there can be.
+    pub end_bytes: Option<u64>,
 }
 
 /// A program that was taken over.
@@ -199,9 +204,17 @@ impl Supervisor {
         adopting: Adopting,
     ) -> Result<Attached, AttachError> {
         let file = within(directory, &file_of(mark.as_str(), END));
-        let read = tokio::task::spawn_blocking(move || std::fs::read(file)).await.map_err(io::Error::from)?;
-        let bytes = match read {
+        let most = adopting.end_bytes.unwrap_or(LONGEST as u64).saturating_add(AROUND_END);
+        let read = tokio::task::spawn_blocking(move || read_regular(&file, most));
+        let bytes = match read.await.map_err(io::Error::from)? {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(AttachError::Gone),
+            // No keeper has left it, so none has left anything.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge) =>
+            {
+                tracing::warn!(mark = mark.as_str(), %error, "the file of a program's end cannot be used");
+                return Err(AttachError::Gone);
+            }
             read => read?,
         };
         // It is there whole or not at all, so what cannot be read is of another version.

@@ -1,11 +1,12 @@
 //! What is known of a keeper without asking it.
 
 use crate::attach::keeper_versions;
-use crate::keeper::frames::{Frame, LONGEST};
+use crate::keeper::frames::{Frame, HEAD};
 use crate::keeper::listening::{END, SOCKET, file_of, within};
 use crate::keeper::protocol::FromKeeper;
 use crate::kept_process::report_of;
 use crate::procfs;
+use crate::regular_file::open_regular;
 use crate::report::ExitReport;
 use crate::start::Supervisor;
 use crate::sweep::{KEEPER_MARK, ProcessMark, all_processes};
@@ -14,19 +15,23 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Pid;
 use std::collections::HashSet;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use tokio_util::bytes::{Bytes, BytesMut};
 
 /// How often it is looked whether a keeper listens.
 const LOOK: Duration = Duration::from_millis(5);
+/// The longest head of a frame that is looked at, in bytes: all that a keeper knows but its program's output.
+const LONGEST_HEAD: u32 = 16 << 20;
 
 /// Since when a program may be [attached](crate::Supervisor::attach), whose host is gone: its keeper listens, or has left word
 /// of its end. None: neither is there. Blocks.
 pub fn detached_since(directory: &Path, mark: &ProcessMark) -> Option<SystemTime> {
-    let since =
-        |what| std::fs::symlink_metadata(directory.join(file_of(mark.as_str(), what))).ok()?.modified().ok();
-    since(SOCKET).filter(|_| !is_deserted(directory, mark)).or_else(|| since(END))
+    let look = |what| std::fs::symlink_metadata(directory.join(file_of(mark.as_str(), what))).ok();
+    let socket = look(SOCKET).filter(|_| !is_deserted(directory, mark));
+    // What is no file was left by no keeper.
+    socket.or_else(|| look(END).filter(Metadata::is_file))?.modified().ok()
 }
 
 /// Whether the socket of a keeper is there and nothing listens at it: the keeper was killed. Blocks.
@@ -75,16 +80,31 @@ pub struct EndLeft {
 /// What a keeper has left of the end of its program. Blocks.
 pub fn end_left(directory: &Path, mark: &ProcessMark) -> Option<EndLeft> {
     let path = directory.join(file_of(mark.as_str(), END));
-    let at = std::fs::metadata(&path).ok()?.modified().ok()?;
-    let bytes = std::fs::read(path).ok()?;
-    let frame = Frame::take(&mut BytesMut::from(Bytes::from(bytes)), LONGEST).ok().flatten();
-    let report = match frame.and_then(|frame| FromKeeper::read(frame).ok().flatten()) {
+    let file = open_regular(&path, OpenOptions::new().read(true)).ok()?;
+    let metadata = file.metadata().ok()?;
+    let at = metadata.modified().ok()?;
+    let report = match head_of(file, metadata.len()).and_then(|frame| FromKeeper::read(frame).ok().flatten())
+    {
         Some(FromKeeper::Attached(head, _)) if keeper_versions().contains(&head.version) => {
             head.exited.map(|exited| report_of(head.running, exited))
         }
         _ => None,
     };
     Some(EndLeft { at, report })
+}
+
+/// The frame in such a file, without the output at its end. None: it is cut off, or none.
+fn head_of(mut file: File, length: u64) -> Option<Frame> {
+    let mut start = [0; 4 + HEAD];
+    file.read_exact(&mut start).ok()?;
+    let number = |at: usize| start[at..].first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes));
+    let (whole, head) = (number(0)?, number(HEAD)?);
+    if 4 + u64::from(whole) != length || head > LONGEST_HEAD {
+        return None;
+    }
+    let mut body = start[HEAD..].to_vec();
+    file.take(head.into()).read_to_end(&mut body).ok()?;
+    Some(Frame { kind: start[4], body: body.into() })
 }
 
 impl Supervisor {
@@ -155,5 +175,22 @@ mod tests {
         std::fs::write(directory.path().join(file_of(killed.as_str(), END)), "").expect("written");
         let end = end_left(directory.path(), &killed).expect("it is there");
         assert!(end.report.is_none() && since(&killed).is_some());
+    }
+
+    // contract 7.2: what is no regular file has no word of an end; a long file is not read through for one
+    #[test]
+    fn an_end_is_a_regular_file() {
+        use rustix::fs::{CWD, FileType, mknodat};
+        let directory = tempfile::tempdir().expect("a scratch directory");
+        let mark = |n| ProcessMark::new("host", n);
+        let path = |n| directory.path().join(file_of(mark(n).as_str(), END));
+        mknodat(CWD, path(1), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+        std::fs::create_dir(path(2)).expect("made");
+        File::create(path(3)).and_then(|file| file.set_len(3 << 30)).expect("made");
+        for n in [1, 2] {
+            assert!(end_left(directory.path(), &mark(n)).is_none(), "{n}");
+            assert!(detached_since(directory.path(), &mark(n)).is_none(), "{n}");
+        }
+        assert!(end_left(directory.path(), &mark(3)).is_some_and(|end| end.report.is_none()));
     }
 }

@@ -126,7 +126,7 @@ impl Terminals {
         (directory, label, note): (&Path, Arc<str>, Note),
     ) -> Result<(), AttachError> {
         let mark = ProcessMark::parse(terminal.mark()).ok_or(AttachError::Gone)?;
-        let adopting = Adopting { label: Some(label), stderr_lines: None };
+        let adopting = Adopting { label: Some(label), ..Adopting::default() };
         let attached = self.supervisor.attach(directory, &mark, terminal.key(), adopting).await?;
         let taken = Taken { attached, terminal, told, pace: self.settings.feed, feed, note };
         let (handle, running) = beginning::taken(taken, self.scope.token());

@@ -141,7 +141,7 @@ async fn here(
     }
     let name = words.name;
     let mut signals = StopSignals::listen()?;
-    let local = LocalHost::open(config).await?;
+    let local = LocalHost::open(config, &mut signals).await?;
     let host = local.host.clone();
     let home = Home::Here(Box::new(local));
     let found = wish.found(&home, named.as_deref()).await.and_then(|target| {

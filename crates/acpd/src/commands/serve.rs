@@ -14,13 +14,14 @@ use crate::config::{Config, OnStop, Scope, Sees};
 use crate::daemon_address;
 use crate::daemon_config;
 use crate::exit::Failure;
-use crate::fleet::Joined;
+use crate::fleet::{self, Joined};
 use crate::hooks::{self, HookSpec, Hooks};
 use crate::image::{Image, Successor};
 use crate::local_host::{LocalHost, agent_specs, continuity, kill_on_signal, load_config};
 use crate::passed::{Passed, PassedError};
 use crate::runtime::if_any;
 use crate::signals::{StopSignals, handovers, hangups};
+use crate::state_dir;
 use acpd_gateway::{
     Allowance, Asked, HandingOver, HttpServer, HttpSettings, Identity, Measurements, Reloaded, TokenHash,
     Tokens, local_socket_path, tls_config,
@@ -56,6 +57,17 @@ pub(crate) struct Left {
     pub(crate) agents: bool,
     /// What this process is to become.
     pub(crate) successor: Option<Successor>,
+    /// Why the start failed, although agents were adopted.
+    pub(crate) failure: Option<Failure>,
+}
+
+impl Left {
+    /// Leaves the agents of a host whose daemon cannot start as a crash would: the next daemon adopts them.
+    fn after_failure(local: LocalHost, failure: Failure) -> Self {
+        // Dropping it would stop them.
+        std::mem::forget(local);
+        Self { agents: true, successor: None, failure: Some(failure) }
+    }
 }
 
 /// Serves until a signal asks to stop, on the sockets that were passed in if there are some; or until the next image of this
@@ -65,6 +77,9 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
         return check::check(&args).map(|()| Left::default());
     }
     let image = Image::of_this_process()?;
+    let mut stops = StopSignals::without_hangup()?;
+    // Before the configuration is read: a change of it from now on is one to reload.
+    let (mut reloads, mut handovers) = (hangups()?, handovers()?);
     let (config, passed) = (load(&args)?, passed?);
     if passed.tcp.is_empty() {
         check_exposure(&config, config.server.listen).map_err(Failure::Usage)?;
@@ -73,8 +88,6 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let pages = pages().map_err(Failure::Usage)?;
     // Before the first child: each inherits what is set then.
     raise_open_files();
-    let mut stops = StopSignals::without_hangup()?;
-    let (mut reloads, mut handovers) = (hangups()?, handovers()?);
     let tls = match (&config.server.tls_cert, &config.server.tls_key) {
         (Some(cert), Some(key)) => Some(tls_config(cert, key)?),
         _ => None,
@@ -82,15 +95,29 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let scheme = if tls.is_some() { "https" } else { "http" };
     let measured = Measurements::listen()?;
     let is_next = passed.is_of_this_process();
+    let state_dir = config.storage.path.clone();
+    state_dir::claim(&state_dir)?;
+    acpd_eventlog::make_room_to_start(&state_dir);
+    // Before any agent is adopted: a start that loses against another daemon, or gets no port, changes nothing.
+    let mut doors = Doors::open(passed, &config, tls).await?;
+    let listening = format!("{scheme}://{}", doors.addresses[0]);
+    fleet::check(&config, &listening).map_err(Failure::Usage)?;
     let continuity = Continuity { is_handed_over: is_next, ..continuity(&config, TakesOver::All) };
-    let local = LocalHost::open_for(&config, continuity, hooks::subscribers(&told)).await?;
+    let local = {
+        let mut opening = Box::pin(LocalHost::open_for(&config, continuity, hooks::subscribers(&told)));
+        tokio::select! {
+            opened = &mut opening => opened?,
+            () = stops.next() => {
+                // Agents that were adopted so far are left as by a crash.
+                std::mem::forget(opening);
+                return Ok(Left { agents: true, ..Left::default() });
+            }
+        }
+    };
     if is_next {
         local.reap_inherited();
     }
-    let mut doors = Doors::open(passed, &config, tls).await?;
-    let state_dir = config.storage.path.clone();
     daemon_config::note(&state_dir, config.file.as_deref());
-    let listening = format!("{scheme}://{}", doors.addresses[0]);
     daemon_address::note(&state_dir, &listening);
     let tokens = Tokens::default();
     tokens.replace(known_tokens(&config));
@@ -101,7 +128,10 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     let (host, sight) = (local.host.clone(), local.known_agents().clone());
     let (server, mut requests) =
         HttpServer::new(host, tokens.clone(), settings, sight, pages, Some(measured), stop.clone());
-    let fleet = Joined::begin(&config, &local.host, &listening)?;
+    let fleet = match Joined::begin(&config, &local.host, &listening) {
+        Ok(fleet) => fleet,
+        Err(failure) => return Ok(Left::after_failure(local, failure)),
+    };
     if let Some(fleet) = &fleet {
         server.join(fleet.door());
         fleet.run(&local.host, local.host.scope());
@@ -120,7 +150,7 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
     if let Err(unread) = announce(&listening)
         && !is_next
     {
-        return Err(unread);
+        return Ok(Left::after_failure(local, unread));
     }
     notify::tell(Standing::Ready(&listening));
     unit::judge(&local, config.continuity.keep);
@@ -217,12 +247,13 @@ pub(crate) async fn serve(args: Serve, passed: Result<Passed, PassedError>) -> R
             daemon_address::forget(&state_dir);
             drop(doors.local);
             tracing::info!(uptime_s, agents_go_on = agents, "acpd stopped");
-            Ok(Left { agents, successor: None })
+            Ok(Left { agents, ..Left::default() })
         }
         Leaving::HandOver => {
             tracing::info!(uptime_s, program = %image.program.display(), "acpd becomes its next image");
             let Doors { copies: sockets, places, local, .. } = doors;
-            Ok(Left { agents, successor: Some(Successor { image, sockets, places, local }) })
+            let successor = Some(Successor { image, sockets, places, local });
+            Ok(Left { agents, successor, failure: None })
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) async fn stdio(args: Stdio) -> Result<(), Failure> {
 async fn host_here(agent: String, config: &Config) -> Result<(), Failure> {
     config.agent(&agent).map_err(Failure::missing)?;
     let mut signals = StopSignals::listen()?;
-    let local = LocalHost::open(config).await?;
+    let local = LocalHost::open(config, &mut signals).await?;
     // An editor may open any number of sessions.
     local.host.agents().keep_spare(&agent);
     let stop = CancellationToken::new();

@@ -2,17 +2,21 @@
 
 use acpd_fleet::NodeId;
 use acpd_host::fresh_id;
+use acpd_supervisor::read_regular;
 use std::io;
 use std::path::Path;
 
 const ID: &str = "node-id";
+/// The longest file of an id that is read, in bytes.
+const ID_BYTES: u64 = 4096;
 /// It is there while the node takes no new sessions.
 const DRAINING: &str = "draining";
 
 /// The id of the node of a state directory; a new one where it has none.
 pub(super) fn node_id(state_dir: &Path) -> io::Result<NodeId> {
     let file = state_dir.join(ID);
-    match std::fs::read_to_string(&file) {
+    let read = read_regular(&file, ID_BYTES);
+    match read.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other)) {
         Ok(id) if !id.trim().is_empty() => return Ok(NodeId(id.trim().to_owned())),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         // One that was not written to its end is of no node.

@@ -3,7 +3,9 @@
 mod alone;
 mod gap;
 mod kills;
+mod odd_files;
 mod session;
+mod starts;
 // The keepers that are kept are for this machine only.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod skew;

@@ -33,7 +33,7 @@ impl Session {
         Self { id: answer.json()["sessionId"].as_str().expect("an id").to_owned() }
     }
 
-    fn path(&self, rest: &str) -> String {
+    pub(crate) fn path(&self, rest: &str) -> String {
         format!("/v1/sessions/{}{rest}", self.id)
     }
 

@@ -117,6 +117,56 @@ fn no_client_is_refused_while_the_binary_is_replaced() {
     assert!(!daemon.socket().exists() && TcpStream::connect(daemon.address()).is_err());
 }
 
+/// The signals that a process has blocked, as a mask.
+fn blocked(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).expect("it is told");
+    u64::from_str_radix(mask.trim(), 16).expect("a mask")
+}
+
+// contract 7.1: requests that come while a hand-over is under way, for another one or for the configuration, do not end the
+// daemon; no agent has them blocked
+#[test]
+fn signals_during_a_hand_over_do_not_end_the_daemon() {
+    let scratch = Scratch::new().keep("60s");
+    let mut daemon = serve(&scratch);
+    let body = serde_json::json!({"agent": "example", "cwd": scratch.work(), "prompt": "hang"}).to_string();
+    let begin = |daemon: &Daemon| {
+        let json = ("Content-Type", "application/json");
+        Http::on(daemon.connect()).request("POST", "/v1/sessions", &[json], &body).status
+    };
+    assert_eq!(begin(&daemon), 201);
+    let over = Arc::new(AtomicBool::new(false));
+    let storm = std::thread::spawn({
+        let (over, pid) = (Arc::clone(&over), i32::try_from(daemon.pid()).ok());
+        let pid = pid.and_then(rustix::process::Pid::from_raw).expect("a process id");
+        move || {
+            while !over.load(Ordering::Acquire) {
+                for signal in [Signal::USR2, Signal::HUP] {
+                    // One that is dead is seen by those who ask it.
+                    let _dead = rustix::process::kill_process(pid, signal);
+                }
+                std::thread::yield_now();
+            }
+        }
+    });
+    let (mut seen, mut before) = (0, uptime(&daemon));
+    while seen < 5 {
+        let now = uptime(&daemon);
+        seen += u32::from(now < before);
+        before = now;
+    }
+    over.store(true, Ordering::Release);
+    storm.join().expect("it only sends");
+    // The last of them may have begun another hand-over, in which no session begins.
+    until("a session begins", || (begin(&daemon) == 201).then_some(()));
+    for process in scratch.mark().running("keeper").into_iter().chain(scratch.mark().running("example-agent"))
+    {
+        assert_eq!(blocked(process.pid), 0, "{process:?}");
+    }
+    daemon.stop();
+}
+
 // contract 7.3: viewers are told when to come back, over all transports; sessions can be taken up again. SIGUSR2 asks, too
 #[test]
 fn viewers_are_told_when_to_come_back() {

@@ -4,11 +4,15 @@
 //! A file of its own in the state directory, replaced whole. Losing it costs one refused request per method, so a
 //! failed write is logged and nothing more.
 
+use acpd_supervisor::read_regular;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The longest file that is read, in bytes.
+const MOST: u64 = 16 << 20;
 
 /// What is known of all agents.
 #[derive(Clone, Debug)]
@@ -85,7 +89,7 @@ impl AgentMethods {
 }
 
 fn read(path: &Path) -> Option<Missing> {
-    std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    read_regular(path, MOST).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
 }
 
 #[cfg(test)]

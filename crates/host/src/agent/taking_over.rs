@@ -56,7 +56,9 @@ impl AgentStarter {
         let log = spec.stderr_log.as_deref().map(StderrLogTask::new);
         let lines = log.as_ref().map(|(_, lines)| lines.clone());
         let label = Some(spec.name.as_str().into());
-        let attached = self.attach(continuity, address, Adopting { label, stderr_lines: lines }).await?;
+        let end_bytes = Some(continuity.detached_bytes.saturating_add(spec.line_limit as u64));
+        let adopting = Adopting { label, stderr_lines: lines, end_bytes };
+        let attached = self.attach(continuity, address, adopting).await?;
         let environment = program_environment(std::env::vars_os(), &spec.program.env);
         let secrets = Arc::new(Mutex::new(Secrets::of_environment(&environment, &spec.program.env)));
         if let Some((log, _)) = log {

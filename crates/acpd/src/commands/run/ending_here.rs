@@ -27,7 +27,7 @@ impl Conversation {
                     None => break,
                 },
                 _ = signals.next() => if let Home::Here(local) = &self.home {
-                    local.host.agents().kill_all();
+                    local.host.hasten();
                 },
             }
         }

@@ -25,7 +25,7 @@ impl Conversation {
         self.deadline = None;
         if before.is_some() || !(is_to_come || self.session.is_some()) {
             if let Home::Here(local) = &self.home {
-                local.host.agents().kill_all();
+                local.host.hasten();
             }
             return Ok(false);
         }

@@ -4,12 +4,16 @@
 //! hashes, nothing that opens a door. Not here: what counts as a use.
 
 use acpd_gateway::Tokens;
+use acpd_supervisor::{open_regular, read_regular};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The longest file that is read, in bytes.
+const MOST: u64 = 16 << 20;
 
 /// How often they are written.
 pub(super) const PACE: Duration = Duration::from_secs(60);
@@ -24,7 +28,7 @@ impl TokenUses {
     /// Tells the tokens what an earlier daemon knew of them.
     pub(super) fn recall(state_dir: &std::path::Path, tokens: &Tokens) -> Self {
         let path = state_dir.join("token-uses.json");
-        let read = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let read = read_regular(&path, MOST).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let kept = read.unwrap_or_default();
         tokens.recall(&kept);
         Self { path, kept }
@@ -44,7 +48,8 @@ impl TokenUses {
 
     fn write(&self, uses: &BTreeMap<String, i64>) -> std::io::Result<()> {
         let copy = self.path.with_extension("json.new");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&copy)?;
+        let mut options = OpenOptions::new();
+        let mut file = open_regular(&copy, options.write(true).create(true).truncate(true).mode(0o600))?;
         file.write_all(&serde_json::to_vec(uses)?)?;
         std::fs::rename(&copy, &self.path)
     }
