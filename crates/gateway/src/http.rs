@@ -7,10 +7,12 @@ mod accept;
 mod acp;
 mod body;
 mod codes;
+mod event_socket;
 mod exchange;
 mod forwarded_stream;
 mod forwarding;
 mod guard;
+mod handshake;
 mod health;
 mod journal;
 mod listen;
@@ -186,6 +188,7 @@ impl HttpServer {
             })
             .method_not_allowed_fallback(not_allowed)
             .layer(middleware::from_fn_with_state(Arc::clone(shared), forwarding::forward))
+            .layer(middleware::from_fn_with_state(Arc::clone(shared), event_socket::upgrade))
             .layer(middleware::from_fn_with_state(Arc::clone(shared), guard::check_token));
         rest::open_routes()
             .method_not_allowed_fallback(not_allowed)

@@ -2,6 +2,7 @@
 
 mod behind;
 mod cursors;
+mod event_sockets;
 mod frames;
 mod heads;
 mod http2;

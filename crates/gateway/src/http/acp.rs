@@ -14,6 +14,7 @@ mod post;
 mod websocket;
 
 use super::forwarding::token_for_others;
+use super::handshake::Handshake;
 use super::problem::{Kind, Problem};
 use super::settings::Shared;
 use crate::connection::ConnectionOptions;
@@ -102,7 +103,7 @@ async fn answer(State(acp): State<Arc<Acp>>, request: Request) -> Response {
     };
     let answered = match *request.method() {
         Method::POST => post::post(&acp, identity, request).await,
-        Method::GET if websocket::is_wanted(request.headers()) => websocket::upgrade(&acp, identity, request),
+        Method::GET if Handshake::is_wanted(request.headers()) => websocket::upgrade(&acp, identity, request),
         Method::GET => events::open(&acp, &identity, request.headers()).await,
         Method::DELETE => delete::delete(&acp, &identity, request.headers()),
         _ => Err(Problem::new(

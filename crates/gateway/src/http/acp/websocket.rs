@@ -8,9 +8,9 @@ mod life;
 mod reading;
 mod writing;
 
-use super::super::guard::BEARER_PROTOCOL;
+use super::super::handshake::{Handshake, UPGRADE};
 use super::super::metrics::ViewerCount;
-use super::super::problem::{Kind, Problem};
+use super::super::problem::Problem;
 use super::super::pulse::Pulse;
 use super::headers::CONNECTION;
 use super::{ARRIVALS, Acp, connections, initialize};
@@ -20,13 +20,11 @@ use crate::identity::Identity;
 use crate::outbox::outbox;
 use crate::relay::serve;
 use acpd_host::TaskScope;
-use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use ending::Ending;
 use futures_util::StreamExt;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use hyper::upgrade::OnUpgrade;
+use http::HeaderValue;
 use hyper_util::rt::TokioIo;
 use life::Life;
 use std::sync::Arc;
@@ -34,12 +32,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
 
-/// How long the client may take to speak the new protocol after it was agreed on.
-const UPGRADE: Duration = Duration::from_secs(10);
 /// How long the last events may take when the daemon stops, and a client to say goodbye.
 const GOODBYE: Duration = Duration::from_millis(500);
 /// Bytes of what a client still says that are read after the end, so that it gets to read why.
@@ -61,27 +56,10 @@ struct Care {
     silence: Duration,
 }
 
-/// Whether a request asks for a WebSocket.
-pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
-    lists(headers, &header::UPGRADE, "websocket")
-}
-
 /// Agrees to a WebSocket and serves the client on it.
 pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> Result<Response, Problem> {
     let (mut head, _) = request.into_parts();
-    let headers = &head.headers;
-    if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version.as_bytes() != b"13") {
-        let detail = "version 13 of the WebSocket protocol is served";
-        return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, Kind::WebsocketVersion, detail)
-            .with(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")));
-    }
-    let upgrade = head.extensions.remove::<OnUpgrade>();
-    let (Some(key), Some(upgrade), true) =
-        (headers.get(header::SEC_WEBSOCKET_KEY), upgrade, lists(headers, &header::CONNECTION, "upgrade"))
-    else {
-        return Err(Problem::bad_request("the headers of a WebSocket upgrade are not complete"));
-    };
-    let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).expect("it is base64");
+    let handshake = Handshake::read(&mut head)?;
     let client = acp.served(identity.clone(), &head, "websocket")?;
     let permit = identity.connect().ok_or_else(initialize::too_many)?;
     let id = HeaderValue::from_str(&connections::fresh_id()).expect("digits are ASCII");
@@ -97,6 +75,8 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
         (acp.shared.host.clone(), acp.shared.stop.clone(), Arc::clone(&acp.shared.pulse));
     let (scope, revoked) = (host.scope().clone(), identity.revoked().clone());
     let farewell = acp.shared.daemon.farewell.clone();
+    let (mut response, upgrade) = handshake.agree();
+    response.headers_mut().insert(CONNECTION, id);
     acp.shared.host.scope().spawn("client over websocket", async move {
         let upgraded = stop.run_until_cancelled(tokio::time::timeout(UPGRADE, upgrade)).await;
         let Some(Ok(Ok(upgraded))) = upgraded else { return };
@@ -107,36 +87,7 @@ pub(super) fn upgrade(acp: &Arc<Acp>, identity: Identity, request: Request) -> R
         drop((permit, counted));
     });
 
-    Ok(switching(headers, accept, id))
-}
-
-/// The answer that agrees to the new protocol.
-fn switching(headers: &HeaderMap, accept: HeaderValue, id: HeaderValue) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let answer = response.headers_mut();
-    answer.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-    answer.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    answer.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    answer.insert(CONNECTION, id);
-    if let Some(protocol) = protocol(headers) {
-        answer.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
-    }
-    response
-}
-
-/// Whether a header that is a list has a word in it.
-fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
-    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|listed| listed.trim().eq_ignore_ascii_case(word))
-}
-
-/// One of the protocols that the client offers, or browsers give up; not the one with a token in it, if there is another.
-fn protocol(headers: &HeaderMap) -> Option<HeaderValue> {
-    let values = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
-    let offered = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    let chosen = offered.map(str::trim).min_by_key(|offered| offered.starts_with(BEARER_PROTOCOL))?;
-    HeaderValue::from_str(chosen).ok()
+    Ok(response)
 }
 
 /// What a line of acpd's may have around a message of an agent's, in bytes.

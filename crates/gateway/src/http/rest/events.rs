@@ -60,7 +60,8 @@ pub(super) struct EventsQuery {
 /// `Accept` chooses the body of a 200. With `text/event-stream` in it: a stream that begins behind the cursor, follows the
 /// session and ends with its run; each event of it has the number as `id`, the kind as `event` and one `Event` as
 /// `data`, and `limit` has no meaning. With anything else, or without `Accept`: one `EventsPage`. Of a session whose node is gone:
-/// what the fleet's archive has, and a stream ends there, with `closed` and the reason `unreachable`.
+/// what the fleet's archive has, and a stream ends there, with `closed` and the reason `unreachable`. With an upgrade to a
+/// WebSocket the stream is carried by `event_socket.rs`.
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(identity): Extension<Identity>,
