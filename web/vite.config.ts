@@ -32,7 +32,7 @@ export default defineConfig({
   server: {
     proxy: {
       // The name in Host stays what the page's origin is, as the daemon demands.
-      "/v1": { target: daemon },
+      "/v1": { target: daemon, ws: true },
       "/acp": { target: daemon, ws: true },
     },
   },

@@ -1,8 +1,11 @@
+import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { binary } from "./daemon";
 import { expect, expectAccessible, test } from "./harness";
 
 const secret = (name: string) => `acpd-web-${name}-0123456789abcdef0123456789abcdef`;
@@ -29,6 +32,20 @@ test("a token is asked for, kept in this tab, and nowhere else", async ({ page, 
   const other = await context.newPage();
   await other.goto(site);
   await expect(other.getByRole("heading", { name: "A token is needed" })).toBeVisible();
+});
+
+// inspector: What it does (says what to do): the command that the page names makes a token which lets in
+test("the command that the page names does what the page says", async ({ page, site, daemon, call }) => {
+  await page.goto(site);
+  const command = await page.locator("code").filter({ hasText: "token new" }).innerText();
+  expect(command).toMatch(/^acpd token new /);
+  const env = { ...process.env, ACPD_CONFIG: join(daemon.home, "config.toml"), XDG_STATE_HOME: join(daemon.home, "elsewhere") };
+  const { stdout } = await promisify(execFile)(binary(), command.split(" ").slice(1), { env });
+  const made = stdout.trim();
+  await call("POST", "/v1/reload", undefined, { Authorization: `Bearer ${secret("boss")}`, "Content-Type": "application/json" });
+  await page.getByLabel("Token").fill(made);
+  await page.getByRole("button", { name: "Go on" }).click();
+  await expect(page.getByRole("heading", { name: "No session yet" })).toBeVisible();
 });
 
 // inspector: Daemon view (tokens by name and scope, never the secret)
@@ -61,7 +78,7 @@ test("a code lets the page in, once, and is gone from the address", async ({ pag
   await page.goBack();
   await expect(page).toHaveURL(`${site}/#/sessions/${sessionId}`);
   await page.goto(`${site}/?again#code=${code}`);
-  await expect(page.getByRole("alert")).toContainText("acpd open gives another");
+  await expect(page.getByRole("alert")).toHaveText("This link was good once; acpd open makes another.");
   await expect(page).toHaveURL(`${site}/?again#/sessions`);
 });
 

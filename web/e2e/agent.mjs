@@ -1,7 +1,8 @@
 /**
  * An ACP agent for the tests: it does what the prompt says, a JSON array of steps.
  * `{"update": {...}}` sends that update, `{"ask": {...}}` that permission request, `{"elicit": {...}}` that form,
- * `{"chunks": N, "every": MS, "text": "..."}` streams, `{"wait": true}` waits for the cancellation. `#` in a text is a number.
+ * `{"chunks": N, "every": MS, "text": "..."}` streams, `{"wait": true}` waits for the cancellation, `{"fail": {...}}` answers with that
+ * error, the first time it is asked for. `#` in a text is a number.
  */
 
 import { readFileSync } from "node:fs";
@@ -16,6 +17,8 @@ let asked = 0;
 let sessions = 0;
 
 const MODES = { currentModeId: "build", availableModes: [{ id: "build", name: "Build" }, { id: "plan", name: "Plan first" }] };
+
+const failed = new Set();
 
 const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 const update = (sessionId, body) => send({ method: "session/update", params: { sessionId, update: body } });
@@ -49,6 +52,10 @@ const ANSWERS = {
 const stepsOf = (text) => SCENES[text] ?? JSON.parse(text);
 
 async function perform(sessionId, turn, step) {
+  if (step.fail && !failed.has(step.fail.message)) {
+    failed.add(step.fail.message);
+    throw step.fail;
+  }
   if (step.update) update(sessionId, step.update);
   if (step.ask) await request("session/request_permission", { sessionId, ...step.ask });
   if (step.elicit) await request("elicitation/create", { sessionId, ...step.elicit });
@@ -74,6 +81,6 @@ createInterface({ input: process.stdin }).on("line", async (line) => {
   try {
     send({ id, result: await answer(params) });
   } catch (error) {
-    send({ id, error: { code: -32602, message: String(error) } });
+    send({ id, error: error instanceof Error ? { code: -32602, message: String(error) } : error });
   }
 }).on("close", () => process.exit(0));

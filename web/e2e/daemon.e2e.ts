@@ -43,4 +43,6 @@ test("the last hour is drawn, and told", async ({ page, site }) => {
 test("a daemon without tokens says what that means", async ({ page, site }) => {
   await page.goto(`${site}/#/daemon`);
   await expect(page.getByText("whatever can reach the daemon may do everything")).toBeVisible();
+  // A command that can be pasted: its scope is required.
+  await expect(page.locator("code").filter({ hasText: "token new" })).toHaveText("acpd token new me --scope admin");
 });

@@ -69,7 +69,7 @@ async function address(child: ChildProcess): Promise<string> {
 }
 
 /** `ACPD_BIN`, or what `cargo build` made. */
-function binary(): string {
+export function binary(): string {
   const path = process.env["ACPD_BIN"] ?? resolve(import.meta.dirname, "../../target/debug/acpd");
   try {
     accessSync(path, constants.X_OK);

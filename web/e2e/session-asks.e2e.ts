@@ -16,11 +16,11 @@ test("a question is answered by keyboard on a phone, and says who answered", asy
   await expectAccessible(page);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(PHONE.width);
 
-  // It does not take the focus, and what is typed is no answer.
+  // It does not take the focus, and what is typed behind something is no answer.
   const prompt = page.getByRole("textbox", { name: "Prompt" });
   await prompt.focus();
-  await page.keyboard.type("1q2");
-  await expect(prompt).toHaveValue("1q2");
+  await page.keyboard.type("q12");
+  await expect(prompt).toHaveValue("q12");
   await expect(dock(page)).toBeVisible();
 
   await prompt.blur();
@@ -31,6 +31,72 @@ test("a question is answered by keyboard on a phone, and says who answered", asy
   await expect(page.getByText("permission selected reject-once")).toBeVisible();
   await expect(page.getByRole("button", { name: /question Change the file Reject once by you/ })).toBeVisible();
 });
+
+// inspector: Session view (questions answerable by keyboard): from where one writes, and back to it
+test("Esc leaves the prompt, a digit answers while it is empty, and the focus comes back", async ({ page, site, session }) => {
+  const id = await session();
+  await page.goto(`${site}/#/sessions/${id}`);
+  const prompt = page.getByRole("textbox", { name: "Prompt" });
+  const ask = async (title: string): Promise<void> => {
+    await prompt.fill(`ask edit ${title}`);
+    await prompt.press("Enter");
+    await expect(dock(page)).toContainText(title);
+  };
+  // The focus is still in the box, which is empty.
+  await ask("First");
+  await expect(prompt).toBeFocused();
+  await page.keyboard.press("3");
+  await expect(dock(page)).toHaveCount(0);
+  await expect(page.getByText("permission selected reject-once")).toBeVisible();
+  await expect(prompt).toBeFocused();
+  await expect(prompt).toHaveValue("");
+
+  // By way of the card, with a draft that stays.
+  await ask("Second");
+  await page.keyboard.type("later");
+  await page.keyboard.press("Escape");
+  await expect(dock(page)).toBeFocused();
+  await page.keyboard.press("1");
+  await expect(dock(page)).toHaveCount(0);
+  await expect(page.getByText("permission selected allow-once")).toBeVisible();
+  await expect(prompt).toBeFocused();
+  await expect(prompt).toHaveValue("later");
+
+  // A button that is pressed goes with the question; the focus does not.
+  await ask("Third");
+  await dock(page).getByRole("button", { name: /Reject once/ }).focus();
+  await page.keyboard.press("Enter");
+  await expect(dock(page)).toHaveCount(0);
+  await expect(prompt).toBeFocused();
+
+  // Without a question Esc leads to the transcript, whose keys mean something then.
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("log", { name: "Transcript" })).toBeFocused();
+  await page.keyboard.press("/");
+  const search = page.getByRole("searchbox", { name: "Search in this session" });
+  await search.pressSequentially("1q");
+  await page.keyboard.press("Escape");
+  await expect(search).toHaveValue("");
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("log", { name: "Transcript" })).toBeFocused();
+});
+
+// inspector: Session view (cancel by keyboard)
+for (const [name, press] of [
+  ["Esc Esc", async (page: Page) => { await page.keyboard.press("Escape"); await page.keyboard.press("Escape"); }],
+  ["Ctrl+.", (page: Page) => page.keyboard.press("Control+.")],
+] as const) {
+  test(`${name} cancels the turn, from the prompt`, async ({ page, site, session }) => {
+    const id = await session("hang");
+    await page.goto(`${site}/#/sessions/${id}`);
+    await expect(page.getByRole("button", { name: "Cancel the turn" })).toBeVisible();
+    const prompt = page.getByRole("textbox", { name: "Prompt" });
+    await prompt.fill("kept");
+    await press(page);
+    await expect(page.getByText("Cancelled", { exact: true }).first()).toBeVisible();
+    await expect(prompt).toHaveValue("kept");
+  });
+}
 
 // inspector: Session view (two browsers on one session: first answer wins and the other sees who answered)
 test("the first of two answers counts, and the other browser sees whose it was", async ({ page, context, site, session }) => {

@@ -91,11 +91,16 @@ async def test_a_prompt_is_taken_back(shared: Daemon, client: AcpdClient) -> Non
 async def test_a_permission_request_is_answered(shared: Daemon, client: AcpdClient) -> None:
     session = await client.create_session(shared.work, "ask edit")
     asked = (await until(client, session.session_id, PermissionRequestedEvent))[-1]
+    assert isinstance(asked, PermissionRequestedEvent)
+    # Options by what they mean: their ids are the agent's own.
+    options = {option.kind: option.option_id for option in asked.question.options}
+    assert list(options) == ["allow_once", "allow_always", "reject_once", "reject_always"]
+    assert asked.question.tool_call["kind"] == "edit"
     shown = await client.get_session(session.session_id)
     assert (shown.state, shown.open_questions) == ("waiting", 1)
     with pytest.raises(NotOfferedError):
         await client.answer(session.session_id, asked.seq, {"outcome": "selected", "optionId": "maybe"})
-    await client.answer(session.session_id, asked.seq, {"outcome": "selected", "optionId": "allow-once"})
+    await client.answer(session.session_id, asked.seq, {"outcome": "selected", "optionId": options["allow_once"]})
     events = await until(client, session.session_id, TurnEndedEvent, after=asked.seq)
     assert any(isinstance(event, PermissionResolvedEvent) for event in events)
     assert "allow-once" in "".join(map(agent_text, events))
@@ -107,6 +112,8 @@ async def test_a_permission_request_is_answered(shared: Daemon, client: AcpdClie
 async def test_a_form_is_declined(shared: Daemon, client: AcpdClient) -> None:
     session = await client.create_session(shared.work, "elicit your name?")
     asked = (await until(client, session.session_id, ElicitationRequestedEvent))[-1]
+    assert isinstance(asked, ElicitationRequestedEvent)
+    assert asked.question.message == "your name?"
     await client.answer(session.session_id, asked.seq, {"action": "decline"})
     await until(client, session.session_id, TurnEndedEvent, after=asked.seq)
 

@@ -19,6 +19,9 @@ OPENAPI = PROJECT.parent.parent / "docs" / "openapi.json"
 # Read by events.py, which tells the kinds of events apart.
 BY_HAND = {"EventsPage"}
 
+# Events whose `question` is read from the raw request in them.
+ASKING = {"PermissionRequestedEvent": "AsksPermission", "ElicitationRequestedEvent": "AsksForm"}
+
 MODELS = """\
 --input-file-type openapi --output-model-type pydantic_v2.BaseModel --target-python-version 3.10
 --base-class acpd_client._base.Model --additional-imports acpd_client._base.OPEN
@@ -72,7 +75,17 @@ def finished(text: str) -> str:
     words = re.compile(r"^(\w+ = TypeAliasType\(\s*\"\w+\",\s*)(Literal\[[^\]]*\])", re.M)
     text = words.sub(r"\1Annotated[\2, OPEN]", text)
     names = re.findall(r"^(?:class )?(\w+)(?:\(Model\):| = TypeAliasType)", text, re.M)
-    return text.replace("\n\n\nclass", f"\n\n__all__ = {sorted(names)}\n\n\nclass", 1)
+    text = text.replace("\n\n\nclass", f"\n\n__all__ = {sorted(names)}\n\n\nclass", 1)
+    for name, base in ASKING.items():
+        text = text.replace(f"class {name}(Model):", f"class {name}({base}):")
+    bases = ", ".join(ASKING.values())
+    return re.sub(
+        r"^(from acpd_client\._base import .*)$",
+        rf"\1\nfrom acpd_client._questions import {bases}",
+        text,
+        count=1,
+        flags=re.M,
+    )
 
 
 def blocking(work: Path) -> dict[Path, str]:

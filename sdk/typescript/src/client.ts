@@ -5,7 +5,7 @@
 import type { AcpConnection } from "./acp/connection.js";
 import type { ConnectOptions } from "./acp/options.js";
 import { type AcpdError, ProtocolError, SessionRemovedError } from "./errors.js";
-import type { AcpdEvent, EventsPage } from "./events.js";
+import { type AcpdEvent, type EventsPage, withQuestion } from "./events.js";
 import { type EventsEnd, follow, type FollowOptions, numberOf } from "./follow.js";
 import { baseOf, type Call, checkedName, checkedToken, failureOf, type Fetch, Http } from "./http.js";
 import { checkedKey, newKey } from "./keys.js";
@@ -177,7 +177,9 @@ export class AcpdClient {
     options: CallOptions & { readonly after?: number | string; readonly limit?: number } = {},
   ): Promise<EventsPage> {
     const { after, limit } = options;
-    return this.#get(sessionPath(sessionId, "/events"), options, { after, limit });
+    const page = await this.#get<EventsPage>(sessionPath(sessionId, "/events"), options, { after, limit });
+    page.events.forEach(withQuestion);
+    return page;
   }
 
   /** Waits for the end of a session's run, and tells how it ended; at once, when it has. */

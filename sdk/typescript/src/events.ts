@@ -3,10 +3,12 @@
 // Boundary: types, and looks at them. What an agent sent is recorded as it came: the looks below check that it has
 // the shape without which nothing could be done with it, and no more.
 
-import type { CreateElicitationRequest, RequestPermissionRequest, SessionUpdate } from "@agentclientprotocol/sdk";
+import type { CreateElicitationRequest, PermissionOption, SessionUpdate, ToolCallUpdate } from "@agentclientprotocol/sdk";
 import type * as generated from "./generated/openapi.js";
-import { isRecord } from "./records.js";
-import { isElicitation, isPermissionRequest, isUpdate } from "./shapes.js";
+import { isRecord, type JsonRecord } from "./records.js";
+import { isElicitation, isOption, isToolCall, isUpdate } from "./shapes.js";
+
+export type { PermissionOption, ToolCallUpdate };
 
 export type {
   AgentRequestEvent,
@@ -14,13 +16,11 @@ export type {
   CreatedEvent,
   EchoEvent,
   ElicitationCompletedEvent,
-  ElicitationRequestedEvent,
   ElicitationResolvedEvent,
   EndedEvent,
   FileForwardedEvent,
   FileResolvedEvent,
   NotificationEvent,
-  PermissionRequestedEvent,
   PermissionResolvedEvent,
   PromptEvent,
   ReattachedEvent,
@@ -34,7 +34,34 @@ export type {
   UpdateEvent,
 } from "./generated/openapi.js";
 
-type OfKnownKind<Event> = Event extends { readonly kind: infer Kind } ? (string extends Kind ? never : Event) : never;
+/** A permission that an agent asks for. */
+export interface PermissionQuestion {
+  /** What it is for; `undefined` where the agent did not say so in a way that ACP knows. */
+  readonly toolCall: ToolCallUpdate | undefined;
+  /** What can be answered; `kind` says what each means: `allow_once`, `allow_always`, `reject_once`, `reject_always`. */
+  readonly options: readonly PermissionOption[];
+}
+
+/** What an agent wants to be told, in words or by a form. */
+export interface FormQuestion {
+  readonly message: string;
+  /** The request, with the schema of a form; `undefined` where it has no message. */
+  readonly request: CreateElicitationRequest | undefined;
+}
+
+/** The agent asks for a permission. */
+export type PermissionRequestedEvent = generated.PermissionRequestedEvent & { readonly question: PermissionQuestion };
+
+/** The agent asks for words or data. */
+export type ElicitationRequestedEvent = generated.ElicitationRequestedEvent & { readonly question: FormQuestion };
+
+type OfKnownKind<Event> = Event extends { readonly kind: infer Kind } ? (string extends Kind ? never : Asking<Event>) : never;
+
+type Asking<Event> = Event extends generated.PermissionRequestedEvent
+  ? PermissionRequestedEvent
+  : Event extends generated.ElicitationRequestedEvent
+    ? ElicitationRequestedEvent
+    : Event;
 
 /** An event of a kind that this version knows. */
 export type KnownEvent = OfKnownKind<generated.Event>;
@@ -73,16 +100,23 @@ export function updateOf(event: AcpdEvent): SessionUpdate | undefined {
   return isRecord(params) && isUpdate(params["update"]) ? params["update"] : undefined;
 }
 
-/** What the agent asks a permission for, if the event is such a question and names its options. */
-export function permissionOf(event: AcpdEvent): RequestPermissionRequest | undefined {
-  if (event.kind !== "permission_requested") return undefined;
-  const { params } = event.message;
-  return isPermissionRequest(params) ? params : undefined;
+/**
+ * Gives an event that asks something its `question`, read from the raw request in it. It is no part of the event's JSON, which stays
+ * as it was recorded.
+ */
+export function withQuestion<Event extends { readonly kind: string }>(event: Event): Event {
+  const read = event.kind === "permission_requested" ? permission : event.kind === "elicitation_requested" ? form : undefined;
+  if (read === undefined) return event;
+  const message: unknown = "message" in event ? event.message : undefined;
+  const params = isRecord(message) && isRecord(message["params"]) ? message["params"] : {};
+  return Object.defineProperty(event, "question", { value: read(params), configurable: true });
 }
 
-/** What the agent wants to be told, if the event is such a question and has its text. */
-export function elicitationOf(event: AcpdEvent): CreateElicitationRequest | undefined {
-  if (event.kind !== "elicitation_requested") return undefined;
-  const { params } = event.message;
-  return isElicitation(params) ? params : undefined;
+function permission(params: JsonRecord): PermissionQuestion {
+  const { toolCall, options } = params;
+  return { toolCall: isToolCall(toolCall) ? toolCall : undefined, options: Array.isArray(options) ? options.filter(isOption) : [] };
+}
+
+function form(params: JsonRecord): FormQuestion {
+  return { message: typeof params["message"] === "string" ? params["message"] : "", request: isElicitation(params) ? params : undefined };
 }

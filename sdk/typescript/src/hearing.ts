@@ -3,7 +3,7 @@
 // Invariant: decides only. No event is passed over and none is given twice.
 
 import { type AcpdError, isTransient, NetworkError, ProblemError, ProtocolError } from "./errors.js";
-import type { AcpdEvent } from "./events.js";
+import { type AcpdEvent, withQuestion } from "./events.js";
 import { type JsonRecord, readRecord } from "./records.js";
 import type { SseMessage } from "./sse.js";
 import type { SessionInfo } from "./types.js";
@@ -45,7 +45,7 @@ export function hear(message: SseMessage, after: number): Heard {
   }
   if (value.seq <= after) return { what: "repeat" };
   if (value.seq !== after + 1) throw new ProtocolError(`event ${value.seq} came behind event ${after}`);
-  return { what: "event", event: value };
+  return { what: "event", event: withQuestion(value) };
 }
 
 /** What a `closed` leads to. */

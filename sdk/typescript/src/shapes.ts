@@ -2,7 +2,7 @@
 //
 // Invariant: asks for no more than that. What is of a later version of ACP passes.
 
-import type { CreateElicitationRequest, RequestPermissionRequest, SessionUpdate } from "@agentclientprotocol/sdk";
+import type { CreateElicitationRequest, PermissionOption, RequestPermissionRequest, SessionUpdate, ToolCallUpdate } from "@agentclientprotocol/sdk";
 import { isRecord } from "./records.js";
 
 /** Whether a value is an update that names its kind. */
@@ -13,6 +13,16 @@ export function isUpdate(value: unknown): value is SessionUpdate {
 /** Whether a value asks for a permission and offers options. */
 export function isPermissionRequest(value: unknown): value is RequestPermissionRequest {
   return isRecord(value) && isRecord(value["toolCall"]) && Array.isArray(value["options"]);
+}
+
+/** Whether a value is a tool call that can be named. */
+export function isToolCall(value: unknown): value is ToolCallUpdate {
+  return isRecord(value) && typeof value["toolCallId"] === "string";
+}
+
+/** Whether a value is an option that can be chosen and shown. */
+export function isOption(value: unknown): value is PermissionOption {
+  return isRecord(value) && ["optionId", "name", "kind"].every((member) => typeof value[member] === "string");
 }
 
 /** Whether a value asks for something in words. */

@@ -74,3 +74,20 @@ test.each([
 ])("a stream ends and the session is %o behind event %i: %s", (session, after, next) => {
   expect(afterLook(session, after).next).toBe(next);
 });
+
+// contract 7.3: a question is read from what the agent sent, as far as that can be used; its JSON stays as it was recorded
+test.each([
+  ["permission_requested", { options: [{ optionId: "a", name: "Yes", kind: "allow_once" }] }, { toolCall: undefined, options: [{ optionId: "a", name: "Yes", kind: "allow_once" }] }],
+  ["permission_requested", { toolCall: { toolCallId: "t" }, options: [{ optionId: 7 }, null, "x"] }, { toolCall: { toolCallId: "t" }, options: [] }],
+  ["permission_requested", null, { toolCall: undefined, options: [] }],
+  ["elicitation_requested", { message: "Where to?" }, { message: "Where to?", request: { message: "Where to?" } }],
+  ["elicitation_requested", {}, { message: "", request: undefined }],
+  ["update", { options: [] }, undefined],
+])("the question of %s with %j", (kind, params, question) => {
+  const data = JSON.stringify({ seq: 1, kind, message: { params } });
+  const heard = hear({ event: kind, data }, 0);
+  expect(heard).toMatchObject({ what: "event" });
+  if (heard.what !== "event") return;
+  expect("question" in heard.event ? heard.event.question : undefined).toEqual(question);
+  expect(JSON.stringify(heard.event)).toBe(data);
+});

@@ -85,12 +85,22 @@ describe("a session", () => {
   test("a question is answered, once", async () => {
     const { sessionId } = await create("ask edit\nelicit Your name?");
     const asked = await until(sessionId, "permission_requested");
+    if (asked.kind !== "permission_requested") throw new Error("the kind that was waited for");
+    // Options by what they mean: their ids are the agent's own.
+    const { toolCall, options } = asked.question;
+    expect(options.map(({ kind }) => kind)).toEqual(["allow_once", "allow_always", "reject_once", "reject_always"]);
+    expect(toolCall?.kind).toBe("edit");
+    const once = options.find(({ kind }) => kind === "allow_once")?.optionId ?? "";
+    const page = await client.eventsPage(sessionId, { after: asked.seq - 1, limit: 1 });
+    expect(page.events.map((event) => event.kind === "permission_requested" && event.question)).toEqual([asked.question]);
+    expect(JSON.stringify(page.events)).not.toContain('"question"');
     const wrong = client.answer(sessionId, asked.seq, { outcome: "selected", optionId: "nothing" });
     await expect(wrong).rejects.toMatchObject({ code: "not_offered" });
-    await client.answer(sessionId, asked.seq, { outcome: "selected", optionId: "allow-once" });
+    await client.answer(sessionId, asked.seq, { outcome: "selected", optionId: once });
     const late = client.answer(sessionId, asked.seq, { outcome: "cancelled" });
     await expect(late).rejects.toMatchObject({ code: "question_closed" });
     const form = await until(sessionId, "elicitation_requested");
+    expect(form.kind === "elicitation_requested" && form.question.message).toBe("Your name?");
     await client.answer(sessionId, form.seq, { action: "decline" });
     expect(await until(sessionId, "turn_ended")).toMatchObject({ stopReason: "end_turn" });
   });

@@ -38,6 +38,12 @@ test("events are told apart by their kind", () => {
       case "terminal":
         expectTypeOf(event).toEqualTypeOf<TerminalEndedEvent | TerminalOutputEvent>();
         break;
+      case "permission_requested":
+        expectTypeOf(event.question.options).toEqualTypeOf<readonly PermissionOption[]>();
+        break;
+      case "elicitation_requested":
+        expectTypeOf(event.question.message).toBeString();
+        break;
       default:
         expectTypeOf(event.seq).toBeNumber();
     }

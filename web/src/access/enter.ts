@@ -1,9 +1,12 @@
+import { isProblem } from "acpd-client";
 import { access } from "../api/access.svelte";
 import { api, exchange } from "../api/api";
 import { inWords, isAway } from "../api/errors";
 import { openingOf } from "../router/route";
 import { router } from "../router/router.svelte";
 
+/** A code is good once, and for a minute. */
+const USED = "This link was good once; acpd open makes another.";
 /** Between tries to learn who the pages are, while the daemon does not answer, in milliseconds. */
 const AGAIN_MS = 1000;
 
@@ -18,7 +21,7 @@ export async function enter(): Promise<void> {
     try {
       access.use(await exchange(opening.code));
     } catch (error) {
-      access.refuse(`The code of acpd open was not taken: ${inWords(error)}`);
+      access.refuse(isProblem(error, "unauthorized") ? USED : `The code of acpd open was not taken: ${inWords(error)}`);
       return;
     }
   }

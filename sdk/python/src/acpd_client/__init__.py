@@ -15,6 +15,7 @@ from ._calls import (
     Prompt,
     SelectedOutcome,
 )
+from ._questions import FormQuestion, PermissionOption, PermissionQuestion
 from .client import AcpdClient, SyncAcpdClient
 from .errors import *  # noqa: F403
 from .events import EventsPage, agent_text
@@ -27,8 +28,11 @@ __all__ = [
     "Directory",
     "ElicitationOutcome",
     "EventsPage",
+    "FormQuestion",
     "McpServer",
     "Outcome",
+    "PermissionOption",
+    "PermissionQuestion",
     "Prompt",
     "SelectedOutcome",
     "SyncAcpdClient",

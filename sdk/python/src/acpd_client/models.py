@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field, JsonValue
 from typing_extensions import TypeAliasType
 
 from acpd_client._base import OPEN, Model
+from acpd_client._questions import AsksForm, AsksPermission
 
 AgentOrigin = TypeAliasType("AgentOrigin", Annotated[Literal["configured", "found", "builtin"], OPEN])
 """
@@ -1489,7 +1490,7 @@ class CreatedEvent(Model):
     """
 
 
-class ElicitationRequestedEvent(Model):
+class ElicitationRequestedEvent(AsksForm):
     """
     The agent asks its clients something: a permission, data, or a file.
     """
@@ -1664,7 +1665,7 @@ class Limits(Model):
     """
 
 
-class PermissionRequestedEvent(Model):
+class PermissionRequestedEvent(AsksPermission):
     """
     The agent asks its clients something: a permission, data, or a file.
     """

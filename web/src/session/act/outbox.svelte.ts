@@ -1,6 +1,7 @@
-import { type AcpdClient, isProblem } from "acpd-client";
+import { type AcpdClient, isProblem, type Prompt } from "acpd-client";
 import { inWords } from "../../api/errors";
 import { newKey } from "../../start/key";
+import { content } from "../fold/content";
 import type { Turn } from "../fold/transcript";
 
 /** An image that goes with a prompt, base64. */
@@ -36,11 +37,11 @@ export class Outbox {
   }
 
   /** Sends a prompt; gives whether it was accepted. */
-  async send(text: string, images: readonly Attachment[]): Promise<boolean> {
+  async send(text: string, images: readonly Attachment[], prompt: Prompt = blocks(text, images)): Promise<boolean> {
     const entry: Waiting = { key: newKey(), text, images, state: "sending", note: "" };
     this.#waiting = [...this.#waiting, entry];
     try {
-      const accepted = await this.client.prompt(this.id, blocks(text, images), { idempotencyKey: entry.key });
+      const accepted = await this.client.prompt(this.id, prompt, { idempotencyKey: entry.key });
       if (accepted.waiting === undefined) this.drop(entry.key);
       else this.#put({ ...entry, state: "waiting", note: `${accepted.waiting} before it` });
       return true;
@@ -48,6 +49,14 @@ export class Outbox {
       this.#put({ ...entry, state: "failed", note: inWords(error) });
       return false;
     }
+  }
+
+  /** Sends a prompt once more, with all that was in it, as it was recorded. */
+  again(prompt: readonly unknown[]): Promise<boolean> {
+    const parts = prompt.map(content);
+    const words = parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
+    const images = parts.flatMap((part) => (part.type === "image" ? [{ mimeType: part.mimeType, data: part.data, name: "" }] : []));
+    return this.send(words.join("\n\n"), images, prompt as Prompt);
   }
 
   /** Takes one that waits out of the line; gives whether it has left. One that has just begun is cancelled. */

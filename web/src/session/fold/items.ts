@@ -127,10 +127,18 @@ export interface QuestionItem extends Base {
   readonly answer?: Answer;
 }
 
+/** The error that answered a prompt. */
+export interface Failure {
+  readonly code?: number;
+  readonly message: string;
+  /** What its data say that the message does not. */
+  readonly reason?: string;
+}
+
 export interface TurnEndItem extends Base {
   readonly type: "turn_end";
   readonly stopReason?: string;
-  readonly error?: { readonly code?: number; readonly message: string };
+  readonly error?: Failure;
   readonly usage?: Json;
   readonly durationMs: number;
   readonly ignoredCancel: boolean;

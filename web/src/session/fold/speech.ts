@@ -20,6 +20,8 @@ interface Open {
 export class Speech {
   private open: Open | undefined;
   private messages = 0;
+  /** The last message that a person wrote: what stands between its parts, as a picture does, ends none. */
+  private written: Pick<Open, "messageId" | "message"> | undefined;
 
   constructor(private readonly draft: Draft) {}
 
@@ -28,9 +30,11 @@ export class Speech {
     const goesOn = this.open?.voice === voice && (messageId === undefined || messageId === this.open.messageId);
     if (this.open !== undefined && goesOn) return this.open.message;
     this.end();
-    this.messages += 1;
-    this.open = { voice, messageId, message: this.messages, by, running: EMPTY, index: undefined };
-    return this.messages;
+    const isWritten = voice === "user" && messageId !== undefined;
+    const message = isWritten && this.written?.messageId === messageId ? this.written.message : (this.messages += 1);
+    this.written = isWritten ? { messageId, message } : undefined;
+    this.open = { voice, messageId, message, by, running: EMPTY, index: undefined };
+    return message;
   }
 
   /** Adds a piece of text. */
@@ -38,7 +42,8 @@ export class Speech {
     this.message(voice, messageId, by);
     const open = this.open;
     if (open === undefined) return;
-    const { finished, running } = append(open.running, piece);
+    // Only markdown is shown in blocks; what a person wrote stays as it was written.
+    const { finished, running } = voice === "user" ? { finished: [], running: { ...open.running, text: open.running.text + piece } } : append(open.running, piece);
     let index = open.index;
     for (const block of finished) {
       this.write(when, open, index, block, true);

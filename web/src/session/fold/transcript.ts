@@ -8,6 +8,7 @@ import { duration } from "../../ui/format";
 import { content } from "./content";
 import { Draft, type When } from "./draft";
 import { isOpen, type AnsweredBy, type EndItem, type Item, type NoteItem, type QuestionItem, type StallItem, type TerminalItem, type TurnEndItem, type Voice } from "./items";
+import { failure } from "./failure";
 import { answered, asked } from "./questions";
 import { type Json, defined, get, list, number, object, text } from "./raw";
 import { changes, type Settings, UNSET, withState, withUpdate } from "./settings";
@@ -173,10 +174,8 @@ export class Transcript {
     this.turns.push(this.running);
     const inTurn = { ...when, turn };
     this.speech.end();
-    for (const block of list(event["prompt"])) {
-      this.spoken(inTurn, "user", block, `prompt ${turn}`, text(event["by"]));
-      this.speech.end();
-    }
+    for (const block of paragraphs(list(event["prompt"]))) this.spoken(inTurn, "user", block, `prompt ${turn}`, text(event["by"]));
+    this.speech.end();
   }
 
   /** A content block of a message, whole or in pieces. */
@@ -232,7 +231,7 @@ export class Transcript {
       defined<TurnEndItem>({
         ...when, key: this.draft.key(when), type: "turn_end",
         stopReason: text(event["stopReason"]),
-        error: error === undefined ? undefined : defined<{ code?: number; message: string }>({ code: number(get(error, "code")), message: text(get(error, "message")) ?? "The agent answered with an error" }),
+        error: error === undefined ? undefined : failure(error),
         usage: get(event, "result", "usage") === undefined ? undefined : object(get(event, "result", "usage")),
         durationMs: when.at - (this.running?.at ?? when.at),
         ignoredCancel: event["agentIgnoredCancel"] === true,
@@ -332,6 +331,17 @@ export class Transcript {
     this.speech.end();
     return this.draft.add(item);
   }
+}
+
+/** The blocks of a prompt, with texts that follow each other as one. */
+function paragraphs(blocks: readonly unknown[]): readonly unknown[] {
+  const all: unknown[] = [];
+  for (const block of blocks) {
+    const [last, next] = [content(all.at(-1)), content(block)];
+    if (last.type !== "text" || next.type !== "text") all.push(block);
+    else all.splice(-1, 1, { type: "text", text: `${last.text.trimEnd()}\n\n${next.text}` });
+  }
+  return all;
 }
 
 function isEnd(answer: AnsweredBy | undefined): boolean {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { keyOf } from "../keys";
 import { fileDiff } from "./diff";
 import { palette } from "./screen";
 
@@ -33,15 +32,3 @@ it.each([
   [232, "rgb(8 8 8)"],
   [255, "rgb(238 238 238)"],
 ])("colour %i is %s", (color, expected) => expect(palette(color)).toBe(expected));
-
-// inspector: Session view (by keyboard, never steals typing)
-describe("keyOf", () => {
-  const key = (name: string, more: object = {}) => ({ key: name, ctrlKey: false, altKey: false, metaKey: false, ...more });
-
-  it("means nothing while something is typed, or with Ctrl", () => {
-    expect(keyOf(key("q"), false)).toBe("question");
-    expect(keyOf(key("q"), true)).toBeUndefined();
-    expect(keyOf(key("q", { ctrlKey: true }), false)).toBeUndefined();
-    expect(keyOf(key("x"), false)).toBeUndefined();
-  });
-});

@@ -1,5 +1,5 @@
 import { count } from "../../ui/format";
-import type { TurnEndItem } from "../fold/items";
+import type { Failure, TurnEndItem } from "../fold/items";
 
 const STOPS: Readonly<Record<string, string>> = {
   end_turn: "Done",
@@ -11,9 +11,13 @@ const STOPS: Readonly<Record<string, string>> = {
 
 /** How a turn ended. */
 export function stopped(item: TurnEndItem): string {
-  if (item.error !== undefined) return `The turn failed: ${item.error.message}`;
+  if (item.error !== undefined) return `The turn failed: ${failed(item.error)}`;
   const words = STOPS[item.stopReason ?? ""] ?? (item.stopReason?.replaceAll("_", " ") || "Ended");
   return item.ignoredCancel ? `${words} (the agent did not heed it)` : words;
+}
+
+function failed({ message, reason }: Failure): string {
+  return reason === undefined ? message : `${message}: ${reason}`;
 }
 
 /** The tokens of a turn, as its agent told them. */

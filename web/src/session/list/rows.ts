@@ -122,7 +122,11 @@ function add(all: Row[], members: readonly Item[], opened: ReadonlySet<string>):
 }
 
 function push(all: Row[], item: Item, depth: 0 | 1): void {
-  const last = all.at(-1);
-  const before = last?.type === "item" && last.item.type === "text" ? last.item.message : undefined;
-  all.push({ key: item.key, type: "item", item, depth, begins: item.type === "text" && item.message !== before });
+  all.push({ key: item.key, type: "item", item, depth, begins: item.type === "text" && !hasBegun(all, item.message) });
+}
+
+/** Whether a message has words right above, be there pictures between. */
+function hasBegun(all: readonly Row[], message: number): boolean {
+  const last = all.findLast((row) => row.type !== "item" || row.item.type !== "content" || row.item.message !== message);
+  return last?.type === "item" && last.item.type === "text" && last.item.message === message;
 }

@@ -43,7 +43,7 @@ function wordsOf(item: Item): readonly string[] {
     case "question":
       return [item.title, ...item.options.map((each) => each.name), raw(item.params["toolCall"])];
     case "turn_end":
-      return [item.error?.message ?? item.stopReason ?? ""];
+      return [item.error?.message ?? item.stopReason ?? "", item.error?.reason ?? ""];
     case "run":
       return [item.agent, item.method ?? ""];
     case "end":
