@@ -39,6 +39,9 @@ use tracing::Span;
 /// An exec may hang on a dead network file system; no caller waits for it longer than this.
 const START_BOUND: Duration = Duration::from_secs(30);
 
+/// A longer `PATH`, in bytes, hides what an error says.
+const LONGEST_PATH: usize = 200;
+
 /// Why a program does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -381,6 +384,9 @@ fn start_error(spec: &ProgramSpec, failure: SpawnFailure) -> StartError {
             let path = spec.env.iter().rev().find(|(name, _)| name == "PATH");
             let searched = match path {
                 _ if command.contains('/') => format!("the file system, from {}", spec.cwd.display()),
+                Some((_, path)) if path.len() > LONGEST_PATH => {
+                    format!("the {} directories of PATH", std::env::split_paths(path).count())
+                }
                 Some((_, path)) => format!("PATH: {}", path.to_string_lossy()),
                 None => "no directory: PATH is not set".to_owned(),
             };

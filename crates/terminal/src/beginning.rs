@@ -6,10 +6,10 @@ use crate::handle::{QUESTIONS, Question, TerminalHandle};
 use crate::kept::{Keeping, Kept, KeptTerminal, Needed, Note, Place, Told};
 use crate::report::TerminalReport;
 use crate::settings::OutputLimits;
-use crate::spec::TerminalId;
+use crate::spec::{ShellLine, TerminalId};
 use crate::tail::Tail;
 use crate::task::{Begin, OpenFeed, Running, now};
-use acpd_supervisor::{Attached, ProgramSpec, StartError, Supervisor};
+use acpd_supervisor::{Attached, Process, ProgramSpec, StartError, Supervisor};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,8 @@ pub(crate) type Started = oneshot::Receiver<Result<(), StartError>>;
 pub(crate) struct Plan {
     pub(crate) program: ProgramSpec,
     pub(crate) timeout: Option<Duration>,
+    /// What the command is where there is no such program, with its own timeout.
+    pub(crate) line: Option<(ShellLine, Option<Duration>)>,
     pub(crate) limits: OutputLimits,
     pub(crate) pace: FeedPace,
     pub(crate) feed: Option<mpsc::Sender<TerminalEvent>>,
@@ -102,9 +104,9 @@ pub(crate) struct TerminalTask {
 
 impl TerminalTask {
     pub(crate) async fn run(self) {
-        let Plan { program, timeout, limits, pace, feed, keeping } = self.plan;
-        let process = match self.supervisor.start(program).await {
-            Ok(process) => process,
+        let Plan { program, timeout, line, limits, pace, feed, keeping } = self.plan;
+        let (process, timeout) = match start(&self.supervisor, program, timeout, line).await {
+            Ok(started) => started,
             Err(error) => {
                 let _nobody_waits = self.started.send(Err(error));
                 return;
@@ -126,5 +128,25 @@ impl TerminalTask {
             kept,
         };
         Running::new(self.ends, process, begin).serve().await;
+    }
+}
+
+/// Starts a program, or by a shell what is the name of none; with the timeout that counts.
+async fn start(
+    supervisor: &Supervisor,
+    mut program: ProgramSpec,
+    timeout: Option<Duration>,
+    line: Option<(ShellLine, Option<Duration>)>,
+) -> Result<(Process, Option<Duration>), StartError> {
+    let missing = match supervisor.start(program.clone()).await {
+        Err(missing @ StartError::NotFound { .. }) => missing,
+        started => return started.map(|process| (process, timeout)),
+    };
+    let Some((line, timeout)) = line else { return Err(missing) };
+    line.run_by_shell(&mut program);
+    match supervisor.start(program).await {
+        // There is no shell either.
+        Err(StartError::NotFound { .. }) => Err(missing),
+        started => started.map(|process| (process, timeout)),
     }
 }

@@ -10,13 +10,13 @@ use crate::handle::{TerminalHandle, TerminalNotFound};
 use crate::kept::{Keeping, KeptTerminal, Note, Told};
 use crate::report::TerminalReport;
 use crate::settings::TerminalSettings;
-use crate::spec::{TerminalId, TerminalSpec};
+use crate::spec::{ShellLine, TerminalId, TerminalSpec};
 use crate::table::Table;
 use acpd_supervisor::{
     Adopting, AttachError, Graces, Leftovers, ProcessMark, ProgramSpec, StartError, Streams, Supervisor,
     TaskScope,
 };
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -105,7 +105,11 @@ impl Terminals {
         keeping: Option<Keeping>,
     ) -> Result<TerminalId, CreateError> {
         let timeout = self.settings.timeout_of(&spec.command);
-        let (handle, task, started) = self.terminal(spec, timeout, feed, keeping);
+        let line = spec.shell_line().map(|line| {
+            let timeout = self.settings.timeout_of(OsStr::new(line.first_word()));
+            (line, timeout)
+        });
+        let (handle, task, started) = self.terminal(spec, (timeout, line), feed, keeping);
         let limit = self.settings.terminals_per_owner;
         let guard = self.table.insert(owner, handle, limit).ok_or(CreateError::TooMany { limit })?;
         self.begin(task);
@@ -144,7 +148,8 @@ impl Terminals {
         spec: TerminalSpec,
         timeout: Option<Duration>,
     ) -> Result<TerminalHandle, StartError> {
-        let (handle, task, started) = self.terminal(spec, timeout, None, None);
+        let line = spec.shell_line().map(|line| (line, timeout));
+        let (handle, task, started) = self.terminal(spec, (timeout, line), None, None);
         self.begin(task);
         is_started(started).await?;
         Ok(handle)
@@ -203,7 +208,7 @@ impl Terminals {
     fn terminal(
         &self,
         spec: TerminalSpec,
-        timeout: Option<Duration>,
+        (timeout, line): (Option<Duration>, Option<(ShellLine, Option<Duration>)>),
         feed: Option<mpsc::Sender<TerminalEvent>>,
         keeping: Option<Keeping>,
     ) -> (TerminalHandle, TerminalTask, Started) {
@@ -217,7 +222,7 @@ impl Terminals {
         program.leftovers = Leftovers { after_exit: LINGER, rest_of_grace: false };
         let limits = self.settings.output_limits(spec.output_byte_limit);
         program.kept = keeping.is_some();
-        let plan = Plan { program, timeout, limits, pace: self.settings.feed, feed, keeping };
+        let plan = Plan { program, timeout, line, limits, pace: self.settings.feed, feed, keeping };
         beginning::terminal(self.supervisor.clone(), plan, self.scope.token())
     }
 }

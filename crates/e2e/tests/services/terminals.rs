@@ -36,6 +36,9 @@ fn an_agent_runs_commands() {
     assert_eq!(pwd, format!("exit code 0\n{}\n", scratch.work().display()));
     let failed = said(&mut client, &session, "run sh -c \"echo out; echo err >&2; exit 3\"");
     assert_eq!(failed, "exit code 3\nout\nerr\n");
+    // A line without arguments is a shell's.
+    let line = said(&mut client, &session, "run \"echo one && echo two | tr w W\"");
+    assert_eq!(line, "exit code 0\none\ntWo\n");
     let missing = said(&mut client, &session, "run no-such-command");
     assert!(missing.contains("-32603") && missing.contains("no-such-command"), "{missing}");
     client.is_alone_but_for("example-agent", PATIENCE);

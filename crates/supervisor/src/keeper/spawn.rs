@@ -60,7 +60,14 @@ pub(super) fn start(program: &WireProgram, pipes: Pipes) -> Result<Pid, SpawnFai
         Ok(child) => Ok(Pid::from_child(&child)),
         Err(error) => Err(match error.kind() {
             io::ErrorKind::NotFound if exists(program) => SpawnFailure::InterpreterNotFound,
-            io::ErrorKind::NotFound => SpawnFailure::NotFound,
+            // The last two: no file can have that name.
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
+                SpawnFailure::NotFound
+            }
+            // Said of a directory of PATH that may not be entered, also where no directory has the program.
+            io::ErrorKind::PermissionDenied if !has_path(program) && !exists(program) => {
+                SpawnFailure::NotFound
+            }
             io::ErrorKind::PermissionDenied | io::ErrorKind::IsADirectory => {
                 SpawnFailure::NotExecutable { errno: errno(&error) }
             }
@@ -75,11 +82,16 @@ pub(super) fn start(program: &WireProgram, pipes: Pipes) -> Result<Pid, SpawnFai
 /// Whether the program's file is there: then ENOENT speaks of its interpreter.
 fn exists(program: &WireProgram) -> bool {
     let command = Path::new(&program.command);
-    if command.components().count() > 1 || command.is_absolute() {
+    if has_path(program) {
         return program.cwd.join(command).is_file();
     }
     let path = program.env.iter().rev().find(|(name, _)| name == OsStr::new("PATH"));
     path.is_some_and(|(_, dirs)| std::env::split_paths(dirs).any(|dir| dir.join(command).is_file()))
+}
+
+/// Whether the program is named by a path, and not looked for in `PATH`.
+fn has_path(program: &WireProgram) -> bool {
+    program.command.as_encoded_bytes().contains(&b'/')
 }
 
 /// The program leads a new session, and with it a new process group, whose terminal is its stdin.

@@ -97,6 +97,59 @@ async fn what_cannot_start_is_no_terminal() {
     bench.nothing_left().await;
 }
 
+// quirk line-as-command (agents that pass on what a model writes): a line that is no program's name is run by `sh -c`;
+// one with arguments, and a single word, never is
+#[tokio::test]
+async fn a_line_is_run_by_a_shell() {
+    let bench = Bench::new();
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    std::fs::create_dir(dir.path().join("sub")).expect("a scratch directory can be made");
+    let script = dir.path().join("my tool");
+    std::fs::write(&script, "#!/bin/sh\necho the tool\n").expect("a scratch file can be written");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("and its mode set");
+    let long = format!("echo {} | wc -c", "x".repeat(600));
+    for (line, code, says) in [
+        ("echo one && echo two | tail -1", 0, "one\ntwo\n"),
+        ("cd sub && basename \"$PWD\"", 0, "sub\n"),
+        ("FOO=1 sh -c 'echo $FOO; exit 3'", 3, "1\n"),
+        ("echo a;echo b", 0, "a\nb\n"),
+        ("echo a\necho b", 0, "a\nb\n"),
+        (&long, 0, "601\n"),
+        // As it stands it is a program, and no shell reads it.
+        ("./my tool", 0, "the tool\n"),
+    ] {
+        let spec = TerminalSpec::new(line, dir.path());
+        let terminal = bench.create(spec).await.unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(terminal.wait_for_exit().await.exit_code(), Some(code), "{line}");
+        assert_eq!(text(&terminal).await, says, "{line}");
+    }
+    for (name, args) in [("no-such-command", vec![]), (" no-such-command", vec!["x"]), ("echo a", vec!["b"])]
+    {
+        let spec = TerminalSpec {
+            args: args.into_iter().map(Into::into).collect(),
+            ..TerminalSpec::new(name, dir.path())
+        };
+        let refused = bench.create(spec).await.map(|_| ()).expect_err("there is no such program");
+        assert!(matches!(refused, CreateError::Start(StartError::NotFound { .. })), "{name}: {refused}");
+    }
+    bench.nothing_left().await;
+}
+
+// contract 2.3: what was not found is said in a sentence, however long PATH is and whatever is in it
+#[tokio::test]
+async fn a_long_path_is_not_repeated() {
+    let bench = Bench::new();
+    let mut spec = TerminalSpec::new("no-such-command", std::env::temp_dir());
+    let dirs: Vec<String> = (0..50).map(|n| format!("/no/such/directory/{n}")).collect();
+    spec.env = vec![("PATH".into(), dirs.join(":").into())];
+    let refused = bench.create(spec).await.map(|_| ()).expect_err("there is no such program");
+    assert_eq!(
+        refused.to_string(),
+        "command not found: no-such-command (looked in the 50 directories of PATH)"
+    );
+    bench.nothing_left().await;
+}
+
 // TE-11: an agent that forgets to release is told, and nobody else suffers
 #[tokio::test]
 async fn an_owner_has_so_many_terminals() {

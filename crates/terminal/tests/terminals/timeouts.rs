@@ -85,6 +85,13 @@ async fn a_commands_name_has_its_own_time() {
     }
     let terminal = bench.create(command("printf", &["in time"])).await.expect("printf starts");
     assert_eq!(terminal.wait_for_exit().await.state, TerminalState::Finished);
+    // A line goes by its first word.
+    for (line, state) in
+        [("A=1 sleep 1000; true", TerminalState::TimedOut), ("printf x | cat", TerminalState::Finished)]
+    {
+        let terminal = bench.create(command(line, &[])).await.expect("sh starts");
+        assert_eq!(terminal.wait_for_exit().await.state, state, "{line}");
+    }
     // Not by what its arguments say.
     let terminal = bench.sh("sleep 1000").await;
     let gave_up = tokio::time::timeout(SHORT * 2, terminal.wait_for_exit()).await;
