@@ -29,7 +29,7 @@ use crate::query::{self, ListQuery, QueryError, SessionRow};
 use crate::queue::Queue;
 use crate::readers::Readers;
 use crate::schema::{self, OpenError};
-use crate::search::{Piece, WaitingPieces};
+use crate::search::{self, Piece, WaitingPieces};
 use crate::sizes::Unchanged;
 use crate::store::{self, RowTime, SessionHead};
 use crate::thread::Thread;
@@ -136,7 +136,12 @@ pub struct EventLog {
 impl EventLog {
     /// Opens the log in `dir`, which is created if needed. Blocks for as long as another process migrates the file.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
-        let (database, connection) = schema::open_writer(dir, &options)?;
+        let (database, mut connection) = schema::open_writer(dir, &options)?;
+        if options.search
+            && let Err(error) = search::drop_other_words(&mut connection)
+        {
+            tracing::warn!(%error, "the index of the event log is renewed at the next start");
+        }
         let budget = DiskBudget::new(&connection, database.clone(), options.max_bytes)
             .map_err(|error| OpenError::Sqlite { path: database.clone(), source: error.into() })?;
         let (queue, live) = (Arc::new(Queue::new()), Arc::new(LiveSessions::default()));

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params, params_from_iter};
 use tokio::sync::oneshot;
 
 use crate::failure::WriteError;
@@ -18,7 +18,7 @@ use crate::log::EventLog;
 use crate::query::{self, QueryError, SessionRow};
 use crate::schema::SEQ_BITS;
 use crate::store;
-use crate::words::{SearchText, words};
+use crate::words::{self, SearchText, words};
 use crate::writer::Writer;
 
 /// The text of a turn.
@@ -321,3 +321,26 @@ fn clear(connection: &Connection) -> rusqlite::Result<()> {
     }
     Ok(())
 }
+
+/// Drops an index of other words than are made now, to be made again in the background. Which words it has is noted as the number of
+/// indexed events of a session that no log has.
+pub(crate) fn drop_other_words(connection: &mut Connection) -> rusqlite::Result<()> {
+    let version = |connection: &Connection| {
+        let mut select = connection.prepare("SELECT seq FROM searched WHERE session = ?1")?;
+        select.query_row([NO_SESSION], |row| row.get(0)).optional()
+    };
+    if version(connection)? == Some(words::VERSION) {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it meanwhile.
+    if version(&transaction)? != Some(words::VERSION) {
+        clear(&transaction)?;
+        let mut note = transaction.prepare("INSERT INTO searched (session, seq) VALUES (?1, ?2)")?;
+        note.execute([NO_SESSION, words::VERSION])?;
+    }
+    transaction.commit()
+}
+
+/// Sessions count from 1.
+const NO_SESSION: i64 = 0;

@@ -171,6 +171,34 @@ async fn without_search_the_index_goes() {
     log.close().await;
 }
 
+// contract 7.3: an index that another version made of other words is dropped, and made again as any that is missing; once
+#[tokio::test]
+async fn an_index_of_other_words_is_made_again() {
+    let dir = TempDir::new().unwrap();
+    let index = async |log: &EventLog| log.index("a", (0, 5), vec![turn(1, 0, "Straße")]).await;
+    let log = open(dir.path());
+    end(session(&log, "a", 5).await).await;
+    assert!(index(&log).await.unwrap());
+    log.close().await;
+    let log = open(dir.path());
+    assert_eq!(
+        (found(&log, "STRASSE").await.len(), log.indexed("a").await.unwrap()),
+        (1, Some(5)),
+        "it stays"
+    );
+    log.close().await;
+    // As versions left it that noted nothing.
+    let file = Connection::open(dir.path().join("acpd.db")).unwrap();
+    file.execute("DELETE FROM searched WHERE session NOT IN (SELECT row FROM session)", []).unwrap();
+    drop(file);
+    let log = open(dir.path());
+    assert_eq!((found(&log, "STRASSE").await, log.indexed("a").await.unwrap()), (vec![], Some(0)));
+    assert_eq!(log.unindexed(None, 10).await.unwrap().len(), 1);
+    assert!(index(&log).await.unwrap());
+    assert_eq!(found(&log, "strasse").await.len(), 1);
+    log.close().await;
+}
+
 /// All of the index, as SQLite has it.
 fn stored(dir: &Path) -> (Vec<(i64, i64)>, i64, i64) {
     let file = Connection::open(dir.join("acpd.db")).expect("the log can be used");
