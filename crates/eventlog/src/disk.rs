@@ -6,12 +6,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ffi};
 
+use crate::log_files::OpenLog;
 use crate::reserve::{Reserve, free_bytes};
 use crate::schema::{self, PAGE_BYTES};
 
@@ -39,8 +40,7 @@ const ENOUGH_PAGES: u64 = 128;
 #[derive(Debug)]
 pub(crate) struct DiskBudget {
     database: PathBuf,
-    /// Which file that was when it was opened; none if even that could not be told.
-    file: Option<FileId>,
+    open: OpenLog,
     /// `max_page_count`, if there is a limit.
     max_pages: Option<u64>,
     /// Pages written since the last checkpoint, about.
@@ -78,10 +78,10 @@ impl DiskBudget {
         max_bytes: Option<u64>,
     ) -> rusqlite::Result<Self> {
         let max_pages = max_bytes.map(|bytes| (bytes / PAGE_BYTES).max(1));
-        let file = file_id(&database).ok();
+        let open = OpenLog::register(&database);
         let reserve = Reserve::beside(&database);
         let (pages, threshold, look_at) = (0, CHECKPOINT_PAGES, LOOK_PAGES);
-        let mut budget = Self { database, file, max_pages, pages, threshold, look_at, reserve };
+        let mut budget = Self { database, open, max_pages, pages, threshold, look_at, reserve };
         budget.apply_limit(connection)?;
         budget.reserve.fill();
         Ok(budget)
@@ -89,11 +89,7 @@ impl DiskBudget {
 
     /// Fails when the log is not where it was: what is written then goes to a file that is not found again.
     pub(crate) fn check_place(&self) -> io::Result<()> {
-        match file_id(&self.database) {
-            Ok(found) if self.file.is_none_or(|file| file == found) => Ok(()),
-            Ok(_) => Err(io::Error::other("another file is in its place")),
-            Err(error) => Err(error),
-        }
+        self.open.check_place()
     }
 
     /// Fails when the files could not grow, unless they need not.
@@ -217,13 +213,6 @@ impl DiskBudget {
     fn write_ahead(&self) -> PathBuf {
         self.database.with_extension("db-wal")
     }
-}
-
-/// Device and number of a file.
-type FileId = (u64, u64);
-
-fn file_id(path: &Path) -> io::Result<FileId> {
-    fs::metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
 fn length(path: &Path) -> u64 {

@@ -50,6 +50,7 @@ mod inspection;
 mod live;
 mod lock_wait;
 mod log;
+pub mod log_files;
 mod metrics;
 mod outbox;
 mod pack;

@@ -15,6 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use crate::fault::SqliteFault;
 use crate::lock_wait::wait_for_lock;
 use crate::log::{Durability, Options};
+use crate::log_files::beside;
 use crate::regular_file::open_regular;
 
 /// `acpd` in ASCII.
@@ -250,12 +251,6 @@ pub(crate) fn glance_at(
         look(&connection).map_err(SetUpError::from)
     };
     looked().map_err(|error| error.at(path))
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }
 
 /// As a URI by which SQLite opens a file that nothing changes.

@@ -6,6 +6,7 @@
 //! the agent is told it may call.
 
 mod error;
+mod guard;
 mod params;
 mod permits;
 mod read;

@@ -21,6 +21,12 @@ pub enum FileError {
     /// It is not in the session's directories, whether it exists or not.
     #[error("path: {0:?} is outside the session's directories")]
     Outside(String),
+    /// It is a file of acpd's log under another name, or in its state directory.
+    #[error(
+        "path: {0:?} is one of acpd's own files; acpd opens none of them for an agent, \
+         because that would release the locks of its log"
+    )]
+    AcpdOwn(String),
     /// There is no such file.
     #[error("no such file: {0:?}")]
     NotFound(String),
@@ -118,6 +124,7 @@ impl FileError {
         match self {
             Self::InvalidParams { .. } | Self::NoThread(_) | Self::Lost => None,
             Self::Outside(path)
+            | Self::AcpdOwn(path)
             | Self::NotFound(path)
             | Self::Directory(path)
             | Self::NotDirectory(path)

@@ -3,12 +3,15 @@
 //! Memory is bounded by what is returned, not by the file: lines before the first are only counted, and only so far.
 //! Nothing waits for a pipe or a device, since neither is opened.
 
+use super::guard::{self, HeldFile};
 use super::params::ReadRequest;
 use super::roots::Roots;
 use super::{Bounds, FileError};
-use cap_std::fs::{Metadata, OpenOptions, OpenOptionsExt};
+use cap_std::fs::Metadata;
 use rustix::fs::OFlags;
+use std::fs::OpenOptions;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 64 * 1024;
@@ -34,14 +37,14 @@ pub(super) fn read(
         error => error,
     };
     let resolved = roots.resolve(path)?;
-    // Looked at before it is opened: opening a device or a pipe can have effects.
-    check(path, &resolved.root.metadata(&resolved.below).map_err(fail)?)?;
-    let mut options = OpenOptions::new();
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    options.read(true).custom_flags(flags.bits().cast_signed());
-    let file = resolved.root.open_with(&resolved.below, &options).map_err(fail)?;
-    let metadata = file.metadata().map_err(fail)?;
+    // Looked at before it is opened: opening a device, a pipe or a file of the log has effects.
+    let held = HeldFile::hold(resolved.root, &resolved.below, 0).map_err(fail)?;
+    let metadata = held.metadata().map_err(fail)?;
     check(path, &metadata)?;
+    guard::check_file(path, &resolved, &held)?;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
+    let file = held.open(&options).map_err(fail)?;
     let too_large = || FileError::TooLarge {
         path: path.clone(),
         limit: bounds.content,
@@ -51,7 +54,7 @@ pub(super) fn read(
     if first == 0 && request.limit.is_none() && metadata.len() > bounds.content {
         return Err(too_large());
     }
-    match lines(file.into_std(), first, request.limit, bounds, stopped) {
+    match lines(file, first, request.limit, bounds, stopped) {
         Ok(bytes) => String::from_utf8(bytes).map_err(|_not_utf8| FileError::NotText(path.clone())),
         Err(Fault::TooLarge) => Err(too_large()),
         Err(Fault::TooFar) => Err(FileError::TooFar { path: path.clone(), limit: bounds.skipped }),

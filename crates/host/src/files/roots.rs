@@ -7,6 +7,7 @@
 //! kernel (or the library, where the kernel cannot) keeps each lookup.
 
 use super::FileError;
+use acpd_eventlog::log_files;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::collections::VecDeque;
@@ -28,6 +29,8 @@ struct Root {
     real: Vec<OsString>,
     /// As the session named it.
     given: Vec<OsString>,
+    /// It was put into acpd's state directory on purpose, such as a project that lies there.
+    in_state_directory: bool,
 }
 
 /// Where a path ends.
@@ -35,6 +38,8 @@ struct Root {
 pub(super) struct ResolvedPath<'a> {
     /// In this directory.
     pub(super) root: &'a Dir,
+    /// That one lies in acpd's state directory.
+    pub(super) in_state_directory: bool,
     /// Under this name below it, without links when it was looked at; `.` for the root itself. It need not exist. It
     /// ends with a slash if the path said that it is a directory.
     pub(super) below: PathBuf,
@@ -93,7 +98,8 @@ impl Roots {
                     if path.ends_with('/') || path.ends_with("/.") {
                         below.push("");
                     }
-                    return Ok(ResolvedPath { root: &root.dir, below });
+                    let in_state_directory = root.in_state_directory;
+                    return Ok(ResolvedPath { root: &root.dir, in_state_directory, below });
                 }
                 Step::Elsewhere(path) => todo = path,
             }
@@ -142,10 +148,12 @@ impl Roots {
 impl Root {
     fn open(path: &Path) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(path, ambient_authority())?;
-        let real = names(&parts(&path.canonicalize()?));
+        let whole = path.canonicalize()?;
+        let (real, in_state_directory) = (names(&parts(&whole)), log_files::is_in_log_directory(&whole));
         // With `..` in it, a name says nothing without a look at the disk.
         let given = Some(parts(path)).filter(|given| !given.contains(&Part::Up));
-        Ok(Self { dir, given: given.as_ref().map_or_else(|| real.clone(), names), real })
+        let given = given.as_ref().map_or_else(|| real.clone(), names);
+        Ok(Self { dir, given, real, in_state_directory })
     }
 
     /// Follows what is left of a path below this root.

@@ -1,18 +1,25 @@
-//! Replacing a text file as a whole.
+//! Replacing a text file as a whole, or writing it in place where that cannot be.
 //!
 //! The content goes to a temporary file in the same directory, which then takes the file's name. The temporary file has
-//! no name until then, where the system can do that; elsewhere it is removed when anything fails. Directories are held
-//! by handle from the first look to the rename, so nothing can be slipped in between.
+//! no name until then, where the system can do that; elsewhere it is removed when anything fails. A file whose name
+//! another cannot take, such as a mount point or one in a directory of somebody else, is written itself if the user may.
+//! Directories are held by handle from the first look to the end, so nothing can be slipped in between.
 
 use super::FileError;
+use super::guard::{self, HeldFile};
 use super::params::WriteRequest;
 use super::roots::{ResolvedPath, Roots};
 use cap_std::fs::{Dir, Metadata, MetadataExt, Permissions, PermissionsExt};
 use cap_tempfile::TempFile;
-use rustix::fs::{Access, AtFlags, Gid, Uid};
+use rustix::fs::{Access, AtFlags, FallocateFlags, Gid, OFlags, Uid};
+use rustix::io::Errno;
 use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
 /// The bits of a mode that a replaced file keeps. Not the set-user-id bits: the kernel takes them away too when
 /// a file is written, and what is written here is an agent's.
@@ -31,12 +38,14 @@ pub(super) fn write(
         let instead = "write less, or change it in another way";
         return Err(FileError::TooLarge { path: path.clone(), limit: max_bytes, instead });
     }
-    let ResolvedPath { root, below } = roots.resolve(path)?;
+    let resolved = roots.resolve(path)?;
+    let below = &resolved.below;
     let is_directory = below.as_os_str().as_encoded_bytes().ends_with(b"/");
     let Some(name) = below.file_name().filter(|_| !is_directory) else {
         return Err(FileError::Directory(path.clone()));
     };
-    let directory = open_or_make(root, below.parent().unwrap_or(Path::new(""))).map_err(fail)?;
+    let directory = open_or_make(path, &resolved, below.parent().unwrap_or(Path::new("")))?;
+    guard::check_name(path, &resolved, &directory, name)?;
     let old = match directory.symlink_metadata(name) {
         Ok(old) => Some(old),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -50,25 +59,41 @@ pub(super) fn write(
         if !old.is_file() {
             return Err(FileError::Special(path.clone()));
         }
+        guard::check_identity(path, old)?;
         may_write(&directory, name).map_err(fail)?;
     }
-    replace(&directory, name, old.as_ref(), request.content.as_bytes(), stopped).map_err(fail)
+    let content = request.content.as_bytes();
+    match replace(&directory, name, old.as_ref(), content, stopped) {
+        Err(refused) if old.is_some() && keeps_its_name(&refused) => {
+            let file = HeldFile::hold(&directory, Path::new(name), NO_LINK).map_err(fail)?;
+            guard::check_file(path, &resolved, &file)?;
+            if !file.metadata().map_err(fail)?.is_file() {
+                return Err(FileError::Special(path.clone()));
+            }
+            // One that may only grow, say, is refused as it would be by its name.
+            let open = file.open(OpenOptions::new().write(true)).map_err(|_| fail(refused))?;
+            overwrite(&open, content, stopped).map_err(fail)
+        }
+        replaced => replaced.map_err(fail),
+    }
 }
 
-/// The directory at `path`, made with its parents where it is missing.
-fn open_or_make(root: &Dir, path: &Path) -> io::Result<Dir> {
-    let mut directory = root.try_clone()?;
-    for name in path {
+/// The directory at `below`, made with its parents where it is missing.
+fn open_or_make(path: &str, resolved: &ResolvedPath<'_>, below: &Path) -> Result<Dir, FileError> {
+    let fail = |error| FileError::of_io(path, error);
+    let mut directory = resolved.root.try_clone().map_err(fail)?;
+    for name in below {
         directory = match directory.open_dir(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                guard::check_name(path, resolved, &directory, name)?;
                 match directory.create_dir(name) {
                     // Another request made it meanwhile.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    made => made?,
+                    made => made.map_err(fail)?,
                 }
-                directory.open_dir(name)?
+                directory.open_dir(name).map_err(fail)?
             }
-            opened => opened?,
+            opened => opened.map_err(fail)?,
         };
     }
     Ok(directory)
@@ -101,6 +126,32 @@ fn replace(
         return Err(io::ErrorKind::Interrupted.into());
     }
     new.replace(name)
+}
+
+/// No other file can take the name: none can be made beside it, or the system holds the name.
+fn keeps_its_name(refused: &io::Error) -> bool {
+    let errno = Errno::from_io_error(refused);
+    errno.is_some_and(|errno| {
+        [Errno::BUSY, Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::XDEV].contains(&errno)
+    })
+}
+
+/// Writes into the file itself. What can be known to fail does so before anything is changed.
+fn overwrite(file: &File, content: &[u8], stopped: &dyn Fn() -> bool) -> io::Result<()> {
+    let length = content.len() as u64;
+    if length > file.metadata()?.len() {
+        // Not every file system can; then the writing itself shows it.
+        let room = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, length);
+        if let Err(full @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) = room {
+            return Err(full.into());
+        }
+    }
+    if stopped() {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    file.write_all_at(content, 0)?;
+    file.set_len(length)?;
+    file.sync_data()
 }
 
 /// Another user's file keeps its owner, if the system allows it; else it becomes ours, as with any editor.

@@ -3,6 +3,7 @@
 mod bench;
 mod confinement;
 mod meanwhile;
+mod own;
 mod permissions;
 mod reading;
 mod swapping;

@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// How often is read and written while the links change.
-const ROUNDS: usize = 500;
+pub(crate) const ROUNDS: usize = 500;
 
 /// Swaps two names, again and again, as fast as it can.
-struct Swapper {
+pub(crate) struct Swapper {
     stop: Arc<AtomicBool>,
     swaps: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Swapper {
-    fn new(one: PathBuf, other: PathBuf) -> Self {
+    pub(crate) fn new(one: PathBuf, other: PathBuf) -> Self {
         let (stop, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (stopped, count) = (Arc::clone(&stop), Arc::clone(&swaps));
         let thread = std::thread::spawn(move || {

@@ -4,10 +4,11 @@
 //! said when it does not.
 
 use crate::exit::Failure;
+use acpd_eventlog::log_files::open_foreign;
 use data_encoding::BASE64;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde_json::{Value, json};
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,8 @@ fn read(kind: Kind, path: &Path, left: &mut u64) -> Result<Attachment, Failure> 
     }
     let mut bytes = Vec::new();
     // One more shows whether there is more.
-    let read = File::open(&whole).and_then(|file| file.take(*left + 1).read_to_end(&mut bytes));
+    let opened = open_foreign(&whole, OpenOptions::new().read(true));
+    let read = opened.and_then(|file| file.take(*left + 1).read_to_end(&mut bytes));
     read.map_err(|error| wrong(&error))?;
     *left = left.checked_sub(bytes.len() as u64).ok_or_else(|| {
         wrong(&format_args!("files and images have more than {} MiB together, which is the most", MOST >> 20))
@@ -148,7 +150,7 @@ mod tests {
             let failure = read_all(&files, &images).expect_err("it is wrong");
             assert!(matches!(&failure, Failure::Usage(text) if text.contains(words)), "{failure}");
         }
-        let large = File::create(dir.path().join("large")).expect("a file");
+        let large = std::fs::File::create(dir.path().join("large")).expect("a file");
         large.set_len(MOST).expect("a hole");
         let failure =
             read_all(&[dir.path().join("large"), dir.path().join("b.bin")], &[]).expect_err("too much");

@@ -4,9 +4,10 @@
 //! taken no further is skipped. Not here: what is in a session.
 
 use crate::exit::Failure;
+use acpd_eventlog::log_files::open_foreign;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
@@ -34,7 +35,8 @@ impl Intake {
         let input: Box<dyn Read + Send> = match path == Path::new("-") {
             true => Box::new(io::stdin()),
             false => {
-                let opened = File::open(path).and_then(|file| match file.metadata()?.is_dir() {
+                let opened = open_foreign(path, OpenOptions::new().read(true));
+                let opened = opened.and_then(|file| match file.metadata()?.is_dir() {
                     true => Err(io::Error::other("a directory; name a file in it")),
                     false => Ok(file),
                 });
